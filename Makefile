@@ -1,0 +1,88 @@
+# The words people and CI use; `make` alone lists them. Needs make and Python >= 3.11, nothing else.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+CODE := $(wildcard src tests scripts bench)
+
+# A virtual environment can't be moved, so it remembers where it was made; elsewhere it is made again.
+PLACE := $(VENV)/.made-in
+RUN_READY := $(VENV)/.ready-to-run
+DEV_READY := $(VENV)/.ready-to-develop
+MOVED := $(if $(wildcard $(PLACE)),$(if $(filter-out x$(CURDIR),x$(shell cat $(PLACE))),moved))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check bench format docs lock clean moved
+.PHONY: check-format check-lint check-types check-imports check-docs
+
+help: ## list these words
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(DEV_READY) ## make .venv with everything a developer needs
+	@echo "Ready: $(BIN)/pactgate"
+
+run: $(RUN_READY) ## start the gateway, with its demo when there is no configuration (ARGS="--port 8080")
+	@exec $(BIN)/pactgate serve $(ARGS)
+
+test: $(DEV_READY) ## run every test and say how many requirements are still deferred (ARGS="-k word")
+	@if [ -f scripts/prepare_interop.sh ]; then bash scripts/prepare_interop.sh; fi
+	$(BIN)/pytest $(ARGS)
+
+check: $(DEV_READY) ## format, lint, types, import contracts, generated pages: report every finding, change nothing
+	@$(MAKE) --no-print-directory --keep-going check-format check-lint check-types check-imports check-docs
+
+check-format: $(DEV_READY)
+	$(BIN)/ruff format --check $(CODE)
+
+check-lint: $(DEV_READY)
+	$(BIN)/ruff check $(CODE)
+
+check-types: $(DEV_READY)
+	$(BIN)/mypy --strict
+
+check-imports: $(DEV_READY)
+	$(BIN)/lint-imports --no-logo
+
+check-docs: $(DEV_READY)
+	$(BIN)/python scripts/gen_docs.py --check
+
+bench: $(DEV_READY) ## measure the gateway beside a reference in the same run
+	$(BIN)/python -m bench $(ARGS)
+
+format: $(DEV_READY) ## put the code into the house style
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+docs: $(DEV_READY) ## write the generated pages again
+	$(BIN)/python scripts/gen_docs.py
+
+# Versions that are already pinned stay unless they must change; ARGS=--upgrade takes the newest of all.
+COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --quiet \
+	--custom-compile-command "make lock" $(ARGS)
+lock: $(RUN_READY) ## pin requirements/*.txt from the ranges in pyproject.toml (ARGS=--upgrade for the newest)
+	@[ -x $(BIN)/uv ] || $(PIP) install uv
+	$(COMPILE) pyproject.toml --group build --output-file requirements/run.txt
+	$(COMPILE) pyproject.toml --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
+	$(COMPILE) requirements/interop-mcp1.in --output-file requirements/interop-mcp1.txt
+
+clean: ## remove everything that was made, .venv included
+	rm -rf $(VENV) .tools .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PLACE): $(MOVED)
+	@sh scripts/make_venv.sh $(VENV)
+	@printf '%s\n' '$(CURDIR)' > $@
+
+$(RUN_READY): $(PLACE) requirements/run.txt pyproject.toml
+	@echo "Installing what the gateway needs to run ..."
+	@$(PIP) install --require-hashes --requirement requirements/run.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV_READY): $(RUN_READY) requirements/dev.txt
+	@echo "Installing what a developer needs ..."
+	@$(PIP) install --require-hashes --requirement requirements/dev.txt
+	@touch $@
+
+moved:
+	@echo "$(VENV) was made in another place; making it again."

@@ -1,0 +1,236 @@
+"""Starts what is measured and what it is measured against, each in a process of its own, and ends all of it.
+
+Where the machine has two cores, gateways and nginx run on core 1, upstreams and the load generator on core 0; a
+direct call is sent from core 1, so that it too crosses cores. Everything listens on 127.0.0.1 and lives in one
+temporary folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import uvloop
+from msgspec import Struct
+
+from bench.load import Load, LoadError, measure
+
+_ROOT: Final = Path(__file__).resolve().parent.parent
+_PORTS: Final = (20_000, 32_000)
+_START_S: Final = 20.0
+_STOP_S: Final = 5.0
+NEAR_CORE: Final = 0
+GATEWAY_CORE: Final = 1
+
+
+class Place(Struct, frozen=True):
+    """A row of a workload: through what (`direct`, `nginx`, `pactgate`), to how many upstreams with how many tools."""
+
+    label: str
+    via: str
+    tools: int = 23
+    upstreams: int = 1
+    transport: str = "http"
+
+
+class Target(Struct, frozen=True):
+    """Something that answers calls: where, how it spells tool names, whose processor time counts."""
+
+    url: str
+    prefix: str
+    pid: int
+    client_core: int
+    tools: int
+
+
+class LabError(Exception):
+    """Something that is measured could not be started, and what it said."""
+
+
+class Lab:
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="pactgate-bench-"))
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._logs: dict[int, Path] = {}
+        self._upstreams: dict[tuple[int, int], tuple[int, int]] = {}
+        self._targets: dict[Place, Target] = {}
+        self._has_two_cores = len(os.sched_getaffinity(0)) >= 2
+        self.nginx = shutil.which("nginx")
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in reversed(self._running):
+            _end(process)
+        self.pin(NEAR_CORE, everywhere=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def target(self, place: Place) -> Target:
+        """Where the calls of this row go; started the first time it is asked for."""
+        if place not in self._targets:
+            self._targets[place] = self._start_target(place)
+        return self._targets[place]
+
+    def pin(self, core: int, *, everywhere: bool = False) -> None:
+        """Put this process, the load generator, on one core."""
+        if self._has_two_cores:
+            os.sched_setaffinity(0, {NEAR_CORE, GATEWAY_CORE} if everywhere else {core})
+
+    def start_gateway(self, place: Place) -> tuple[Target, float]:
+        """A new gateway, and the seconds from its start to its first answered call."""
+        first_id, servers = self._servers(place)
+        port = _free_port()
+        config = self._folder / f"gateway-{port}.json"
+        config.write_text(json.dumps({"mcpServers": servers}))
+        began = time.perf_counter()
+        process = self._spawn(
+            [*_gateway_command(), "serve", "--config", str(config), "--port", str(port)], GATEWAY_CORE
+        )
+        tools = place.tools * place.upstreams
+        target = Target(f"http://127.0.0.1:{port}/mcp", f"{first_id}__", process.pid, NEAR_CORE, tools)
+        self._await_call(target, process)
+        return target, time.perf_counter() - began
+
+    def stop(self, target: Target) -> None:
+        process = next(process for process in self._running if process.pid == target.pid)
+        self._running.remove(process)
+        _end(process)
+
+    def _start_target(self, place: Place) -> Target:
+        if place.via == "pactgate":
+            return self.start_gateway(place)[0]
+        port, pid = self._upstream(place.tools, place.upstreams)
+        if place.via == "direct":
+            return Target(f"http://127.0.0.1:{port}/mcp", "", pid, GATEWAY_CORE, place.tools)
+        proxy_port = _free_port()
+        process = self._spawn([self.nginx or "nginx", "-c", str(self._nginx_config(proxy_port, port))], GATEWAY_CORE)
+        target = Target(f"http://127.0.0.1:{proxy_port}/mcp", "", process.pid, NEAR_CORE, place.tools)
+        self._await_call(target, process)
+        return target
+
+    def _servers(self, place: Place) -> tuple[str, dict[str, object]]:
+        if place.transport == "stdio":
+            arguments = ["-m", "bench.upstream_stdio", "--tools", str(place.tools)]
+            return "up", {"up": {"command": sys.executable, "args": arguments, "cwd": str(_ROOT)}}
+        port, _ = self._upstream(place.tools, place.upstreams)
+        ids = [f"up{n:02d}" for n in range(place.upstreams)]
+        urls = {name: {"url": f"http://127.0.0.1:{port + n}/mcp"} for n, name in enumerate(ids)}
+        return ids[place.upstreams // 2], dict(urls)
+
+    def _upstream(self, tools: int, ports: int) -> tuple[int, int]:
+        """First port and process id of an upstream with so many tools on at least so many ports."""
+        for (known_tools, known_ports), found in self._upstreams.items():
+            if known_tools == tools and known_ports >= ports:
+                return found
+        port = _free_port(ports)
+        command = [sys.executable, "-m", "bench.upstream_http", "--port", str(port), "--ports", str(ports)]
+        process = self._spawn([*command, "--tools", str(tools)], NEAR_CORE)
+        self._await_call(Target(f"http://127.0.0.1:{port + ports - 1}/mcp", "", process.pid, NEAR_CORE, tools), process)
+        self._upstreams[tools, ports] = port, process.pid
+        return port, process.pid
+
+    def _spawn(self, command: list[str], core: int) -> subprocess.Popen[bytes]:
+        log = self._folder / f"{len(self._logs)}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+        self._running.append(process)
+        self._logs[process.pid] = log
+        if self._has_two_cores:
+            os.sched_setaffinity(process.pid, {core})
+        return process
+
+    def _await_call(self, target: Target, process: subprocess.Popen[bytes]) -> None:
+        load = Load(target.url, f"{target.prefix}echo", era="modern", calls=1, warmup=0, seconds=5)
+        until = time.perf_counter() + _START_S
+        while True:
+            try:
+                if uvloop.run(measure(load)).calls == 1:
+                    return
+            except LoadError as problem:
+                if process.poll() is not None or time.perf_counter() > until:
+                    raise LabError(f"{self._last_words(process)}\nlast attempt: {problem}") from problem
+                time.sleep(0.002)
+
+    def _last_words(self, process: subprocess.Popen[bytes]) -> str:
+        state = "did not answer" if process.poll() is None else f"ended with exit code {process.returncode}"
+        said = self._logs[process.pid].read_text(errors="replace")[-1500:]
+        return f"{process.args!r} {state} within {_START_S:.0f} s; it said:\n{said}"
+
+    def _nginx_config(self, port: int, upstream_port: int) -> Path:
+        folder = self._folder / f"nginx-{port}"
+        folder.mkdir()
+        kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        temporary = "".join(f"  {kind}_temp_path {folder}/{kind};\n" for kind in kinds if _nginx_has(self.nginx, kind))
+        config = folder / "nginx.conf"
+        config.write_text(
+            f"daemon off;\nworker_processes 1;\npid {folder}/pid;\nerror_log {folder}/error.log;\n"
+            "events { worker_connections 512; }\n"
+            f"http {{\n  access_log off;\n{temporary}"
+            f"  upstream mcp {{ server 127.0.0.1:{upstream_port}; keepalive 64; keepalive_requests 10000000; }}\n"
+            f"  server {{\n    listen 127.0.0.1:{port};\n    keepalive_requests 10000000;\n"
+            "    location / {\n      proxy_pass http://mcp;\n      proxy_http_version 1.1;\n"
+            '      proxy_set_header Connection "";\n      proxy_buffer_size 16k;\n      proxy_buffers 64 16k;\n'
+            "      proxy_busy_buffers_size 64k;\n      proxy_max_temp_file_size 0;\n    }\n  }\n}\n"
+        )
+        return config
+
+
+def _nginx_has(nginx: str | None, kind: str) -> bool:
+    """Whether this nginx was built with the module a temporary folder belongs to."""
+    if kind in ("client_body", "proxy"):
+        return True
+    built = subprocess.run([nginx or "nginx", "-V"], capture_output=True, text=True, check=False, timeout=10).stderr
+    return f"--without-http_{kind}_module" not in built
+
+
+def _gateway_command() -> list[str]:
+    script = Path(sys.executable).with_name("pactgate")
+    return [str(script)] if script.exists() else [sys.executable, "-c", "from pactgate.cli.main import main; main()"]
+
+
+def _free_port(consecutive: int = 1) -> int:
+    """A port that is free, and so are the ones after it; below the range from which outgoing connections take theirs."""
+    for _ in range(200):
+        first = random.randrange(*_PORTS)
+        if all(_is_free(first + n) for n in range(consecutive)):
+            return first
+    raise LabError(f"no {consecutive} consecutive free ports on 127.0.0.1")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask, then insist; the whole group that we started, nothing else."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(_STOP_S)

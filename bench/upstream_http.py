@@ -1,0 +1,87 @@
+"""A very fast MCP upstream over Streamable HTTP in both eras: `python -m bench.upstream_http --port P --ports N`.
+
+N listeners on consecutive ports in one process, each with the same tools. JSON answers, no sessions. Prints `ready`
+when all listen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import Final, cast
+
+import httptools
+import uvloop
+
+from bench.answers import Later, Upstream
+
+_ACCEPTED: Final = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
+_POST_ONLY: Final = b"HTTP/1.1 405 Method Not Allowed\r\nAllow: POST\r\nContent-Length: 0\r\n\r\n"
+_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+_WRITE_WHOLE_BYTES: Final = 64 * 1024
+
+
+class Exchange(asyncio.Protocol):
+    """One connection. Requests are answered in the order they come, except that `slow` waits."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is not a subclass
+        self._parser = httptools.HttpRequestParser(self)
+        self._body = b""
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._transport.close()
+
+    def on_message_begin(self) -> None:
+        self._body = b""
+
+    def on_body(self, data: bytes) -> None:
+        self._body = self._body + data if self._body else data
+
+    def on_message_complete(self) -> None:
+        if self._parser.get_method() != b"POST":
+            self._transport.write(_POST_ONLY)
+            return
+        answer = self._upstream.answer(self._body)
+        if answer is None:
+            self._transport.write(_ACCEPTED)
+        elif isinstance(answer, Later):
+            asyncio.get_running_loop().call_later(answer.delay_s, self._reply, answer.answer)
+        else:
+            self._reply(answer)
+
+    def _reply(self, answer: bytes) -> None:
+        if len(answer) < _WRITE_WHOLE_BYTES:
+            self._transport.write(_HEAD % len(answer) + answer)
+        else:
+            self._transport.writelines((_HEAD % len(answer), answer))
+
+
+async def serve(first_port: int, ports: int, tools: int) -> None:
+    loop = asyncio.get_running_loop()
+    upstream = Upstream(tools)
+    servers = [
+        await loop.create_server(lambda: Exchange(upstream), "127.0.0.1", first_port + n, backlog=512)
+        for n in range(ports)
+    ]
+    print("ready", flush=True)
+    await asyncio.gather(*(server.serve_forever() for server in servers))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--ports", type=int, default=1)
+    parser.add_argument("--tools", type=int, default=23)
+    options = parser.parse_args()
+    uvloop.run(serve(options.port, options.ports, options.tools))
+
+
+if __name__ == "__main__":
+    main()

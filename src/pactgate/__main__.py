@@ -1,0 +1,5 @@
+"""`python -m pactgate` is `pactgate`."""
+
+from pactgate.cli.main import main
+
+main()

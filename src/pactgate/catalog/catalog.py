@@ -1,0 +1,123 @@
+"""Everything callable at one moment: indexes of tools, prompts, resources and templates, and the lists made of them.
+
+A catalog is frozen: any change makes a new one. Lists are encoded when first asked for and then kept, so that a list costs what sending it
+costs. What is missing from them is said in their `_meta` (D14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from msgspec import Raw
+
+from pactgate.catalog.discovery import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Discovered, Found, FoundTool, Listing
+from pactgate.catalog.index import PROMPT, SEPARATORS, TOOL, NameIndex, PromptIndex, ToolIndex, exposed_name
+from pactgate.catalog.uris import UriIndex, full_uri
+from pactgate.core.model import Prompt, Resource, Tool
+from pactgate.protocol import messages, modern
+from pactgate.protocol.messages import encode_json
+from pactgate.protocol.versions import Era
+
+MISSING_KEY: Final = "dev.pactgate/missing"
+"""In the `_meta` of a list: servers that offer nothing at the moment, each with the reason."""
+
+
+class Offer(NamedTuple):
+    """What one server offers, under the names callers use."""
+
+    tools: tuple[Tool, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
+    resources: tuple[Resource, ...] = ()
+    templates: tuple[Resource, ...] = ()
+
+
+def name_offer(server: str, found: Discovered, naming: str) -> Offer:
+    separator = SEPARATORS[naming]
+    return Offer(
+        tuple(_tool(server, tool, separator) for tool in found.tools),
+        tuple(_prompt(server, prompt, separator) for prompt in found.prompts),
+        tuple(_resource(server, item, RESOURCES.key) for item in found.resources),
+        tuple(_resource(server, item, TEMPLATES.key) for item in found.templates),
+    )
+
+
+class Catalog:
+    """One moment. `offers` has every server that may be called, in the order of the configuration."""
+
+    def __init__(
+        self,
+        offers: Mapping[str, Offer],
+        *,
+        server_info: bytes,
+        missing: Mapping[str, str] | None = None,
+        own_resources: tuple[bytes, ...] = (),
+    ) -> None:
+        self.tools: ToolIndex = NameIndex({server: offer.tools for server, offer in offers.items()}, TOOL)
+        self.prompts: PromptIndex = NameIndex({server: offer.prompts for server, offer in offers.items()}, PROMPT)
+        self.resources = UriIndex({server: offer.resources for server, offer in offers.items()})
+        self.templates = UriIndex({server: offer.templates for server, offer in offers.items()})
+        self.missing = dict(missing or {})
+        self._server_info = server_info
+        self._own_resources = own_resources
+        self._lists: dict[tuple[str, str | None, Era], bytes] = {}
+
+    def listing(self, method: str, scope: str | None, era: Era) -> bytes:
+        """The encoded result of a list method."""
+        key = (method, scope, era)
+        made = self._lists.get(key)
+        if made is None:
+            made = self._lists[key] = self._encode(method, scope, era)
+        return made
+
+    def _encode(self, method: str, scope: str | None, era: Era) -> bytes:
+        listing, definitions = self._definitions(method, scope)
+        result = {listing.member: Raw(b"[" + b",".join(definitions) + b"]")}
+        missing = {server: why for server, why in self.missing.items() if scope in (None, server)}
+        if missing:
+            result["_meta"] = Raw(encode_json({MISSING_KEY: missing}))
+        if era is Era.MODERN:
+            result = modern.complete(result, self._server_info, cacheable=True)
+        return encode_json(result)
+
+    def _definitions(self, method: str, scope: str | None) -> tuple[Listing, list[bytes]]:
+        if method == TOOLS.method:
+            tools = self.tools.entries(scope)
+            return TOOLS, [tool.definition if scope else tool.exposed_definition for tool in tools]
+        if method == PROMPTS.method:
+            prompts = self.prompts.entries(scope)
+            return PROMPTS, [prompt.definition if scope else prompt.exposed_definition for prompt in prompts]
+        listing, index = (RESOURCES, self.resources) if method == RESOURCES.method else (TEMPLATES, self.templates)
+        own = list(self._own_resources) if scope is None and listing is RESOURCES else []
+        return listing, own + [item.definition if scope else item.full_definition for item in index.entries(scope)]
+
+
+def _tool(server: str, found: FoundTool, separator: str) -> Tool:
+    exposed = exposed_name(server, found.key, separator)
+    return Tool(
+        server=server,
+        name=found.key,
+        full_name=f"{server}.{found.key}",
+        exposed_name=exposed,
+        definition=found.definition,
+        exposed_definition=_renamed(found, "name", exposed),
+        digest=found.digest,
+        header_params=found.header_params,
+    )
+
+
+def _prompt(server: str, found: Found, separator: str) -> Prompt:
+    exposed = exposed_name(server, found.key, separator)
+    renamed = _renamed(found, "name", exposed)
+    return Prompt(server, found.key, f"{server}.{found.key}", exposed, found.definition, renamed, found.digest)
+
+
+def _resource(server: str, found: Found, member: str) -> Resource:
+    full = full_uri(server, found.key)
+    return Resource(server, found.key, full, found.definition, _renamed(found, member, full), found.digest)
+
+
+def _renamed(found: Found, member: str, name: str) -> bytes:
+    members = messages.members(found.definition)
+    members[member] = Raw(encode_json(name))
+    return encode_json(members)

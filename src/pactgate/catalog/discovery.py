@@ -1,0 +1,200 @@
+"""Asking one server what it offers: tools, prompts, resources, templates; every page, bounded, one malformed entry never hiding the others.
+
+Returns what the server said as the bytes it wrote. A server that has no prompts or resources, or fails to list them, still
+offers its tools.
+Enforces the per-server half of S0/ECO-001 and S0/ECO-002, and refuses schemas that could hurt (S0/ECO-300).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.protocol import headers, messages
+from pactgate.protocol.headers import HeaderParam
+from pactgate.upstreams.connect import Session
+
+MAX_PAGES: Final = 1000
+MAX_ENTRIES: Final = 10_000
+MAX_NAME_CHARS: Final = 256
+MAX_URI_CHARS: Final = 8192
+MAX_DEFINITION_BYTES: Final = 512 * 1024
+
+
+class Listing(NamedTuple):
+    """One kind of list: how it is asked for, where its entries are, and which member names an entry."""
+
+    method: str
+    member: str
+    capability: str
+    key: str
+
+
+TOOLS: Final = Listing("tools/list", "tools", "tools", "name")
+PROMPTS: Final = Listing("prompts/list", "prompts", "prompts", "name")
+RESOURCES: Final = Listing("resources/list", "resources", "resources", "uri")
+TEMPLATES: Final = Listing("resources/templates/list", "resourceTemplates", "resources", "uriTemplate")
+
+
+class Found(Struct, frozen=True):
+    """An entry of a list as its server defines it; `key` is its name or URI."""
+
+    key: str
+    definition: bytes
+    digest: str
+
+
+class FoundTool(Found, frozen=True):
+    annotations: dict[str, Any] = {}
+    header_params: tuple[HeaderParam, ...] = ()
+
+
+class Discovered(Struct, frozen=True):
+    """What one server offers, and why some of it was left out."""
+
+    tools: tuple[FoundTool, ...] = ()
+    prompts: tuple[Found, ...] = ()
+    resources: tuple[Found, ...] = ()
+    templates: tuple[Found, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+async def discover(session: Session) -> Discovered:
+    """Everything a connected server offers, in its own order. The caller bounds the time."""
+    left_out: list[str] = []
+    definitions = await _ask(session, TOOLS)
+    tools = _read_tools(definitions, left_out, drops_bad_headers=session.is_modern_http)
+    others = await asyncio.gather(
+        *(_ask_leniently(session, listing, left_out) for listing in (PROMPTS, RESOURCES, TEMPLATES))
+    )
+    prompts, resources, templates = (
+        _read(found, listing, left_out) for found, listing in zip(others, (PROMPTS, RESOURCES, TEMPLATES), strict=True)
+    )
+    return Discovered(tools, prompts, resources, templates, tuple(left_out))
+
+
+async def _ask_leniently(session: Session, listing: Listing, left_out: list[str]) -> list[Raw]:
+    """A list beside the tools: its failure is said, and costs nothing but itself."""
+    try:
+        return await _ask(session, listing)
+    except GatewayFailure as failure:
+        if failure.kind not in (Kind.UPSTREAM_ERROR, Kind.MALFORMED_RESULT):
+            raise
+        left_out.append(f"{listing.method}: {failure.message}")
+        return []
+
+
+async def _ask(session: Session, listing: Listing) -> list[Raw]:
+    """All pages of one list."""
+    if listing.capability not in session.identity.capabilities:
+        return []
+    found: list[Raw] = []
+    seen: set[str] = set()
+    members: dict[str, Raw] = {}
+    for _ in range(MAX_PAGES):
+        page = _page(await session.peer.request(listing.method, members), listing, session)
+        found += page[0]
+        cursor = page[1]
+        if cursor is None:
+            return found
+        if cursor in seen:
+            raise _unusable(session, listing, "it gave the same cursor twice")
+        if len(found) > MAX_ENTRIES:
+            raise _unusable(session, listing, f"it has more than {MAX_ENTRIES} entries")
+        seen.add(cursor)
+        members = {"cursor": Raw(messages.encode_json(cursor))}
+    raise _unusable(session, listing, f"it has more than {MAX_PAGES} pages")
+
+
+_entries: Final = msgspec.json.Decoder(list[Raw])
+_text: Final = msgspec.json.Decoder(str)
+
+
+def _page(text: bytes, listing: Listing, session: Session) -> tuple[list[Raw], str | None]:
+    try:
+        members = messages.members(text)
+        entries = _entries.decode(members[listing.member])
+        cursor = members.get("nextCursor", Raw(b"null"))
+        return entries, None if bytes(cursor) == b"null" else _text.decode(cursor)
+    except KeyError:
+        raise _unusable(session, listing, f"it has no member {listing.member!r}") from None
+    except msgspec.DecodeError as problem:
+        raise _unusable(session, listing, str(problem)) from problem
+
+
+def _read(definitions: list[Raw], listing: Listing, left_out: list[str]) -> tuple[Found, ...]:
+    found: dict[str, Found] = {}
+    for raw in definitions:
+        key = _key(raw, listing)
+        if isinstance(key, _BadEntry):
+            left_out.append(f"an entry of {listing.method}: {key.why}")
+        elif key in found:
+            left_out.append(f"{key}: listed twice in {listing.method}, the first one is used")
+        else:
+            found[key] = Found(key, bytes(raw), _digest(raw))
+    return tuple(found.values())
+
+
+def _read_tools(definitions: list[Raw], left_out: list[str], *, drops_bad_headers: bool) -> tuple[FoundTool, ...]:
+    tools: list[FoundTool] = []
+    for found in _read(definitions, TOOLS, left_out):
+        tool = _tool(found, drops_bad_headers=drops_bad_headers)
+        if isinstance(tool, str):
+            left_out.append(f"{found.key}: {tool}")
+        else:
+            tools.append(tool)
+    return tuple(tools)
+
+
+def _tool(found: Found, *, drops_bad_headers: bool) -> FoundTool | str:
+    """The tool, or why it can't be offered."""
+    members = messages.members(found.definition)
+    if "inputSchema" not in members:
+        return "it has no inputSchema"
+    schema = messages.value(members["inputSchema"])
+    if not isinstance(schema, dict):
+        return "its inputSchema is not an object"
+    mirrored = headers.header_params(schema)
+    if isinstance(mirrored, str):
+        if drops_bad_headers:  # an HTTP client must not call such a tool (streamable HTTP, custom headers)
+            return mirrored
+        mirrored = ()
+    annotations = messages.value(members.get("annotations", Raw(b"{}")))
+    told = annotations if isinstance(annotations, dict) else {}
+    return FoundTool(found.key, found.definition, found.digest, told, mirrored)
+
+
+class _BadEntry(NamedTuple):
+    why: str
+
+
+def _key(raw: Raw, listing: Listing) -> str | _BadEntry:
+    text = bytes(raw)
+    if len(text) > MAX_DEFINITION_BYTES:
+        return _BadEntry(f"its definition has more than {MAX_DEFINITION_BYTES} bytes")
+    try:
+        key = _text.decode(messages.members(text)[listing.key])
+    except (KeyError, msgspec.DecodeError):
+        return _BadEntry(f"it needs a text as its {listing.key}")
+    bound = MAX_NAME_CHARS if listing.key == "name" else MAX_URI_CHARS
+    if not 0 < len(key) <= bound or not key.isprintable():
+        return _BadEntry(f"its {listing.key} {key[:40]!r} needs 1 to {bound} printable characters")
+    return key
+
+
+def _digest(raw: Raw) -> str:
+    return hashlib.sha256(bytes(raw)).hexdigest()[:32]
+
+
+def _unusable(session: Session, listing: Listing, why: str) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.MALFORMED_RESULT,
+        f"{listing.method} of {session.peer.server} can't be used: {why}",
+        server=session.peer.server,
+        operation=listing.method,
+    )

@@ -1,0 +1,130 @@
+"""What `pactgate serve` tells the person who started it: the address, how to use it, and each server as it comes and goes.
+
+Written line by line without ever waiting for the reader. Reasons come from upstreams and are shown escaped and on one line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Final, TextIO
+
+from pactgate import __version__
+from pactgate.cli.console import is_terminal, paint
+from pactgate.core import events
+from pactgate.core.display import Mask, flat
+from pactgate.core.events import Event
+from pactgate.telemetry import LineWriter
+
+SHOWN: Final[frozenset[type[Event]]] = frozenset(
+    {
+        events.GatewayStarted,
+        events.GatewayStopped,
+        events.ServerConnected,
+        events.ServerDiscovered,
+        events.ServerDisconnected,
+        events.ServerFailed,
+        events.DiscoveryFailed,
+    }
+)
+"""What a person reads here already, and need not read again in the log on the same terminal."""
+_DEFAULT_ADDRESS: Final = "http://127.0.0.1:7411"
+_REASON_CHARS: Final = 300
+
+
+class Announcer:
+    """Prints on one stream. `last_error` tells why a server's latest attempt failed; a server may say what it must not."""
+
+    def __init__(self, stream: TextIO, last_error: Callable[[str], str | None], mask: Mask) -> None:
+        self._stream = stream
+        self._lines = LineWriter(stream.fileno())
+        self._last_error = last_error
+        self._mask = mask
+        self._connected: dict[str, events.ServerConnected] = {}
+        self._told: dict[str, str] = {}
+
+    def say(self, text: str = "") -> None:
+        self._lines.write(text.encode(errors="backslashreplace") + b"\n")
+
+    def welcome(self, address: str, *, is_demo: bool, file: str | None, token: str | None, needs_token: bool) -> None:
+        """Everything a newcomer needs, before the first server is connected."""
+        endpoint = f"{address}/mcp"
+        self.say(f"{paint(f'Pactgate {__version__}', 'bold', self._stream)} at {paint(endpoint, 'cyan', self._stream)}")
+        if is_demo:
+            self.say(
+                "There is no configuration here, so this is the demo: two small servers, one of each protocol era."
+            )
+        elif file is not None:
+            self.say(f"Configuration: {flat(file, _REASON_CHARS)}")
+        if token is not None:
+            self.say(
+                "It can be reached from other machines, so callers need a token. Made for this run, shown only here:"
+            )
+            self.say(f"  {token}")
+        self.say()
+        self.say("In a client's configuration:")
+        self.say(f"  {json.dumps({'mcpServers': {'pactgate': _client_entry(endpoint, token, needs_token)}})}")
+        self.say("From another terminal:")
+        for words in ("tools", "call sun_times place=Lisbon" if is_demo else "servers"):
+            self.say(f"  {command()} {_with_address(words, address)}")
+        self.say()
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, events.ServerConnected):
+            self._connected[event.server] = event
+        elif isinstance(event, events.ServerDiscovered):
+            self._tell_connected(event)
+        elif isinstance(event, events.ServerDisconnected):
+            self._tell(event.server, "lost", "yellow", event.reason)
+        elif isinstance(event, events.DiscoveryFailed):
+            self._tell(event.server, "odd", "yellow", f"its tools can't be listed: {event.reason}")
+        elif isinstance(event, events.ServerFailed):
+            self._tell(
+                event.server, "down", "red", f"{event.reason} (attempts: {event.attempts}; it will be tried again)"
+            )
+        elif isinstance(event, events.ServerConnecting) and event.attempt == 2:
+            self._tell(event.server, "wait", "yellow", f"not yet: {self._last_error(event.server)}; trying again")
+
+    def _tell_connected(self, event: events.ServerDiscovered) -> None:
+        connected = self._connected.get(event.server)
+        if connected is not None:
+            tools = f"{event.tools} tool{'s' * (event.tools != 1)}"
+            how = f"{connected.era} {connected.version}, {tools}, connected in {connected.duration_ms:.0f} ms"
+            self._tell(event.server, "ok", "green", how)
+
+    def _tell(self, server: str, word: str, style: str, text: str) -> None:
+        """One line a change: what was said last about a server is not said again."""
+        line = f"{server:<12} {flat(self._mask(text), _REASON_CHARS)}"
+        if self._told.get(server) != word + line:
+            self._told[server] = word + line
+            self.say(f"  {paint(f'{word:<5}', style, self._stream)} {line}")
+
+
+def command() -> str:
+    """How this program is called in this person's shell."""
+    program = sys.argv[0]
+    if os.path.basename(program) != "pactgate" or not os.path.exists(program):
+        return f"{os.path.basename(sys.executable)} -m pactgate"
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        found = os.path.join(folder, "pactgate")
+        if os.access(found, os.X_OK):
+            return "pactgate" if os.path.samefile(found, program) else os.path.relpath(program)
+    return os.path.relpath(program)
+
+
+def announces_on(stream: TextIO, *, is_stdio: bool) -> bool:
+    """Over stdio a client has started us, and nobody reads unless a terminal is there."""
+    return not is_stdio or is_terminal(stream)
+
+
+def _with_address(words: str, address: str) -> str:
+    return words if address == _DEFAULT_ADDRESS else f"{words} --url {address}"
+
+
+def _client_entry(endpoint: str, token: str | None, needs_token: bool) -> dict[str, object]:
+    entry: dict[str, object] = {"url": endpoint}
+    if token is not None or needs_token:
+        entry["headers"] = {"Authorization": f"Bearer {token or 'YOUR-TOKEN'}"}
+    return entry

@@ -1,0 +1,200 @@
+"""The command tree: names, options, help. Each command hands over to the file of its family and returns its exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+import typer
+
+from pactgate import __version__
+from pactgate.cli import console
+
+_EXAMPLES: Final = """\
+\b
+Examples:
+  pactgate serve                                  the demo, when there is no configuration
+  pactgate serve --config pactgate.jsonc          your servers behind one endpoint
+  pactgate tools                                  what can be called
+  pactgate call sun_times place=Lisbon            call it
+  pactgate call countdown steps:=3 --json         an argument as JSON, the answer as JSON
+  pactgate check                                  is the configuration good?
+
+Exit codes: 0 good, 1 findings or failures, 2 wrong invocation or configuration.
+"""
+
+app = typer.Typer(
+    name="pactgate",
+    help="An MCP gateway: every MCP server behind one endpoint, for clients of either protocol era.",
+    epilog=_EXAMPLES,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+_Config = Annotated[
+    str | None,
+    typer.Option(
+        "--config", "-c", metavar="FILE", help="Configuration file. Default: pactgate.* here, else the user's."
+    ),
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url", metavar="URL", envvar="PACTGATE_URL", help="The gateway. Default: as configured, else port 7411 here."
+    ),
+]
+_Token = Annotated[
+    str | None,
+    typer.Option("--token", metavar="TOKEN", envvar="PACTGATE_TOKEN", help="Token, if the gateway wants one."),
+]
+_Server = Annotated[str | None, typer.Option("--server", "-s", metavar="ID", help="Only this server.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"pactgate {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def serve(
+    config: _Config = None,
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead of HTTP.")
+    ] = False,
+    host: Annotated[str | None, typer.Option(metavar="HOST", help="Address to listen on. Default 127.0.0.1.")] = None,
+    port: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Port to listen on. Default 7411; 0 takes a free one.")
+    ] = None,
+    log_level: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error. Default info.")
+    ] = None,
+) -> None:
+    """Run the gateway. Without a configuration it serves a demo."""
+    from pactgate.cli.options import ServeOptions
+    from pactgate.cli.serve import run as run_gateway
+
+    raise typer.Exit(run_gateway(ServeOptions(config, stdio, host, port, log_level)))
+
+
+@app.command()
+def check(config: _Config = None, as_json: _Json = False) -> None:
+    """Check the configuration and start nothing. Names every problem with its place, or what would be served."""
+    from pactgate.cli import check as family
+
+    raise typer.Exit(family.check(config, as_json=as_json))
+
+
+@app.command()
+def servers(url: _Url = None, token: _Token = None, as_json: _Json = False) -> None:
+    """List the servers behind the running gateway and how they are."""
+    from pactgate.cli import inspect
+
+    raise typer.Exit(_ask(url, token, lambda client: inspect.servers(client, as_json=as_json)))
+
+
+@app.command()
+def tools(server: _Server = None, url: _Url = None, token: _Token = None, as_json: _Json = False) -> None:
+    """List the tools that can be called."""
+    from pactgate.cli import inspect
+
+    raise typer.Exit(_ask(url, token, lambda client: inspect.tools(client, server=server, as_json=as_json)))
+
+
+@app.command()
+def status(url: _Url = None, token: _Token = None, as_json: _Json = False) -> None:
+    """Say how the running gateway is. Exit code 1 when one of its servers is down."""
+    from pactgate.cli import inspect
+
+    raise typer.Exit(_ask(url, token, lambda client: inspect.status(client, as_json=as_json)))
+
+
+@app.command(epilog="Example: pactgate call almanac.convert_units value=26.2 from=mi to=km")
+def call(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The tool: almanac__moon_phase, almanac.moon_phase, or moon_phase.")
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Arguments; KEY:=JSON for a value as JSON.")
+    ] = None,
+    args: Annotated[
+        str | None, typer.Option("--args", metavar="JSON", help="All arguments as one JSON object.")
+    ] = None,
+    server: _Server = None,
+    timeout_ms: Annotated[
+        int | None,
+        typer.Option("--timeout-ms", metavar="MS", min=1, help="Give up, and cancel the call, after this long."),
+    ] = None,
+    url: _Url = None,
+    token: _Token = None,
+    as_json: _Json = False,
+) -> None:
+    """Call a tool and show its answer. Exit code 1 when it failed."""
+    from pactgate.cli import call as family
+
+    try:
+        code = _ask(
+            url,
+            token,
+            lambda client: family.call(
+                client, name, arguments or [], server=server, args=args, timeout_ms=timeout_ms, as_json=as_json
+            ),
+        )
+    except family.BadArgumentsError as wrong:
+        console.problem(str(wrong))
+        raise typer.Exit(2) from None
+    raise typer.Exit(code)
+
+
+def run_command(words: list[str]) -> int:
+    """The exit code of a command line."""
+    try:
+        app(args=words, prog_name="pactgate")
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0
+    return 0
+
+
+def _ask(url: str | None, token: str | None, question: Callable[[Any], int]) -> int:
+    """Put a question to the running gateway, and say so in plain words when there is none."""
+    from pactgate.cli.client import BadAddressError, GatewayClient, GatewayProblem
+
+    try:
+        return question(GatewayClient(url or _configured_url(), token))
+    except GatewayProblem as problem:
+        sys.stdout.flush()
+        console.problem(problem.message, problem.hint)
+        return 2 if isinstance(problem, BadAddressError) else 1
+
+
+def _configured_url() -> str:
+    """Where the configuration of this folder says the gateway listens; the usual place if it does not say so readably."""
+    from pathlib import Path
+
+    from pactgate.cli.client import DEFAULT_URL
+    from pactgate.config.load import find, load
+    from pactgate.config.problems import ConfigurationError
+
+    try:
+        path = find(Path.cwd(), os.environ)
+        listen = load(path, environ=os.environ).listen if path is not None else None
+    except ConfigurationError:
+        listen = None
+    if listen is None or not listen.port:
+        return DEFAULT_URL
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen.host, listen.host)
+    return f"http://[{host}]:{listen.port}" if ":" in host else f"http://{host}:{listen.port}"

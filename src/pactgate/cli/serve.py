@@ -1,0 +1,148 @@
+"""`pactgate serve`: from options to a gateway that runs until it is asked to stop.
+
+A first SIGINT or SIGTERM stops gracefully, a second one ends at once. Nothing is bound or started before the configuration is known to be
+good. Must not: import typer, rich or a client; a gateway pays for them in start time and memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from pactgate.app import Gateway, build
+from pactgate.cli import console
+from pactgate.cli.announce import SHOWN, Announcer, announces_on
+from pactgate.cli.check import show_problems, show_warnings
+from pactgate.cli.options import ServeOptions
+from pactgate.config.load import find, load
+from pactgate.config.model import Config, ServerConfig
+from pactgate.config.problems import ConfigurationError
+from pactgate.core.display import Mask
+from pactgate.core.events import Event
+from pactgate.core.failures import GatewayFailure
+from pactgate.telemetry import Level, Telemetry
+
+DEMO_SERVERS: Final = ("almanac", "scratchpad")
+
+
+def run(options: ServeOptions) -> int:
+    try:
+        path = Path(options.config) if options.config is not None else find(Path.cwd(), os.environ)
+        flags = {"listen.host": options.host, "listen.port": options.port, "log.level": options.log_level}
+        config = load(path, environ=os.environ, overrides=flags)
+    except ConfigurationError as error:
+        show_problems(error)
+        return 2
+    is_demo = path is None
+    if is_demo:
+        config = msgspec.structs.replace(config, servers=demo_servers())
+    show_warnings(config)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_Serving(config, is_stdio=options.stdio, is_demo=is_demo).run())
+
+
+def demo_servers() -> dict[str, ServerConfig]:
+    return {
+        name: ServerConfig(id=name, command=sys.executable, args=("-m", f"pactgate.demo.{name}"))
+        for name in DEMO_SERVERS
+    }
+
+
+class _Serving:
+    """One run of the gateway, from its first line to its last."""
+
+    def __init__(self, config: Config, *, is_stdio: bool, is_demo: bool) -> None:
+        self._config = config
+        self._is_stdio = is_stdio
+        self._is_demo = is_demo
+        self._stop = asyncio.Event()
+        stream = sys.stderr if is_stdio else sys.stdout
+        self._announcer: Announcer | None = None
+        if announces_on(stream, is_stdio=is_stdio):
+            self._announcer = Announcer(stream, self._last_error, Mask(config.secrets))
+        self._telemetry = self._make_telemetry()
+        self._gateway: Gateway = build(config, emit=self._emit)
+
+    async def run(self) -> int:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._on_signal, number)
+        try:
+            return await (self._serve_stdio() if self._is_stdio else self._serve_http())
+        finally:
+            await self._gateway.stop()
+
+    async def _serve_http(self) -> int:
+        try:
+            address = await self._gateway.serve_http()
+        except GatewayFailure as failure:
+            console.problem(f"Can't listen: {failure.message}.", "`pactgate status` asks a gateway that runs already.")
+            return 1
+        self._welcome(address)
+        await self._gateway.start()
+        await self._stop.wait()
+        return 0
+
+    async def _serve_stdio(self) -> int:
+        await self._gateway.start()
+        face = asyncio.create_task(self._gateway.serve_stdio())
+        stop = asyncio.create_task(self._stop.wait())
+        await asyncio.wait({face, stop}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (face, stop):
+            task.cancel()
+        await asyncio.wait({face, stop})
+        if not face.cancelled():
+            face.result()
+        return 0
+
+    def _welcome(self, address: str) -> None:
+        if self._announcer is not None:
+            self._announcer.welcome(
+                address,
+                is_demo=self._is_demo,
+                file=self._config.file,
+                token=self._gateway.generated_token,
+                needs_token=not self._config.allows_anonymous,
+            )
+
+    def _emit(self, event: Event) -> None:
+        self._telemetry.emit(event)
+        if self._announcer is not None:
+            self._announcer.emit(event)
+
+    def _last_error(self, server: str) -> str | None:
+        return self._gateway.connections.servers[server].last_error
+
+    def _make_telemetry(self) -> Telemetry:
+        log = self._config.log
+        on_terminal = console.is_terminal(sys.stderr)
+        as_json = log.format == "json" or (log.format == "auto" and not on_terminal)
+        return Telemetry(
+            sys.stderr.fileno(),
+            level=Level[log.level.upper()],
+            as_json=as_json,
+            secrets=self._config.secrets,
+            hidden=SHOWN if self._announcer is not None and on_terminal and not as_json else frozenset(),
+        )
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        if self._stop.is_set():
+            os._exit(128 + number)  # asked twice: at once, and the children's guardian ends them
+        self._stop.set()
+        if self._announcer is not None:
+            self._announcer.say("\nStopping: calls under way may finish. Once more to end at once.")
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,193 @@
+"""File, environment and command line become one `Config`, or one `ConfigurationError` with every problem.
+
+Reads at most one regular file of bounded size and does nothing else: no process, socket, name look-up or import of a server's
+code. What is unreachable but well written is not a problem here (D14). Enforces S4/F4, S4/UNDECIDED-2.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import inspect
+
+from pactgate.config.checks import is_loopback
+from pactgate.config.model import Config, ConfigFile, Listen, Sections
+from pactgate.config.problems import ConfigurationError, Findings, Place, Problem, show
+from pactgate.config.servers import settle
+from pactgate.config.text import FORMATS, read
+from pactgate.config.tree import Node, Positions
+from pactgate.config.validate import Validation
+
+MAX_FILE_BYTES: Final = 1024 * 1024
+COMMAND_LINE: Final = "command line"
+_STEM: Final = "pactgate"
+
+
+def find(folder: Path, environ: Mapping[str, str]) -> Path | None:
+    """The configuration file of a folder, else of the user; None when there is neither.
+
+    Two in one place raise: which of them counts is not ours to guess.
+    """
+    home = environ.get("XDG_CONFIG_HOME") or (os.path.join(environ["HOME"], ".config") if environ.get("HOME") else None)
+    places = [folder, *([Path(home) / _STEM] if home and os.path.isabs(home) else [])]
+    for place in places:
+        present = [path for suffix in FORMATS if os.path.lexists(path := place / f"{_STEM}{suffix}")]
+        if len(present) > 1:
+            names = ", ".join(path.name for path in present)
+            raise ConfigurationError(
+                [Problem("", f"There are several configurations: {names}.", "Keep one.", file=str(place))]
+            )
+        if present:
+            return present[0]
+    return None
+
+
+def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[str, Any] | None = None) -> Config:
+    """The configuration in `path`, or the defaults when there is none.
+
+    `overrides` are flags by the dotted name of their setting, as `{"listen.port": 0}`; None means that the flag was not given.
+    """
+    found, flags = Findings(str(path) if path else ""), Findings(COMMAND_LINE)
+    root = _read_file(path, found) if path else Node({})
+    reading = Validation(found, environ)
+    settings = _settings(reading, root, found, str(path.parent) if path else "") if root else {}
+    given = Validation(flags, environ).take(_tree(overrides or {}), _kind(Sections))
+    if not found.problems and not flags.problems:
+        _merge(settings, given)
+        _warn(settings, root, found)
+    if problems := found.problems + flags.problems:
+        raise ConfigurationError(problems)
+    config = msgspec.convert(settings, Config)
+    secrets = tuple(sorted(reading.secrets, key=lambda secret: (-len(secret), secret)))
+    return msgspec.structs.replace(
+        config, secrets=secrets, warnings=tuple(found.warnings), file=str(path) if path else None
+    )
+
+
+@cache
+def _kind(struct: type[msgspec.Struct]) -> inspect.Type:
+    return inspect.type_info(struct)
+
+
+def _read_file(path: Path, found: Findings) -> Node | None:
+    form = FORMATS.get(path.suffix.lower())
+    if form is None:
+        found.add((), None, "The format of this file is unknown.", f"Its name must end with {', '.join(FORMATS)}.")
+        return None
+    data = _read_bytes(path, found)
+    if data is None:
+        return None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8-sig")
+        found.add((), Positions(before).place(len(before)), "This is not UTF-8 text.", "Save the file as UTF-8.")
+        return None
+    root = read(text, form, found)
+    if root is not None and not isinstance(root.value, dict):
+        found.add((), root.place, "A configuration is a table of settings.", 'It begins like {"mcpServers": {...}}.')
+        return None
+    return root
+
+
+def _read_bytes(path: Path, found: Findings) -> bytes | None:
+    """The bytes of a regular file; never waits for a pipe or device to say something."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        try:
+            mode = os.fstat(handle).st_mode
+            if not stat.S_ISREG(mode):
+                found.add((), None, "This is not a regular file.", "Name a file, not a folder, pipe or device.")
+                return None
+            with open(handle, "rb", closefd=False) as file:
+                data = file.read(MAX_FILE_BYTES + 1)
+        finally:
+            os.close(handle)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "its name holds a NUL"
+        found.add((), None, f"The file can't be read: {reason}.", "Check the path and its permissions.")
+        return None
+    if len(data) > MAX_FILE_BYTES:
+        found.add((), None, f"The file is larger than {MAX_FILE_BYTES} bytes.", "Is it the right file?")
+        return None
+    if os.name == "posix" and mode & (stat.S_IWGRP | stat.S_IWOTH):
+        message = "Other users may write this file, and it says which programs are started."
+        found.warn((), None, message, f"Run: chmod go-w {path.name}")
+    return data
+
+
+def _settings(reading: Validation, root: Node, found: Findings, folder: str) -> dict[str, Any]:
+    """The settings of a file, its servers in our own words."""
+    settings: dict[str, Any] = reading.take(root, _kind(ConfigFile))
+    lists = [key for key in ("mcpServers", "servers") if key in root.value]
+    if len(lists) > 1:
+        found.add(
+            ("servers",), root.value["servers"].anchor, "mcpServers and servers are both given.", "Keep mcpServers."
+        )
+    servers: dict[str, Any] = {}
+    for key in lists:
+        entries = settings.pop(key, {})
+        for server_id, entry in entries.items():
+            node = root.value[key].value[server_id]
+            servers[server_id] = settle(server_id, entry, node, (key, server_id), found, folder)
+    settings["servers"] = servers
+    _check_tokens(settings, root, found)
+    return settings
+
+
+def _check_tokens(settings: dict[str, Any], root: Node, found: Findings) -> None:
+    holders: dict[str, str] = {}
+    for name, holder in settings.get("auth", {}).get("tokens", {}).items():
+        first = holders.setdefault(holder.get("token", f"(none) {name}"), name)
+        if first != name:
+            path = ("auth", "tokens", name, "token")
+            found.add(path, _place(root, *path), f"{show(first)} has the same token.", "Give each holder its own.")
+
+
+def _warn(settings: dict[str, Any], root: Node | None, found: Findings) -> None:
+    """What is allowed and still worth saying."""
+    host = settings.get("listen", {}).get("host", Listen().host)
+    path = ("auth", "anonymous")
+    if settings.get("auth", {}).get("anonymous") is True and not is_loopback(host):
+        message = f"Everybody who reaches {host} may call every tool."
+        found.warn(path, _place(root, *path), message, "Use auth.tokens, or listen on 127.0.0.1.")
+    if found.file and not settings["servers"]:
+        found.warn(("mcpServers",), None, "There are no servers.", "Add one under mcpServers.")
+
+
+def _place(root: Node | None, *keys: str) -> Place | None:
+    node = root
+    for key in keys:
+        if node is None or not isinstance(node.value, dict) or key not in node.value:
+            return None
+        node = node.value[key]
+    return node.place if node else None
+
+
+def _tree(overrides: Mapping[str, Any]) -> Node:
+    """Flags as a tree like that of a file, without places."""
+    root: dict[str, Any] = {}
+    for name, value in overrides.items():
+        if value is None:
+            continue
+        *sections, key = name.split(".")
+        table = root
+        for section in sections:
+            table = table.setdefault(section, Node({})).value
+        table[key] = _plant(value)
+    return Node(root)
+
+
+def _plant(value: Any) -> Node:
+    return Node([_plant(item) for item in value]) if isinstance(value, list | tuple) else Node(value)
+
+
+def _merge(settings: dict[str, Any], given: dict[str, Any]) -> None:
+    for section, flags in given.items():
+        settings[section] = {**settings.get(section, {}), **flags}

@@ -1,0 +1,361 @@
+"""Every setting as a documented field: its name in files, default, range and one sentence. The reference page and the JSON
+Schema are made from these structs and from nothing else, and the loader checks files against them.
+
+To add a section: a struct, and a field of `Sections`. A type's `extra` says what the loader does with a text beyond its
+bounds: `expand` fills in variables, `secret` masks it in everything written, `check` names a rule from `checks`.
+Must not: hold a setting no code reads. Enforces S4/F4, S0/ECO-100 and S0/ECO-101 (ranges), D18 (defaults), D20.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct, field
+
+from pactgate.config import checks
+from pactgate.config.problems import Problem
+from pactgate.core.failures import Plane, WireSettings
+
+Command = Annotated[str, Meta(min_length=1, max_length=1000, extra={"expand": True, "check": checks.check_program})]
+Argument = Annotated[str, Meta(max_length=500, extra={"expand": True, "check": checks.check_argument})]
+Folder = Annotated[str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": checks.check_program})]
+Url = Annotated[str, Meta(min_length=1, max_length=2000, extra={"expand": True, "check": checks.check_url})]
+EnvName = Annotated[str, Meta(min_length=1, max_length=200, extra={"check": checks.check_env_name})]
+EnvValue = Annotated[
+    str, Meta(max_length=32768, extra={"expand": True, "secret": True, "check": checks.check_env_value})
+]
+HeaderName = Annotated[str, Meta(min_length=1, max_length=200, extra={"check": checks.check_header_name})]
+HeaderValue = Annotated[
+    str, Meta(max_length=8192, extra={"expand": True, "secret": True, "check": checks.check_header_value})
+]
+Secret = Annotated[
+    str, Meta(min_length=1, max_length=500, extra={"expand": True, "secret": True, "check": checks.check_token})
+]
+Role = Annotated[str, Meta(max_length=50, pattern=r"^[a-z][a-z0-9_-]*$")]
+TokenName = Annotated[str, Meta(max_length=50, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+ServerId = Annotated[
+    str,
+    Meta(
+        min_length=1, max_length=checks.SERVER_ID_MAX, pattern=checks.SERVER_ID, extra={"check": checks.check_server_id}
+    ),
+]
+Title = Annotated[str, Meta(min_length=1, max_length=100)]
+Description = Annotated[str, Meta(max_length=500)]
+AllowedHost = Annotated[str, Meta(max_length=255, extra={"check": checks.check_allowed_host})]
+AllowedOrigin = Annotated[str, Meta(max_length=255, extra={"check": checks.check_origin})]
+
+Transport = Literal["auto", "streamable-http", "sse"]
+ClientTransport = Literal["auto", "streamable-http", "sse", "stdio", "http", "streamableHttp"]
+Shown = Literal["jsonrpc_error", "tool_result"]
+
+
+class Documented(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Settings that belong together: camelCase in files, snake_case in code, unknown keys refused."""
+
+
+class ServerSettings(Documented, frozen=True, kw_only=True):
+    """What both a file and the gateway say about one server."""
+
+    command: Annotated[
+        Command | None,
+        Meta(
+            description="Program to start; it speaks MCP on stdin and stdout. A server has this or `url`. No shell reads it."
+        ),
+    ] = None
+    args: Annotated[
+        tuple[Argument, ...], Meta(max_length=20, description="Arguments of the program, one text each.")
+    ] = ()
+    env: Annotated[
+        dict[EnvName, EnvValue],
+        Meta(max_length=200, description="Environment variables of the program, beside the few every program needs."),
+    ] = {}
+    cwd: Annotated[
+        Folder | None,
+        Meta(
+            description="Folder the program starts in; a relative one starts at the folder of the configuration file."
+        ),
+    ] = None
+    url: Annotated[
+        Url | None, Meta(description="Address of a server that is reached over HTTP, with http or https.")
+    ] = None
+    headers: Annotated[
+        dict[HeaderName, HeaderValue], Meta(max_length=50, description="Headers sent with every request to `url`.")
+    ] = {}
+    enabled: Annotated[
+        bool, Meta(description="A server that is not enabled is never started, called or looked up.")
+    ] = True
+    era: Annotated[
+        Literal["auto", "legacy", "modern"],
+        Meta(
+            description="Protocol era of the server: `legacy` opens with a handshake, `modern` does not, `auto` asks."
+        ),
+    ] = "auto"
+    connection_timeout_ms: Annotated[
+        int, Meta(ge=1000, le=60000, description="Milliseconds one attempt to connect may take, handshake included.")
+    ] = 10000
+    request_timeout_ms: Annotated[
+        int, Meta(ge=1000, le=300000, description="Milliseconds one request to this server may take.")
+    ] = 60000
+    max_retries: Annotated[
+        int, Meta(ge=0, le=10, description="Attempts to connect after the first has failed. Calls are never repeated.")
+    ] = 3
+    name: Annotated[Title | None, Meta(description="Name for people.")] = None
+    description: Annotated[Description | None, Meta(description="What the server is for.")] = None
+
+
+class ServerEntry(ServerSettings, frozen=True, kw_only=True):
+    """One server: a program to start (`command`) or an address to call (`url`)."""
+
+    transport: Annotated[
+        ClientTransport,
+        Meta(
+            description="How `url` is spoken to: `streamable-http`, `sse` (the older HTTP+SSE), or `auto`, which tries in that order. "
+            "Clients' spellings `http` and `streamableHttp` are understood, and `stdio` beside a command."
+        ),
+    ] = "auto"
+    type: Annotated[
+        Literal["stdio", "http", "sse", "streamable-http", "streamableHttp"] | None,
+        Meta(description="Clients' word for `transport`; `http` means `auto`."),
+    ] = None
+    disabled: Annotated[bool | None, Meta(description="Clients' word for the opposite of `enabled`.")] = None
+    auto_approve: Annotated[
+        Any,
+        Meta(
+            description="A client's list of tools to call without asking: the client's decision.",
+            extra={"ignored": True},
+        ),
+    ] = None
+    always_allow: Annotated[Any, Meta(description="The same in other clients.", extra={"ignored": True})] = None
+    trust: Annotated[Any, Meta(description="The same, for all tools of a server.", extra={"ignored": True})] = None
+    timeout: Annotated[
+        Any,
+        Meta(
+            description="Seconds in some clients, milliseconds in others; use `requestTimeoutMs`. Gives a warning.",
+            extra={"ignored": True},
+        ),
+    ] = None
+    gallery: Annotated[Any, Meta(description="Where an editor found the server.", extra={"ignored": True})] = None
+    version: Annotated[Any, Meta(description="Which release an editor installed.", extra={"ignored": True})] = None
+    dev: Annotated[
+        Any, Meta(description="An editor's settings for developing the server.", extra={"ignored": True})
+    ] = None
+
+
+class ServerConfig(ServerSettings, frozen=True, kw_only=True):
+    """One server as the gateway knows it. Exactly one of `command` and `url` is set."""
+
+    id: str
+    transport: Transport = "auto"
+
+    def __repr__(self) -> str:
+        return f"ServerConfig(id={self.id!r})"
+
+
+class Listen(Documented, frozen=True, kw_only=True):
+    """Where callers reach the gateway."""
+
+    host: Annotated[
+        str,
+        Meta(min_length=1, max_length=255, description="Address to listen on.", extra={"check": checks.check_host}),
+    ] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")] = 7411
+    allowed_hosts: Annotated[
+        tuple[AllowedHost, ...],
+        Meta(
+            max_length=100,
+            description="Names in the Host header to accept beside the address itself, as `gateway.example`.",
+        ),
+    ] = ()
+    allowed_origins: Annotated[
+        tuple[AllowedOrigin, ...],
+        Meta(
+            max_length=100,
+            description="Origins of web pages that may call, as `https://app.example`; others are refused.",
+        ),
+    ] = ()
+
+
+class Naming(Documented, frozen=True, kw_only=True):
+    """How tools are called in lists."""
+
+    exposed: Annotated[
+        Literal["double_underscore", "dot"],
+        Meta(
+            description="`files__read` (accepted by every client) or `files.read`. Both are always understood in calls."
+        ),
+    ] = "double_underscore"
+
+
+class Timeouts(Documented, frozen=True, kw_only=True):
+    """How long a caller waits."""
+
+    default_timeout_ms: Annotated[
+        int, Meta(ge=100, le=3600000, description="Milliseconds a call may take, waiting and connecting included.")
+    ] = 30000
+
+
+class Limits(Documented, frozen=True, kw_only=True):
+    """How large things may be."""
+
+    max_request_bytes: Annotated[
+        int, Meta(ge=1024, le=104857600, description="Bytes of one request from a caller.")
+    ] = 10485760
+    max_upstream_frame_bytes: Annotated[
+        int,
+        Meta(
+            ge=1024, le=104857600, description="Bytes of one message from a server; a longer one ends its connection."
+        ),
+    ] = 8388608
+
+
+class Wire(Documented, frozen=True, kw_only=True):
+    """Which failures of a tool call the model sees, as a tool result, instead of only the client."""
+
+    argument_errors: Annotated[Shown, Meta(description="Arguments that do not fit the tool, or break a limit.")] = (
+        "jsonrpc_error"
+    )
+    timeouts: Annotated[Shown, Meta(description="Calls that took too long.")] = "jsonrpc_error"
+
+    def planes(self) -> WireSettings:
+        """The same in the words of the failure table."""
+        return WireSettings(argument_errors=_PLANES[self.argument_errors], timeouts=_PLANES[self.timeouts])
+
+
+_PLANES: Final[dict[Shown, Plane]] = {"jsonrpc_error": Plane.ERROR, "tool_result": Plane.RESULT}
+
+
+class Token(Documented, frozen=True, kw_only=True):
+    """One bearer token and what its holder may do."""
+
+    token: Annotated[Secret, Meta(description="The token itself, best as `${VARIABLE}`.")]
+    roles: Annotated[
+        tuple[Role, ...], Meta(max_length=20, description="Roles of its holder; `admin` may manage the gateway.")
+    ] = ()
+
+    def __repr__(self) -> str:
+        return f"Token(roles={self.roles!r})"
+
+
+class Auth(Documented, frozen=True, kw_only=True):
+    """Who may call."""
+
+    anonymous: Annotated[
+        bool | None,
+        Meta(
+            description="Whether callers without a token are served. Left out: only on loopback, and while there are no tokens."
+        ),
+    ] = None
+    tokens: Annotated[
+        dict[TokenName, Token], Meta(max_length=1000, description="Tokens by the name of their holder.")
+    ] = {}
+
+
+class Sessions(Documented, frozen=True, kw_only=True):
+    """Sessions of legacy callers over HTTP."""
+
+    idle_timeout_ms: Annotated[
+        int, Meta(ge=1000, le=86400000, description="Milliseconds after which an unused session ends.")
+    ] = 1800000
+    max_sessions: Annotated[int, Meta(ge=1, le=1000000, description="Sessions at one time.")] = 10000
+    max_per_caller: Annotated[int, Meta(ge=1, le=1000000, description="Sessions of one caller at one time.")] = 1000
+
+
+class Log(Documented, frozen=True, kw_only=True):
+    """What is written to stderr."""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="Least important lines to write.")
+    ] = "info"
+    format: Annotated[
+        Literal["auto", "text", "json"], Meta(description="`auto` is `text` on a terminal and `json` elsewhere.")
+    ] = "auto"
+
+
+class Sections(Documented, frozen=True, kw_only=True):
+    """The settings of the gateway itself. What a section is for is said by its struct."""
+
+    listen: Listen = Listen()
+    naming: Naming = Naming()
+    timeouts: Timeouts = Timeouts()
+    limits: Limits = Limits()
+    wire: Wire = Wire()
+    auth: Auth = Auth()
+    sessions: Sessions = Sessions()
+    log: Log = Log()
+
+
+_SERVER_SHAPE: Final = {
+    "oneOf": [
+        {"required": [key], "properties": {key: {"type": "string"}}, "title": f"a server with a {key}"}
+        for key in ("command", "url")
+    ]
+}
+Servers = dict[ServerId, Annotated[ServerEntry, Meta(extra_json_schema=_SERVER_SHAPE)]]
+
+
+class ConfigFile(Sections, frozen=True, kw_only=True):
+    """A configuration of Pactgate, or one of a client."""
+
+    mcp_servers: Annotated[
+        Servers,
+        Meta(
+            max_length=256,
+            description="The servers behind the gateway, by id: 1 to 50 letters a-z, digits and hyphens, a letter first.",
+        ),
+    ] = {}
+    servers: Annotated[Servers, Meta(max_length=256, description="The same under the name VS Code gives it.")] = {}
+    schema: Annotated[
+        Any, Meta(description="Where an editor finds the schema of this file.", extra={"ignored": True})
+    ] = field(name="$schema", default=None)
+    inputs: Annotated[
+        Any,
+        Meta(
+            description="Questions an editor asks; `${input:...}` itself can't be answered here.",
+            extra={"ignored": True},
+        ),
+    ] = None
+    global_shortcut: Annotated[Any, Meta(description="A desktop client's own.", extra={"ignored": True})] = None
+    preferences: Annotated[Any, Meta(description="A desktop client's own.", extra={"ignored": True})] = None
+
+
+class Config(Sections, frozen=True, kw_only=True):
+    """The whole configuration, valid. `secrets` are to be masked in everything written, longest first."""
+
+    servers: dict[str, ServerConfig] = {}
+    secrets: tuple[str, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    file: str | None = None
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the gateway."""
+        return checks.is_loopback(self.listen.host)
+
+    @property
+    def allows_anonymous(self) -> bool:
+        """Whether a caller without a token is served (D18)."""
+        if self.auth.anonymous is not None:
+            return self.auth.anonymous
+        return self.is_loopback and not self.auth.tokens
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether a token has to be made and printed, because callers need one and none is configured."""
+        return not self.allows_anonymous and not self.auth.tokens
+
+    def __repr__(self) -> str:
+        return f"Config(file={self.file!r}, servers={list(self.servers)!r})"
+
+
+ELSEWHERE: Final = {
+    "serverUrl": "Write it as url.",
+    "httpUrl": "Write it as url.",
+    "mcp_servers": "Write it as mcpServers.",
+    "envFile": "Put the variables in env, as ${NAME} where they are secret.",
+    "headersHelper": "Put the headers in headers, as ${NAME} where they are secret.",
+    "includeTools": "Tools can't be chosen here yet; hiding them silently would be worse than saying so.",
+    "excludeTools": "Tools can't be hidden here yet, and showing them in spite of this would be worse than saying so.",
+    "disabledTools": "Tools can't be hidden here yet, and showing them in spite of this would be worse than saying so.",
+    "<<": "Merge keys are not part of YAML 1.2; write the values out.",
+}
+"""Keys of client files that mean something we can't silently leave out, and what to write instead."""

@@ -1,0 +1,178 @@
+"""The settings page and the JSON Schema, made from the structs of `model`.
+
+Must not: say anything about a setting that its field does not say. What the schema refuses, the loader refuses too; the
+loader also refuses what a schema can't see, such as a variable that is not set. Enforces D20.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from msgspec import NODEFAULT, inspect
+
+from pactgate.config.load import MAX_FILE_BYTES
+from pactgate.config.model import ConfigFile, ServerEntry, ServerSettings
+from pactgate.config.text import FORMATS
+
+EXAMPLE: Final = """\
+{
+  // The format of the clients, as it is; our settings stand beside it.
+  "mcpServers": {
+    "files": {
+      "command": "npx",
+      "args": ["-y", "@modelcontextprotocol/server-filesystem", "/data"],
+      "requestTimeoutMs": 120000
+    },
+    "crm": {
+      "url": "https://crm.example/mcp",
+      "headers": { "Authorization": "Bearer ${CRM_TOKEN}" }
+    }
+  },
+  "listen": { "host": "0.0.0.0", "port": 7411, "allowedHosts": ["gateway.example"] },
+  "auth": {
+    "tokens": {
+      "ops": { "token": "${PACTGATE_ADMIN_TOKEN}", "roles": ["admin"] },
+    },
+  },
+}
+"""
+"""Needs the variables CRM_TOKEN and PACTGATE_ADMIN_TOKEN."""
+
+_INTRODUCTION: Final = f"""\
+# Settings
+
+One file, in JSON, JSONC, YAML or TOML: what `--config` names, else `pactgate{{{",".join(FORMATS)}}}` in the current folder, else in
+`$XDG_CONFIG_HOME/pactgate` (`~/.config/pactgate`). Two of them in one folder are refused. Comments and trailing commas are fine in JSON,
+also in a file named `.json`; YAML is YAML 1.2, without tags and merge keys; the file may have {MAX_FILE_BYTES // 1024} KiB.
+
+A file that is wrong stops the start. Every problem is shown at once, with its place and what to do. Unknown keys, keys given
+twice and values out of range are problems; a server that can't be reached is not.
+
+`${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `url`, `headers` and tokens.
+A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands for `${{` itself. What came from the environment,
+and every value of `env`, `headers` and `auth.tokens`, is masked in everything the gateway writes.
+"""
+
+_HEAD: Final = "| setting | type | default | range | what it is |\n|---|---|---|---|---|\n"
+
+
+def json_schema() -> dict[str, Any]:
+    """A JSON Schema (draft 2020-12) for editors."""
+    schema = msgspec.json.schema(ConfigFile)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Configuration of Pactgate",
+        **schema,
+    }
+
+
+def settings_page() -> str:
+    """The reference page, in Markdown."""
+    root = inspect.type_info(ConfigFile)
+    entry = inspect.type_info(ServerEntry)
+    assert isinstance(root, inspect.StructType)
+    assert isinstance(entry, inspect.StructType)
+    parts = [_INTRODUCTION, f"## Example\n\n```jsonc\n{EXAMPLE}```\n", _servers(root, entry)]
+    for field in root.fields:
+        section = _bare(field.type)
+        if isinstance(section, inspect.StructType):
+            parts.extend(_section(field.encode_name, section))
+    ignored = "".join(
+        f"| `{path}` | {_says(field)} |\n"
+        for kind, prefix in ((root, ""), (entry, "mcpServers.<id>."))
+        for field in kind.fields
+        if _is_ignored(field)
+        for path in (prefix + field.encode_name,)
+    )
+    parts.append(
+        "## Accepted and ignored\n\nKeys of client files that mean nothing to a gateway. No other unknown key is accepted.\n\n"
+        f"| key | what it is |\n|---|---|\n{ignored}"
+    )
+    return "\n".join(parts)
+
+
+def _servers(root: inspect.StructType, entry: inspect.StructType) -> str:
+    said = {field.encode_name: _says(field) for field in root.fields}
+    own = [field for field in entry.fields if field.name in ServerSettings.__struct_fields__]
+    clients = [field for field in entry.fields if field not in own and not _is_ignored(field)]
+    return (
+        f"## `mcpServers.<id>`\n\n{said['mcpServers']} `servers`: {said['servers'][0].lower()}{said['servers'][1:]}\n\n"
+        f"{_HEAD}{''.join(_row(field) for field in [*own, *clients])}"
+    )
+
+
+def _section(name: str, kind: inspect.StructType) -> Iterator[str]:
+    yield f"## `{name}`\n\n{kind.cls.__doc__}\n\n{_HEAD}{''.join(_row(field) for field in kind.fields)}"
+    for field in kind.fields:
+        table = _bare(field.type)
+        if isinstance(table, inspect.DictType) and isinstance(member := _bare(table.value_type), inspect.StructType):
+            yield from _section(f"{name}.{field.encode_name}.<name>", member)
+
+
+def _row(field: inspect.Field) -> str:
+    kind = _bare(field.type)
+    cells = (f"`{field.encode_name}`", _type(kind), _default(field), _range(kind), _says(field))
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _bare(kind: inspect.Type) -> inspect.Type:
+    """The type itself: without metadata, and without the None that means left out."""
+    if isinstance(kind, inspect.Metadata):
+        return _bare(kind.type)
+    if isinstance(kind, inspect.UnionType):
+        return _bare(next(one for one in kind.types if not isinstance(one, inspect.NoneType)))
+    return kind
+
+
+def _type(kind: inspect.Type) -> str:
+    match kind:
+        case inspect.LiteralType():
+            return ", ".join(f"`{word}`" for word in kind.values)
+        case inspect.VarTupleType():
+            return "list of texts"
+        case inspect.DictType():
+            return "table" if isinstance(_bare(kind.value_type), inspect.StructType) else "table of texts"
+        case inspect.IntType():
+            return "number"
+        case inspect.BoolType():
+            return "`true`, `false`"
+    return "text"
+
+
+def _range(kind: inspect.Type) -> str:
+    match kind:
+        case inspect.IntType():
+            return f"{kind.ge} to {kind.le}"
+        case inspect.StrType():
+            return _characters(kind)
+        case inspect.VarTupleType():
+            return f"at most {kind.max_length}, each {_characters(_bare(kind.item_type))}"
+        case inspect.DictType():
+            return f"at most {kind.max_length}"
+    return ""
+
+
+def _characters(kind: inspect.Type) -> str:
+    longest = kind.max_length if isinstance(kind, inspect.StrType) else None
+    return f"up to {longest} characters" if longest else ""
+
+
+def _default(field: inspect.Field) -> str:
+    if field.required:
+        return "required"
+    if field.default is None:
+        return ""
+    default = field.default_factory() if field.default is NODEFAULT else field.default
+    return f"`{json.dumps(default)}`"
+
+
+def _says(field: inspect.Field) -> str:
+    said = field.type.extra_json_schema if isinstance(field.type, inspect.Metadata) else None
+    return str((said or {}).get("description", ""))
+
+
+def _is_ignored(field: inspect.Field) -> bool:
+    return isinstance(field.type, inspect.Metadata) and bool((field.type.extra or {}).get("ignored"))

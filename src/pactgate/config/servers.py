@@ -1,0 +1,123 @@
+"""What one entry of `mcpServers` means: the clients' words become ours, and what contradicts itself is a problem.
+
+Works on values that have passed `validate`, and on the tree for what was written at all: a command that is itself wrong is
+still a command. Must not: look whether anything exists or answers. Enforces S4/UNDECIDED-2.
+"""
+
+from __future__ import annotations
+
+import os.path
+from typing import Any, Final
+
+from pactgate.config.model import ServerConfig
+from pactgate.config.problems import Findings, Path
+from pactgate.config.tree import Node
+from pactgate.config.validate import PLAIN_HEADERS
+
+_TRANSPORTS: Final = {
+    "stdio": "auto",
+    "http": "auto",
+    "auto": "auto",
+    "sse": "sse",
+    "streamable-http": "streamable-http",
+    "streamableHttp": "streamable-http",
+}
+_FOREIGN: Final[dict[bool, tuple[tuple[str, ...], str]]] = {
+    True: (("headers",), "a url, and this server has a command"),
+    False: (("args", "env", "cwd"), "a command, and this server has a url"),
+}
+_KNOWN: Final = frozenset(ServerConfig.__struct_encode_fields__)
+
+
+def settle(
+    server_id: str, entry: dict[str, Any], node: Node, path: Path, found: Findings, folder: str
+) -> dict[str, Any]:
+    """The entry in our own words, ready to become a `ServerConfig`."""
+    _check_kind(entry, node, path, found)
+    settled = {key: value for key, value in entry.items() if key in _KNOWN}
+    settled |= {
+        "id": server_id,
+        "transport": _transport(entry, node, path, found),
+        "enabled": _enabled(entry, node, path, found),
+    }
+    if headers := entry.get("headers"):
+        settled["headers"] = _sendable(headers, node.value["headers"], (*path, "headers"), found)
+    if cwd := entry.get("cwd"):
+        settled["cwd"] = os.path.normpath(os.path.join(folder, cwd))
+    if "timeout" in node.value:
+        found.warn(
+            (*path, "timeout"),
+            node.value["timeout"].anchor,
+            "This is ignored, because clients disagree about its unit.",
+            "Use requestTimeoutMs.",
+        )
+    return settled
+
+
+def _check_kind(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> None:
+    has_command, has_url = _is_given(node, "command"), _is_given(node, "url")
+    if has_command == has_url:
+        message = (
+            "This server has both a command and a url." if has_url else "This server has neither a command nor a url."
+        )
+        found.add(path, node.anchor, message, "Give it a command to start, or the url of a server that runs already.")
+        return
+    foreign, reason = _FOREIGN[has_command]
+    for key in foreign:
+        if entry.get(key):
+            found.add((*path, key), node.value[key].anchor, f"{key} belongs to {reason}.", "Remove it.")
+    what = "a command" if has_command else "a url"
+    for key in ("type", "transport"):
+        word = entry.get(key, "auto")
+        if word != "auto" and (word == "stdio") != has_command:
+            found.add((*path, key), node.value[key].place, f'"{word}" does not go with {what}.', "Remove it.")
+
+
+def _transport(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> str:
+    by_type, by_transport = (_TRANSPORTS[entry.get(key, "auto")] for key in ("type", "transport"))
+    if "auto" not in (by_type, by_transport) and by_type != by_transport:
+        found.add(
+            (*path, "type"), node.value["type"].place, "type and transport contradict each other.", "Keep transport."
+        )
+    return by_transport if by_type == "auto" else by_type
+
+
+def _enabled(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> bool:
+    enabled: bool | None = entry.get("enabled")
+    disabled: bool | None = entry.get("disabled")
+    if disabled is None:
+        return True if enabled is None else enabled
+    if enabled is disabled:
+        found.add(
+            (*path, "disabled"),
+            node.value["disabled"].place,
+            "enabled and disabled contradict each other.",
+            "Keep enabled.",
+        )
+    return not disabled
+
+
+def _sendable(headers: dict[str, str], node: Node, path: Path, found: Findings) -> dict[str, str]:
+    """The headers we send: each once, and none of those the transport writes anyway."""
+    sent: dict[str, str] = {}
+    seen: dict[str, str] = {}
+    for name, value in headers.items():
+        place, folded = node.value[name].anchor, name.casefold()
+        if folded in seen:
+            found.add((*path, name), place, f"This is the same header as {seen[folded]}.", "Keep one of them.")
+            continue
+        seen[folded] = name
+        if folded in PLAIN_HEADERS - {"user-agent"}:
+            found.warn(
+                (*path, name),
+                place,
+                "This is ignored: the gateway writes this header as MCP asks for it.",
+                "Remove it.",
+            )
+        else:
+            sent[name] = value
+    return sent
+
+
+def _is_given(node: Node, key: str) -> bool:
+    return key in node.value and node.value[key].value is not None

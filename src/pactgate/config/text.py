@@ -1,0 +1,51 @@
+"""From the text of a file to a tree in which every value knows its place, whatever the format.
+
+Must not: know any setting, or import the readers of formats that are not asked for.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from pactgate.config.problems import Findings
+from pactgate.config.tree import Node, Unreadable
+
+
+class Format(StrEnum):
+    JSON = "json"
+    YAML = "yaml"
+    TOML = "toml"
+
+
+FORMATS: Final = {
+    ".json": Format.JSON,
+    ".jsonc": Format.JSON,
+    ".yaml": Format.YAML,
+    ".yml": Format.YAML,
+    ".toml": Format.TOML,
+}
+"""Formats by the end of the file's name, in the order in which they are looked for."""
+
+
+def read(text: str, form: Format, found: Findings) -> Node | None:
+    """The tree, or None when the text is not of its format; problems are in `found` either way."""
+    try:
+        return _read(text, form, found)
+    except Unreadable as stop:
+        found.add((), stop.place, stop.message, stop.hint)
+        return None
+
+
+def _read(text: str, form: Format, found: Findings) -> Node:
+    if form is Format.YAML:
+        from pactgate.config.yaml_text import read_yaml
+
+        return read_yaml(text, found)
+    if form is Format.TOML:
+        from pactgate.config.toml_text import read_toml
+
+        return read_toml(text, found)
+    from pactgate.config.json_text import read_json
+
+    return read_json(text, found)

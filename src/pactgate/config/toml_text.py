@@ -1,0 +1,118 @@
+"""TOML as a tree with places. `tomllib` reads it; places are found afterwards by looking for the lines of the keys.
+
+A value inside an inline table or a list has the place of the nearest key that begins a line. Bounded: `tomllib` needs time
+with the square of the parts of a dotted key, so texts with absurd keys are refused before it sees them.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any, Final
+
+from pactgate.config.problems import Findings, Path, Place
+from pactgate.config.tree import MAX_DEPTH, MAX_VALUES, Node, Positions, Unreadable, require_encodable
+
+_KEY: Final = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+_DOTTED: Final = rf"{_KEY}(?:[ \t]*\.[ \t]*{_KEY})*"
+_ABSURD_KEY: Final = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_KEY}[ \t]*\.[ \t]*){{{MAX_DEPTH + 1}}}")
+_HEADER: Final = re.compile(rf"[ \t]*(?P<brackets>\[\[?)[ \t]*(?P<key>{_DOTTED})[ \t]*\]")
+_PAIR: Final = re.compile(rf"[ \t]*(?P<key>{_DOTTED})[ \t]*=[ \t]*(?P<value>.)?")
+_PART: Final = re.compile(_KEY)
+_REPORTED_PLACE: Final = re.compile(
+    r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)", re.DOTALL
+)
+
+
+def read_toml(text: str, found: Findings) -> Node:
+    if _ABSURD_KEY.search(text):
+        raise Unreadable(f"A key of this file has more than {MAX_DEPTH} parts.")
+    try:
+        document = tomllib.loads(text)
+    except RecursionError:
+        raise Unreadable(f"This is nested more than {MAX_DEPTH} levels deep.") from None
+    except ValueError as error:
+        raise _unreadable(str(error), text) from None
+    return _Tree(_places(text)).node(document, ())
+
+
+def _unreadable(reason: str, text: str) -> Unreadable:
+    match = _REPORTED_PLACE.fullmatch(reason)
+    if match is None:
+        return Unreadable("This is not TOML: a number or date is out of all bounds.")
+    place = Place(int(match["line"]), int(match["column"])) if match["line"] else Positions(text).place(len(text))
+    return Unreadable(f"This is not TOML: {match['what']}.", "", place)
+
+
+class _Tree:
+    """Plain values joined with the places of their keys."""
+
+    def __init__(self, places: dict[Path, tuple[Place, Place]]) -> None:
+        self._places = places
+        self._values = 0
+
+    def node(self, value: Any, path: Path) -> Node:
+        self._values += 1
+        key_place, place = self._place(path)
+        if len(path) > MAX_DEPTH:
+            raise Unreadable(f"This is nested more than {MAX_DEPTH} levels deep.", "", place)
+        if self._values > MAX_VALUES:
+            raise Unreadable(f"There are more than {MAX_VALUES} values in this file.")
+        if isinstance(value, dict):
+            members = {}
+            for key, member in value.items():
+                require_encodable(key, place)
+                members[key] = self.node(member, (*path, key))
+            return Node(members, place, key_place)
+        if isinstance(value, list):
+            return Node([self.node(item, (*path, index)) for index, item in enumerate(value)], place, key_place)
+        if not isinstance(value, str | int | float):
+            raise Unreadable("A date or time can't be used here.", "Put it in quotes.", place)
+        if isinstance(value, str):
+            require_encodable(value, place)
+        return Node(value, place, key_place)
+
+    def _place(self, path: Path) -> tuple[Place | None, Place | None]:
+        known = self._places.get(path)
+        while known is None and path:
+            path = path[:-1]
+            known = self._places.get(path)
+        return known or (None, None)
+
+
+def _places(text: str) -> dict[Path, tuple[Place, Place]]:
+    """Key place and value place by path, as far as lines show them. The first line that names a path, or a part of it, counts."""
+    places: dict[Path, tuple[Place, Place]] = {}
+    table: Path = ()
+    counts: dict[Path, int] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if header := _HEADER.match(line):
+            table = _parts(header["key"])
+            if header["brackets"] == "[[":
+                counts[table] = counts.get(table, -1) + 1
+                table = (*table, counts[table])
+            place = Place(number, header.start("key") + 1)
+            _note(places, table, place, place)
+        elif pair := _PAIR.match(line):
+            value_at = pair.start("value") if pair["value"] else pair.end()
+            _note(
+                places,
+                (*table, *_parts(pair["key"])),
+                Place(number, pair.start("key") + 1),
+                Place(number, value_at + 1),
+            )
+    return places
+
+
+def _note(places: dict[Path, tuple[Place, Place]], path: Path, key_place: Place, place: Place) -> None:
+    for length in range(1, len(path)):
+        places.setdefault(path[:length], (key_place, key_place))
+    places.setdefault(path, (key_place, place))
+
+
+def _parts(dotted: str) -> Path:
+    parts = []
+    for match in _PART.finditer(dotted):
+        key = match.group()
+        parts.append(key[1:-1] if key[0] in "\"'" else key)
+    return tuple(parts)

@@ -1,0 +1,234 @@
+"""Holds a tree against the structs of `model` and says everything that does not fit; what fits comes back as plain values.
+
+Driven by the types alone: adding a setting never changes this file. On the way it fills in variables and collects secrets.
+Must not: convert one type into another, fill in defaults, or repeat a secret. Enforces S4/F4 and S4/UNDECIDED-2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import UNSET, inspect
+
+from pactgate.config.expand import expand
+from pactgate.config.model import ELSEWHERE
+from pactgate.config.problems import SHOWN_PROBLEMS, Fault, Findings, Path, Place, nearest, show
+from pactgate.config.tree import Node
+
+SECRET_MIN_CHARACTERS: Final = 6
+"""Shorter values are not masked: they would take half of every log line with them."""
+
+PLAIN_VARIABLES: Final = frozenset(
+    {"APPDATA", "HOME", "HOSTNAME", "LANG", "LC_ALL", "LOCALAPPDATA", "LOGNAME", "PATH", "PWD", "SHELL"}
+    | {"TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER", "USERPROFILE"}
+)
+"""Variables that say where and who we are, not what we know: never secrets."""
+PLAIN_HEADERS: Final = frozenset({"accept", "content-type", "user-agent"})
+
+_Extra = Mapping[str, Any]
+
+
+class Validation:
+    """One pass over one tree. A value that does not fit is reported once and left out of the result."""
+
+    def __init__(self, found: Findings, environ: Mapping[str, str]) -> None:
+        self.secrets: set[str] = set()
+        self._found = found
+        self._environ = environ
+        self._takers: dict[type, Callable[[Node, Any, Path, _Extra], Any]] = {
+            inspect.Metadata: self._metadata,
+            inspect.UnionType: self._optional,
+            inspect.StructType: self._struct,
+            inspect.DictType: self._dict,
+            inspect.VarTupleType: self._list,
+            inspect.LiteralType: self._choice,
+            inspect.StrType: self._text,
+            inspect.IntType: self._integer,
+            inspect.BoolType: self._boolean,
+            inspect.AnyType: self._ignored,
+        }
+
+    def take(self, node: Node, kind: inspect.Type, path: Path = (), extra: _Extra | None = None) -> Any:
+        """The plain value, or UNSET when it does not fit or does not count."""
+        return self._takers[type(kind)](node, kind, path, extra or {})
+
+    def _metadata(self, node: Node, kind: inspect.Metadata, path: Path, extra: _Extra) -> Any:
+        return self.take(node, kind.type, path, {**extra, **(kind.extra or {})})
+
+    def _optional(self, node: Node, kind: inspect.UnionType, path: Path, extra: _Extra) -> Any:
+        if node.value is None:
+            return UNSET
+        return self.take(node, next(one for one in kind.types if not isinstance(one, inspect.NoneType)), path, extra)
+
+    def _ignored(self, node: Node, kind: inspect.AnyType, path: Path, extra: _Extra) -> Any:
+        return UNSET
+
+    def _struct(self, node: Node, kind: inspect.StructType, path: Path, extra: _Extra) -> Any:
+        if not isinstance(node.value, dict):
+            return self._misfit(node, path, extra, "a table of settings")
+        fields = {one.encode_name: one for one in kind.fields}
+        taken = {}
+        for key, member in node.value.items():
+            if key not in fields:
+                self._found.add((*path, key), member.anchor, *self._unknown(key, fields))
+                continue
+            value = self.take(member, fields[key].type, (*path, key))
+            if value is not UNSET:
+                taken[key] = value
+        for key, one in fields.items():
+            if one.required and key not in node.value:
+                self._found.add((*path, key), node.anchor, "This is missing.", f"Add {key}.")
+        return taken
+
+    def _dict(self, node: Node, kind: inspect.DictType, path: Path, extra: _Extra) -> Any:
+        if not isinstance(node.value, dict):
+            return self._misfit(node, path, extra, "a table with one entry per name")
+        self._count(node, kind.max_length, path, "entries")
+        taken = {}
+        for key, member in node.value.items():
+            self.take(Node(key, member.key_place), kind.key_type, (*path, key))
+            value = self.take(member, kind.value_type, (*path, key))
+            if value is not UNSET:
+                taken[key] = value
+        return taken
+
+    def _list(self, node: Node, kind: inspect.VarTupleType, path: Path, extra: _Extra) -> Any:
+        if not isinstance(node.value, list):
+            return self._misfit(node, path, extra, "a list")
+        self._count(node, kind.max_length, path, "items")
+        taken = [self.take(item, kind.item_type, (*path, index)) for index, item in enumerate(node.value)]
+        return [value for value in taken if value is not UNSET]
+
+    def _choice(self, node: Node, kind: inspect.LiteralType, path: Path, extra: _Extra) -> Any:
+        if isinstance(node.value, str) and node.value in kind.values:
+            return node.value
+        words = [str(word) for word in kind.values]
+        if not isinstance(node.value, str):
+            return self._misfit(node, path, extra, f"one of {', '.join(words)}")
+        return self._refuse(
+            node, path, Fault(f"{show(node.value)} is not one of {', '.join(words)}.", self._guess(node.value, words))
+        )
+
+    def _boolean(self, node: Node, kind: inspect.BoolType, path: Path, extra: _Extra) -> Any:
+        if not isinstance(node.value, bool):
+            return self._misfit(node, path, extra, "true or false")
+        return node.value
+
+    def _integer(self, node: Node, kind: inspect.IntType, path: Path, extra: _Extra) -> Any:
+        value = node.value
+        if type(value) is not int:
+            return self._misfit(node, path, extra, "a whole number")
+        hint = f"Use a number from {kind.ge} to {kind.le}."
+        if kind.ge is not None and value < kind.ge:
+            return self._refuse(node, path, Fault(f"{show(value)} is less than {kind.ge}.", hint))
+        if kind.le is not None and value > kind.le:
+            return self._refuse(node, path, Fault(f"{show(value)} is more than {kind.le}.", hint))
+        return value
+
+    def _text(self, node: Node, kind: inspect.StrType, path: Path, extra: _Extra) -> Any:
+        text = node.value
+        if not isinstance(text, str):
+            return self._misfit(node, path, extra, "a text")
+        fault = _length_fault(text, kind)
+        if fault is None and extra.get("expand"):
+            expansion = expand(text, self._environ)
+            for one in expansion.faults:
+                self._refuse(node, path, one)
+            if expansion.faults:
+                return UNSET
+            self._keep_secret(*(value for name, value in expansion.taken if name not in PLAIN_VARIABLES))
+            text = expansion.text
+            fault = _length_fault(text, kind)
+        if fault is None and (check := extra.get("check")):
+            fault = check(text)
+        if fault is None and kind.pattern is not None and not re.fullmatch(kind.pattern, text):
+            fault = Fault(f"{show(text)} can't be used here.", f"It must match {kind.pattern}.")
+        if fault is not None:
+            return self._refuse(node, path, fault)
+        if extra.get("secret") and not _is_plain(path):
+            self._keep_secret(text, *_credential(path, text))
+        return text
+
+    def _unknown(self, key: str, fields: Mapping[str, Any]) -> Fault:
+        if key in ELSEWHERE:
+            return Fault("This key is not supported.", ELSEWHERE[key])
+        return Fault("There is no such setting.", self._guess(key, fields) or f"Known are {', '.join(fields)}.")
+
+    def _guess(self, word: str, known: Iterable[str]) -> str:
+        """What was probably meant. Looking for it is slow, so it ends with the problems that are shown."""
+        close = nearest(word, known) if len(self._found.problems) < SHOWN_PROBLEMS else None
+        return f'Did you mean "{close}"?' if close else ""
+
+    def _keep_secret(self, *values: str) -> None:
+        self.secrets.update(value for value in values if len(value) >= SECRET_MIN_CHARACTERS)
+
+    def _count(self, node: Node, limit: int | None, path: Path, what: str) -> None:
+        if limit is not None and len(node.value) > limit:
+            self._found.add(path, node.anchor, f"There are {len(node.value)} {what}.", f"At most {limit} are allowed.")
+
+    def _misfit(self, node: Node, path: Path, extra: _Extra, expected: str) -> Any:
+        value, hint = node.value, ""
+        if expected == "a text" and isinstance(value, bool | int | float):
+            hint = "Put it in quotes."
+        elif isinstance(value, str) and _says(value, expected):
+            hint = "Write it without quotes."
+        found = _kind_of(value) if extra.get("secret") else _describe(value)
+        return self._refuse(node, path, Fault(f"Expected {expected}, found {found}.", hint))
+
+    def _refuse(self, node: Node, path: Path, fault: Fault) -> Any:
+        self._found.add(path, _value_place(node), fault.message, fault.hint)
+        return UNSET
+
+
+def _value_place(node: Node) -> Place | None:
+    return node.place or node.key_place
+
+
+def _length_fault(text: str, kind: inspect.StrType) -> Fault | None:
+    if kind.min_length is not None and len(text) < kind.min_length:
+        return Fault("This is empty.", "Give it a value, or leave it out.")
+    if kind.max_length is not None and len(text) > kind.max_length:
+        return Fault(f"This has {len(text)} characters.", f"At most {kind.max_length} are allowed.")
+    return None
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a value of `env` or `headers` is known to be no secret by its name."""
+    group, name = path[-2:]
+    if group == "env":
+        return name in PLAIN_VARIABLES
+    return group == "headers" and str(name).casefold() in PLAIN_HEADERS
+
+
+def _credential(path: Path, text: str) -> tuple[str, ...]:
+    """The part of a header such as `Authorization: Bearer x` that may turn up without its scheme."""
+    scheme, _, rest = text.partition(" ")
+    return (rest.strip(),) if path[-2] == "headers" and scheme.isalpha() and rest else ()
+
+
+def _says(text: str, expected: str) -> bool:
+    if expected == "a whole number":
+        return text.isdecimal()
+    return expected == "true or false" and text in ("true", "false")
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, str):
+        return f"the text {show(value)}"
+    if isinstance(value, bool):
+        return show(value)
+    return f"the number {show(value)}" if isinstance(value, int | float) else _kind_of(value)
+
+
+def _kind_of(value: Any) -> str:
+    kinds: dict[type, str] = {
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        str: "a text",
+        list: "a list",
+        dict: "a table",
+    }
+    return kinds.get(type(value), "nothing")

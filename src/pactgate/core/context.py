@@ -1,0 +1,86 @@
+"""The execution context: opened from the request alone, noted on while it runs, sealed on every return.
+
+Sealing gives the `ExecutionRecord`, the one truth that logs, audit, captures and the envelope read. Enforces S4/R4.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from msgspec import Struct
+
+from pactgate.core.failures import GatewayFailure
+from pactgate.core.model import Caller, Tool
+
+
+class ContextError(Exception):
+    """An invariant of the execution context was broken: a bug of ours, never of a caller."""
+
+
+class ExecutionRecord(Struct, frozen=True):
+    """What happened to one request. Final."""
+
+    request_id: str
+    method: str
+    subject: str
+    client: str
+    era: str
+    version: str
+    duration_ms: float
+    server: str | None
+    tool: str | None
+    outcome: str
+    failure: dict[str, Any] | None
+
+
+class ExecutionContext:
+    """One request on its way through. Binds one tool once; refuses every change after the seal."""
+
+    __slots__ = ("caller", "failure", "is_error", "method", "opened_at", "record", "request_id", "tool")
+
+    def __init__(self, method: str, caller: Caller, opened_at: float, request_id: str | None = None) -> None:
+        self.request_id = request_id or secrets.token_hex(16)
+        self.method = method
+        self.caller = caller
+        self.opened_at = opened_at
+        self.tool: Tool | None = None
+        self.failure: GatewayFailure | None = None
+        self.is_error = False
+        self.record: ExecutionRecord | None = None
+
+    def bind(self, tool: Tool) -> None:
+        self._require_open()
+        if self.tool is not None:
+            raise ContextError(f"request {self.request_id} already calls {self.tool.full_name}")
+        self.tool = tool
+
+    def fail(self, failure: GatewayFailure) -> None:
+        self._require_open()
+        self.failure = failure
+
+    def note_tool_error(self) -> None:
+        self._require_open()
+        self.is_error = True
+
+    def seal(self, now: float) -> ExecutionRecord:
+        self._require_open()
+        caller, tool, failure = self.caller, self.tool, self.failure
+        self.record = ExecutionRecord(
+            request_id=self.request_id,
+            method=self.method,
+            subject=caller.subject,
+            client=caller.client,
+            era=caller.era.value,
+            version=caller.version,
+            duration_ms=max(0.0, (now - self.opened_at) * 1000),
+            server=tool.server if tool else (failure.server if failure else caller.scope),
+            tool=tool.full_name if tool else None,
+            outcome=failure.mode if failure else "tool_error" if self.is_error else "ok",
+            failure=failure.record() if failure else None,
+        )
+        return self.record
+
+    def _require_open(self) -> None:
+        if self.record is not None:
+            raise ContextError(f"request {self.request_id} is sealed")

@@ -1,0 +1,95 @@
+"""Everything that can be noticed, as frozen values in the past tense, and `Emit`, the way they leave a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from pactgate.core.context import ExecutionRecord
+
+
+class Event(Struct, frozen=True):
+    """Base of all events; the class name is the event's name."""
+
+
+class GatewayStarted(Event, frozen=True):
+    address: str
+    servers: int
+
+
+class GatewayStopped(Event, frozen=True):
+    reason: str
+
+
+class ServerConnecting(Event, frozen=True):
+    server: str
+    attempt: int
+
+
+class ServerConnected(Event, frozen=True):
+    server: str
+    era: str
+    version: str
+    attempts: int
+    duration_ms: float
+
+
+class ServerDisconnected(Event, frozen=True):
+    server: str
+    reason: str
+
+
+class ServerFailed(Event, frozen=True):
+    server: str
+    attempts: int
+    reason: str
+
+
+class ServerDiscovered(Event, frozen=True):
+    server: str
+    tools: int
+    duration_ms: float
+
+
+class DiscoveryFailed(Event, frozen=True):
+    server: str
+    reason: str
+
+
+class UpstreamNoise(Event, frozen=True):
+    """Something an upstream sent that is not a message we waited for: counted, never fatal by itself."""
+
+    server: str
+    what: str
+    sample: str
+
+
+class RequestFinished(Event, frozen=True):
+    record: ExecutionRecord
+
+
+class RequestRefused(Event, frozen=True):
+    """Refused before it became a request: Host, Origin, credentials, size, JSON."""
+
+    status: int
+    code: int | None
+    reason: str
+
+
+class InternalFailure(Event, frozen=True):
+    """An exception nobody expected. The text stays here; the wire only has the request id."""
+
+    request_id: str
+    where: str
+    error: str
+    traceback: str
+
+
+Emit = Callable[[Event], None]
+
+
+def describe(event: Event) -> dict[str, Any]:
+    """The event as a flat mapping for logs."""
+    return {"event": type(event).__name__, **{name: getattr(event, name) for name in event.__struct_fields__}}

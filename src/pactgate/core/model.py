@@ -1,0 +1,79 @@
+"""Who calls, what is called, what comes back. Frozen values without behaviour of their own.
+
+Must not: hold connections or tasks; `Caller.channel` is an interface handed in by a face.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from pactgate.protocol.headers import HeaderParam
+from pactgate.protocol.versions import Era
+
+
+class CallerChannel(Protocol):
+    """The way back to one caller while its request is open."""
+
+    def notify(self, method: str, params: bytes) -> None:
+        """Hand over a notification. Never waits and never fails: what can't be delivered within bounds is dropped and counted."""
+
+
+class Caller(Struct, frozen=True):
+    """`scope` is the server id of `/mcp/{serverId}`, or None for the merged view; `capabilities` are those this request may rely on."""
+
+    subject: str
+    era: Era
+    version: str
+    channel: CallerChannel
+    roles: frozenset[str] = frozenset()
+    scope: str | None = None
+    session: str | None = None
+    client: str = ""
+    capabilities: dict[str, Any] = {}
+    headers: Mapping[str, list[str]] | None = None
+    """The HTTP headers of a modern request, where mirrored arguments have to be compared; None elsewhere."""
+
+
+class ServerStatus(StrEnum):
+    CONNECTED = "connected"
+    DISCONNECTED = "disconnected"
+    CONNECTING = "connecting"
+    ERROR = "error"
+    DISABLED = "disabled"
+
+
+class Entry(Struct, frozen=True):
+    """A tool or prompt of one server. `definition` is what the upstream said, `exposed_definition` the same under its exposed name."""
+
+    server: str
+    name: str
+    full_name: str
+    exposed_name: str
+    definition: bytes
+    exposed_definition: bytes
+    digest: str
+
+
+class Prompt(Entry, frozen=True):
+    """One prompt of one server."""
+
+
+class Tool(Entry, frozen=True):
+    """One tool of one server."""
+
+    header_params: tuple[HeaderParam, ...] = ()
+
+
+class Resource(Struct, frozen=True):
+    """A resource or a resource template of one server. `full_uri` leads back to its server and nowhere else."""
+
+    server: str
+    uri: str
+    full_uri: str
+    definition: bytes
+    full_definition: bytes
+    digest: str

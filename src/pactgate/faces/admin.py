@@ -1,0 +1,94 @@
+"""Health for machines and a read-only JSON view for people's tools.
+
+`/health/live` and `/health/ready` say one word to anybody who can connect, because what asks them has no token and calls us by address.
+`/health` adds the servers for callers the guard admits; `/api/...` needs admission altogether. Must not: change anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from pactgate.core.model import ServerStatus
+from pactgate.faces.exchange import JSON_HEAD, Exchange
+from pactgate.protocol.messages import encode_json
+
+_HEAD: Final = JSON_HEAD + b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+_READ_ONLY: Final = b"Allow: GET, HEAD, OPTIONS\r\n"
+_FRESH_S: Final = 0.2
+_LIVE: Final = b'{"status":"ok"}'
+_UNFINISHED: Final = frozenset({ServerStatus.CONNECTING.value, ServerStatus.DISCONNECTED.value})
+_SHOWN: Final = ("serverId", "status", "toolCount", "lastError", "latencyMs")
+
+
+class Admin:
+    """Looks at the gateway at most a few times a second, however often it is asked."""
+
+    def __init__(self, snapshot: Callable[[], dict[str, Any]], clock: Callable[[], float]) -> None:
+        self._take = snapshot
+        self._clock = clock
+        self._seen: dict[str, Any] = {}
+        self._seen_until = -math.inf
+
+    def _snapshot(self) -> dict[str, Any]:
+        now = self._clock()
+        if now >= self._seen_until:
+            self._seen = self._take()
+            self._seen_until = now + _FRESH_S
+        return self._seen
+
+    def answer_plainly(self, exchange: Exchange) -> bool:
+        """Whether it was one of the two questions that need no guard, and has been answered."""
+        if exchange.path == "/health/live":
+            self._say(exchange, 200, _LIVE)
+        elif exchange.path == "/health/ready":
+            status = _status(self._servers())
+            is_ready = status != "starting"
+            self._say(exchange, 200 if is_ready else 503, encode_json({"status": status}))
+        else:
+            return False
+        return True
+
+    def health(self, exchange: Exchange, *, in_detail: bool) -> None:
+        servers = self._servers()
+        facts: dict[str, Any] = {"status": _status(servers)}
+        if in_detail:
+            facts["servers"] = [{name: server.get(name) for name in _SHOWN} for server in servers]
+        self._say(exchange, 200, encode_json(facts))
+
+    def answer(self, exchange: Exchange) -> bool:
+        """Whether the path is one of the JSON API's, and has been answered."""
+        if exchange.path == "/api/status":
+            snapshot = self._snapshot()
+            facts = {name: fact for name, fact in snapshot.items() if name not in ("servers", "tools")}
+            facts |= {"status": _status(snapshot["servers"]), "serverCount": len(snapshot["servers"])}
+            facts["toolCount"] = len(snapshot["tools"])
+        elif exchange.path in ("/api/servers", "/api/tools"):
+            name = exchange.path.removeprefix("/api/")
+            facts = {name: self._snapshot()[name]}
+        else:
+            return False
+        self._say(exchange, 200, encode_json(facts))
+        return True
+
+    def _servers(self) -> list[dict[str, Any]]:
+        servers: list[dict[str, Any]] = self._snapshot()["servers"]
+        return servers
+
+    def _say(self, exchange: Exchange, status: int, body: bytes) -> None:
+        if exchange.method in ("GET", "HEAD"):
+            exchange.respond(status, _HEAD, body)
+        else:
+            exchange.respond(405, _READ_ONLY)
+
+
+def _status(servers: list[dict[str, Any]]) -> str:
+    """`ok`, `degraded` (some can't be reached), `down` (none can), or `starting` (none yet, some still trying)."""
+    states = [server["status"] for server in servers if server["status"] != ServerStatus.DISABLED.value]
+    connected = states.count(ServerStatus.CONNECTED.value)
+    if connected == len(states):
+        return "ok"
+    if connected:
+        return "degraded"
+    return "starting" if _UNFINISHED.intersection(states) else "down"

@@ -1,0 +1,82 @@
+"""What a face asks of the pipeline, how it frames what comes back, and what it says itself: refusals, cancellations.
+
+Must not: decide anything about a request.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from pactgate.core.context import ExecutionContext
+from pactgate.core.events import Emit, RequestRefused
+from pactgate.core.failures import GatewayFailure, Kind, Reply
+from pactgate.core.model import Caller
+from pactgate.faces.exchange import JSON_HEAD, Exchange
+from pactgate.protocol import messages
+from pactgate.protocol.messages import Notification, Rejection, Request
+
+STOPPING: Final = "The gateway is stopping."
+CANCELLED: Final = "The request was cancelled."
+SESSION_ENDED: Final = "The session has ended."
+
+MAX_WAITING_BYTES: Final = 256 * 1024
+"""Notifications are dropped while a client has this much left to take; answers never are."""
+
+
+class Kernel(Protocol):
+    """The only entry of the pipeline."""
+
+    async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
+        """Answer one request. Raises nothing but the cancellation of its own task."""
+
+    def notice(self, caller: Caller, notification: Notification) -> None:
+        """A client's notification that is not about one of its requests."""
+
+
+class Silence:
+    """The channel of a caller that can't be told anything before its answer."""
+
+    def notify(self, method: str, params: bytes) -> None:
+        return
+
+
+class Drops:
+    """Notifications that could not be delivered within bounds."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+def answer(request: Request, reply: Reply) -> bytes:
+    """The response that carries this reply."""
+    error = reply.error
+    if error is not None:
+        return messages.encode_error(request.id, error.code, error.message, error.data)
+    return messages.encode_result(request.id, reply.result or b"{}")
+
+
+def cancelled_answer(request: Request, reason: str) -> bytes:
+    """What is said instead of an answer to a request that was stopped."""
+    facts: dict[str, Any] = GatewayFailure(Kind.CANCELLED, reason).record()
+    return messages.encode_error(request.id, messages.INTERNAL_ERROR, reason, facts)
+
+
+def cancelled_key(notification: Notification) -> str | int | None:
+    """Which request `notifications/cancelled` means, if it says so in a readable way."""
+    if notification.params is None:
+        return None
+    try:
+        raw = messages.members(notification.params).get("requestId")
+    except msgspec.DecodeError:
+        return None
+    return None if raw is None else messages.id_key(bytes(raw))
+
+
+def refuse(exchange: Exchange, emit: Emit, status: int, rejection: Rejection, head: bytes = b"") -> None:
+    """Answer with a JSON-RPC error and say so to whoever listens."""
+    emit(RequestRefused(status, rejection.code, rejection.message))
+    exchange.respond(status, JSON_HEAD + head, messages.encode_rejection(rejection))

@@ -1,0 +1,58 @@
+"""Arrays of messages, which only revision 2025-03-26 knows: taken apart here, each element then goes its ordinary way.
+
+Must not: run anything. Bounds the number of elements; every element is decoded by the same rules as a message alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from pactgate.protocol import messages
+from pactgate.protocol.messages import Message, Rejection, Request
+
+MAX_ELEMENTS: Final = 100
+
+_elements: Final = msgspec.json.Decoder(list[Raw])
+
+
+def is_batch(text: bytes) -> bool:
+    return text[:64].lstrip().startswith(b"[")
+
+
+def read_batch(text: bytes) -> list[Message | Rejection] | Rejection:
+    """The elements in order; a bad one is a `Rejection` among good ones, as JSON-RPC asks."""
+    misshapen = messages.check_shape(text, messages.MAX_DEPTH + 1)
+    if misshapen is not None:
+        return Rejection(messages.PARSE_ERROR, misshapen)
+    try:
+        text.decode()
+        elements = _elements.decode(text)
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+        return Rejection(messages.PARSE_ERROR, "The batch is not JSON.")
+    if not elements:
+        return Rejection(messages.INVALID_REQUEST, "The batch is empty.")
+    if len(elements) > MAX_ELEMENTS:
+        return Rejection(messages.INVALID_REQUEST, f"A batch may have at most {MAX_ELEMENTS} messages.")
+    seen: set[str | int] = set()
+    return [_judge(messages.decode(bytes(element)), seen) for element in elements]
+
+
+def _judge(message: Message | Rejection, seen: set[str | int]) -> Message | Rejection:
+    if isinstance(message, Request):
+        if message.method == "initialize":
+            return Rejection(messages.INVALID_REQUEST, "initialize can't be part of a batch.", message.id)
+        if message.key in seen:
+            return Rejection(messages.INVALID_REQUEST, "Two requests of the batch have the same id.", message.id)
+        seen.add(message.key)
+    return message
+
+
+def needs_answer(elements: list[Message | Rejection]) -> bool:
+    return any(isinstance(element, Request | Rejection) for element in elements)
+
+
+def join(answers: list[bytes]) -> bytes:
+    return b"[" + b",".join(answers) + b"]"

@@ -1,0 +1,176 @@
+"""The HTTP face: which path, which method, which era.
+
+Decides by the raw path alone; no other spelling of a path is one of ours. Every request but the two plain health checks passes the guard
+before its path is looked at; then method, types and message are checked, in this order. Must not: frame answers of an era.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Collection
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from pactgate.config.model import Sessions
+from pactgate.core.events import Emit
+from pactgate.faces.admin import Admin
+from pactgate.faces.answering import Drops, Kernel, refuse
+from pactgate.faces.batch import is_batch
+from pactgate.faces.exchange import Exchange
+from pactgate.faces.guard import Admitted, Guard, Refusal
+from pactgate.faces.http_legacy import LegacyFace
+from pactgate.faces.http_modern import ModernFace
+from pactgate.faces.sessions import SessionTable
+from pactgate.protocol import messages, modern
+from pactgate.protocol.messages import Message, Rejection, Request
+from pactgate.protocol.versions import LEGACY_VERSIONS
+
+_MCP: Final = "/mcp"
+_MCP_METHODS: Final = b"Allow: GET, POST, DELETE, OPTIONS\r\n"
+_MAX_TYPE_CHARS: Final = 1024
+_JSON_TYPE: Final = re.compile(r'application/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?', re.IGNORECASE)
+_REFUSED: Final = re.compile(r"[ \t]*q=0(?:\.0*)?[ \t]*")
+_JSON_RANGES: Final = frozenset({"application/json", "application/*", "*/*"})
+_STREAM_RANGES: Final = frozenset({"text/event-stream", "text/*", "*/*"})
+_LEGACY: Final = frozenset(LEGACY_VERSIONS)
+
+
+class Accepts(NamedTuple):
+    json: bool
+    stream: bool
+
+
+class HttpFace:
+    """`servers` gives the ids that have a path of their own; `snapshot` the state the JSON API shows."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        guard: Guard,
+        *,
+        servers: Callable[[], Collection[str]],
+        snapshot: Callable[[], dict[str, Any]],
+        emit: Emit,
+        sessions: Sessions | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.sessions = SessionTable(sessions or Sessions(), clock)
+        self.drops = Drops()
+        self._guard = guard
+        self._servers = servers
+        self._emit = emit
+        self._admin = Admin(snapshot, clock)
+        self._modern = ModernFace(kernel, emit, clock, self.drops)
+        self._legacy = LegacyFace(kernel, self.sessions, emit, clock, self.drops)
+
+    async def handle(self, exchange: Exchange) -> None:
+        """Answer one exchange."""
+        path = exchange.path
+        if self._admin.answer_plainly(exchange):
+            return
+        refusal = self._guard.check_source(exchange)
+        if refusal is not None:
+            self._turn_away(exchange, refusal)
+            return
+        if exchange.method == "OPTIONS":
+            self._guard.preflight(exchange)
+            return
+        admitted = self._guard.identify(exchange)
+        if path == "/health":
+            self._admin.health(exchange, in_detail=isinstance(admitted, Admitted))
+        elif isinstance(admitted, Refusal):
+            self._turn_away(exchange, admitted)
+        elif path == _MCP:
+            await self._mcp(exchange, admitted, None)
+        elif path.startswith("/mcp/"):
+            await self._scoped(exchange, admitted, path[5:])
+        elif not self._admin.answer(exchange):
+            self._refuse(exchange, 404, "There is nothing at this path; MCP is served at /mcp.")
+
+    def close(self) -> None:
+        """End every session and what runs in it."""
+        self.sessions.close()
+
+    async def _scoped(self, exchange: Exchange, admitted: Admitted, scope: str) -> None:
+        if scope in self._servers():
+            await self._mcp(exchange, admitted, scope)
+        else:
+            unknown = Rejection(messages.INVALID_PARAMS, "There is no server at this path.")
+            refuse(exchange, self._emit, 404, unknown)
+
+    async def _mcp(self, exchange: Exchange, admitted: Admitted, scope: str | None) -> None:
+        if exchange.method == "POST":
+            await self._post(exchange, admitted, scope)
+        elif exchange.method == "GET":
+            self._legacy.get(exchange, admitted, scope, may_stream=self._accepts(exchange).stream)
+        elif exchange.method == "DELETE":
+            self._legacy.delete(exchange, admitted, scope)
+        else:
+            self._refuse(exchange, 405, "Send POST requests here.", _MCP_METHODS)
+
+    async def _post(self, exchange: Exchange, admitted: Admitted, scope: str | None) -> None:
+        if not _is_json(exchange.headers.get("content-type")):
+            self._refuse(exchange, 415, "Send Content-Type: application/json.")
+            return
+        accepts = self._accepts(exchange)
+        if not (accepts.json or accepts.stream):
+            self._refuse(exchange, 406, "Accept application/json and text/event-stream.")
+            return
+        body, exchange.body = exchange.body, b""
+        if is_batch(body) and "mcp-session-id" in exchange.headers:
+            await self._legacy.post_batch(exchange, admitted, scope, body, may_stream=accepts.stream)
+            return
+        message = messages.decode(body)
+        if isinstance(message, Rejection):
+            refuse(exchange, self._emit, 400, message)
+        elif _is_modern(exchange, message):
+            await self._modern.post(
+                exchange, admitted, scope, message, may_stream=accepts.stream, may_json=accepts.json
+            )
+        else:
+            await self._legacy.post(exchange, admitted, scope, message, may_stream=accepts.stream)
+
+    @staticmethod
+    def _accepts(exchange: Exchange) -> Accepts:
+        values = exchange.headers.get("accept")
+        if values is None:
+            return Accepts(json=True, stream=False) if exchange.method == "POST" else Accepts(json=True, stream=True)
+        return _read_accept(values[0] if len(values) == 1 else ",".join(values))
+
+    def _turn_away(self, exchange: Exchange, refusal: Refusal) -> None:
+        self._refuse(exchange, refusal.status, refusal.message, refusal.head)
+
+    def _refuse(self, exchange: Exchange, status: int, message: str, head: bytes = b"") -> None:
+        refuse(exchange, self._emit, status, Rejection(messages.INVALID_REQUEST, message), head)
+
+
+def _is_modern(exchange: Exchange, message: Message) -> bool:
+    """The envelope in the body, or a version header that is no legacy one (then the ladder says what is wrong with it)."""
+    versions = exchange.headers.get("mcp-protocol-version")
+    if versions is not None and not _LEGACY.issuperset(versions):
+        return True
+    return isinstance(message, Request) and modern.has_envelope(message.params)
+
+
+def _is_json(types: list[str] | None) -> bool:
+    return types is not None and len(types) == 1 and _is_json_type(types[0][:_MAX_TYPE_CHARS])
+
+
+@lru_cache(maxsize=64)
+def _is_json_type(text: str) -> bool:
+    return _JSON_TYPE.fullmatch(text) is not None
+
+
+def _read_accept(text: str) -> Accepts:
+    return _known_accept(text) if len(text) <= _MAX_TYPE_CHARS else Accepts(json=False, stream=False)
+
+
+@lru_cache(maxsize=64)
+def _known_accept(text: str) -> Accepts:
+    ranges: set[str] = set()
+    for entry in text.lower().split(","):
+        name, _, parameters = entry.partition(";")
+        if not any(_REFUSED.fullmatch(parameter) for parameter in parameters.split(";")):
+            ranges.add(name.strip())
+    return Accepts(json=not ranges.isdisjoint(_JSON_RANGES), stream=not ranges.isdisjoint(_STREAM_RANGES))

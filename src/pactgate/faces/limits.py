@@ -1,0 +1,44 @@
+"""What one HTTP client, and all of them together, may cost the gateway."""
+
+from __future__ import annotations
+
+import resource
+from typing import Final
+
+from msgspec import Struct, field
+
+MIB: Final = 1024 * 1024
+
+_MOST_CONNECTIONS: Final = 4096
+_FEWEST_CONNECTIONS: Final = 16
+_RESERVED_DESCRIPTORS: Final = 128
+
+
+def max_connections() -> int:
+    """As many as the descriptor limit allows beside upstreams and files: at the limit itself, accepting would spin."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    return max(_FEWEST_CONNECTIONS, min(_MOST_CONNECTIONS, soft - _RESERVED_DESCRIPTORS))
+
+
+class ServerLimits(Struct, frozen=True):
+    """Sizes and times of `HttpServer`. Rates are floors: a body must come, and an answer be taken, at least this fast."""
+
+    max_connections: int = field(default_factory=max_connections)
+    max_request_bytes: int = 10 * MIB
+    max_head_bytes: int = 32 * 1024
+    max_headers: int = 100
+    max_target_bytes: int = 8 * 1024
+    max_held_bytes: int = 256 * MIB
+    """Sum over all clients of what has been read and not yet answered."""
+    max_unsent_bytes: int = 4 * MIB
+    """What may wait in one stream for a client to take it."""
+    head_timeout_s: float = 10.0
+    body_timeout_s: float = 10.0
+    body_floor_bytes_per_s: int = 16 * 1024
+    idle_timeout_s: float = 60.0
+    write_timeout_s: float = 30.0
+    linger_s: float = 2.0
+    stream_keepalive_s: float = 15.0
+    sweep_s: float = 1.0

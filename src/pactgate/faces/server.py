@@ -1,0 +1,138 @@
+"""Our HTTP/1.1 server: listens, bounds what all clients together may hold, and stops in good order.
+
+One handler serves every exchange, in a task of its own. One sweep a second looks after all deadlines, so a request costs no timer.
+Must not: route or read what a request says. Enforces security rule T23 (connections below the descriptor limit, refused beyond it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from pactgate.core.events import Emit
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.faces.connection import Connection, Handle
+from pactgate.faces.limits import ServerLimits
+
+_REFUSED_AT_ONCE: Final = 64
+_BACKLOG: Final = 1024
+_LAST_WORDS_S: Final = 1.0
+
+_BIND_PROBLEMS: Final = {
+    errno.EADDRINUSE: "port {port} is in use; choose another with --port or listen.port",
+    errno.EACCES: "port {port} needs rights this process does not have; choose one above 1023 with --port or listen.port",
+    errno.EADDRNOTAVAIL: "{host} is not an address of this machine; choose another with --host or listen.host",
+}
+
+
+class HttpServer:
+    """`listen` once, `close` once."""
+
+    def __init__(self, handle: Handle, limits: ServerLimits, emit: Emit) -> None:
+        self.handle = handle
+        self.limits = limits
+        self.emit = emit
+        self.is_closing = False
+        self._connections: set[Connection] = set()
+        self._held_bytes = 0
+        self._listener: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._emptied = asyncio.Event()
+
+    async def listen(self, host: str, port: int) -> tuple[str, int]:
+        """The address that was bound. Raises INVALID_CONFIG with what to do about it."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._listener = await loop.create_server(
+                lambda: Connection(self, loop), host, port, backlog=_BACKLOG, reuse_address=True
+            )
+        except OSError as problem:
+            raise GatewayFailure(Kind.INVALID_CONFIG, _why_not_bound(problem, host, port)) from None
+        self._sweeper = loop.call_later(self.limits.sweep_s, self._sweep)
+        bound = self._listener.sockets[0].getsockname()
+        return bound[0], bound[1]
+
+    async def close(self, grace_s: float) -> None:
+        """No new connections, idle ones end, running exchanges have `grace_s` to finish; then they are told and cut."""
+        self.is_closing = True
+        if self._listener is not None:
+            self._listener.close()
+        self._each(Connection.retire)
+        if not await self._empty_within(grace_s):
+            self._each(_cancel)
+            if not await self._empty_within(_LAST_WORDS_S):
+                self._each(Connection.cut)
+                await self._empty_within(_LAST_WORDS_S)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._listener is not None:
+            await _bounded(self._listener.wait_closed(), _LAST_WORDS_S)
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    @property
+    def held_bytes(self) -> int:
+        return self._held_bytes
+
+    def enter(self, connection: Connection) -> bool:
+        """Whether there is room. A connection beyond the limit is swept too, until it has read why."""
+        if len(self._connections) >= self.limits.max_connections + _REFUSED_AT_ONCE or self.is_closing:
+            connection.cut()
+            return True
+        self._connections.add(connection)
+        return len(self._connections) <= self.limits.max_connections
+
+    def leave(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        if not self._connections:
+            self._emptied.set()
+
+    def hold(self, size_bytes: int) -> bool:
+        """Count bytes held for clients; False, and not counted, where it would be too many."""
+        if size_bytes > 0 and self._held_bytes + size_bytes > self.limits.max_held_bytes:
+            return False
+        self._held_bytes += size_bytes
+        return True
+
+    def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        self._each(lambda connection: connection.sweep(now))
+        self._sweeper = loop.call_later(self.limits.sweep_s, self._sweep)
+
+    def _each(self, act: Callable[[Connection], None]) -> None:
+        for connection in tuple(self._connections):
+            act(connection)
+
+    async def _empty_within(self, timeout_s: float) -> bool:
+        self._emptied.clear()
+        if self._connections:
+            await _bounded(self._emptied.wait(), timeout_s)
+        return not self._connections
+
+
+def _cancel(connection: Connection) -> None:
+    if connection.exchange is not None:
+        connection.exchange.cancel()
+
+
+async def _bounded(work: Awaitable[Any], timeout_s: float) -> None:
+    try:
+        async with asyncio.timeout(timeout_s):
+            await work
+    except TimeoutError:
+        return
+
+
+def _why_not_bound(problem: OSError, host: str, port: int) -> str:
+    if isinstance(problem, socket.gaierror):
+        return f"{host} can't be resolved; choose another with --host or listen.host"
+    known = _BIND_PROBLEMS.get(problem.errno or 0)
+    return (
+        known.format(host=host, port=port) if known else f"can't listen on {host}:{port}: {problem.strerror or problem}"
+    )

@@ -1,0 +1,195 @@
+"""Methods that are passed to the one server they are about: prompts/get, resources/read, completion/complete.
+
+Names and URIs are rewritten to the server's own on the way in; contents carry full URIs on the way out. What the server refuses is refused
+with the server's own code, message and data. Must not: interpret, cache or repeat anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from pactgate.catalog.connections import Connections
+from pactgate.catalog.uris import OWN_SCHEME, Target, full_uri
+from pactgate.core.context import ExecutionContext
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.model import Caller
+from pactgate.protocol import messages, modern
+from pactgate.protocol.messages import Request, encode_json
+from pactgate.protocol.versions import CACHEABLE, Era
+from pactgate.upstreams.peer import UpstreamReplied
+
+_TEXT: Final = msgspec.json.Decoder(str)
+_CONTENTS: Final = msgspec.json.Decoder(list[dict[str, Raw]])
+_OURS_TO_HANDLE: Final = frozenset(
+    {messages.HEADER_MISMATCH, messages.MISSING_CLIENT_CAPABILITY, messages.UNSUPPORTED_VERSION}
+)
+"""Errors about the request we made, not about the one our caller made."""
+
+ReadOwn = Callable[[str], bytes | None]
+"""The contents of a resource of the gateway itself, as a result without era members; None when there is none."""
+
+
+class _Addressed(NamedTuple):
+    server: str
+    members: dict[str, Raw]
+    name: str | None = None
+
+
+class Forward:
+    """Sends a request to its server, once, under one time limit."""
+
+    def __init__(
+        self, connections: Connections, read_own: ReadOwn, server_info: bytes, limit_ms: Callable[[str], int]
+    ) -> None:
+        self._connections = connections
+        self._read_own = read_own
+        self._server_info = server_info
+        self._limit_ms = limit_ms
+
+    async def get_prompt(self, ctx: ExecutionContext, request: Request) -> bytes:
+        members, meta = _params(request)
+        name = _text(members, "name", request.method)
+        await self._connections.settle()
+        prompt = self._connections.catalog.prompts.resolve(name, ctx.caller.scope)
+        members["name"] = Raw(encode_json(prompt.name))
+        return await self._send(ctx, request, _Addressed(prompt.server, members, prompt.name), meta)
+
+    async def read_resource(self, ctx: ExecutionContext, request: Request) -> bytes:
+        members, meta = _params(request)
+        uri = _text(members, "uri", request.method)
+        if uri.startswith(OWN_SCHEME) and ctx.caller.scope is None:
+            return self._shape(self._own(uri), request.method, ctx.caller, Era.LEGACY)
+        target = await self._target(uri, ctx.caller.scope)
+        members["uri"] = Raw(encode_json(target.uri))
+        result = await self._send(ctx, request, _Addressed(target.server, members, target.uri), meta)
+        return result if ctx.caller.scope is not None else _with_full_uris(result, target.server)
+
+    async def complete(self, ctx: ExecutionContext, request: Request) -> bytes:
+        """Completions are asked of the server the reference points at."""
+        members, meta = _params(request)
+        try:
+            reference = messages.members(bytes(members["ref"]))
+            kind = _TEXT.decode(reference["type"])
+        except (KeyError, msgspec.DecodeError):
+            raise _bad(request.method, "ref must be an object with a type") from None
+        server = await self._rewrite(reference, kind, ctx.caller.scope)
+        members["ref"] = Raw(encode_json(reference))
+        return await self._send(ctx, request, _Addressed(server, members), meta)
+
+    async def _rewrite(self, reference: dict[str, Raw], kind: str, scope: str | None) -> str:
+        await self._connections.settle()
+        if kind == "ref/prompt":
+            prompt = self._connections.catalog.prompts.resolve(_text(reference, "name", kind), scope)
+            reference["name"] = Raw(encode_json(prompt.name))
+            return prompt.server
+        if kind == "ref/resource":
+            target = await self._target(_text(reference, "uri", kind), scope)
+            reference["uri"] = Raw(encode_json(target.uri))
+            return target.server
+        raise _bad("completion/complete", f"a reference can't be of type {kind[:40]!r}")
+
+    async def _target(self, uri: str, scope: str | None) -> Target:
+        """The server of a listed resource, or of a template's own text (completions name the template)."""
+        await self._connections.settle()
+        catalog, servers = self._connections.catalog, self._connections.servers
+        try:
+            return catalog.resources.resolve(uri, servers, scope)
+        except GatewayFailure as failure:
+            if failure.kind is not Kind.UNKNOWN_RESOURCE:
+                raise
+            return catalog.templates.resolve(uri, servers, scope)
+
+    async def _send(self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]) -> bytes:
+        limit_ms = self._limit_ms(to.server)
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                session = await self._connections.session(to.server)
+                text = await session.peer.request(request.method, to.members, meta=meta, name=to.name)
+        except TimeoutError:
+            raise _too_slow(to.server, request.method, limit_ms) from None
+        except UpstreamReplied as refusal:
+            raise _as_said(refusal, ctx.caller.era) from refusal
+        if not text.startswith(b"{"):
+            raise GatewayFailure(
+                Kind.MALFORMED_RESULT, f"{to.server} answered {request.method} without an object", server=to.server
+            )
+        return self._shape(text, request.method, ctx.caller, session.identity.era)
+
+    def _shape(self, text: bytes, method: str, caller: Caller, upstream: Era) -> bytes:
+        if caller.era is Era.MODERN:
+            members = messages.members(text)
+            return encode_json(modern.complete(members, self._server_info, cacheable=method in CACHEABLE))
+        return encode_json(modern.strip_result(messages.members(text))) if upstream is Era.MODERN else text
+
+    def _own(self, uri: str) -> bytes:
+        text = self._read_own(uri)
+        if text is None:
+            raise GatewayFailure(Kind.UNKNOWN_RESOURCE, f"The gateway has no resource {uri!r}.", details={"uri": uri})
+        return text
+
+
+def _params(request: Request) -> tuple[dict[str, Raw], dict[str, Raw]]:
+    """The params without `_meta`, and the foreign members of `_meta`."""
+    members = messages.members(request.params or b"{}")
+    held = members.pop("_meta", None)
+    try:
+        meta = messages.members(bytes(held)) if held is not None else {}
+    except msgspec.DecodeError:
+        raise _bad(request.method, "_meta must be an object") from None
+    return members, modern.without_envelope(meta)
+
+
+def _text(members: Mapping[str, Raw], name: str, method: str) -> str:
+    try:
+        return _TEXT.decode(members[name])
+    except (KeyError, msgspec.DecodeError):
+        raise _bad(method, f"{name} must be a text") from None
+
+
+def _with_full_uris(result: bytes, server: str) -> bytes:
+    """The contents under the URIs that lead back to their server."""
+    members = messages.members(result)
+    try:
+        contents = _CONTENTS.decode(members["contents"])
+        for item in contents:
+            item["uri"] = Raw(encode_json(full_uri(server, _TEXT.decode(item["uri"]))))
+    except (KeyError, msgspec.DecodeError):
+        raise GatewayFailure(
+            Kind.MALFORMED_RESULT, f"{server} answered resources/read without contents that have URIs", server=server
+        ) from None
+    members["contents"] = Raw(encode_json(contents))
+    return encode_json(members)
+
+
+def _as_said(refusal: UpstreamReplied, era: Era) -> GatewayFailure:
+    """The server's refusal as the caller's era knows it: its code, message and data beside ours."""
+    reply = refusal.reply
+    if reply.code in _OURS_TO_HANDLE:
+        return refusal
+    said: Any = messages.value(reply.data) if reply.data is not None else None
+    refusal.message = reply.message
+    refusal.number = reply.code
+    if era is Era.MODERN and reply.code == messages.RESOURCE_NOT_FOUND:
+        refusal.number = messages.INVALID_PARAMS
+    if isinstance(said, dict):
+        refusal.details = {**refusal.details, **said}
+    return refusal
+
+
+def _too_slow(server: str, method: str, limit_ms: int) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.CALL_TIMEOUT,
+        f"{server} did not answer {method} within {limit_ms} ms (timeout)",
+        server=server,
+        operation=method,
+        details={"phase": "call", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000},
+    )
+
+
+def _bad(method: str, why: str) -> GatewayFailure:
+    return GatewayFailure(Kind.INVALID_PARAMS, f"The params of {method} can't be used: {why}.")

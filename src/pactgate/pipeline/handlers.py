@@ -1,0 +1,118 @@
+"""The method table: initialize, discover, ping, lists, and what is forwarded. Each handler returns bytes shaped for the caller's era."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Raw
+
+from pactgate.catalog.connections import Connections
+from pactgate.core.context import ExecutionContext
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.pipeline.forward import Forward
+from pactgate.pipeline.kernel import TOOL_CALL, Handler
+from pactgate.pipeline.tool_call import ToolCall
+from pactgate.protocol import messages, modern
+from pactgate.protocol.messages import Request, encode_json
+from pactgate.protocol.versions import MODERN_VERSIONS
+
+_MAX_REASON_CHARS: Final = 200
+_PASSED_ON: Final = ("tools", "prompts", "resources", "completions")
+
+
+class Handlers:
+    """The method table over the catalog."""
+
+    def __init__(
+        self, connections: Connections, tool_call: ToolCall, forward: Forward, server_info: dict[str, Any]
+    ) -> None:
+        self._connections = connections
+        self._tool_call = tool_call
+        self._forward = forward
+        self._server_info = server_info
+
+    def table(self) -> dict[str, Handler]:
+        return {
+            TOOL_CALL: self._tool_call.run,
+            "tools/list": self.list_entries,
+            "prompts/list": self.list_entries,
+            "prompts/get": self._forward.get_prompt,
+            "resources/list": self.list_entries,
+            "resources/templates/list": self.list_entries,
+            "resources/read": self._forward.read_resource,
+            "completion/complete": self._forward.complete,
+            "initialize": self.initialize,
+            "server/discover": self.discover,
+            "ping": self.ping,
+        }
+
+    async def initialize(self, ctx: ExecutionContext, request: Request) -> bytes:
+        """The answer of the handshake; the face has already agreed on the version."""
+        await self._connections.settle()
+        about = self._about(ctx.caller.scope)
+        return encode_json(
+            {"protocolVersion": ctx.caller.version, "serverInfo": self._identity(ctx.caller.scope), **about}
+        )
+
+    async def discover(self, ctx: ExecutionContext, request: Request) -> bytes:
+        await self._connections.settle()
+        about = {name: Raw(encode_json(fact)) for name, fact in self._about(ctx.caller.scope).items()}
+        about["supportedVersions"] = Raw(encode_json(MODERN_VERSIONS))
+        info = encode_json(self._identity(ctx.caller.scope))
+        return encode_json(modern.complete(about, info, cacheable=True))
+
+    async def ping(self, ctx: ExecutionContext, request: Request) -> bytes:
+        return b"{}"
+
+    async def list_entries(self, ctx: ExecutionContext, request: Request) -> bytes:
+        """Everything on one page; so no cursor can be one of ours."""
+        if request.params is not None:
+            cursor = messages.members(request.params).get("cursor")
+            if cursor is not None and bytes(cursor) != b"null":
+                raise GatewayFailure(
+                    Kind.INVALID_PARAMS, "That cursor is not one this server gave; list from the start."
+                )
+        await self._connections.settle()
+        return self._connections.catalog.listing(request.method, ctx.caller.scope, ctx.caller.era)
+
+    def _about(self, scope: str | None) -> dict[str, Any]:
+        about: dict[str, Any] = {"capabilities": self._capabilities(scope)}
+        instructions = self._instructions(scope)
+        if instructions:
+            about["instructions"] = instructions
+        return about
+
+    def _capabilities(self, scope: str | None) -> dict[str, Any]:
+        """What can be asked here. On one server's own endpoint: what that server offers, as far as we pass it on."""
+        if scope is None:
+            offers_completions = any(
+                item.session is not None and "completions" in item.session.identity.capabilities
+                for item in self._connections.servers.values()
+            )
+            return {"tools": {}, "prompts": {}, "resources": {}, **({"completions": {}} if offers_completions else {})}
+        session = self._connections.connected(scope)
+        if session is None:
+            return {"tools": {}}
+        return {name: {} for name in _PASSED_ON if name in session.identity.capabilities}
+
+    def _identity(self, scope: str | None) -> dict[str, Any]:
+        """On `/mcp/{serverId}` a server shows its own name, where it gave a usable one."""
+        session = self._connections.connected(scope) if scope is not None else None
+        own = session.identity.server_info if session else {}
+        is_usable = isinstance(own.get("name"), str) and isinstance(own.get("version"), str)
+        return own if is_usable else self._server_info
+
+    def _instructions(self, scope: str | None) -> str:
+        """What the servers tell the model, and what is missing right now (D14)."""
+        parts: list[str] = []
+        for id_, supervisor in self._connections.servers.items():
+            session = supervisor.session
+            if scope not in (None, id_) or session is None or not session.identity.instructions:
+                continue
+            text = session.identity.instructions
+            parts.append(text if scope is not None else f"## {id_}\n{text}")
+        missing = {id_: why for id_, why in self._connections.missing().items() if scope in (None, id_)}
+        if missing:
+            lines = [f"- {id_}: {why[:_MAX_REASON_CHARS]}" for id_, why in missing.items()]
+            parts.append("Not available at the moment:\n" + "\n".join(lines))
+        return "\n\n".join(parts)

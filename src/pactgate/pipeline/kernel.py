@@ -1,0 +1,94 @@
+"""The one entry for every request of every face, and the one place where anything at all may be caught.
+
+`handle` looks the method up, lets its handler run, and always returns a reply: a failure is rendered by the one table, an exception nobody
+expected becomes `internal` with nothing of it on the wire. The context is sealed on every way out. Enforces S4/R1, S4/R4 and S4/SIB-4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from pactgate.core.context import ExecutionContext
+from pactgate.core.events import Emit, InternalFailure, RequestFinished
+from pactgate.core.failures import GatewayFailure, Kind, Reply, WireSettings, to_reply
+from pactgate.core.model import Caller
+from pactgate.protocol import messages, versions
+from pactgate.protocol.messages import Notification, Request, encode_json
+
+Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
+"""Runs one method and returns its result, shaped for the caller's era."""
+
+TOOL_CALL = "tools/call"
+
+
+class Kernel:
+    """The method table and the outermost boundary."""
+
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        *,
+        wire: WireSettings,
+        emit: Emit,
+        mask: Callable[[str], str] = str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._handlers = handlers
+        self._wire = wire
+        self._emit = emit
+        self._mask = mask
+        self._clock = clock
+
+    async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
+        """Answer one request. Raises nothing but the cancellation of its own task."""
+        try:
+            handler = self._handlers.get(request.method)
+            if handler is None or not versions.exists(request.method, ctx.caller.version):
+                raise _unknown_method(request.method)
+            return Reply(await handler(ctx, request))
+        except GatewayFailure as failure:
+            return self._refuse(ctx, request, failure)
+        except asyncio.CancelledError:
+            ctx.fail(GatewayFailure(Kind.CANCELLED, "the caller gave up"))
+            raise
+        except Exception as unexpected:  # noqa: BLE001 - the outermost boundary (S4/R1)
+            return self._refuse(ctx, request, self._internal(ctx, request, unexpected))
+        finally:
+            self._emit(RequestFinished(ctx.seal(self._clock())))
+
+    def notice(self, caller: Caller, notification: Notification) -> None:
+        """A client's notification that is not about one of its requests: nothing of ours depends on one yet."""
+
+    def _refuse(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure) -> Reply:
+        failure.message = self._mask(failure.message)
+        failure.details = self._masked(failure.details)
+        ctx.fail(failure)
+        return to_reply(
+            failure,
+            is_tool_call=request.method == TOOL_CALL,
+            era=ctx.caller.era,
+            wire=self._wire,
+            request_id=ctx.request_id,
+        )
+
+    def _masked(self, details: dict[str, Any]) -> dict[str, Any]:
+        """What an upstream said in an error may repeat a secret it was given (D18)."""
+        text = encode_json(details).decode()
+        masked = self._mask(text)
+        return details if masked == text else messages.value(masked.encode())
+
+    def _internal(self, ctx: ExecutionContext, request: Request, error: Exception) -> GatewayFailure:
+        self._emit(
+            InternalFailure(ctx.request_id, request.method, repr(error), "".join(traceback.format_exception(error)))
+        )
+        return GatewayFailure(
+            Kind.INTERNAL, f"The gateway made a mistake. The operator finds it in the log under {ctx.request_id}."
+        )
+
+
+def _unknown_method(method: str) -> GatewayFailure:
+    return GatewayFailure(Kind.METHOD_NOT_FOUND, f"There is no method {method[:100]!r} here.")

@@ -1,0 +1,48 @@
+"""`pactgate://status`: which servers are there, which are not and why, for a model or a person to read (D14)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pactgate.catalog.connections import Connections
+from pactgate.protocol.messages import encode_json
+
+URI: Final = "pactgate://status"
+DEFINITION: Final = encode_json(
+    {
+        "uri": URI,
+        "name": "status",
+        "title": "Gateway status",
+        "description": "The servers behind this gateway: which are connected, what they offer, and what is missing and why.",
+        "mimeType": "application/json",
+    }
+)
+_SHOWN: Final = (
+    "serverId",
+    "status",
+    "era",
+    "protocolVersion",
+    "toolCount",
+    "promptCount",
+    "resourceCount",
+    "lastError",
+    "leftOut",
+)
+
+
+class Status:
+    """Reads the state of all servers at the moment it is asked."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def read(self, uri: str) -> bytes | None:
+        """The result of `resources/read` for our one resource, or None for any other URI."""
+        if uri != URI:
+            return None
+        text = encode_json(self.facts()).decode()
+        return encode_json({"contents": [{"uri": URI, "mimeType": "application/json", "text": text}]})
+
+    def facts(self) -> dict[str, Any]:
+        rows = [{name: row[name] for name in _SHOWN} for row in self._connections.rows()]
+        return {"servers": rows, "missing": self._connections.missing()}

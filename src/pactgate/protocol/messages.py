@@ -1,0 +1,368 @@
+"""JSON-RPC messages as values, decoded one level deep and kept as the bytes that were checked.
+
+`decode` is the only way in: strict UTF-8, bounded depth, exact member names, no duplicate keys at any depth, ids kept
+with their type. Members that are passed on (`params`, `result`) stay the bytes they arrived as, so 2**64 and
+0.30000000000000004 survive. All checks take time linear in the text, whatever it says.
+Must not: touch sockets, clocks or anything of ours. Enforces the wire half of F1 (parse and request errors).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from array import array
+from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+RESOURCE_NOT_FOUND: Final = -32002  # legacy revisions only
+HEADER_MISMATCH: Final = -32020
+MISSING_CLIENT_CAPABILITY: Final = -32021
+UNSUPPORTED_VERSION: Final = -32022
+
+MAX_DEPTH: Final = 64
+MAX_CONTAINERS: Final = 250_000
+"""Arrays and objects in one message: a decoded one takes up to a hundred times the bytes it was written in."""
+MAX_ID_BYTES: Final = 1024
+MAX_METHOD_CHARS: Final = 256
+
+_INT_DIGITS: Final = 4000
+_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_ESCAPED_COLON: Final = b"\\u003"
+
+
+class Request(Struct, frozen=True, gc=False):
+    """`id` is the JSON text to echo, `key` the value to compare ids by; `params` is a JSON object or nothing."""
+
+    id: bytes
+    key: str | int
+    method: str
+    params: bytes | None = None
+
+
+class Notification(Struct, frozen=True, gc=False):
+    method: str
+    params: bytes | None = None
+
+
+class Response(Struct, frozen=True, gc=False):
+    key: str | int
+    result: bytes
+
+
+class ErrorReply(Struct, frozen=True, gc=False):
+    """An error answer. `key` is None when the sender could not read the request's id."""
+
+    key: str | int | None
+    code: int
+    message: str
+    data: bytes | None = None
+
+
+Message = Request | Notification | Response | ErrorReply
+
+
+class Rejection(Struct, frozen=True, gc=False):
+    """Why a message or a request was not admitted, ready to be written as an error reply."""
+
+    code: int
+    message: str
+    id: bytes | None = None
+    data: dict[str, Any] | None = None
+
+
+class _Envelope(Struct, forbid_unknown_fields=True):
+    jsonrpc: Raw | UnsetType = UNSET
+    id: Raw | UnsetType = UNSET
+    method: Raw | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class _OpenEnvelope(_Envelope, forbid_unknown_fields=False):
+    """What an upstream sends: members we do not know are ignored, because we never pass an envelope on."""
+
+
+class _Error(Struct):
+    code: int
+    message: str
+    data: Raw | UnsetType = UNSET
+
+
+_strict: Final = msgspec.json.Decoder(_Envelope)
+_lenient: Final = msgspec.json.Decoder(_OpenEnvelope)
+_error: Final = msgspec.json.Decoder(_Error)
+_text: Final = msgspec.json.Decoder(str)
+_any: Final = msgspec.json.Decoder()
+_raw: Final = msgspec.json.Decoder(Raw)
+_members: Final = msgspec.json.Decoder(dict[str, Raw])
+
+encode_json: Final = msgspec.json.Encoder().encode
+
+
+def decode(text: bytes, *, max_depth: int = MAX_DEPTH) -> Message | Rejection:
+    """A caller's message: every rule applies."""
+    if not text.strip():
+        return Rejection(PARSE_ERROR, "The body is empty; send one JSON-RPC message.")
+    misshapen = check_shape(text, max_depth)
+    if misshapen is not None:
+        return Rejection(PARSE_ERROR, misshapen)
+    try:
+        text.decode()
+        envelope = _strict.decode(text)
+        repeated = find_duplicate_key(text)
+    except UnicodeDecodeError as problem:
+        return Rejection(PARSE_ERROR, f"The message is not UTF-8: byte {problem.start} can't be decoded.")
+    except msgspec.ValidationError:
+        return _not_an_envelope(text)
+    except (msgspec.DecodeError, RecursionError) as problem:
+        return Rejection(PARSE_ERROR, f"The message is not JSON: {problem}.")
+    if repeated is not None:
+        echo = None if repeated == "id" else _legal_id(envelope)
+        return Rejection(INVALID_REQUEST, f"The key {repeated!r} stands twice in one object.", echo)
+    return _message(envelope)
+
+
+def decode_from_upstream(text: bytes) -> Message | Rejection:
+    """An upstream's message: unknown members beside the known ones are ignored, large results are not walked."""
+    try:
+        text.decode()
+        envelope = _lenient.decode(text)
+    except UnicodeDecodeError as problem:
+        return Rejection(PARSE_ERROR, f"not UTF-8 at byte {problem.start}")
+    except (msgspec.DecodeError, RecursionError) as problem:
+        return Rejection(PARSE_ERROR, f"not a JSON-RPC message: {problem}")
+    return _message(envelope)
+
+
+def _message(envelope: _Envelope) -> Message | Rejection:
+    identity = envelope.id
+    raw_id = None if identity is UNSET else bytes(identity)
+    key = None if raw_id is None else id_key(raw_id)
+    echo = raw_id if key is not None else None
+    if envelope.jsonrpc is UNSET or bytes(envelope.jsonrpc) != b'"2.0"':
+        return Rejection(INVALID_REQUEST, 'The member "jsonrpc" must be "2.0".', echo)
+    if envelope.method is not UNSET:
+        return _request(envelope, envelope.method, raw_id, key)
+    if envelope.result is UNSET and envelope.error is UNSET:
+        return Rejection(INVALID_REQUEST, 'A message needs a "method", a "result" or an "error".', echo)
+    return _answer(envelope, raw_id, key)
+
+
+def _request(envelope: _Envelope, raw_method: Raw, raw_id: bytes | None, key: str | int | None) -> Message | Rejection:
+    echo = raw_id if key is not None else None
+    if envelope.result is not UNSET or envelope.error is not UNSET:
+        return Rejection(INVALID_REQUEST, "A message is a request or an answer, not both.", echo)
+    try:
+        method = _text.decode(raw_method)
+    except msgspec.ValidationError:
+        return Rejection(INVALID_REQUEST, 'The member "method" must be a string.', echo)
+    if not method or len(method) > MAX_METHOD_CHARS:
+        return Rejection(INVALID_REQUEST, f'The member "method" must have 1 to {MAX_METHOD_CHARS} characters.', echo)
+    params = None if envelope.params is UNSET else bytes(envelope.params)
+    if params is not None and not params.startswith(b"{"):
+        return Rejection(INVALID_REQUEST, 'The member "params" must be an object.', echo)
+    if raw_id is None:
+        return Notification(method, params)
+    if key is None:
+        return Rejection(INVALID_REQUEST, 'The member "id" must be a non-empty string or an integer.')
+    return Request(raw_id, key, method, params)
+
+
+def _answer(envelope: _Envelope, raw_id: bytes | None, key: str | int | None) -> Message | Rejection:
+    """The id of a malformed answer is not echoed: it names one of our own requests."""
+    if envelope.error is not UNSET:
+        if envelope.result is not UNSET:
+            return Rejection(INVALID_REQUEST, "An answer is a result or an error, not both.")
+        try:
+            error = _error.decode(envelope.error)
+        except msgspec.ValidationError:
+            return Rejection(INVALID_REQUEST, 'The member "error" needs an integer "code" and a string "message".')
+        if raw_id not in (None, b"null") and key is None:
+            return Rejection(INVALID_REQUEST, "An answer's id must be a string or an integer.")
+        return ErrorReply(key, error.code, error.message, None if error.data is UNSET else bytes(error.data))
+    if key is None:
+        return Rejection(INVALID_REQUEST, "An answer needs the id of its request.")
+    assert not isinstance(envelope.result, UnsetType)
+    return Response(key, bytes(envelope.result))
+
+
+def id_key(raw: bytes) -> str | int | None:
+    """The value of a legal id (a non-blank string or an integer), or None."""
+    if len(raw) > MAX_ID_BYTES:
+        return None
+    try:
+        value = _any.decode(raw)
+    except msgspec.DecodeError:
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    if isinstance(value, str) and not value.strip():
+        return None
+    return value
+
+
+def members(raw: bytes) -> dict[str, Raw]:
+    """The members of a JSON object, each as the bytes it arrived as.
+
+    Raises msgspec.DecodeError for anything but an object.
+    """
+    return _members.decode(raw)
+
+
+def value(raw: bytes | Raw) -> Any:
+    """The decoded value. Numbers too large for a machine stay exact."""
+    try:
+        return _any.decode(raw)
+    except msgspec.ValidationError:
+        return json.loads(bytes(raw), parse_int=_exact_int, parse_float=_exact_float)
+
+
+def check_member_names(present: Mapping[str, Any], known: frozenset[str]) -> str | None:
+    """Why a member's name can't stand: it is none of the (ASCII) known ones but a laxer reader takes it for one (`Name`).
+
+    Names that resemble none of the known ones pass; they are somebody's extension.
+    """
+    if present.keys() <= known:
+        return None
+    longest, spellings = _folded(known)
+    for name in present:
+        # Folding never shortens a text to ASCII, so a longer name can't collide; and folding long names can be slow.
+        if name not in known and len(name) <= longest and _fold(name) in spellings:
+            return f"The member {name!r} must be spelt {spellings[_fold(name)]!r}."
+    return None
+
+
+def one_line(raw: bytes) -> bytes:
+    """The same JSON on one line. A raw line break in valid JSON can only be white space between tokens."""
+    if b"\n" in raw or b"\r" in raw:
+        return raw.replace(b"\r", b" ").replace(b"\n", b" ")
+    return raw
+
+
+def encode_request(id_: bytes, method: str, params: bytes | None) -> bytes:
+    if params is None:
+        return b'{"jsonrpc":"2.0","id":%b,"method":%b}' % (id_, encode_json(method))
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (id_, encode_json(method), params)
+
+
+def encode_notification(method: str, params: bytes | None = None) -> bytes:
+    if params is None:
+        return b'{"jsonrpc":"2.0","method":%b}' % encode_json(method)
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (encode_json(method), params)
+
+
+def encode_result(id_: bytes, result: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id_, result)
+
+
+def encode_error(id_: bytes | None, code: int, message: str, data: Any = None) -> bytes:
+    error: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id_ or b"null", encode_json(error))
+
+
+def encode_rejection(rejection: Rejection) -> bytes:
+    return encode_error(rejection.id, rejection.code, rejection.message, rejection.data)
+
+
+def check_shape(text: bytes, max_depth: int) -> str | None:
+    """Why the text nests too deep or holds too many brackets, found in linear time before anything recursive sees it.
+
+    Text that is not JSON may get either verdict, but never None while a reader could exceed the bounds in it.
+    """
+    if text.count(b"[") + text.count(b"{") <= max_depth:
+        return None
+    outside_strings = b"".join(text.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
+    steps = array("b", outside_strings.translate(_STEPS, _NOT_BRACKETS))
+    if len(steps) > 2 * MAX_CONTAINERS:
+        return f"The message holds more than {MAX_CONTAINERS} arrays and objects."
+    if max(accumulate(steps), default=0) > max_depth:
+        return f"The message is nested deeper than {max_depth} levels."
+    return None
+
+
+def find_duplicate_key(text: bytes) -> str | None:
+    """A key that stands twice in one object of a valid JSON text, at any depth, compared after unescaping.
+
+    Cheap first: a second key is lost in decoding and its colon with it, so a text that still has all its colons when it
+    is written again had none. That holds unless a colon was written as an escape.
+    """
+    if _ESCAPED_COLON not in text:
+        try:
+            if encode_json(_any.decode(text)).count(b":") == text.count(b":"):
+                return None
+        except msgspec.ValidationError:
+            pass  # a number beyond the machine's range: only the exact walk below can read it
+    try:
+        json.loads(text, object_pairs_hook=_refuse_duplicates, parse_int=len, parse_float=len)
+    except _DuplicateKeyError as found:
+        return found.key
+    return None
+
+
+class _DuplicateKeyError(Exception):
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise _DuplicateKeyError(Counter(key for key, _ in pairs).most_common(1)[0][0])
+    return fields
+
+
+def _exact_int(digits: str) -> int | Decimal:
+    """Python refuses to build integers beyond a few thousand digits; a decimal of the same value is as exact."""
+    return int(digits) if len(digits) < _INT_DIGITS else Decimal(digits)
+
+
+def _exact_float(digits: str) -> float | Decimal:
+    number = float(digits)
+    return Decimal(digits) if math.isinf(number) else number
+
+
+def _fold(name: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+@lru_cache(maxsize=64)
+def _folded(known: frozenset[str]) -> tuple[int, dict[str, str]]:
+    return max(map(len, known), default=0), {_fold(name): name for name in known}
+
+
+def _legal_id(envelope: _Envelope) -> bytes | None:
+    if envelope.id is UNSET or id_key(bytes(envelope.id)) is None:
+        return None
+    return bytes(envelope.id)
+
+
+def _not_an_envelope(text: bytes) -> Rejection:
+    """Why: the strict decoder stops at the first odd member, so whether the rest is JSON at all is still open."""
+    try:
+        _raw.decode(text)
+    except (msgspec.DecodeError, RecursionError) as problem:
+        return Rejection(PARSE_ERROR, f"The message is not JSON: {problem}.")
+    start = text.lstrip()[:1]
+    if start == b"[":
+        return Rejection(INVALID_REQUEST, "Send one message at a time: only revision 2025-03-26 has batches.")
+    if start != b"{":
+        return Rejection(INVALID_REQUEST, "A message must be a JSON object.")
+    allowed = "A message may only have the members jsonrpc, id, method, params, result and error, spelt exactly so."
+    return Rejection(INVALID_REQUEST, allowed, _legal_id(_lenient.decode(text)))

@@ -1,0 +1,73 @@
+"""The revisions of MCP, the two eras they fall into, and which method exists where.
+
+A method that is not in `METHODS` for a revision does not exist there: absence is the version gate.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class Era(StrEnum):
+    """*legacy* opens with a handshake and has sessions; *modern* carries everything in each request."""
+
+    LEGACY = "legacy"
+    MODERN = "modern"
+
+
+LEGACY_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN_VERSIONS: Final = ("2026-07-28",)
+KNOWN_VERSIONS: Final = LEGACY_VERSIONS + MODERN_VERSIONS
+LATEST_LEGACY: Final = LEGACY_VERSIONS[-1]
+LATEST_MODERN: Final = MODERN_VERSIONS[-1]
+BATCHING_VERSION: Final = "2025-03-26"
+"""The only revision whose messages may come in arrays."""
+ASSUMED_VERSION: Final = "2025-03-26"
+"""What a legacy HTTP request without a version header speaks (streamable HTTP, protocol version header)."""
+
+_EVERYWHERE: Final = frozenset(KNOWN_VERSIONS)
+_LEGACY: Final = frozenset(LEGACY_VERSIONS)
+_MODERN: Final = frozenset(MODERN_VERSIONS)
+
+METHODS: Final[dict[str, frozenset[str]]] = {
+    "initialize": _LEGACY,
+    "ping": _LEGACY,
+    "server/discover": _MODERN,
+    "tools/list": _EVERYWHERE,
+    "tools/call": _EVERYWHERE,
+    "prompts/list": _EVERYWHERE,
+    "prompts/get": _EVERYWHERE,
+    "resources/list": _EVERYWHERE,
+    "resources/templates/list": _EVERYWHERE,
+    "resources/read": _EVERYWHERE,
+    "resources/subscribe": _LEGACY,
+    "resources/unsubscribe": _LEGACY,
+    "subscriptions/listen": _MODERN,
+    "completion/complete": _EVERYWHERE,
+    "logging/setLevel": _LEGACY,
+}
+"""Requests a client may send to a server."""
+
+CACHEABLE: Final = frozenset(
+    {"server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"}
+)
+"""Methods whose complete modern results carry `ttlMs` and `cacheScope`."""
+
+NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""The parameter a modern HTTP request mirrors into `Mcp-Name`."""
+
+
+def era_of(version: str) -> Era | None:
+    if version in _LEGACY:
+        return Era.LEGACY
+    return Era.MODERN if version in _MODERN else None
+
+
+def exists(method: str, version: str) -> bool:
+    return version in METHODS.get(method, ())
+
+
+def negotiate(requested: str) -> str:
+    """What a legacy server answers to `initialize`: the version asked for if it is known, else the newest it has."""
+    return requested if requested in _LEGACY else LATEST_LEGACY

@@ -1,0 +1,136 @@
+"""From a server's settings to a connected `Session`: one attempt, the right channel, the era found, nothing left behind on failure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pactgate.config.model import ServerConfig
+from pactgate.core.events import Emit
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.protocol.versions import Era
+from pactgate.upstreams.guardian import Guardian
+from pactgate.upstreams.http import HttpChannel, NotStreamableHttp
+from pactgate.upstreams.http_client import HttpClient
+from pactgate.upstreams.http_sse import HttpSseChannel
+from pactgate.upstreams.negotiate import Identity, negotiate
+from pactgate.upstreams.peer import Peer
+from pactgate.upstreams.port import Channel
+from pactgate.upstreams.stdio import StdioChannel
+
+
+class Session:
+    """A connected server: the conversation and what the server said of itself."""
+
+    def __init__(self, peer: Peer, identity: Identity, transport: str, connect_ms: float) -> None:
+        self.peer = peer
+        self.identity = identity
+        self.transport = transport
+        self.connect_ms = connect_ms
+        self.is_modern_http = identity.era is Era.MODERN and transport == "http"
+
+    @property
+    def pid(self) -> int | None:
+        channel = self.peer.channel
+        return channel.pid if isinstance(channel, StdioChannel) else None
+
+
+class Dialer:
+    """Makes sessions to one server. Each `dial` is one attempt; it remembers only which era worked last."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        client: HttpClient,
+        guardian: Guardian,
+        emit: Emit,
+        client_info: Mapping[str, Any],
+        max_frame_bytes: int,
+    ) -> None:
+        self._config = config
+        self._client = client
+        self._guardian = guardian
+        self._emit = emit
+        self._client_info = client_info
+        self._max_frame_bytes = max_frame_bytes
+        self._era = None if config.era == "auto" else Era(config.era)
+
+    async def dial(self) -> Session:
+        """Connect once. The caller bounds it with `connectionTimeoutMs`; cancelling leaves no process or socket."""
+        if self._config.url is None:
+            return await self._dial_process()
+        return await self._dial_url()
+
+    async def _dial_process(self) -> Session:
+        try:
+            return await self._converse(self._stdio, "stdio", self._era)
+        except GatewayFailure as failure:
+            # Some legacy servers exit at the first thing that is not `initialize`.
+            if self._era is None and failure.kind is Kind.CONNECTION_LOST:
+                return await self._converse(self._stdio, "stdio", Era.LEGACY)
+            raise
+
+    async def _dial_url(self) -> Session:
+        if self._config.transport == "sse":
+            return await self._converse(self._sse, "sse", Era.LEGACY)
+        try:
+            return await self._converse(self._http, "http", self._era)
+        except NotStreamableHttp as refusal:
+            if self._config.transport != "auto" or self._era is Era.MODERN:
+                raise self._not_mcp(refusal.status) from refusal
+        try:
+            return await self._converse(self._sse, "sse", Era.LEGACY)
+        except GatewayFailure as failure:
+            failure.message = f"{failure.message} (neither Streamable HTTP nor HTTP+SSE answers there)"
+            raise
+
+    async def _converse(self, make: Callable[[], Channel], transport: str, era: Era | None) -> Session:
+        started = time.monotonic()
+        peer = Peer(self._config.id, make(), self._emit, self._client_info)
+        connected = False
+        try:
+            await peer.open()
+            identity = await negotiate(peer, era)
+            connected = True
+        finally:
+            if not connected:
+                await peer.close()
+        return Session(peer, identity, transport, (time.monotonic() - started) * 1000)
+
+    def _stdio(self) -> Channel:
+        config = self._config
+        assert config.command is not None
+        return StdioChannel(
+            config.id,
+            config.command,
+            config.args,
+            config.env,
+            config.cwd,
+            self._emit,
+            guardian=self._guardian,
+            max_frame_bytes=self._max_frame_bytes,
+        )
+
+    def _http(self) -> Channel:
+        return self._over_http(HttpChannel)
+
+    def _sse(self) -> Channel:
+        return self._over_http(HttpSseChannel)
+
+    def _over_http(self, kind: type[HttpChannel] | type[HttpSseChannel]) -> Channel:
+        config = self._config
+        assert config.url is not None
+        return kind(
+            config.id, config.url, config.headers, self._client, self._emit, max_frame_bytes=self._max_frame_bytes
+        )
+
+    def _not_mcp(self, status: int) -> GatewayFailure:
+        return GatewayFailure(
+            Kind.CONNECTION_FAILED,
+            f"{self._config.id} answered HTTP {status}: no MCP endpoint at that address; check `url`",
+            server=self._config.id,
+            operation="connect",
+            details={"permanent": True, "status": status},
+        )

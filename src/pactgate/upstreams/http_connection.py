@@ -1,0 +1,326 @@
+"""One kept connection to an HTTP/1.1 server: one exchange at a time, parsed by httptools, bounded in every direction.
+
+A whole answer costs one write and one wake-up; an event stream is handed over at its head. Must not: repeat anything, follow
+anything, or let bytes nobody asked for become the next request's answer. A connection goes back to its pool only after an answer
+that ended where it said it would. Enforces T21 and T22 (no encodings; heads, bodies and what stands between body bytes bounded).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Callable
+from typing import Final, cast
+from urllib.parse import urlsplit
+
+import httptools
+
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.upstreams.http_message import Target, media_type
+from pactgate.upstreams.http_response import Response, Stream
+
+MAX_HEAD_BYTES: Final = 32 * 1024
+_MAX_PIECES: Final = 100_000
+"""An answer may come in so many pieces: 8 MiB in chunks of one byte would hold the event loop for seconds."""
+_DRAIN_BYTES: Final = 64 * 1024
+_DRAIN_S: Final = 1.0
+_KEEP_ALIVE: Final = re.compile(rb"timeout\s*=\s*(\d{1,6})", re.IGNORECASE)
+_NOT_PROCESSED: Final = frozenset({301, 302, 307, 308})
+
+
+class Connection(asyncio.Protocol):
+    """`on_free` is called when an exchange has ended and another can begin, `on_lost` once when the connection is gone."""
+
+    def __init__(
+        self, target: Target, on_free: Callable[[Connection], None], on_lost: Callable[[Connection], None]
+    ) -> None:
+        self.target = target
+        self.expires_at = 0.0
+        self.idle_since = 0.0
+        self.hint_s: float | None = None
+        self._on_free = on_free
+        self._on_lost = on_lost
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._waiter: asyncio.Future[Response] | None = None
+        self._stream: Stream | None = None
+        self._drain_timer: asyncio.TimerHandle | None = None
+        self._is_busy = False
+        self._max_body_bytes = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._headers: dict[bytes, bytes] = {}
+        self._status = 0
+        self._first = b""
+        self._rest: bytearray | None = None
+        self._pieces = 0
+        self._idle_bytes = 0
+        self._head_bytes = 0
+        self._is_complete = False
+        self._is_kept = False
+        self._is_dirty = False
+        self._drain_left = -1
+        self._problem: GatewayFailure | None = None
+
+    # For the pool.
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def is_busy(self) -> bool:
+        return self._is_busy
+
+    def begin(self, target: Target, request: bytes, max_body_bytes: int) -> asyncio.Future[Response]:
+        """Write a request. The future gives the answer; a caller that stops waiting for it must call `give_up`."""
+        assert self._transport is not None
+        self._reset()
+        self.target = target
+        self._max_body_bytes = max_body_bytes
+        self._is_busy = True
+        self._waiter = waiter = self._loop.create_future()
+        self._transport.write(request)
+        return waiter
+
+    def give_up(self, waiter: asyncio.Future[Response]) -> None:
+        """Whoever waited is gone. An answer that came whole in the meantime has freed the connection: leave it alone then."""
+        if self._waiter is waiter:
+            self.abort()
+        elif not waiter.cancelled() and waiter.exception() is None:
+            stream = waiter.result().stream
+            if stream is not None:
+                stream.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def fail(self, failure: GatewayFailure) -> None:
+        """The exchange ends with this failure, and the connection with it."""
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(failure)
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.end(failure)
+        self.abort()
+
+    # For the stream.
+
+    def pause(self) -> None:
+        if self.is_open and self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self.is_open and self._transport is not None:
+            self._transport.resume_reading()
+
+    def drain(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.end(None)
+        self._drain_left = _DRAIN_BYTES
+        self._drain_timer = self._loop.call_later(_DRAIN_S, self.abort)
+        self.resume()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclass
+        raw = transport.get_extra_info("socket")
+        if raw is not None:
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_busy:
+            self.abort()  # bytes nobody asked for must not become the next request's answer
+            return
+        self._idle_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
+            if not self._is_complete:
+                self.fail(self._problem or self._invalid(f"sent what is not HTTP/1.1: {problem}"))
+                return
+            self._is_dirty = True
+        if self._is_complete:
+            self._finish()
+        elif self._idle_bytes > MAX_HEAD_BYTES:
+            self.fail(self._invalid(f"sent more than {MAX_HEAD_BYTES} bytes of headers"))
+
+    def eof_received(self) -> None:
+        """The transport closes by itself; `connection_lost` follows."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
+        self._transport = None
+        if self._waiter is not None or self._stream is not None:
+            if exc is None and self._ends_with_the_connection():
+                self._deliver()
+            else:
+                self.fail(self._lost())
+        self._on_lost(self)
+
+    # httptools
+
+    def on_message_begin(self) -> None:
+        if self._is_complete:
+            self._is_dirty = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._status:
+            return  # a trailer
+        self._head_bytes += len(name) + len(value)
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse(self._invalid(f"sent more than {MAX_HEAD_BYTES} bytes of headers"))
+        self._headers.setdefault(name.lower(), value)
+
+    def on_headers_complete(self) -> None:
+        if self._is_complete:
+            return  # a second answer in the same bytes; the connection is closed after this feed
+        status = self._parser.get_status_code()
+        if status < 200:
+            self._headers.clear()
+            return
+        self._status = status
+        headers = self._headers
+        if b"content-encoding" in headers or b"transfer-encoding" in headers:
+            self._refuse_encodings(headers)
+        if 300 <= status < 400:
+            self._refuse(self._redirect(status, headers.get(b"location", b"")))
+        if status == 200:
+            kind = headers.get(b"content-type", b"")
+            if kind != b"application/json" and media_type(kind) == b"text/event-stream":
+                self._hand_over_stream(status)
+        elif status == 202 and self._ends_with_the_connection():
+            self._is_complete = self._is_dirty = True  # MCP gives this status no body; do not wait for one
+
+    def on_body(self, data: bytes) -> None:
+        if self._is_complete:
+            return
+        self._idle_bytes = 0
+        if self._stream is not None:
+            self._stream.take(data)
+        elif self._drain_left >= 0:
+            self._drain_left -= len(data)
+            if self._drain_left < 0:
+                self.abort()
+        elif not self._first:
+            self._first = data
+            if len(data) > self._max_body_bytes:
+                self._refuse(self._oversized())
+        else:
+            self._append(data)
+
+    def on_message_complete(self) -> None:
+        if self._status and not self._is_complete:  # without a status: an interim answer (1xx), the real one follows
+            self._is_complete = True
+            self._is_kept = self._parser.should_keep_alive()
+
+    # Inside.
+
+    def _append(self, data: bytes) -> None:
+        if self._rest is None:
+            self._rest = bytearray(self._first)
+        self._rest += data
+        self._pieces += 1
+        if len(self._rest) > self._max_body_bytes or self._pieces > _MAX_PIECES:
+            self._refuse(self._oversized())
+
+    def _hand_over_stream(self, status: int) -> None:
+        self._stream = Stream(self)
+        waiter, self._waiter = self._waiter, None
+        if waiter is None or waiter.done():
+            self.abort()
+            return
+        waiter.set_result(Response(status, self._headers, b"", self._stream))
+
+    def _deliver(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            body = self._first if self._rest is None else bytes(self._rest)
+            waiter.set_result(Response(self._status, self._headers, body))
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.end(None)
+
+    def _finish(self) -> None:
+        transport = self._transport
+        assert transport is not None
+        is_reusable = self._is_kept and not self._is_dirty and not transport.get_write_buffer_size()
+        hint = self._headers.get(b"keep-alive")
+        if hint is not None:
+            found = _KEEP_ALIVE.search(hint)
+            self.hint_s = float(found[1]) if found else None
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
+            self._drain_timer = None
+        if self._stream is not None:
+            self.resume()
+        self._deliver()
+        self._is_busy = False
+        if is_reusable:
+            self._on_free(self)
+        else:
+            transport.abort()
+
+    def _ends_with_the_connection(self) -> bool:
+        return (
+            bool(self._status) and b"content-length" not in self._headers and b"transfer-encoding" not in self._headers
+        )
+
+    # Failures.
+
+    def _refuse(self, failure: GatewayFailure) -> None:
+        """From inside a parser callback: raising is what stops the parser."""
+        self._problem = failure
+        raise failure
+
+    def _refuse_encodings(self, headers: dict[bytes, bytes]) -> None:
+        content = headers.get(b"content-encoding", b"").strip().lower()
+        transfer = headers.get(b"transfer-encoding", b"chunked").strip().lower()
+        if content not in (b"", b"identity") or transfer != b"chunked":
+            used = content or transfer
+            self._refuse(
+                self._invalid(
+                    f"answered in the encoding {used[:40].decode('latin-1')!r}, though only identity was asked for"
+                )
+            )
+
+    def _invalid(self, what: str) -> GatewayFailure:
+        return GatewayFailure(Kind.INVALID_FRAME, f"{self.target} {what}.", server=self.target.server)
+
+    def _oversized(self) -> GatewayFailure:
+        return self._invalid(
+            f"answered HTTP {self._status} with more than {self._max_body_bytes} bytes or {_MAX_PIECES} chunks"
+        )
+
+    def _lost(self) -> GatewayFailure:
+        if self._status or self._head_bytes or self._idle_bytes:
+            what = "broke the connection in the middle of its answer"
+        else:
+            what = "closed the connection before it answered"
+        return GatewayFailure(
+            Kind.CONNECTION_LOST,
+            f"{self.target} {what}. The request may have run, so it was not sent again.",
+            server=self.target.server,
+        )
+
+    def _redirect(self, status: int, location: bytes) -> GatewayFailure:
+        try:
+            host = urlsplit(location.decode("latin-1")).netloc.rpartition("@")[2][:200]
+        except ValueError:
+            host = ""
+        place = f"another address on {host}" if host.isprintable() and host else "another path"
+        return GatewayFailure(
+            Kind.HTTP_STATUS,
+            f"{self.target} redirects to {place} (HTTP {status}). That is not followed: set `url` to the final address.",
+            server=self.target.server,
+            verdict=Verdict.DID_NOT_RUN if status in _NOT_PROCESSED else None,
+            details={"status": status, "permanent": True},
+        )

@@ -1,0 +1,208 @@
+"""Which era does this server speak: probe, then handshake.
+
+Sends `server/discover` first; a result or a modern error settles *modern*, anything else but a refusal of our credentials
+means `initialize`.
+A probe that stays unanswered is left open while `initialize` is tried, so that a slow modern server is still recognised. The older
+HTTP+SSE transport is not tried here but by whoever made the channel, on `NotStreamableHttp`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.protocol import messages, modern
+from pactgate.protocol.messages import encode_json
+from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS, Era
+from pactgate.upstreams.peer import Peer, UpstreamReplied
+
+PROBE_TIMEOUT_S: Final = 2.0
+_MODERN_ERRORS: Final = frozenset(
+    {messages.HEADER_MISMATCH, messages.MISSING_CLIENT_CAPABILITY, messages.UNSUPPORTED_VERSION}
+)
+_REFUSED_CREDENTIALS: Final = frozenset({401, 403})
+
+
+class Identity(Struct, frozen=True):
+    """What a server said of itself when it was connected."""
+
+    era: Era
+    version: str
+    server_info: dict[str, Any]
+    capabilities: dict[str, Any]
+    instructions: str | None = None
+
+
+class _DiscoverResult(Struct):
+    supportedVersions: list[str]  # noqa: N815 - the wire's spelling
+    capabilities: dict[str, Any] = {}
+    instructions: str | None = None
+    meta: dict[str, Any] = msgspec.field(name="_meta", default={})
+    serverInfo: dict[str, Any] | None = None  # noqa: N815 - where servers of the draft still put it
+
+
+class _InitializeResult(Struct):
+    protocolVersion: str  # noqa: N815 - the wire's spelling
+    capabilities: dict[str, Any] = {}
+    serverInfo: dict[str, Any] = {}  # noqa: N815
+    instructions: str | None = None
+
+
+_discovered: Final = msgspec.json.Decoder(_DiscoverResult)
+_initialized: Final = msgspec.json.Decoder(_InitializeResult)
+
+
+class _NotModernError(Exception):
+    """The probe was answered, and the answer is not a modern one."""
+
+
+async def negotiate(peer: Peer, era: Era | None) -> Identity:
+    """Agree with the server behind `peer` on an era and a version; `era` None means find out. Bounded by the caller's timeout."""
+    if era is Era.MODERN:
+        try:
+            return await _discover(peer)
+        except _NotModernError as problem:
+            raise _unusable(peer, f"{peer.server} is set to era modern but {problem}") from problem
+    if era is Era.LEGACY:
+        return await _initialize(peer)
+    return await _find_out(peer)
+
+
+async def _find_out(peer: Peer) -> Identity:
+    probe = asyncio.create_task(_discover(peer))
+    try:
+        done, _ = await asyncio.wait({probe}, timeout=PROBE_TIMEOUT_S)
+        if done:
+            try:
+                return probe.result()
+            except _NotModernError:
+                return await _initialize_or_probe_again(peer)
+        return await _race(peer, probe)
+    finally:
+        await _end(probe)
+
+
+async def _race(peer: Peer, probe: asyncio.Task[Identity]) -> Identity:
+    """The probe is slow. A handshake goes out beside it; the first good answer decides."""
+    handshake = asyncio.create_task(_initialize(peer))
+    try:
+        await asyncio.wait({probe, handshake}, return_when=asyncio.FIRST_COMPLETED)
+        if probe.done() and not probe.cancelled() and probe.exception() is None:
+            return probe.result()
+        if not handshake.done():
+            await asyncio.wait({handshake})
+        refusal = handshake.exception()
+        if refusal is not None and _names_modern(refusal):
+            return await _discover(peer)
+        return handshake.result()
+    except _NotModernError as problem:
+        raise _unusable(peer, f"{peer.server} speaks no revision we know: {problem}") from problem
+    finally:
+        await _end(handshake)
+
+
+async def _initialize_or_probe_again(peer: Peer) -> Identity:
+    try:
+        return await _initialize(peer)
+    except UpstreamReplied as refusal:
+        if not _names_modern(refusal):
+            raise
+    try:
+        return await _discover(peer)
+    except _NotModernError as problem:
+        raise _unusable(peer, f"{peer.server} speaks no revision we know: {problem}") from problem
+
+
+async def _discover(peer: Peer) -> Identity:
+    envelope = modern.envelope(LATEST_MODERN, peer.client_info, {})
+    try:
+        text = await peer.request("server/discover", {}, meta=envelope)
+        found = _discovered.decode(text)
+    except UpstreamReplied as refusal:
+        raise _judge_refusal(peer, refusal) from refusal
+    except GatewayFailure as failure:
+        if _is_era_evidence(failure):
+            raise _NotModernError(failure.message) from failure
+        raise
+    except msgspec.DecodeError as problem:
+        raise _NotModernError(f"its discovery result can't be read: {problem}") from problem
+    version = next((known for known in reversed(MODERN_VERSIONS) if known in found.supportedVersions), None)
+    if version is None:
+        raise _NotModernError(f"it offers {', '.join(found.supportedVersions) or 'no version'}")
+    peer.settle(Era.MODERN, version)
+    info = found.meta.get(modern.SI) or found.serverInfo or {}
+    return Identity(Era.MODERN, version, _as_object(info), found.capabilities, found.instructions)
+
+
+def _judge_refusal(peer: Peer, refusal: UpstreamReplied) -> Exception:
+    """-32020..-32022 can only come from a modern server; of these only a version it shares with us can still be mended."""
+    if refusal.reply.code not in _MODERN_ERRORS:
+        return _NotModernError(refusal.message)
+    supported = _supported(refusal)
+    if any(version in LEGACY_VERSIONS for version in supported):
+        return _NotModernError(f"it offers {', '.join(supported)}")
+    return _unusable(peer, f"{peer.server} is modern but refused us: {refusal.message}; it supports {supported}")
+
+
+def _is_era_evidence(failure: GatewayFailure) -> bool:
+    """A refusal of credentials and a broken connection say nothing about the era; an odd answer does."""
+    if failure.kind is Kind.HTTP_STATUS:
+        return failure.details.get("status") not in _REFUSED_CREDENTIALS
+    return failure.kind is Kind.INVALID_FRAME
+
+
+async def _initialize(peer: Peer) -> Identity:
+    members = {
+        "protocolVersion": Raw(encode_json(LATEST_LEGACY)),
+        "capabilities": Raw(b"{}"),
+        "clientInfo": Raw(encode_json(peer.client_info)),
+    }
+    text = await peer.request("initialize", members, cancellable=False)
+    try:
+        agreed = _initialized.decode(text)
+    except msgspec.DecodeError as problem:
+        raise _unusable(peer, f"{peer.server} answered initialize with something unreadable: {problem}") from problem
+    if agreed.protocolVersion not in LEGACY_VERSIONS:
+        raise _unusable(
+            peer, f"{peer.server} wants protocol version {agreed.protocolVersion!r}, which is not one we know"
+        )
+    peer.settle(Era.LEGACY, agreed.protocolVersion)
+    await peer.notify("notifications/initialized")
+    return Identity(Era.LEGACY, agreed.protocolVersion, agreed.serverInfo, agreed.capabilities, agreed.instructions)
+
+
+def _names_modern(refusal: BaseException) -> bool:
+    return (
+        isinstance(refusal, UpstreamReplied)
+        and refusal.reply.code == messages.UNSUPPORTED_VERSION
+        and any(version in MODERN_VERSIONS for version in _supported(refusal))
+    )
+
+
+def _supported(refusal: UpstreamReplied) -> list[str]:
+    data = messages.value(refusal.reply.data) if refusal.reply.data else None
+    listed = data.get("supported") if isinstance(data, Mapping) else None
+    return [item for item in listed if isinstance(item, str)] if isinstance(listed, list) else []
+
+
+def _as_object(info: Any) -> dict[str, Any]:
+    return info if isinstance(info, dict) else {}
+
+
+def _unusable(peer: Peer, message: str) -> GatewayFailure:
+    """Trying again can't mend it: the two sides share no revision."""
+    return GatewayFailure(
+        Kind.CONNECTION_FAILED, message, server=peer.server, operation="connect", details={"permanent": True}
+    )
+
+
+async def _end(task: asyncio.Task[Identity]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()

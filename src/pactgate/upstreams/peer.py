@@ -1,0 +1,257 @@
+"""An MCP client over any `Channel`: its own id space, answers matched once, progress relayed, cancellation told.
+
+Knows both eras' way of stamping a request, and nothing of transports, names or policy. What the upstream answers is
+returned as the bytes it wrote. Must not: repeat a request (D6), answer for a caller, or let anything an upstream sends
+raise into the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import DecodeError, Raw
+
+from pactgate.core.events import Emit, UpstreamNoise
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.protocol import messages, modern
+from pactgate.protocol.correlation import Correlation
+from pactgate.protocol.messages import ErrorReply, Notification, Rejection, Request, Response, encode_json
+from pactgate.protocol.versions import Era
+from pactgate.upstreams.port import Channel, Outgoing
+
+OnProgress = Callable[[dict[str, Raw]], None]
+OnNotice = Callable[[Notification], None]
+
+_TELL_TIMEOUT_S: Final = 2.0
+_MAX_BACKGROUND: Final = 64
+_NEVER_RAN: Final = frozenset({messages.PARSE_ERROR, messages.INVALID_REQUEST, messages.METHOD_NOT_FOUND})
+
+
+class UpstreamReplied(GatewayFailure):
+    """The upstream answered with a JSON-RPC error; what it said is kept as it said it."""
+
+    def __init__(self, server: str, operation: str, reply: ErrorReply) -> None:
+        said: dict[str, Any] = {"code": reply.code, "message": reply.message}
+        if reply.data is not None:
+            said["data"] = Raw(reply.data)
+        super().__init__(
+            Kind.UPSTREAM_ERROR,
+            f"{server} refused {operation}: {reply.message} ({reply.code})",
+            server=server,
+            operation=operation,
+            verdict=Verdict.DID_NOT_RUN if reply.code in _NEVER_RAN else None,
+            details={"upstream": said},
+        )
+        self.reply = reply
+
+
+class Peer:
+    """One conversation with one server. Made before the era is known; `settle` fixes how requests are stamped."""
+
+    def __init__(self, server: str, channel: Channel, emit: Emit, client_info: Mapping[str, Any]) -> None:
+        self.server = server
+        self.channel = channel
+        self.client_info = client_info
+        self.era: Era | None = None
+        self.on_notice: OnNotice | None = None
+        self._emit = emit
+        self._pending: Correlation[tuple[asyncio.Future[bytes], str]] = Correlation()
+        self._progress: dict[str | int, OnProgress] = {}
+        self._envelope: dict[str, Raw] = {}
+        self._bare_meta: bytes | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self._ended: asyncio.Future[GatewayFailure] = asyncio.get_running_loop().create_future()
+
+    async def open(self) -> None:
+        await self.channel.open(self)
+
+    def settle(self, era: Era, version: str) -> None:
+        """From here on requests are stamped for this era and version."""
+        self.era = era
+        self.channel.settle(era, version)
+        self._envelope = {} if era is Era.LEGACY else modern.envelope(version, self.client_info, {})
+        self._bare_meta = encode_json(self._envelope) if self._envelope else None
+
+    @property
+    def is_open(self) -> bool:
+        return not self._ended.done()
+
+    async def ended(self) -> GatewayFailure:
+        """Waits until the channel has ended by itself, and says why."""
+        return await asyncio.shield(self._ended)
+
+    async def request(
+        self,
+        method: str,
+        members: Mapping[str, Raw],
+        *,
+        meta: Mapping[str, Raw] | None = None,
+        on_progress: OnProgress | None = None,
+        name: str | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+        cancellable: bool = True,
+    ) -> bytes:
+        """Send one request, once, and return the result as the upstream wrote it.
+
+        `members` are the params without `_meta`; `meta` are foreign `_meta` members to pass on. Raises `UpstreamReplied` or a
+        transport failure. Cancelling tells the upstream, unless `cancellable` is False (`initialize` must not be cancelled).
+        """
+        if self._ended.done():
+            raise self._ended.result().again(verdict=Verdict.DID_NOT_RUN, operation=method)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        id_ = self._pending.open((answer, method))
+        if on_progress is not None:
+            self._progress[id_] = on_progress
+        try:
+            params = self._params(members, meta, id_ if on_progress is not None else None)
+            text = messages.encode_request(b"%d" % id_, method, params)
+            await self.channel.send(Outgoing(text, method, id_, name, headers))
+            if self.channel.answers_in_send and not answer.done():
+                raise self._no_answer(method)
+            return await answer
+        except asyncio.CancelledError:
+            self._pending.abandon(id_)
+            if cancellable and not self.channel.closing_cancels:
+                self._tell_cancelled(id_)
+            raise
+        except GatewayFailure as failure:
+            self._pending.close(id_)
+            failure.server = failure.server or self.server
+            failure.operation = failure.operation or method
+            raise
+        finally:
+            self._progress.pop(id_, None)
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # retrieved here in case `send` failed first, so that no warning follows
+
+    async def notify(self, method: str, members: Mapping[str, Raw] | None = None) -> None:
+        params = encode_json(members) if members else None
+        await self.channel.send(Outgoing(messages.encode_notification(method, params), method))
+
+    async def close(self) -> None:
+        """End the conversation: waiting requests fail, background sends end, the channel is released."""
+        self._end(
+            GatewayFailure(Kind.CONNECTION_LOST, f"the connection to {self.server} was closed", server=self.server)
+        )
+        background = list(self._background)
+        for task in background:
+            task.cancel()
+        await self.channel.close()
+        if background:
+            await asyncio.wait(background)
+
+    # What the channel brings (port.Receiver).
+
+    def receive(self, frame: bytes) -> None:
+        message = messages.decode_from_upstream(frame)
+        match message:
+            case Response():
+                self._answer(message)
+            case ErrorReply():
+                self._refusal(message)
+            case Notification():
+                self._notice(message)
+            case Request():
+                self._answer_server(message)
+            case Rejection():
+                self._noise(f"invalid message: {message.message}", frame)
+
+    def lost(self, failure: GatewayFailure) -> None:
+        self._end(failure)
+
+    # Inside.
+
+    def _params(self, members: Mapping[str, Raw], meta: Mapping[str, Raw] | None, token: int | None) -> bytes | None:
+        if not meta and token is None:
+            if self._bare_meta is None:
+                return encode_json(members) if members else None
+            return encode_json({**members, "_meta": Raw(self._bare_meta)})
+        stamped: dict[str, Any] = {**(meta or {}), **self._envelope}
+        if token is not None:
+            stamped["progressToken"] = token
+        return encode_json({**members, "_meta": stamped})
+
+    def _take(self, key: str | int) -> tuple[asyncio.Future[bytes], str] | None:
+        """Whoever waits for this answer, once; nothing more is relayed for a request that has been answered."""
+        waiting = self._pending.close(key)
+        if waiting is None:
+            return None
+        self._progress.pop(key, None)
+        return None if waiting[0].done() else waiting
+
+    def _answer(self, response: Response) -> None:
+        waiting = self._take(response.key)
+        if waiting is not None:
+            waiting[0].set_result(response.result)
+
+    def _refusal(self, reply: ErrorReply) -> None:
+        if reply.key is None:
+            self._noise(f"error without an id: {reply.message} ({reply.code})", b"")
+            return
+        waiting = self._take(reply.key)
+        if waiting is not None:
+            waiting[0].set_exception(UpstreamReplied(self.server, waiting[1], reply))
+
+    def _notice(self, notification: Notification) -> None:
+        if notification.method == "notifications/progress":
+            self._relay_progress(notification)
+        elif self.on_notice is not None:
+            self.on_notice(notification)
+
+    def _relay_progress(self, notification: Notification) -> None:
+        try:
+            members = messages.members(notification.params or b"{}")
+            token = messages.id_key(bytes(members.pop("progressToken", Raw(b"null"))))
+        except DecodeError:
+            return
+        relay = None if token is None else self._progress.get(token)
+        if relay is not None:
+            relay(members)
+
+    def _answer_server(self, request: Request) -> None:
+        """Nothing but `ping` can be answered for a caller we do not know; saying so at once lets the server go on without."""
+        if request.method == "ping":
+            text = messages.encode_result(request.id, b"{}")
+        else:
+            text = messages.encode_error(
+                request.id, messages.METHOD_NOT_FOUND, f"{request.method} is not offered by this client"
+            )
+        self._send_later(Outgoing(text))
+
+    def _tell_cancelled(self, id_: int) -> None:
+        params = {"requestId": id_, "reason": "the caller gave up"}
+        self._send_later(Outgoing(messages.encode_notification("notifications/cancelled", encode_json(params))))
+
+    def _send_later(self, frame: Outgoing) -> None:
+        if len(self._background) >= _MAX_BACKGROUND or self._ended.done():
+            return
+        task = asyncio.get_running_loop().create_task(self._send_quietly(frame))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _send_quietly(self, frame: Outgoing) -> None:
+        """A courtesy the upstream may miss: bounded, and its failure shows on the connection itself."""
+        try:
+            async with asyncio.timeout(_TELL_TIMEOUT_S):
+                await self.channel.send(frame)
+        except (GatewayFailure, TimeoutError) as problem:
+            self._noise(f"could not be told: {problem}", b"")
+
+    def _end(self, failure: GatewayFailure) -> None:
+        if not self._ended.done():
+            self._ended.set_result(failure)
+        for answer, method in self._pending.drain():
+            if not answer.done():
+                answer.set_exception(failure.again(operation=method))
+
+    def _no_answer(self, method: str) -> GatewayFailure:
+        return GatewayFailure(
+            Kind.INVALID_FRAME,
+            f"{self.server} answered {method} with something that is not its answer",
+            server=self.server,
+        )
+
+    def _noise(self, what: str, frame: bytes) -> None:
+        self._emit(UpstreamNoise(self.server, what, frame[:200].decode("utf-8", "replace")))

@@ -1,0 +1,127 @@
+"""Our ends of a child's pipes, on the loop and bounded: one that writes whole frames, one that reads what is there.
+
+Plain descriptors instead of asyncio's transports: the same cost, the same behaviour on every loop, nothing read ahead or
+buffered behind our back, and what is left in a pipe can still be read when its writer is known to be dead. Must not: know
+what the bytes mean, raise towards the loop, or hold more than one frame.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import IO, Final
+
+READ_BYTES: Final = 64 * 1024  # what a pipe holds
+LAST_READS: Final = 16  # a pipe can be made to hold 1 MiB; all of that is still read after its writer's death
+
+
+class PipeWriter:
+    """Frames go out whole and in order. A frame is in the pipe when `write` returns; only one that was begun is held here."""
+
+    def __init__(self, pipe: IO[bytes], on_broken: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._pipe = pipe
+        self._fd = pipe.fileno()
+        self._on_broken = on_broken
+        self._turn = asyncio.Lock()
+        self._clear = asyncio.Event()
+        self._clear.set()
+        self._rest = memoryview(b"")
+        self._begun_bytes = 0
+        self._written_bytes = 0
+        os.set_blocking(self._fd, False)
+
+    @property
+    def held_bytes(self) -> int:
+        return len(self._rest)
+
+    async def write(self, frame: bytes) -> bool:
+        """True when all of it is in the pipe, False when the pipe ended before.
+
+        Cancelled before its turn, a frame is not sent; once begun it is finished, as half a frame would spoil the next.
+        """
+        if self._rest or self._turn.locked():
+            async with self._turn:
+                await self._clear.wait()
+                return await self._write_through(frame)
+        return await self._write_through(frame)
+
+    def close(self) -> None:
+        """What was not written is dropped; who waits is told."""
+        if not self._pipe.closed:
+            self._loop.remove_writer(self._fd)
+            self._rest = memoryview(b"")
+            self._pipe.close()
+            self._clear.set()
+
+    async def _write_through(self, frame: bytes) -> bool:
+        if self._pipe.closed:
+            return False
+        self._begun_bytes += len(frame)
+        end_bytes = self._begun_bytes
+        self._rest = memoryview(frame)
+        self._put()
+        if self._rest:
+            self._clear.clear()
+            self._loop.add_writer(self._fd, self._on_writable)
+            await self._clear.wait()
+        return self._written_bytes >= end_bytes
+
+    def _put(self) -> None:
+        try:
+            count = os.write(self._fd, self._rest)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.close()
+            self._on_broken()
+            return
+        self._written_bytes += count
+        self._rest = self._rest[count:]
+
+    def _on_writable(self) -> None:
+        self._put()
+        if not self._rest and not self._pipe.closed:
+            self._loop.remove_writer(self._fd)
+            self._clear.set()
+
+
+class PipeReader:
+    """Hands over what arrives, one read per turn of the loop; `on_end` is called once when the pipe ends by itself."""
+
+    def __init__(self, pipe: IO[bytes], on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._pipe = pipe
+        self._fd = pipe.fileno()
+        self._on_data = on_data
+        self._on_end = on_end
+        os.set_blocking(self._fd, False)
+        self._loop.add_reader(self._fd, self._read)
+
+    def drain(self) -> None:
+        """Read what is left now. Bounded, because somebody else may still hold the other end and write."""
+        for _ in range(LAST_READS):
+            if not self._read():
+                return
+
+    def close(self) -> None:
+        if not self._pipe.closed:
+            self._loop.remove_reader(self._fd)
+            self._pipe.close()
+
+    def _read(self) -> bool:
+        if self._pipe.closed:
+            return False
+        try:
+            data = os.read(self._fd, READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            self._on_end()
+            return False
+        self._on_data(data)
+        return True

@@ -1,0 +1,285 @@
+"""One child process and its group: spawned without a shell, watched as a process and not by its pipes, ended for certain.
+
+A grandchild that holds the pipes can't hide a death, because the process itself is watched. A group is always killed
+before its leader is reaped: until then the kernel can't give the number to somebody else. Must not: know what a child says,
+run a shell, or hand down more of our environment than the names listed here. Enforces S1/XC-003 for child processes.
+
+Spawning happens on the loop, in about a millisecond: `Popen` uses vfork and holds the interpreter lock meanwhile, so a
+thread would not block less, and as nothing waits between spawn and registration no cancellation can lose a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import IO, Final, Protocol
+
+from msgspec import Struct
+
+SAFE_ENVIRONMENT: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
+"""What every child gets of the gateway's own environment; everything else must be given by the configuration."""
+
+LAUNCHER_ENVIRONMENT: Final = (
+    *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
+    *("NPM_CONFIG_CACHE", "NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG", "npm_config_cache", "npm_config_registry"),
+    *("UV_CACHE_DIR", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_OFFLINE", "UV_PYTHON_INSTALL_DIR", "UV_TOOL_DIR"),
+    *("PIP_INDEX_URL", "PIPX_HOME"),
+)
+"""What the programs of `LAUNCHERS` get as well, as they fetch what they run. A value with an `@` may hold a password: not given."""
+
+LAUNCHERS: Final = frozenset({"npx", "npm", "pnpm", "yarn", "bunx", "bun", "deno", "uvx", "uv", "pipx"})
+
+EXIT_POLL_S: Final = 0.1
+REAP_AFTER_KILL_S: Final = 0.5
+
+_NO_RETRY: Final = frozenset(
+    {errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.ENOEXEC, errno.E2BIG, errno.ELOOP, errno.ENAMETOOLONG}
+)
+
+
+class Launch(Struct, frozen=True):
+    """What to start. `env` is complete: nothing is added to it."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    cwd: str | None = None
+
+
+class Ladder(Struct, frozen=True):
+    """How long each rung of an ending may take: after the end of its input, after SIGTERM, after SIGKILL."""
+
+    eof_s: float = 1.0
+    term_s: float = 2.0
+    kill_s: float = 2.0
+
+
+class SpawnError(Exception):
+    """The program could not be started; the text says what to do. `permanent`: trying again changes nothing."""
+
+    def __init__(self, text: str, *, permanent: bool) -> None:
+        super().__init__(text)
+        self.permanent = permanent
+
+
+class GroupGuard(Protocol):
+    """Keeps the process groups that must not outlive us."""
+
+    def watch(self, pgid: int) -> None: ...
+
+    def release(self, pgid: int) -> None: ...
+
+
+def child_environment(command: str, given: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a child: the safe names of ours, then what the configuration gives, which wins."""
+    env = {name: ours[name] for name in SAFE_ENVIRONMENT if name in ours}
+    if os.path.basename(command) in LAUNCHERS:
+        env.update((name, ours[name]) for name in LAUNCHER_ENVIRONMENT if name in ours and "@" not in ours[name])
+    env.setdefault("PATH", os.defpath)
+    env.update(given)
+    return env
+
+
+def describe_exit(returncode: int) -> str:
+    if returncode >= 0:
+        return f"ended with exit code {returncode}"
+    return f"was ended by {signal_name(-returncode)}"
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+class ChildProcess:
+    """A running child, leader of its own session and group. `on_exit` is called once, on the loop, after it was reaped."""
+
+    def __init__(
+        self, popen: subprocess.Popen[bytes], guard: GroupGuard | None, on_exit: Callable[[int], None]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._popen = popen
+        self._guard = guard
+        self._on_exit = on_exit
+        self._exited: asyncio.Future[int] = self._loop.create_future()
+        self._ending: asyncio.Task[None] | None = None
+        self._watch = _ExitWatch(popen.pid, self._loop, self._on_death)
+
+    @classmethod
+    def spawn(
+        cls, launch: Launch, on_exit: Callable[[int], None], *, guard: GroupGuard | None, output: int = subprocess.PIPE
+    ) -> ChildProcess:
+        """Start it. Raises SpawnError."""
+        try:
+            popen = subprocess.Popen(  # argv only, never a shell
+                launch.argv,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                bufsize=0,
+                env=launch.env,
+                cwd=launch.cwd,
+                close_fds=True,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as problem:
+            raise _explain(problem, launch) from problem
+        if guard is not None:
+            guard.watch(popen.pid)
+        return cls(popen, guard, on_exit)
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._popen.returncode
+
+    @property
+    def pipes(self) -> tuple[IO[bytes] | None, IO[bytes] | None, IO[bytes] | None]:
+        """Its stdin, stdout and stderr, unbuffered; whoever takes them closes them."""
+        return self._popen.stdin, self._popen.stdout, self._popen.stderr
+
+    def signal_group(self, number: signal.Signals) -> None:
+        """To all who stayed in the group. Nothing happens once the leader is reaped: the number may be somebody else's."""
+        if self.returncode is None:
+            try:
+                os.killpg(self.pid, number)
+            except (ProcessLookupError, PermissionError):
+                return  # all gone, or what is left runs as another user
+
+    async def end(self, ladder: Ladder) -> None:
+        """Give it the time of each rung, then kill the group. The first rung, closing its stdin, is the caller's.
+
+        Bounded; shared by all who ask; it goes on if the one who asked is cancelled.
+        """
+        if self._ending is None:
+            if self.returncode is not None:
+                return
+            self._ending = self._loop.create_task(self._descend(ladder), name=f"end process {self.pid}")
+            self._ending.add_done_callback(self._finish)
+        await asyncio.shield(self._ending)
+
+    async def _descend(self, ladder: Ladder) -> None:
+        if await self._gone_within(ladder.eof_s):
+            return
+        self.signal_group(signal.SIGTERM)
+        if await self._gone_within(ladder.term_s):
+            return
+        self.signal_group(signal.SIGKILL)
+        await self._gone_within(ladder.kill_s)
+
+    async def _gone_within(self, timeout_s: float) -> bool:
+        await asyncio.wait([self._exited], timeout=timeout_s)
+        return self.returncode is not None
+
+    def _finish(self, ending: asyncio.Task[None]) -> None:
+        """If the ending itself was cancelled, the loop is being shut down and nobody will wait any more: end it here."""
+        if ending.cancelled() and self.returncode is None:
+            self.signal_group(signal.SIGKILL)
+            try:
+                self._popen.wait(REAP_AFTER_KILL_S)
+            except subprocess.TimeoutExpired:
+                return  # stuck in the kernel; the watch stays and reaps it when it can die
+            self._on_death()
+
+    def _on_death(self) -> None:
+        """The leader is dead and not reaped yet: its group first, then it."""
+        self._watch.stop()
+        self.signal_group(signal.SIGKILL)
+        if self._guard is not None:
+            self._guard.release(self.pid)
+        returncode = self._popen.wait()
+        self._on_exit(returncode)
+        if not self._exited.done():
+            self._exited.set_result(returncode)
+
+
+class _ExitWatch:
+    """Calls back once when a child is dead, before anybody reaped it; by pidfd, or by asking where there is none."""
+
+    def __init__(self, pid: int, loop: asyncio.AbstractEventLoop, on_death: Callable[[], None]) -> None:
+        self._pid = pid
+        self._loop = loop
+        self._on_death = on_death
+        self._timer: asyncio.TimerHandle | None = None
+        self._fd = _open_pidfd(pid)
+        if self._fd is not None:
+            loop.add_reader(self._fd, on_death)
+        else:
+            self._ask_later()
+
+    def stop(self) -> None:
+        if self._fd is not None:
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ask_later(self) -> None:
+        self._timer = self._loop.call_later(EXIT_POLL_S, self._ask)
+
+    def _ask(self) -> None:
+        if _is_dead(self._pid):
+            self._on_death()
+        else:
+            self._ask_later()
+
+
+def _open_pidfd(pid: int) -> int | None:
+    """None on a kernel, sandbox or Python without it, and when descriptors have run out."""
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
+
+
+def _is_dead(pid: int) -> bool:
+    """Whether a child of ours has ended. Leaves it unreaped, so that its number stays its own."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def _explain(problem: OSError | ValueError, launch: Launch) -> SpawnError:
+    """The cause in words a person can act on, and whether another try can help."""
+    if isinstance(problem, ValueError):
+        return SpawnError(
+            f"its command, arguments or environment hold a character no program can be given ({problem})",
+            permanent=True,
+        )
+    if launch.cwd is not None and not os.access(launch.cwd, os.X_OK):
+        seen = "can't be entered" if os.path.isdir(launch.cwd) else "does not exist"
+        return SpawnError(f"the working directory {launch.cwd!r} {seen}; create it or correct `cwd`", permanent=True)
+    if problem.errno not in _NO_RETRY:
+        return SpawnError(f"the system could not start {launch.argv[0]!r}: {problem.strerror}", permanent=False)
+    return SpawnError(_why_not_runnable(problem.errno, launch), permanent=True)
+
+
+def _why_not_runnable(number: int | None, launch: Launch) -> str:
+    program = launch.argv[0]
+    if number == errno.E2BIG:
+        return f"the arguments and environment of {program!r} are longer than the system allows"
+    if number == errno.ENOEXEC:
+        return (
+            f"{program!r} is no program this machine can run; a script needs a first line like `#!/usr/bin/env python3`"
+        )
+    if number == errno.EACCES:
+        return f"{program!r} may not be executed; give the path of a program, or make the file executable (chmod +x)"
+    if os.sep not in program:
+        return f"the program {program!r} was not found on PATH; install it or give the full path"
+    if os.path.isfile(os.path.join(launch.cwd or "", program)):
+        return f"the interpreter named in the first line of {program!r} was not found; install it or correct that line"
+    return f"the program {program!r} does not exist; install it or correct the path"

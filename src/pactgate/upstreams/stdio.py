@@ -1,0 +1,273 @@
+"""The channel over a child process: one JSON-RPC message a line on stdin and stdout, stderr drained into a small ring.
+
+Bounded both ways: a child that does not read makes `send` wait and has us hold one frame at most; a child that writes lines
+too long, or nothing but noise, loses its channel and its life. What it says never raises in the reader. Must not: parse
+messages (the session does; a line is only looked at to tell a message from noise), or leave anything behind. Enforces
+S1/XC-003 for stdio servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from pactgate.core.events import Emit, UpstreamNoise
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.protocol.framing import LineDecoder, Oversized
+from pactgate.protocol.messages import one_line
+from pactgate.protocol.versions import Era
+from pactgate.upstreams.guardian import Guardian
+from pactgate.upstreams.pipes import PipeReader, PipeWriter
+from pactgate.upstreams.port import Outgoing, Receiver
+from pactgate.upstreams.process import (
+    ChildProcess,
+    Ladder,
+    Launch,
+    SpawnError,
+    child_environment,
+    describe_exit,
+    signal_name,
+)
+
+MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
+STDERR_RING_BYTES: Final = 64 * 1024
+STDERR_LINE_CHARS: Final = 8 * 1024
+SAMPLE_CHARS: Final = 200
+NOISE_EVENTS: Final = 5
+NOISE_IN_A_ROW: Final = 1000
+BATCH_BYTES: Final = 1024 * 1024
+BATCH_FRAMES: Final = 1000
+CLOSED_PIPE_GRACE_S: Final = 0.5
+
+
+class _Member(Struct, gc=False):
+    """The least an element of a batch must have."""
+
+    jsonrpc: str
+
+
+_batch_shape: Final = msgspec.json.Decoder(list[_Member])
+_batch: Final = msgspec.json.Decoder(list[Raw])
+
+# C0 and C1 controls but the tab, zero-width and bidirectional characters, line separators, tags
+_UNFIT_TO_SHOW: Final = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+)
+
+
+def printable(raw: bytes | bytearray, max_chars: int) -> str:
+    """Foreign bytes as one line of text that can't move a cursor, hide or reorder anything."""
+    text = raw[: 4 * max_chars].decode("utf-8", "backslashreplace")
+    text = _UNFIT_TO_SHOW.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
+
+
+def frames_of(line: bytes) -> list[bytes]:
+    """The messages on one line: one object, or the elements of a batch (2025-03-26); none if it is something else.
+
+    An object is only looked at, because the session parses it anyway: a log line in JSON has no "jsonrpc".
+    """
+    if line.startswith(b"{"):
+        return [line] if line.endswith(b"}") and b'"jsonrpc"' in line else []
+    if not line.startswith(b"[") or len(line) > BATCH_BYTES:
+        return []
+    try:
+        if len(_batch_shape.decode(line)) > BATCH_FRAMES:
+            return []
+        return [bytes(element) for element in _batch.decode(line)]
+    except (msgspec.DecodeError, RecursionError):
+        return []
+
+
+class _Phase(StrEnum):
+    NEW = "new"
+    OPEN = "open"
+    LOST = "lost"
+    CLOSED = "closed"
+
+
+class StdioChannel:
+    """A `Channel` to one child process. Used once: open, send, close; a new connection is a new channel."""
+
+    closing_cancels = False
+    answers_in_send = False
+
+    def __init__(
+        self,
+        server: str,
+        command: str,
+        args: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str | None,
+        emit: Emit,
+        guardian: Guardian,
+        *,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        ladder: Ladder = Ladder(),  # noqa: B008 - a frozen value
+    ) -> None:
+        self._server = server
+        self._launch = Launch((command, *args), child_environment(command, env, os.environ), cwd)
+        self._emit = emit
+        self._guardian = guardian
+        self._ladder = ladder
+        self._decoder = LineDecoder(max_frame_bytes)
+        self._phase = _Phase.NEW
+        self._receiver: Receiver | None = None
+        self._child: ChildProcess | None = None
+        self._stdin: PipeWriter | None = None
+        self._readers: tuple[PipeReader, ...] = ()
+        self._last_call: asyncio.TimerHandle | None = None
+        self._stderr = bytearray()
+        self._noise_count = 0
+        self._noise_in_a_row = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The process, while it runs."""
+        return self._child.pid if self._child and self._child.returncode is None else None
+
+    @property
+    def held_bytes(self) -> int:
+        """What was begun and does not fit into the pipe: never more than one frame."""
+        return self._stdin.held_bytes if self._stdin else 0
+
+    async def open(self, receiver: Receiver) -> None:
+        if self._phase is not _Phase.NEW:
+            raise RuntimeError(f"the channel to {self._server} was {self._phase} before; a connection needs a new one")
+        self._guardian.start()
+        try:
+            child = ChildProcess.spawn(self._launch, self._on_exit, guard=self._guardian)
+        except SpawnError as problem:
+            raise GatewayFailure(
+                Kind.CONNECTION_FAILED,
+                f"{self._server} could not be started: {problem}",
+                server=self._server,
+                operation="connect",
+                details={"permanent": problem.permanent},
+            ) from problem
+        stdin, stdout, stderr = child.pipes
+        assert stdin is not None
+        assert stdout is not None
+        assert stderr is not None
+        self._phase = _Phase.OPEN
+        self._receiver = receiver
+        self._child = child
+        self._stdin = PipeWriter(stdin, lambda: self._on_pipe_closed("stdin"))
+        self._readers = (
+            PipeReader(stdout, self._on_stdout, lambda: self._on_pipe_closed("stdout")),
+            PipeReader(stderr, self._on_stderr, lambda: None),
+        )
+
+    def settle(self, era: Era, version: str) -> None:
+        """Lines carry nothing beside the message."""
+
+    async def send(self, frame: Outgoing) -> None:
+        if self._stdin is None or not await self._stdin.write(one_line(frame.text) + b"\n"):
+            raise GatewayFailure(
+                Kind.CONNECTION_LOST,
+                f"{self._server} does not run or does not listen any more; the message was not sent",
+                server=self._server,
+                verdict=Verdict.DID_NOT_RUN,
+            )
+
+    async def close(self) -> None:
+        self._phase = _Phase.CLOSED
+        self._receiver = None
+        if self._child is None or self._stdin is None:
+            return
+        self._stdin.close()
+        # Its output is read on and thrown away: a child that is blocked on writing can't see that its input has ended.
+        await self._child.end(self._ladder)
+        self._release()
+
+    def stderr_tail(self) -> str:
+        """What it last wrote to stderr, fit for a log or a terminal."""
+        return "\n".join(printable(line.rstrip(b"\r"), STDERR_LINE_CHARS) for line in self._stderr.split(b"\n"))
+
+    def _on_stdout(self, data: bytes) -> None:
+        if self._phase is not _Phase.OPEN:
+            return
+        try:
+            lines = self._decoder.feed(data)
+        except Oversized as problem:
+            self._lose(self._failure(Kind.INVALID_FRAME, f"wrote a line longer than {problem.limit_bytes} bytes"))
+            return
+        for line in lines:
+            self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        if self._receiver is None:
+            return
+        frames = frames_of(line)
+        if not frames:
+            self._count_noise(line)
+            return
+        self._noise_in_a_row = 0
+        for frame in frames:
+            self._receiver.receive(frame)
+
+    def _count_noise(self, line: bytes) -> None:
+        self._noise_count += 1
+        self._noise_in_a_row += 1
+        if self._noise_count <= NOISE_EVENTS:
+            what = "a line on stdout that is no JSON-RPC message"
+            self._emit(UpstreamNoise(self._server, what, printable(line, SAMPLE_CHARS)))
+        if self._noise_in_a_row > NOISE_IN_A_ROW:
+            text = f"wrote more than {NOISE_IN_A_ROW} lines in a row that are no JSON-RPC messages"
+            self._lose(self._failure(Kind.INVALID_FRAME, text))
+
+    def _on_stderr(self, data: bytes) -> None:
+        self._stderr += data
+        del self._stderr[:-STDERR_RING_BYTES]
+
+    def _on_pipe_closed(self, name: str) -> None:
+        """Mostly a sign that it is dying: its exit says more, if it comes soon."""
+        if self._phase is _Phase.OPEN and self._last_call is None:
+            loop = asyncio.get_running_loop()
+            self._last_call = loop.call_later(CLOSED_PIPE_GRACE_S, self._on_deaf_or_mute, name)
+
+    def _on_deaf_or_mute(self, name: str) -> None:
+        self._lose(self._failure(Kind.CONNECTION_LOST, f"closed its {name} but kept running"))
+
+    def _on_exit(self, returncode: int) -> None:
+        for reader in self._readers:
+            reader.drain()
+        details = {"exitCode": returncode} if returncode >= 0 else {"signal": signal_name(-returncode)}
+        self._lose(self._failure(Kind.CONNECTION_LOST, describe_exit(returncode), details))
+        self._release()
+
+    def _failure(self, kind: Kind, what: str, details: dict[str, Any] | None = None) -> GatewayFailure:
+        last = self._stderr.rstrip().rsplit(b"\n", 1)[-1]
+        said = f"; its last words on stderr: {printable(last, SAMPLE_CHARS)}" if last else ""
+        return GatewayFailure(kind, f"{self._server} {what}{said}", server=self._server, details=details)
+
+    def _lose(self, failure: GatewayFailure) -> None:
+        """The channel ends by itself: nobody in the group survives, and the receiver hears of it once."""
+        receiver, self._receiver = self._receiver, None
+        if receiver is None or self._child is None:
+            return
+        self._phase = _Phase.LOST
+        self._child.signal_group(signal.SIGKILL)
+        self._release()
+        receiver.lost(failure)
+
+    def _release(self) -> None:
+        if self._last_call is not None:
+            self._last_call.cancel()
+            self._last_call = None
+        if self._stdin is not None:
+            self._stdin.close()
+        for reader in self._readers:
+            reader.close()
+        if self._noise_count > NOISE_EVENTS:
+            more = self._noise_count - NOISE_EVENTS
+            self._emit(UpstreamNoise(self._server, f"{more} more lines on stdout that are no JSON-RPC messages", ""))
+            self._noise_count = 0

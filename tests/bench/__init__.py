@@ -1,0 +1,1 @@
+"""The bench measures; these tests make sure it would notice."""

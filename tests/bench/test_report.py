@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from bench.load import Measured
+from bench.report import Results, Start, figures, judge, measured_names, remeasured, table, verdicts
+from bench.workloads import FEW, MANY, MIB, WORKLOADS
+
+
+def measured(cpu_us: float, p50_us: float = 100.0) -> Measured:
+    return Measured(1000, 0, "", 9000.0, p50_us, p50_us * 2, cpu_us, 200)
+
+
+def missed(results: Results, starts: list[Start]) -> list[str]:
+    judged = judge(figures(results, starts), measured_names(results, starts))
+    return [verdict.goal.title for verdict in judged if not verdict.is_met]
+
+
+def test_a_goal_is_judged_by_the_median_of_the_rounds() -> None:
+    assert missed({"echo-32": {"pactgate": [measured(90), measured(149), measured(900)]}}, []) == []
+    assert missed({"echo-32": {"pactgate": [measured(90), measured(151), measured(900)]}}, []) != []
+
+
+def test_what_was_not_measured_is_not_judged() -> None:
+    assert judge(figures({"list-23": {"pactgate": [measured(500)]}}, []), ["list-23"]) == []
+
+
+def test_growth_with_servers_is_the_median_ratio_of_neighbouring_rounds() -> None:
+    few, many = [measured(100), measured(200), measured(100)], [measured(105), measured(212), measured(300)]
+    assert figures({"flat": {FEW.label: few, MANY.label: many}}, []).many_to_few == 1.06
+
+
+def test_memory_and_start_have_goals() -> None:
+    assert missed({}, [Start(0.4, 45 * MIB, 40 * MIB)]) == []
+    assert missed({}, [Start(1.2, 75 * MIB, 70 * MIB)]) == ["resident memory, idle", "start to first answered call"]
+
+
+def test_the_table_compares_with_the_direct_call_and_with_nginx() -> None:
+    rows = {"direct": [measured(10, 70)], "nginx": [measured(20, 150)], "pactgate": [measured(60, 230)]}
+    line = next(line for line in table(WORKLOADS, {"echo-32": rows}, []).splitlines() if "pactgate" in line)
+    assert line.split() == ["pactgate", "60.0", "3.0", "6.0", "230", "+160", "460", "9000", "0"]
+
+
+def test_a_missed_goal_stands_out() -> None:
+    judged = judge(figures({}, [Start(1.2, 45 * MIB, 40 * MIB)]), ["start"])
+    assert "MISSED  start to first answered call: 1.20 s (at most 1 s)" in verdicts(judged)
+
+
+def test_a_goal_met_only_when_measured_again_still_shows_its_first_figure() -> None:
+    first = judge(figures({}, [Start(1.2, 45 * MIB, 40 * MIB)]), ["start"])
+    assert "start to first answered call: 1.20 s at first" in remeasured([v for v in first if not v.is_met])

@@ -1,0 +1,83 @@
+"""One moment of everything callable, and the lists made of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pactgate.catalog.catalog import MISSING_KEY, Catalog, name_offer
+from pactgate.catalog.discovery import Discovered, Found, FoundTool
+from pactgate.protocol.versions import Era
+
+INFO = b'{"name":"pactgate","version":"0"}'
+
+
+def found(member: str, key: str) -> Found:
+    return Found(key, json.dumps({member: key, "extra": None}).encode(), "0")
+
+
+FILES = Discovered(
+    tools=(FoundTool("read", b'{"name":"read","inputSchema":{"type":"object"},"x":null}', "0"),),
+    prompts=(found("name", "ask"),),
+    resources=(found("uri", "file:///a"),),
+    templates=(found("uriTemplate", "file:///{path}"),),
+)
+
+
+def catalog(**more: Any) -> Catalog:
+    return Catalog({"files": name_offer("files", FILES, "double_underscore")}, server_info=INFO, **more)
+
+
+@pytest.mark.parametrize(
+    ("method", "member", "merged", "own"),
+    [
+        ("tools/list", "tools", {"name": "files__read", "inputSchema": {"type": "object"}, "x": None}, None),
+        ("prompts/list", "prompts", {"name": "files__ask", "extra": None}, {"name": "ask", "extra": None}),
+        ("resources/list", "resources", {"uri": "files+file:///a", "extra": None}, {"uri": "file:///a", "extra": None}),
+        (
+            "resources/templates/list",
+            "resourceTemplates",
+            {"uriTemplate": "files+file:///{path}", "extra": None},
+            {"uriTemplate": "file:///{path}", "extra": None},
+        ),
+    ],
+)
+def test_lists_show_qualified_names_merged_and_own_definitions_alone(
+    method: str, member: str, merged: Any, own: Any
+) -> None:
+    lists = catalog()
+    assert json.loads(lists.listing(method, None, Era.LEGACY)) == {member: [merged]}
+    alone = own or {"name": "read", "inputSchema": {"type": "object"}, "x": None}
+    assert json.loads(lists.listing(method, "files", Era.LEGACY)) == {member: [alone]}
+    assert json.loads(lists.listing(method, "nobody", Era.LEGACY)) == {member: []}
+
+
+def test_a_modern_list_is_complete_and_says_how_long_it_may_be_kept() -> None:
+    listed = json.loads(catalog().listing("tools/list", None, Era.MODERN))
+    assert listed["resultType"] == "complete"
+    assert isinstance(listed["ttlMs"], int)
+    assert listed["cacheScope"] in ("public", "private")
+    assert listed["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "pactgate"
+
+
+def test_a_list_is_encoded_once() -> None:
+    lists = catalog()
+    assert lists.listing("tools/list", None, Era.LEGACY) is lists.listing("tools/list", None, Era.LEGACY)
+
+
+def test_what_is_missing_is_said_in_the_lists_meta_where_it_concerns_the_caller() -> None:
+    lists = catalog(missing={"crm": "refused"})
+    for era in Era:
+        assert json.loads(lists.listing("tools/list", None, era))["_meta"][MISSING_KEY] == {"crm": "refused"}
+        assert json.loads(lists.listing("tools/list", "crm", era))["_meta"][MISSING_KEY] == {"crm": "refused"}
+        assert MISSING_KEY not in json.loads(lists.listing("tools/list", "files", era)).get("_meta", {})
+
+
+def test_resources_of_the_gateway_itself_stand_first_in_the_merged_list_only() -> None:
+    lists = catalog(own_resources=(b'{"uri":"pactgate://status"}',))
+    uris = [item["uri"] for item in json.loads(lists.listing("resources/list", None, Era.LEGACY))["resources"]]
+    assert uris == ["pactgate://status", "files+file:///a"]
+    alone = json.loads(lists.listing("resources/list", "files", Era.LEGACY))["resources"]
+    assert [item["uri"] for item in alone] == ["file:///a"]

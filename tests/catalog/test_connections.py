@@ -1,0 +1,92 @@
+"""Many servers, none of which can hurt the others."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pactgate.catalog.index import ToolIndex
+from pactgate.config.model import Naming, ServerConfig
+from tests.pipeline.conftest import open_gateway, text_of
+from tests.support.processes import running_children
+from tests.support.servers import methods, scripted
+
+BROKEN = ServerConfig(id="broken", command="no-such-program-anywhere", max_retries=0)
+
+
+@pytest.mark.requirement("S0/ECO-002")
+async def test_hung_and_broken_servers_leave_the_healthy_ones_listed_and_callable() -> None:
+    hung = scripted("hung", options={"hang": "handshake"}, era="legacy")
+    mute = scripted("mute", options={"hang": "list"})
+    async with open_gateway(hung, mute, BROKEN, scripted("good")) as inside:
+        assert text_of(await inside.call("good.echo", {"text": "hi"})) == "hi"
+        assert {tool.server for tool in inside.gateway.connections.catalog.tools.entries()} == {"good"}
+        missing = inside.gateway.connections.missing()
+    assert set(missing) == {"hung", "mute", "broken"}
+
+
+@pytest.mark.requirement("S0/ECO-002")
+async def test_when_all_servers_fail_the_list_is_empty_and_every_one_says_why() -> None:
+    other = ServerConfig(id="other", command="no-other-program-anywhere", max_retries=0)
+    async with open_gateway(BROKEN, other) as inside:
+        await inside.ask("tools/list")
+        rows = inside.gateway.connections.rows()
+    assert [row["status"] for row in rows] == ["error", "error"]
+    assert all(row["lastError"] for row in rows)
+
+
+@pytest.mark.requirement("S0/ECO-003")
+async def test_names_do_not_depend_on_the_order_of_connecting() -> None:
+    seen = set()
+    for _ in range(3):
+        async with open_gateway(scripted("b"), scripted("a")) as inside:
+            await inside.ask("tools/list")
+            seen.add(tuple(tool.exposed_name for tool in inside.gateway.connections.catalog.tools.entries()))
+    assert len(seen) == 1
+    assert next(iter(seen))[0] == "b__echo"
+
+
+async def test_dotted_names_are_exposed_where_the_operator_wants_them() -> None:
+    async with open_gateway(scripted(), naming=Naming(exposed="dot")) as inside:
+        await inside.ask("tools/list")
+        assert inside.gateway.connections.catalog.tools.entries()[0].exposed_name == "files.echo"
+
+
+@pytest.mark.requirement("S0/ECO-001")
+async def test_a_tool_that_is_added_while_running_appears_without_a_restart() -> None:
+    async with open_gateway(scripted()) as inside:
+        await inside.call("files.change", {"name": "newcomer"})
+        async with asyncio.timeout(5):
+            while not _knows(inside.gateway.connections.catalog.tools, "files.newcomer"):
+                await asyncio.sleep(0)
+
+
+def _knows(index: ToolIndex, name: str) -> bool:
+    return name in {tool.full_name for tool in index.entries()}
+
+
+@pytest.mark.requirement("S0/ECO-201")
+async def test_tools_of_a_disabled_server_are_unknown(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with open_gateway(scripted(enabled=False, options={"log": str(log)})) as inside:
+        reply = await inside.call("files.echo")
+        row = inside.gateway.connections.rows()[0]
+    assert reply.error is not None
+    assert reply.error.data["failure_mode"] == "unknown_tool"
+    assert row["status"] == "disabled"
+    assert not log.exists()
+
+
+async def test_one_process_per_server_after_many_calls_as_after_one(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with open_gateway(scripted("a", options={"log": str(log)}), scripted("b")) as inside:
+        pid = text_of(await inside.call("a.pid"))
+        await inside.call("b.pid")
+        assert len(running_children()) == 2
+        for _ in range(200):
+            assert text_of(await inside.call("a.pid")) == pid
+        assert len(running_children()) == 2
+    assert running_children() == []
+    assert methods(log).count("initialize") == 1

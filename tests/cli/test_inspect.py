@@ -1,0 +1,180 @@
+"""The running gateway from a terminal: what is shown, what is printed for programs, and that no upstream reaches the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Served, demo, evil, write_config
+
+FORBIDDEN = ["\x07", "\x08", "\x7f", "\x9b", "\x9c", "\x9d", "\u202e", "\u2066", "\u200b", "\U000e0041"]
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("gateway")
+    servers = {
+        "almanac": demo("almanac"),
+        "scratchpad": demo("scratchpad"),
+        "evil": evil(),
+        "off": {"command": "nothing", "enabled": False},
+    }
+    write_config(folder, servers)
+    with Served(folder) as served:
+        for name in ("almanac", "scratchpad", "evil"):
+            served.wait_for(f"ok +{name} ")
+        yield served
+
+
+def test_servers_piped_are_aligned_columns_without_colour(gateway: Served) -> None:
+    done = gateway.run("servers")
+    assert (done.returncode, done.stderr) == (0, "")
+    head, *rows = done.stdout.splitlines()
+    assert head.split() == ["SERVER", "STATUS", "ERA", "REVISION", "TRANSPORT", "TOOLS", "DETAIL"]
+    assert rows[0].split() == ["almanac", "connected", "legacy", "2025-11-25", "stdio", "5", "almanac", "1.0.0"]
+    assert rows[3].split()[:2] == ["off", "disabled"]
+    assert len({row.index("stdio") for row in rows}) == 1
+
+
+def test_servers_as_json_are_what_the_gateway_said(gateway: Served) -> None:
+    rows = json.loads(gateway.run("servers", "--json").stdout)
+    assert [row["serverId"] for row in rows] == ["almanac", "scratchpad", "evil", "off"]
+    assert rows[0]["status"] == "connected"
+
+
+def test_tools_can_be_narrowed_to_one_server(gateway: Served) -> None:
+    everything = gateway.run("tools").stdout.splitlines()
+    assert len(everything) == 1 + 5 + 5 + 7
+    some = json.loads(gateway.run("tools", "--server", "almanac", "--json").stdout)
+    assert {tool["serverId"] for tool in some} == {"almanac"}
+    assert some[0]["exposedName"] == "almanac__sun_times"
+
+
+def test_a_server_without_tools_and_one_that_is_not_there_are_different_things(gateway: Served) -> None:
+    assert gateway.run("tools", "--server", "off").returncode == 0
+    missing = gateway.run("tools", "--server", "nothing")
+    assert missing.returncode == 1
+    assert "almanac" in missing.stderr
+
+
+def test_status_sums_it_up(gateway: Served) -> None:
+    done = gateway.run("status")
+    assert done.returncode == 0
+    assert "3 connected, 1 disabled" in done.stdout
+    assert json.loads(gateway.run("status", "--json").stdout)["name"] == "pactgate"
+
+
+@pytest.mark.parametrize("name", ["almanac__date_facts", "almanac.date_facts", "date_facts"])
+def test_a_call_works_under_every_name_of_the_tool(gateway: Served, name: str) -> None:
+    done = gateway.run("call", name, "date=2026-11-16")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("2026-11-16 is a Monday")
+    assert done.stdout.count('"isoWeek"') == 1
+
+
+def test_a_call_at_one_server_uses_its_own_names(gateway: Served) -> None:
+    assert gateway.run("call", "date_facts", "--server", "almanac").returncode == 0
+    assert gateway.run("call", "date_facts", "--server", "scratchpad").returncode == 1
+    assert gateway.run("call", "date_facts", "--server", "nothing").returncode == 1
+
+
+def test_arguments_follow_the_schema_of_the_tool(gateway: Served) -> None:
+    done = gateway.run("call", "typed", "count=3", "flag=true", "names=[1]", "text=3", "either=3", "--json")
+    seen = json.loads(json.loads(done.stdout)["content"][0]["text"].splitlines()[-1])
+    assert seen == {"count": 3, "flag": True, "names": [1], "text": "3", "either": "3"}
+
+
+def test_a_whole_object_of_arguments_can_be_given(gateway: Served) -> None:
+    done = gateway.run("call", "convert_units", "--args", '{"value": 1, "from": "km", "to": "m"}', "--json")
+    assert json.loads(done.stdout)["structuredContent"]["result"] == 1000
+
+
+def test_arguments_the_schema_mirrors_into_headers_are_sent_there_too(gateway: Served) -> None:
+    done = gateway.run("call", "routed", "region=Zürich", "--json")
+    assert done.returncode == 0, done.stdout
+
+
+def test_arguments_that_can_not_be_read_are_a_wrong_invocation(gateway: Served) -> None:
+    done = gateway.run("call", "countdown", "steps=three")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "integer" in done.stderr
+
+
+def test_a_tool_that_failed_is_exit_code_1_with_its_words_shown(gateway: Served) -> None:
+    done = gateway.run("call", "sun_times", "place=Atlantis")
+    assert done.returncode == 1
+    assert "Atlantis" in done.stdout
+    assert "error:" in done.stderr
+    assert gateway.run("call", "sun_times", "place=Atlantis", "--json").returncode == 1
+
+
+def test_an_unknown_tool_says_that_nothing_ran(gateway: Served) -> None:
+    done = gateway.run("call", "nothing")
+    assert done.returncode == 1
+    assert "NOT_FOUND" in done.stderr
+    assert "did not run" in done.stderr
+    assert "error" in json.loads(gateway.run("call", "nothing", "--json").stdout)
+
+
+def test_giving_up_cancels_the_call_and_says_so(gateway: Served) -> None:
+    done = gateway.run("call", "countdown", "intervalMs=5000", "--timeout-ms", "200")
+    assert done.returncode == 1
+    assert "within 200 ms" in done.stderr
+
+
+def test_progress_is_shown_on_a_terminal_while_one_waits(gateway: Served) -> None:
+    code, received = gateway.run_on_terminal("call", "countdown", "steps=4", "intervalMs=350")
+    assert code == 0
+    assert b"of 4" in received
+    assert b"Counted 4 steps down" in received
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["servers"],
+        ["tools"],
+        ["status"],
+        ["call", "shout", "text=x"],
+        ["call", "fail"],
+        ["call", "blocks"],
+        ["call", "shout", "--json"],
+        ["servers", "--json"],
+        ["tools", "--json"],
+    ],
+    ids=" ".join,
+)
+def test_no_control_character_of_an_upstream_reaches_the_terminal(gateway: Served, words: list[str]) -> None:
+    _, received = gateway.run_on_terminal(*words, NO_COLOR="1", COLUMNS="400")
+    text = received.decode()
+    assert not [mark for mark in FORBIDDEN if mark in text]
+    assert "\r" not in text.replace("\r\n", "").replace("\r\x1b[K", "")
+    # The spinner of a call that takes long is ours; the upstream's own sequences are not the one that clears a line.
+    assert "\x1b" not in text.replace("\x1b[K", "")
+    if "status" not in words:
+        assert "owned" in text
+
+
+def test_markup_in_foreign_text_stays_text(gateway: Served) -> None:
+    text = gateway.run_on_terminal("tools", COLUMNS="400")[1].decode()
+    assert "[bold]markup[/bold]:skull:" in text
+
+
+def test_the_reason_why_a_server_is_down_is_shown_whole_on_a_narrow_terminal(tmp_path: Path) -> None:
+    write_config(tmp_path, {"missing": {"command": "a-program-with-a-long-name-that-is-missing", "maxRetries": 0}})
+    with Served(tmp_path) as gateway:
+        gateway.wait_for("down +missing")
+        narrow = gateway.run_on_terminal("servers", NO_COLOR="1", COLUMNS="80")[1].decode()
+    lines = narrow.splitlines()
+    column = next(line.index("DETAIL") for line in lines if "DETAIL" in line)
+    assert "a-program-with-a-long-name-that-is-missing" in "".join(line[column:].strip() for line in lines)
+
+
+def test_tables_on_a_terminal_fit_it_and_have_colour(gateway: Served) -> None:
+    narrow = gateway.run_on_terminal("tools", NO_COLOR="1", COLUMNS="60")[1].decode()
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert b"\x1b[32mconnected" in gateway.run_on_terminal("servers")[1]
+    assert b"\x1b" not in gateway.run_on_terminal("servers", NO_COLOR="1")[1]

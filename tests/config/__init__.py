@@ -1,0 +1,1 @@
+"""Proofs of the settings: what loads, what does not, and what is said about it."""

@@ -1,0 +1,62 @@
+"""Configurations written to files, loaded, and what was said about them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pactgate.config.load import load
+from pactgate.config.model import Config
+from pactgate.config.problems import ConfigurationError, Problem
+from pactgate.config.tree import Node
+
+PROGRAM = {"command": "serve-files"}
+TOKEN = "0123456789abcdef-ops"
+
+
+def written(folder: Path, text: str | bytes, suffix: str = ".json") -> Path:
+    path = folder / f"pactgate{suffix}"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.chmod(0o600)
+    return path
+
+
+def loaded(folder: Path, settings: Mapping[str, Any] | str, suffix: str = ".json", **environ: str) -> Config:
+    text = settings if isinstance(settings, str) else json.dumps(settings)
+    return load(written(folder, text, suffix), environ=environ)
+
+
+def problems(
+    folder: Path, settings: Mapping[str, Any] | str | bytes, suffix: str = ".json", **environ: str
+) -> tuple[Problem, ...]:
+    text = settings if isinstance(settings, str | bytes) else json.dumps(settings, indent=1)
+    with pytest.raises(ConfigurationError) as raised:
+        load(written(folder, text, suffix), environ=environ)
+    return raised.value.problems
+
+
+def paths(found: tuple[Problem, ...]) -> list[str]:
+    return [problem.path for problem in found]
+
+
+def server(**settings: Any) -> dict[str, Any]:
+    """A configuration of one program with these settings."""
+    return {"mcpServers": {"files": PROGRAM | settings}}
+
+
+def remote(**settings: Any) -> dict[str, Any]:
+    """A configuration of one remote server with these settings."""
+    return {"mcpServers": {"crm": {"url": "https://crm.example/mcp"} | settings}}
+
+
+def plain(node: Node) -> Any:
+    """The values of a tree, without their places."""
+    if isinstance(node.value, dict):
+        return {key: plain(member) for key, member in node.value.items()}
+    if isinstance(node.value, list):
+        return [plain(item) for item in node.value]
+    return node.value

@@ -1,0 +1,17 @@
+"""What every test run shares: the count of proved and deferred requirements at its end, and one Hypothesis profile."""
+
+from __future__ import annotations
+
+import hypothesis
+import pytest
+
+from tests.requirements import ALL
+
+# A deadline per example measures how busy the machine is; pytest's own timeout catches what hangs.
+hypothesis.settings.register_profile("house", deadline=None)
+hypothesis.settings.load_profile("house")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    deferred = sum(entry.deferred is not None for entry in ALL)
+    terminalreporter.write_line(f"requirements: {len(ALL) - deferred} proved, {deferred} deferred")

@@ -1,0 +1,79 @@
+"""The execution context keeps one truth and refuses change after the seal."""
+
+from __future__ import annotations
+
+import pytest
+
+from pactgate.core.context import ContextError, ExecutionContext
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.model import Tool
+from tests.support.callers import caller, context
+
+TOOL = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0")
+
+
+@pytest.mark.requirement("S4/R4")
+def test_a_sealed_context_refuses_every_change() -> None:
+    ctx = context()
+    ctx.seal(1.0)
+    changes = [
+        lambda: ctx.bind(TOOL),
+        lambda: ctx.fail(GatewayFailure(Kind.INTERNAL, "x")),
+        ctx.note_tool_error,
+        lambda: ctx.seal(2.0),
+    ]
+    for change in changes:
+        with pytest.raises(ContextError):
+            change()
+
+
+@pytest.mark.requirement("S4/R4")
+def test_a_context_binds_one_tool_once() -> None:
+    ctx = context()
+    ctx.bind(TOOL)
+    with pytest.raises(ContextError):
+        ctx.bind(TOOL)
+
+
+@pytest.mark.requirement("S4/R4")
+def test_the_record_of_a_failure_carries_category_mode_code_and_duration() -> None:
+    ctx = context()
+    ctx.bind(TOOL)
+    ctx.fail(GatewayFailure(Kind.CALL_TIMEOUT, "slow", tool="files.read"))
+    record = ctx.seal(0.25)
+    assert record.duration_ms == pytest.approx(250)
+    assert (record.server, record.tool, record.outcome) == ("files", "files.read", "timeout")
+    assert record.failure is not None
+    assert record.failure["category"] == "transport_failure"
+    assert record.failure["code"] == "TOOL_TIMEOUT"
+
+
+@pytest.mark.requirement("S4/R4")
+def test_the_record_can_not_be_changed() -> None:
+    record = context().seal(0.0)
+    with pytest.raises(AttributeError):
+        record.outcome = "better"  # type: ignore[misc]
+
+
+def test_success_and_a_tools_own_error_are_told_apart() -> None:
+    good, bad = context(), context()
+    bad.note_tool_error()
+    assert good.seal(0).outcome == "ok"
+    assert bad.seal(0).outcome == "tool_error"
+
+
+def test_without_a_tool_the_record_names_the_failing_server_or_the_scope() -> None:
+    ctx = ExecutionContext("tools/list", caller(scope="files"), 0.0)
+    assert ctx.seal(0).server == "files"
+    failing = context("tools/list")
+    failing.fail(GatewayFailure(Kind.CONNECTION_FAILED, "x", server="other"))
+    assert failing.seal(0).server == "other"
+
+
+def test_a_clock_that_steps_back_never_gives_a_negative_duration() -> None:
+    assert context().seal(-5.0).duration_ms == 0
+
+
+def test_request_ids_are_unguessable_and_may_be_given() -> None:
+    assert len({context().request_id for _ in range(100)}) == 100
+    assert ExecutionContext("ping", caller(), 0.0, "given").request_id == "given"

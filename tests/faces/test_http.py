@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from pactgate.protocol import messages
+from pactgate.protocol.versions import LEGACY_VERSIONS
+from tests.support.facing import META, call, initialize, message, modern, notification, serving
+from tests.support.raw_http import get, post, request
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "//mcp",
+        "/mcp/",
+        "/mcp//",
+        "/mcp/../mcp",
+        "/./mcp",
+        "/%6dcp",
+        "/MCP",
+        "/mcp%2ffiles",
+        "/mcp/files/",
+        "/mcp/files/x",
+        "/mcp/%66iles",
+        "/mcp/Files",
+        "/mcp/../files",
+        "/mcp/unknown",
+        "/mcp;x",
+        "/api",
+        "/api/",
+        "/api/servers/",
+        "/health/",
+        "/admin",
+    ],
+)
+async def test_only_the_exact_paths_exist(path: str) -> None:
+    async with serving() as served:
+        answer = await served.ask(modern("tools/call", path, name="echo"))
+        assert answer.status == 404
+        assert "error" in answer.json
+        assert served.kernel.callers == []
+        await served.still_serves()
+
+
+async def test_a_query_does_not_change_the_path() -> None:
+    async with serving() as served:
+        assert (await served.ask(modern("tools/call", "/mcp?x=/health", name="echo"))).status == 200
+
+
+async def test_a_path_of_a_server_limits_the_caller_to_it() -> None:
+    async with serving() as served:
+        assert (await served.ask(modern("tools/call", "/mcp/files", name="echo"))).status == 200
+        assert (await served.ask(modern("tools/call", "/mcp", name="echo"))).status == 200
+        assert [caller.scope for caller in served.kernel.callers] == ["files", None]
+        unknown = await served.ask(modern("tools/call", "/mcp/none", name="echo"))
+        assert (unknown.status, unknown.error_code) == (404, messages.INVALID_PARAMS)
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "HEAD"])
+async def test_other_methods_are_refused_with_those_that_are_served(method: str) -> None:
+    async with serving() as served, served.client() as client:
+        await client.send(request(method, "/mcp", {"host": "localhost"}))
+        answer = await client.head()
+        assert (answer.status, answer.header("allow")) == (405, "GET, POST, DELETE, OPTIONS")
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_get_and_delete_belong_to_sessions(method: str) -> None:
+    async with serving() as served:
+        headers = {"host": "localhost", "accept": "text/event-stream", "mcp-protocol-version": "2026-07-28"}
+        answer = await served.ask(request(method, "/mcp", headers))
+        assert (answer.status, answer.header("allow")) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("application/json", 200),
+        ("Application/JSON; charset=UTF-8", 200),
+        ('application/json;charset="utf-8"', 200),
+        ("-", 415),
+        ("", 415),
+        ("text/plain", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("multipart/form-data; boundary=x", 415),
+        ("application/json; charset=utf-16", 415),
+        ("application/jsonx", 415),
+        ("application/json, text/plain", 415),
+        ("x" * 5000, 415),
+    ],
+)
+async def test_only_json_is_read(content_type: str, status: int) -> None:
+    async with serving() as served:
+        assert (await served.ask(modern("tools/call", name="echo", content_type=content_type))).status == status
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("-", 200),
+        ("application/json, text/event-stream", 200),
+        ("application/json", 200),
+        ("text/event-stream", 200),
+        ("*/*", 200),
+        ("text/html, */*;q=0.1", 200),
+        ("Application/*", 200),
+        ("text/html", 406),
+        ("application/json;q=0", 406),
+        ("application/json; q=0.000, text/html", 406),
+        ("", 406),
+        ("x" * 5000, 406),
+    ],
+)
+async def test_a_client_must_take_what_can_be_answered(accept: str, status: int) -> None:
+    async with serving() as served:
+        assert (await served.ask(modern("tools/call", name="echo", accept=accept))).status == status
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", messages.PARSE_ERROR),
+        (b"   ", messages.PARSE_ERROR),
+        (b"{", messages.PARSE_ERROR),
+        (b'{"jsonrpc":"2.0"} {}', messages.PARSE_ERROR),
+        (b"\xff", messages.PARSE_ERROR),
+        (b"[" * 100_000, messages.PARSE_ERROR),
+        (b"[]", messages.INVALID_REQUEST),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', messages.INVALID_REQUEST),
+        (b'"ping"', messages.INVALID_REQUEST),
+        (b"{}", messages.INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":1,"Method":"ping"}', messages.INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}', messages.INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', messages.INVALID_REQUEST),
+    ],
+)
+async def test_what_is_no_message_is_answered_with_its_code(body: bytes, code: int) -> None:
+    async with serving() as served:
+        answer = await served.ask(post(body))
+        assert (answer.status, answer.error_code) == (400, code)
+        await served.still_serves()
+
+
+# -- which era
+
+
+async def test_an_envelope_makes_a_request_modern_whatever_session_it_names() -> None:
+    async with serving() as served:
+        answer = await served.ask(modern("tools/call", name="echo", mcp_session_id="no-such-session"))
+        assert answer.status == 200
+        assert answer.header("mcp-session-id") is None
+
+
+async def test_an_envelope_under_a_legacy_header_is_a_mismatch() -> None:
+    async with serving() as served:
+        answer = await served.ask(modern("tools/call", name="echo", mcp_protocol_version="2025-11-25"))
+        assert (answer.status, answer.error_code) == (400, messages.HEADER_MISMATCH)
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2099-01-01", "junk", "", "1.0", "' OR 1=1", "x" * 5000])
+async def test_a_version_header_that_is_no_legacy_one_is_judged_as_modern(version: str) -> None:
+    async with serving() as served:
+        bare = await served.ask(post(message("tools/list"), mcp_protocol_version=version))
+        assert (bare.status, bare.error_code) == (400, messages.INVALID_PARAMS)
+        enveloped = post(message("tools/list", {"_meta": META}), mcp_protocol_version=version, mcp_method="tools/list")
+        assert (await served.ask(enveloped)).status == (200 if version == "2026-07-28" else 400)
+        await served.still_serves()
+
+
+@pytest.mark.parametrize("version", LEGACY_VERSIONS)
+async def test_initialize_without_an_envelope_is_legacy(version: str) -> None:
+    async with serving() as served:
+        answer = await served.ask(post(initialize(version), mcp_protocol_version=version))
+        assert answer.status == 200
+        assert answer.json["result"]["protocolVersion"] == version
+        assert answer.header("mcp-session-id") is not None
+
+
+async def test_without_envelope_and_session_the_handshake_is_asked_for() -> None:
+    async with serving() as served:
+        for body in (
+            call("echo", id_="seven"),
+            notification("notifications/initialized"),
+            {"jsonrpc": "2.0", "id": 1, "result": {}},
+        ):
+            answer = await served.ask(post(body))
+            assert (answer.status, answer.error_code) == (400, messages.INVALID_REQUEST)
+            assert answer.json["id"] == (body["id"] if "method" in body and "id" in body else None)
+        assert served.kernel.callers == []
+
+
+async def test_both_eras_are_served_on_one_connection() -> None:
+    async with serving() as served:
+        session = await served.session()
+        async with served.client() as client:
+            for _ in range(3):
+                assert (await client.ask(modern("tools/call", name="echo"))).status == 200
+                assert (await client.post(call("echo"), **session)).status == 200
+        assert {caller.era.value for caller in served.kernel.callers} == {"modern", "legacy"}
+
+
+async def test_a_get_of_a_page_is_not_found() -> None:
+    async with serving() as served:
+        assert (await served.ask(get("/favicon.ico"))).status == 404
+
+
+@pytest.mark.parametrize("tool", ["echo", "steps"])
+async def test_a_request_leaves_nothing_behind_for_the_garbage_collector(tool: str) -> None:
+    async with serving() as served, served.client() as client:
+        session = await served.session()
+
+        async def ask() -> None:
+            assert (await client.ask(modern("tools/call", name=tool, arguments={"count": 1}))).status == 200
+            assert (await client.post(call(tool, {"count": 1}), **session)).status == 200
+
+        await ask()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(20):
+                await ask()
+            assert gc.collect() == 0
+        finally:
+            gc.enable()

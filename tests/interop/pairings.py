@@ -1,0 +1,88 @@
+"""Which clients meet which upstreams on which path, and what each of them needs to run here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.interop.processes import HERE, MCP1_PYTHON, NODE, NODE_FOLDER, PYTHON
+
+PREPARE = "run scripts/prepare_interop.sh and read what it says"
+
+
+class Upstream(NamedTuple):
+    """`server` is the program under servers/ with its arguments before the transport."""
+
+    id: str
+    server: tuple[str, ...]
+    transport: str
+    path: str = "/mcp"
+
+    def command(self) -> list[str | Path]:
+        program, *arguments = self.server
+        python = MCP1_PYTHON if program == "sdk1.py" else PYTHON
+        return [python, HERE / "servers" / program, self.id, *arguments, self.transport]
+
+
+class Pairing(NamedTuple):
+    client: str
+    upstream: Upstream
+    path: str
+
+    @property
+    def tool(self) -> str:
+        return f"{self.upstream.id}__greet" if self.path == "/mcp" else "greet"
+
+
+UPSTREAMS = (
+    Upstream("legacy-stdio", ("sdk1.py",), "stdio"),
+    Upstream("legacy-http", ("sdk1.py",), "http"),
+    Upstream("legacy-sse", ("sdk1.py",), "sse", path="/sse"),
+    Upstream("dual-stdio", ("sdk2.py",), "stdio"),
+    Upstream("dual-http", ("sdk2.py",), "http"),
+    Upstream("modern-stdio", ("scripted.py", "modern", "plain"), "stdio"),
+    Upstream("modern-http", ("scripted.py", "modern", "plain"), "http"),
+)
+
+PATHS = ("/mcp", "/mcp/{id}")
+
+DRIVERS: dict[str, list[str | Path]] = {
+    "sdk2": [PYTHON, HERE / "clients" / "sdk2.py"],
+    "sdk1": [MCP1_PYTHON, HERE / "clients" / "sdk1.py"],
+    "typescript": [NODE, HERE / "clients" / "typescript.mjs", NODE_FOLDER],
+    "inspector": [NODE, HERE / "clients" / "inspector.mjs", NODE_FOLDER],
+}
+
+CLIENTS = {
+    "sdk2-legacy": "sdk2",
+    "sdk2-auto": "sdk2",
+    "sdk2-modern": "sdk2",
+    "sdk1": "sdk1",
+    "ts1": "typescript",
+    "ts2-legacy": "typescript",
+    "ts2-auto": "typescript",
+    "ts2-modern": "typescript",
+    "inspector-legacy": "inspector",
+    "inspector-auto": "inspector",
+    "inspector-modern": "inspector",
+}
+"""Each client and the driver that plays it."""
+
+
+def every_pairing() -> Iterator[Pairing]:
+    for client in CLIENTS:
+        for upstream in UPSTREAMS:
+            for path in PATHS:
+                yield Pairing(client, upstream, path)
+
+
+def why_not_here(*, upstream: Upstream, client: str | None = None) -> str | None:
+    """What is missing on this machine, or None."""
+    needs_mcp1 = upstream.server[0] == "sdk1.py" or client == "sdk1"
+    if needs_mcp1 and not (MCP1_PYTHON.parent.parent / ".installed").is_file():
+        return f"the 1.x Python SDK is not installed: {PREPARE}"
+    needs_node = client is not None and CLIENTS[client] in ("typescript", "inspector")
+    if needs_node and not (NODE_FOLDER / ".installed").is_file():
+        return f"the TypeScript clients are not installed: {PREPARE}"
+    return None

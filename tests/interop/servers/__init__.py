@@ -1,0 +1,1 @@
+"""Upstreams in processes of their own. Each has one tool, `greet`, that says which server answered."""

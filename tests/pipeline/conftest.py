@@ -1,0 +1,56 @@
+"""A whole gateway below the faces, in front of real child processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from pactgate.app import Gateway, build
+from pactgate.config.model import Config, ServerConfig
+from pactgate.core.events import Event
+from pactgate.core.failures import Reply
+from pactgate.core.model import Caller
+from tests.support.callers import call, caller, context, request
+
+
+class Inside:
+    """Calls the kernel as a face would."""
+
+    def __init__(self, gateway: Gateway, events: list[Event]) -> None:
+        self.gateway = gateway
+        self.events = events
+
+    async def call(self, name: str, arguments: Any = None, *, who: Caller | None = None, **more: Any) -> Reply:
+        return await self.ask("tools/call", who=who, params=call(name, arguments, **more).params)
+
+    async def ask(self, method: str, *, who: Caller | None = None, params: Any = None) -> Reply:
+        asked = request(method, params) if not isinstance(params, bytes) else None
+        message = asked or request(method).__class__(b"1", 1, method, params)
+        async with asyncio.timeout(10):
+            return await self.gateway.kernel.handle(context(method, who or caller()), message)
+
+
+def text_of(reply: Reply) -> str:
+    assert reply.result is not None, reply
+    return str(json.loads(reply.result)["content"][0]["text"])
+
+
+@asynccontextmanager
+async def open_gateway(*servers: ServerConfig, **settings: Any) -> AsyncIterator[Inside]:
+    events: list[Event] = []
+    gateway = build(Config(servers={server.id: server for server in servers}, **settings), events.append)
+    await gateway.start()
+    try:
+        yield Inside(gateway, events)
+    finally:
+        await gateway.stop(grace_s=0)
+
+
+@pytest.fixture
+def gateway_in_front_of() -> Any:
+    return open_gateway

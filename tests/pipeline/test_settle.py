@@ -1,0 +1,74 @@
+"""What came back is judged, and shaped for the caller's era only."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pactgate.protocol.versions import Era
+from tests.pipeline.conftest import open_gateway
+from tests.support.callers import caller
+from tests.support.servers import scripted
+
+ODD = (
+    '{"content":[{"type":"hologram","beam":18446744073709551616}],"structuredContent":{"f":0.30000000000000004,"n":null},'
+    '"isError":false,"extra":[],"_meta":{"com.example/a":null}}'
+)
+
+
+async def test_a_legacy_result_reaches_a_legacy_caller_byte_for_byte() -> None:
+    async with open_gateway(scripted()) as inside:
+        reply = await inside.call("files.raw", {"text": ODD})
+    assert reply.result == ODD.encode()
+
+
+async def test_a_modern_caller_gets_what_its_era_asks_for_and_everything_else_unchanged() -> None:
+    async with open_gateway(scripted()) as inside:
+        reply = await inside.call("files.raw", {"text": ODD}, who=caller(Era.MODERN))
+    got = json.loads(reply.result or b"")
+    assert got.pop("resultType") == "complete"
+    assert got["_meta"].pop("io.modelcontextprotocol/serverInfo")["name"] == "pactgate"
+    assert got == json.loads(ODD)
+    assert b"18446744073709551616" in (reply.result or b"")
+    assert b"0.30000000000000004" in (reply.result or b"")
+
+
+async def test_a_legacy_caller_sees_nothing_of_the_modern_vocabulary() -> None:
+    modern = ODD[:-2] + ',"io.modelcontextprotocol/serverInfo":{"name":"x","version":"1"}},"resultType":"complete"}'
+    async with open_gateway(scripted(options={"era": "modern"})) as inside:
+        reply = await inside.call("files.raw", {"text": modern})
+    assert json.loads(reply.result or b"") == json.loads(ODD)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "7",
+        "null",
+        "[]",
+        '"text"',
+        "{}",
+        '{"content":{}}',
+        '{"content":null}',
+        '{"content":[],"isError":"false"}',
+        '{"content":[],"isError":1}',
+        '{"resultType":"input_required","inputRequests":{}}',
+        '{"content":[],"resultType":"task"}',
+    ],
+)
+async def test_a_result_that_breaks_the_protocol_is_never_delivered_as_success(result: str) -> None:
+    async with open_gateway(scripted()) as inside:
+        reply = await inside.call("files.raw", {"text": result})
+    got = json.loads(reply.result or b"{}")
+    assert got["isError"] is True
+    assert got["_meta"]["dev.pactgate/envelope"]["failure"]["failure_mode"] == "malformed_result"
+
+
+@pytest.mark.parametrize("result", ['{"content":[]}', '{"structuredContent":[1]}', '{"content":[],"isError":true}'])
+async def test_empty_content_and_structured_content_alone_are_results(result: str) -> None:
+    async with open_gateway(scripted()) as inside:
+        reply = await inside.call("files.raw", {"text": result})
+        outcome = inside.events[-1]
+    assert reply.result == result.encode()
+    assert outcome.record.outcome == ("tool_error" if "true" in result else "ok")  # type: ignore[attr-defined]

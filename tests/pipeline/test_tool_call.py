@@ -1,0 +1,127 @@
+"""The driver of the gates: order, early ends, one timer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.model import Tool
+from pactgate.pipeline.tool_call import Call, ToolCall
+from tests.support.callers import call, context
+
+TOOL = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0")
+
+
+class Step:
+    """A gate that writes down that it ran, and then does what the test wants."""
+
+    def __init__(
+        self, name: str, seen: list[str], then: Callable[[Call], Awaitable[None] | None] | None = None
+    ) -> None:
+        self.name = name
+        self._seen = seen
+        self._then = then
+
+    def __call__(self, call: Call) -> Awaitable[None] | None:
+        self._seen.append(self.name)
+        return self._then(call) if self._then else None
+
+
+def binds(call: Call) -> None:
+    call.tool = TOOL
+
+
+def raises(call: Call) -> None:
+    raise GatewayFailure(Kind.INVALID_ARGUMENTS, "no")
+
+
+async def hangs(call: Call) -> None:
+    call.is_sent = True
+    await asyncio.Event().wait()
+
+
+def driver(
+    seen: list[str],
+    *,
+    default_limit_ms: int = 5000,
+    limit_ms: int = 5000,
+    **then: Callable[[Call], Awaitable[None] | None],
+) -> ToolCall:
+    gate = {name: Step(name, seen, then.get(name)) for name in ("resolve", "check", "dispatch", "verify", "shape")}
+    gate["resolve"] = Step("resolve", seen, then.get("resolve", binds))
+    return ToolCall(
+        (gate["resolve"], gate["check"]),
+        gate["dispatch"],
+        (gate["verify"],),
+        (gate["shape"],),
+        default_limit_ms=default_limit_ms,
+        limit_ms=lambda tool: limit_ms,
+    )
+
+
+async def test_gates_run_in_the_order_they_are_listed() -> None:
+    seen: list[str] = []
+    await driver(seen).run(context(), call("x"))
+    assert seen == ["resolve", "check", "dispatch", "verify", "shape"]
+
+
+async def test_a_gate_that_refuses_leaves_every_later_gate_untouched() -> None:
+    seen: list[str] = []
+    with pytest.raises(GatewayFailure):
+        await driver(seen, check=raises).run(context(), call("x"))
+    assert seen == ["resolve", "check"]
+
+
+@pytest.mark.requirement("S4/F3")
+@pytest.mark.requirement("S0/ECO-100")
+async def test_a_call_ends_at_its_limit_naming_server_and_operation() -> None:
+    with pytest.raises(GatewayFailure) as caught:
+        await driver([], limit_ms=20, dispatch=hangs).run(context(), call("x"))
+    failure = caught.value
+    assert failure.kind is Kind.CALL_TIMEOUT
+    assert (failure.code, failure.ecosystem, failure.mode) == ("TOOL_TIMEOUT", "MCP_ECO_INVOCATION_FAILED", "timeout")
+    assert failure.details == {"phase": "call", "timeoutMs": 20, "timeout_seconds": 0.02}
+    assert failure.verdict is Verdict.MAY_HAVE_RUN
+    for word in ("timeout", "files", "tools/call"):
+        assert word in failure.message
+
+
+async def test_a_call_that_never_left_did_not_run() -> None:
+    async def waits(call: Call) -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(GatewayFailure) as caught:
+        await driver([], default_limit_ms=20, resolve=waits).run(context(), call("x"))
+    assert caught.value.verdict is Verdict.DID_NOT_RUN
+
+
+async def test_the_callers_own_cancellation_is_not_a_timeout() -> None:
+    seen: list[str] = []
+    task = asyncio.create_task(driver(seen, dispatch=hangs).run(context(), call("x")))
+    while "dispatch" not in seen:
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_task_that_met_its_limit_can_go_on_and_is_not_left_cancelled() -> None:
+    async def twice() -> str:
+        with pytest.raises(GatewayFailure):
+            await driver([], limit_ms=10, dispatch=hangs).run(context(), call("x"))
+        await asyncio.sleep(0)
+        return "went on"
+
+    assert await asyncio.create_task(twice()) == "went on"
+
+
+async def test_no_timer_is_left_after_a_call() -> None:
+    loop = asyncio.get_running_loop()
+    before = len(loop._scheduled)  # type: ignore[attr-defined]
+    for _ in range(200):
+        await driver([]).run(context(), call("x"))
+    alive = [handle for handle in loop._scheduled if not handle.cancelled()]  # type: ignore[attr-defined]
+    assert len(alive) <= before

@@ -1,0 +1,389 @@
+"""Decoding is strict, total and linear; encoding gives what decoding takes; bytes that pass through stay as they are."""
+
+from __future__ import annotations
+
+import json
+import time
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from pactgate.protocol import messages
+from pactgate.protocol.messages import ErrorReply, Notification, Rejection, Request, Response, decode
+
+CALL = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"a":[1,{"b":"x:y"}]}}}'
+
+texts = st.text(st.characters(codec="utf-8"))
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def code_of(text: bytes) -> int | None:
+    message = decode(text)
+    return message.code if isinstance(message, Rejection) else None
+
+
+class TwiceError(ValueError):
+    pass
+
+
+def reference(text: bytes) -> Any:
+    """A strict reader built from other parts: raises ValueError for what is not JSON, TwiceError for repeated keys."""
+    if text.startswith(b"\xef\xbb\xbf"):
+        raise ValueError("byte order mark")
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        twice.extend(key for key, _ in pairs if [name for name, _ in pairs].count(key) > 1)
+        return dict(pairs)
+
+    def no_constant(name: str) -> None:
+        raise ValueError(name)
+
+    twice: list[str] = []
+    read = json.loads(text.decode(), object_pairs_hook=once, parse_constant=no_constant)
+    json.dumps([read, twice], ensure_ascii=False).encode()
+    if twice:
+        raise TwiceError(twice[0])
+    return read
+
+
+# What decode lets in
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (CALL, Request(b"7", 7, "tools/call", b'{"name":"echo","arguments":{"a":[1,{"b":"x:y"}]}}')),
+        (b' { "jsonrpc" : "2.0" , "id" : "a" , "method" : "x" } ', Request(b'"a"', "a", "x")),
+        (b'{"jsonrpc":"2.0","\\u006dethod":"notifications/x","params":{}}', Notification("notifications/x", b"{}")),
+        (b'{"jsonrpc":"2.0","id":-1,"result":null}', Response(-1, b"null")),
+        (b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}', ErrorReply(1, -1, "no")),
+        (b'{"jsonrpc":"2.0","id":null,"error":{"code":2,"message":"","data":[ 1]}}', ErrorReply(None, 2, "", b"[ 1]")),
+        (b'{"jsonrpc":"2.0","error":{"code":2,"message":"","more":1}}', ErrorReply(None, 2, "")),
+    ],
+)
+def test_a_well_formed_message_is_read_by_callers_and_upstreams_alike(text: bytes, message: messages.Message) -> None:
+    assert decode(text) == message
+    assert messages.decode_from_upstream(text) == message
+
+
+@pytest.mark.parametrize("raw", [b"18446744073709551616", b"0.30000000000000004", b"1e400", b"9" * 5000, b'"\\u0041"'])
+def test_params_and_results_stay_the_bytes_they_arrived_as(raw: bytes) -> None:
+    request = decode(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"v": %b}}' % raw)
+    assert isinstance(request, Request)
+    assert request.params == b'{"v": %b}' % raw
+    answer = messages.decode_from_upstream(b'{"jsonrpc":"2.0","id":1,"result":{"v": %b}}' % raw)
+    assert answer == Response(1, b'{"v": %b}' % raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "key"),
+    [(b"1", 1), (b'"1"', "1"), (b"-0", 0), (b"18446744073709551616", 2**64), (b"9" * 1024, int("9" * 1024))],
+)
+def test_an_id_keeps_its_type_and_its_text(raw: bytes, key: str | int) -> None:
+    request = decode(b'{"jsonrpc":"2.0","id":%b,"method":"m"}' % raw)
+    assert isinstance(request, Request)
+    assert (request.id, request.key, type(request.key)) == (raw, key, type(key))
+
+
+@pytest.mark.requirement("S4/R2")
+@pytest.mark.parametrize(
+    "raw", [b"true", b"null", b"1.0", b"1e400", b"[]", b"{}", b'""', b'"  "', b"9" * 1025, b'"%b"' % (b"i" * 1024)]
+)
+def test_an_id_that_can_be_read_in_two_ways_is_refused_and_not_echoed(raw: bytes) -> None:
+    assert messages.id_key(raw) is None
+    refused = decode(b'{"jsonrpc":"2.0","id":%b,"method":"m"}' % raw)
+    assert isinstance(refused, Rejection)
+    assert (refused.code, refused.id) == (messages.INVALID_REQUEST, None)
+
+
+# What decode refuses
+
+
+@pytest.mark.requirement("S4/F1")
+@pytest.mark.parametrize(
+    ("text", "echo"),
+    [
+        (b"[]", None),
+        (b"1", None),
+        (b"{}", None),
+        (b'{"jsonrpc":"1.0","id":5,"method":"m"}', b"5"),
+        (b'{"jsonrpc":"2.0","id":5}', b"5"),
+        (b'{"jsonrpc":"2.0","id":5,"method":"m","result":{}}', b"5"),
+        (b'{"jsonrpc":"2.0","id":5,"method":"m","error":{}}', b"5"),
+        (b'{"jsonrpc":"2.0","id":5,"method":1}', b"5"),
+        (b'{"jsonrpc":"2.0","id":5,"method":""}', b"5"),
+        (b'{"jsonrpc":"2.0","id":5,"method":"%b"}' % (b"m" * 257), b"5"),
+        (b'{"jsonrpc":"2.0","id":5,"method":"m","params":null}', b"5"),
+        (b'{"jsonrpc":"2.0","id":5,"method":"m","params":[]}', b"5"),
+        (b'{"jsonrpc":"2.0","result":{}}', None),
+        (b'{"jsonrpc":"2.0","id":5,"result":{},"error":{"code":1,"message":""}}', None),
+        (b'{"jsonrpc":"2.0","id":5,"error":{"code":"1","message":""}}', None),
+        (b'{"jsonrpc":"2.0","id":true,"error":{"code":1,"message":""}}', None),
+    ],
+)
+def test_json_that_is_no_message_is_an_invalid_request(text: bytes, echo: bytes | None) -> None:
+    refused = decode(text)
+    assert isinstance(refused, Rejection)
+    assert (refused.code, refused.id) == (messages.INVALID_REQUEST, echo)
+
+
+@pytest.mark.requirement("S4/SIB-3")
+def test_unknown_members_of_the_envelope_are_refused_and_those_of_params_pass() -> None:
+    refused = decode(b'{"jsonrpc":"2.0","id":"q","method":"m","Params":{}}')
+    assert isinstance(refused, Rejection)
+    assert (refused.code, refused.id) == (messages.INVALID_REQUEST, b'"q"')
+    assert decode(b'{"jsonrpc":"2.0","method":"m","extra":1,"id":null}') == msgspec.structs.replace(refused, id=None)
+    assert decode(b'{"jsonrpc":"2.0","method":"m","params":{"new":{"_meta":{"x/y":1}}}}') == Notification(
+        "m", b'{"new":{"_meta":{"x/y":1}}}'
+    )
+
+
+def test_an_upstream_may_put_members_of_its_own_beside_the_known_ones() -> None:
+    text = b'{"jsonrpc":"2.0","id":1,"result":{},"took":3}'
+    assert messages.decode_from_upstream(text) == Response(1, b"{}")
+    assert code_of(text) == messages.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"log line", b"[1,2]", b'{"a":"\xff"}', b'{"jsonrpc":"2.0","id":1,"result":' + b"[" * 100_000]
+)
+def test_what_an_upstream_says_that_is_no_message_is_a_parse_error(text: bytes) -> None:
+    refused = messages.decode_from_upstream(text)
+    assert isinstance(refused, Rejection)
+    assert refused.code == messages.PARSE_ERROR
+
+
+@pytest.mark.parametrize("hidden", [b'"\xed\xa0\x80\\u003a"', b'[1e400,"\xed\xa0\x80"]', b'[1e400,"\xff"]'])
+def test_bytes_that_are_not_utf8_are_found_behind_what_only_the_slow_walk_can_read(hidden: bytes) -> None:
+    assert code_of(b'{"jsonrpc":"2.0","method":"m","params":{"a":%b}}' % hidden) == messages.PARSE_ERROR
+
+
+def test_json_broken_behind_an_unknown_member_is_a_parse_error() -> None:
+    assert code_of(b'{"Method":1,"id":') == messages.PARSE_ERROR
+
+
+def test_arrays_and_objects_count_as_levels_alike_and_the_bound_is_exact() -> None:
+    def nested(levels: int) -> bytes:
+        inner = b"1"
+        for level in range(levels):
+            inner = b"[%b]" % inner if level % 2 else b'{"a":%b}' % inner
+        return b'{"jsonrpc":"2.0","method":"m","params":{"a":%b}}' % inner
+
+    assert isinstance(decode(nested(messages.MAX_DEPTH - 2)), Notification)
+    assert code_of(nested(messages.MAX_DEPTH - 1)) == messages.PARSE_ERROR
+    assert isinstance(decode(nested(8), max_depth=10), Notification)
+    assert isinstance(decode(nested(9), max_depth=10), Rejection)
+
+
+def test_brackets_inside_strings_are_no_levels() -> None:
+    text = b'{"jsonrpc":"2.0","method":"m","params":{"a":"%b","b":[[]]}}' % (b'\\\\\\"[{' * 100)
+    assert isinstance(decode(text), Notification)
+    assert messages.check_shape(b'"%b"' % (b"[" * 1000), 64) is None
+
+
+def test_more_containers_than_a_message_may_hold_are_refused_before_they_are_built() -> None:
+    text = b'{"jsonrpc":"2.0","method":"m","params":{"a":[%b1]}}' % (b"[]," * messages.MAX_CONTAINERS)
+    assert code_of(text) == messages.PARSE_ERROR
+
+
+@pytest.mark.parametrize(
+    "filling",
+    [
+        b"[[]," * 20 + b'"' + b'\\"' * 400_000,
+        b'"' * 800_000,
+        b"\\" * 800_000,
+        b'"\\' * 400_000,
+        b"[" * 60 + b'"\\u003a"' * 100_000,
+    ],
+)
+def test_no_text_makes_decoding_slow(filling: bytes) -> None:
+    started = time.process_time()
+    assert code_of(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":' + b"[]," * 70 + filling) is not None
+    assert time.process_time() - started < 1
+
+
+# Keys
+
+
+@pytest.mark.requirement("S4/R2")
+@pytest.mark.parametrize(
+    ("text", "repeated"),
+    [
+        (b'{"a":1,"b":2}', None),
+        (b'[{"a":1},{"a":2}]', None),
+        (b'{"a":{"a":{"a":1}}}', None),
+        (b'{"a":"b:c:","d":"http://x"}', None),
+        (b'{"a":1e400,"b":2}', None),
+        (b'{"a":"\\u003a","b":2}', None),
+        (b'{"a":1,"a":1}', "a"),
+        (b'{"a":1,"\\u0061":1}', "a"),
+        (b'[[{"a":1,"b":{"c":1,"d":2,"c":3}}]]', "c"),
+        (b'{"a":1,"a":2,"b":"\\u003a"}', "a"),
+        (b'{"a":1,"a":":","b":"\\u003A\\u003a"}', "a"),
+        (b'{"a:":1,"a:":2}', "a:"),
+        (b'{"a":%b,"b":1,"b":1}' % (b"9" * 5000), "b"),
+        (b'{"":1,"":2}', ""),
+    ],
+)
+def test_a_repeated_key_is_found_at_any_depth_and_in_any_spelling(text: bytes, repeated: str | None) -> None:
+    assert messages.find_duplicate_key(text) == repeated
+
+
+def test_the_answer_to_a_repeated_key_names_the_request_unless_its_id_is_in_doubt() -> None:
+    repeated = decode(b'{"jsonrpc":"2.0","id":3,"method":"m","params":{"a":1,"a":2}}')
+    assert isinstance(repeated, Rejection)
+    assert (repeated.code, repeated.id) == (messages.INVALID_REQUEST, b"3")
+    doubtful = decode(b'{"jsonrpc":"2.0","id":3,"id":4,"method":"m"}')
+    assert isinstance(doubtful, Rejection)
+    assert (doubtful.code, doubtful.id) == (messages.INVALID_REQUEST, None)
+    nameless = decode(b'{"jsonrpc":"2.0","method":"m","method":"n"}')
+    assert isinstance(nameless, Rejection)
+    assert nameless.id is None
+
+
+KNOWN = frozenset({"name", "arguments", "_meta", "requestState"})
+
+
+@pytest.mark.parametrize("odd", ["Name", "NAME", "\uff4eame", "argument\u017f", "_META", "requeststate", "_\uff2deta"])
+def test_a_member_that_a_laxer_reader_would_take_for_a_known_one_is_refused(odd: str) -> None:
+    reason = messages.check_member_names({"name": 1, odd: 1}, KNOWN)
+    assert reason is not None
+    assert repr(odd) in reason
+
+
+@pytest.mark.parametrize("name", ["names", "nam", "x", "", "vendor/name", "na\u0000me", "\u0301"])
+def test_a_member_that_resembles_no_known_one_passes(name: str) -> None:
+    assert messages.check_member_names({"name": 1, name: 1}, KNOWN) is None
+    assert messages.check_member_names({name: 1}, frozenset()) is None
+
+
+def test_a_long_member_name_is_not_folded_because_that_can_take_quadratic_time() -> None:
+    started = time.process_time()
+    assert messages.check_member_names({"\u0315\u0300\u0316" * 20_000: 1}, KNOWN) is None
+    assert time.process_time() - started < 1
+
+
+def test_known_members_pass_whether_all_are_there_or_none() -> None:
+    assert messages.check_member_names({}, KNOWN) is None
+    assert messages.check_member_names(dict.fromkeys(KNOWN), KNOWN) is None
+
+
+# Values and encoding
+
+
+def test_members_are_kept_as_their_bytes_and_only_objects_have_them() -> None:
+    held = messages.members(b'{"a": [1, 2] ,"b":1e400}')
+    assert {name: bytes(raw) for name, raw in held.items()} == {"a": b"[1, 2]", "b": b"1e400"}
+    with pytest.raises(msgspec.DecodeError):
+        messages.members(b"[]")
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b'{"a":[1,null]}', {"a": [1, None]}),
+        (b"18446744073709551616", 2**64),
+        (b"[1e400,1.5,7]", [Decimal("1e400"), 1.5, 7]),
+        (b"-" + b"9" * 5000, Decimal("-" + "9" * 5000)),
+        (Raw(b"true"), True),
+    ],
+)
+def test_a_value_is_exact_however_large_its_numbers(raw: bytes | Raw, value: Any) -> None:
+    assert messages.value(raw) == value
+
+
+def test_a_message_of_several_lines_is_written_on_one() -> None:
+    text = b'{\r\n"a":\n"\\n"}'
+    assert messages.one_line(text) == b'{  "a": "\\n"}'
+    assert messages.one_line(b'{"a":1}') == b'{"a":1}'
+
+
+@given(id_=st.integers() | texts.filter(lambda text: text.strip()).filter(lambda text: len(text) < 100), params=values)
+def test_what_is_encoded_is_decoded_again(id_: int | str, params: Any) -> None:
+    raw = json.dumps(id_).encode()
+    held = json.dumps({"v": params}, ensure_ascii=False).encode()
+    assert decode(messages.encode_request(raw, "tools/call", held)) == Request(raw, id_, "tools/call", held)
+    assert decode(messages.encode_request(raw, "m", None)) == Request(raw, id_, "m")
+    assert decode(messages.encode_notification("n/\u00e9", held)) == Notification("n/\u00e9", held)
+    assert decode(messages.encode_notification("n")) == Notification("n")
+    assert decode(messages.encode_result(raw, held)) == Response(id_, held)
+    assert decode(messages.encode_error(raw, -5, "why")) == ErrorReply(id_, -5, "why")
+
+
+def test_a_rejection_is_written_as_an_error_reply_with_a_null_id_if_there_is_none() -> None:
+    assert messages.encode_rejection(Rejection(-32700, "no")) == (
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}'
+    )
+    assert messages.encode_rejection(Rejection(-32022, "no", b'"a"', {"supported": ["x"]})) == (
+        b'{"jsonrpc":"2.0","id":"a","error":{"code":-32022,"message":"no","data":{"supported":["x"]}}}'
+    )
+
+
+# Any bytes at all
+
+PIECES = rb"""{ } [ ] , : " \ \u003a \ud800 1e400 NaN - 0 1 . null "id" "a":1, "a" """.split()
+fragments = st.sampled_from([*PIECES, b" ", b"\n", b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xe2\x82\xac"])
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A good message with a few bytes cut out, put in or doubled."""
+    text = draw(
+        st.sampled_from([CALL, b'{"jsonrpc":"2.0","id":"x","result":{"a":{"b":[1,2.5e3,"\\u00e9"],"c":null}}}'])
+    )
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = draw(st.integers(start, min(len(text), start + 8)))
+        middle = draw(fragments | st.just(text[start:end] * 2) | st.just(b""))
+        text = text[:start] + middle + text[end:]
+    return text
+
+
+@given(st.binary() | st.lists(fragments).map(b"".join) | damaged())
+@settings(max_examples=2000)
+def test_decoding_never_raises_and_its_answer_can_be_written(text: bytes) -> None:
+    for read in (decode, messages.decode_from_upstream):
+        message = read(text)
+        if isinstance(message, Rejection):
+            reference(messages.encode_rejection(message))
+
+
+@given(damaged() | st.lists(fragments).map(b"".join))
+@settings(max_examples=2000)
+def test_decoding_takes_for_json_exactly_what_a_strict_reader_does(text: bytes) -> None:
+    try:
+        reference(text)
+    except TwiceError:
+        assert code_of(text) == messages.INVALID_REQUEST
+    except ValueError:
+        assert code_of(text) == messages.PARSE_ERROR
+    else:
+        assert code_of(text) != messages.PARSE_ERROR
+
+
+@given(values)
+def test_any_value_of_a_strict_reader_passes_as_params(params: Any) -> None:
+    held = json.dumps({"v": params}).encode()
+    request = decode(b'{"jsonrpc":"2.0","id":1,"method":"m","params":%b}' % held)
+    assert request == Request(b"1", 1, "m", held)
+    assert messages.value(held) == {"v": params}
+
+
+@given(values, texts, st.integers(0, 3), st.booleans())
+def test_a_repeated_key_is_refused_wherever_it_stands(value: Any, key: str, depth: int, escaped: bool) -> None:
+    first, second = json.dumps(key, ensure_ascii=False), json.dumps(key, ensure_ascii=escaped)
+    held = json.dumps(value, ensure_ascii=False)
+    inner = f"{{{first}:{held},{json.dumps(key + 'x')}:1,{second}:{held}}}"
+    for _ in range(depth):
+        inner = f'[{{"k":{inner}}}]'
+    text = f'{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"v":{inner}}}}}'.encode()
+    assert code_of(text) == messages.INVALID_REQUEST

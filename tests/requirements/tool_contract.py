@@ -1,0 +1,62 @@
+"""S2: what tools promise, and what the gateway enforces of it."""
+
+from __future__ import annotations
+
+from tests.requirements.entry import Requirement
+
+TITLE = "MCP Tool Contract V1 - Behavioral Invariants"
+
+_NO_RATES = "rate limits do not exist yet"
+
+REQUIREMENTS = (
+    Requirement(
+        id="S2/MCP-001",
+        statement="Input is validated before a tool runs and output after it, by the declared schemas alone; a breach "
+        "is INVALID_INPUT or INVALID_OUTPUT and is never delivered as success.",
+        source=f"{TITLE}, INV-MCP-001: Schema Conformance",
+        deferred="validation against declared schemas does not exist yet",
+    ),
+    Requirement(
+        id="S2/MCP-002",
+        statement="What a tool was observed to do is a subset of the effects it declares; the operations are audited "
+        "and a breach is recorded.",
+        source=f"{TITLE}, INV-MCP-002: No Undeclared Side Effects",
+        deferred="declared effects and their audit do not exist yet",
+    ),
+    Requirement(
+        id="S2/MCP-003",
+        statement="Every failure carries a standard code or one the tool declared, a message a person can read and "
+        "details to act on.",
+        source=f"{TITLE}, INV-MCP-003: Standardized Error Codes",
+        enforced_by=("pactgate.core.failures:ErrorCode",),
+        deferred="error codes declared by tools are not read yet",
+    ),
+    Requirement(
+        id="S2/MCP-004",
+        statement="Every tool written under the contract declares whether it is idempotent, and no error of one that "
+        "is not is retryable.",
+        source=f"{TITLE}, INV-MCP-004: Idempotency Declaration",
+        deferred="tools written under the contract do not exist yet",
+    ),
+    Requirement(
+        id="S2/MCP-005",
+        statement="The arguments a caller handed over are the same after the call, whatever the tool did with its own.",
+        source=f"{TITLE}, INV-MCP-005: Input Isolation",
+        deferred="tools that run inside the product do not exist yet",
+    ),
+    Requirement(
+        id="S2/MCP-006",
+        statement="Calls are limited by the category of the tool (execution 30 a minute and 5 at once, mutation 100 "
+        "and 20, read 200 and 50), the excess is RATE_LIMITED with retryAfter, and config_set changes the "
+        "limits.",
+        source=f"{TITLE}, INV-MCP-006: Rate Limiting",
+        deferred=_NO_RATES,
+    ),
+    Requirement(
+        id="S2/MCP-007",
+        statement="A refused caller learns how many seconds to wait and what is left of the quota, and the limits can "
+        "be looked up.",
+        source=f"{TITLE}, INV-MCP-007: Rate Limit Transparency",
+        deferred=_NO_RATES,
+    ),
+)

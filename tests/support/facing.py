@@ -1,0 +1,166 @@
+"""A served HTTP face over a fake kernel, and the messages of both eras that tests send to it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pactgate.config.model import Sessions
+from pactgate.core.events import Event
+from pactgate.faces.connection import Handle
+from pactgate.faces.guard import Guard
+from pactgate.faces.http import HttpFace
+from pactgate.faces.limits import ServerLimits
+from pactgate.faces.server import HttpServer
+from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
+from tests.support.fake_kernel import FakeKernel
+from tests.support.raw_http import WAIT_S, Answer, RawClient, post
+
+SERVERS = frozenset({"files", "web"})
+SNAPSHOT: dict[str, Any] = {
+    "name": "pactgate",
+    "version": "0",
+    "uptimeMs": 1,
+    "servers": [{"serverId": "files", "status": "connected", "toolCount": 1, "lastError": None, "latencyMs": 1.0}],
+    "tools": [{"fullName": "files.read"}],
+    "calls": {"total": 0, "failed": 0},
+}
+
+
+class Clock:
+    """Time that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Served:
+    """What a test can reach: the port, the kernel, the face, the server, and what was emitted."""
+
+    def __init__(self, kernel: FakeKernel, face: HttpFace, server: HttpServer, events: list[Event], port: int) -> None:
+        self.kernel = kernel
+        self.face = face
+        self.server = server
+        self.events = events
+        self.port = port
+
+    def client(self) -> RawClient:
+        return RawClient(self.port)
+
+    async def ask(self, data: bytes) -> Answer:
+        """One request on a connection of its own."""
+        async with self.client() as client:
+            return await client.ask(data)
+
+    async def still_serves(self) -> None:
+        answer = await self.ask(modern("tools/call", name="echo"))
+        assert answer.status == 200
+        assert "result" in answer.json
+
+    async def session(self, version: str = LATEST_LEGACY, path: str = "/mcp", **headers: str) -> dict[str, str]:
+        """Open a session; returns the headers that name it."""
+        answer = await self.ask(post(initialize(version), path, **headers))
+        assert answer.status == 200, answer.body
+        session = answer.header("mcp-session-id")
+        assert session is not None
+        return {**headers, "mcp_session_id": session, "mcp_protocol_version": version}
+
+
+@asynccontextmanager
+async def serving(
+    *,
+    limits: ServerLimits | None = None,
+    sessions: Sessions | None = None,
+    guard: Guard | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    snapshot: Callable[[], dict[str, Any]] = lambda: SNAPSHOT,
+) -> AsyncIterator[Served]:
+    events: list[Event] = []
+    kernel = FakeKernel()
+    face = HttpFace(
+        kernel,
+        guard or Guard(host="127.0.0.1", anonymous=True),
+        servers=lambda: SERVERS,
+        snapshot=snapshot,
+        emit=events.append,
+        sessions=sessions,
+        clock=clock,
+    )
+    server = HttpServer(face.handle, limits or ServerLimits(), events.append)
+    _, port = await server.listen("127.0.0.1", 0)
+    try:
+        yield Served(kernel, face, server, events, port)
+    finally:
+        await server.close(0.0)
+        face.close()
+
+
+@asynccontextmanager
+async def listening(
+    handle: Handle, limits: ServerLimits | None = None
+) -> AsyncIterator[tuple[HttpServer, int, list[Event]]]:
+    """A server alone, with a handler of the test's own."""
+    events: list[Event] = []
+    server = HttpServer(handle, limits or ServerLimits(), events.append)
+    _, port = await server.listen("127.0.0.1", 0)
+    try:
+        yield server, port, events
+    finally:
+        await server.close(0.0)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the loop turn until the condition holds, at most a bounded time."""
+    async with asyncio.timeout(WAIT_S):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": LATEST_MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+}
+
+
+def message(method: str, params: Any = None, id_: Any = 1) -> dict[str, Any]:
+    fields = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def notification(method: str, params: Any = None) -> dict[str, Any]:
+    return message(method, params, None)
+
+
+def initialize(version: str = LATEST_LEGACY) -> dict[str, Any]:
+    params = {
+        "protocolVersion": version,
+        "capabilities": {"roots": {}},
+        "clientInfo": {"name": "tests", "version": "1"},
+    }
+    return message("initialize", params)
+
+
+def call(name: str, arguments: dict[str, Any] | None = None, id_: Any = 1) -> dict[str, Any]:
+    """A legacy tools/call."""
+    return message("tools/call", {"name": name, "arguments": arguments or {}}, id_)
+
+
+def modern_call(name: str, arguments: dict[str, Any] | None = None, id_: Any = 1) -> dict[str, Any]:
+    return message("tools/call", {"name": name, "arguments": arguments or {}, "_meta": META}, id_)
+
+
+def modern(method: str, path: str = "/mcp", *, name: str | None = None, arguments: Any = None, **headers: str) -> bytes:
+    """A whole modern POST with everything it needs."""
+    params: dict[str, Any] = {"_meta": META}
+    mirrored = {"mcp_protocol_version": LATEST_MODERN, "mcp_method": method}
+    if name is not None:
+        params |= {"name": name, "arguments": arguments or {}}
+        mirrored["mcp_name"] = name
+    return post(message(method, params), path, **{**mirrored, **headers})

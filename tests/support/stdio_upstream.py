@@ -1,0 +1,200 @@
+"""A small MCP server over stdio whose manners are set by the JSON in its first argument; run as a child process by tests.
+
+Options: era (legacy, modern, dual), version (what initialize answers), tools (extra names), pages (tools per page),
+definitions (raw tool definitions to list as they are), loop_cursor, hang (handshake, list), exit_on_probe,
+prompts, resources, templates (names and URIs it offers), broken_lists (methods whose list is refused),
+log (a file that gets one line per received message), fail_first {file, times} (exit at once for the first starts).
+Tools: echo, wire (the raw line of the request), pid, slow {ms}, crash, progress {n}, raw {text}, refuse {code},
+change {name, times} (adds a tool and says so).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+MODERN = "2026-07-28"
+LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+PV = "io.modelcontextprotocol/protocolVersion"
+SI = "io.modelcontextprotocol/serverInfo"
+INFO = {"name": "scripted", "version": "1"}
+OWN = ("echo", "wire", "slow", "crash", "progress", "raw", "refuse", "change", "pid")
+
+
+class Server:
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.era = options.get("era", "legacy")
+        self.names = [*OWN, *options.get("tools", [])]
+        self.capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
+        if options.get("prompts"):
+            self.capabilities |= {"prompts": {}, "completions": {}}
+        if options.get("resources") or options.get("templates"):
+            self.capabilities["resources"] = {}
+        self.calls: dict[Any, asyncio.Task[None]] = {}
+
+    def log(self, text: str) -> None:
+        if "log" in self.options:
+            with Path(self.options["log"]).open("a") as file:
+                file.write(text + "\n")
+
+    def write(self, text: str) -> None:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+    def send(self, **message: Any) -> None:
+        self.write(json.dumps({"jsonrpc": "2.0", **message}))
+
+    def refuse(self, id_: Any, code: int, message: str, data: Any = None) -> None:
+        self.send(id=id_, error={"code": code, "message": message, **({"data": data} if data else {})})
+
+    async def take(self, line: str) -> None:
+        message = json.loads(line)
+        method, id_, params = message.get("method"), message.get("id"), message.get("params") or {}
+        self.log(json.dumps({"method": method, "id": id_, "params": params}))
+        if method == "notifications/cancelled":
+            task = self.calls.pop(params["requestId"], None)
+            if task is not None:
+                task.cancel()
+        if id_ is None or method is None:
+            return
+        is_modern = PV in (params.get("_meta") or {})
+        if not await self.open(method, id_, params, is_modern):
+            self.serve(method, id_, params, line, is_modern)
+
+    async def open(self, method: str, id_: Any, params: dict[str, Any], is_modern: bool) -> bool:
+        hangs = self.options.get("hang") == "handshake"
+        if method == "server/discover":
+            if self.options.get("exit_on_probe"):
+                sys.exit(3)
+            if self.era == "legacy":
+                self.refuse(id_, -32601, "Method not found")
+            elif not hangs:
+                about = {"supportedVersions": [MODERN], "capabilities": self.capabilities}
+                self.send(
+                    id=id_,
+                    result={
+                        "resultType": "complete",
+                        "ttlMs": 0,
+                        "cacheScope": "private",
+                        **about,
+                        "_meta": {SI: INFO},
+                    },
+                )
+            return True
+        if method == "initialize":
+            if self.era == "modern":
+                self.refuse(
+                    id_,
+                    -32022,
+                    "Unsupported protocol version",
+                    {"supported": [MODERN], "requested": params.get("protocolVersion")},
+                )
+            elif not hangs:
+                version = self.options.get("version") or params["protocolVersion"]
+                about = {
+                    "capabilities": self.capabilities,
+                    "serverInfo": INFO,
+                    "instructions": "Be kind.",
+                }
+                self.send(id=id_, result={"protocolVersion": version, **about})
+            return True
+        if is_modern and self.era == "legacy":
+            self.refuse(id_, -32600, "an envelope on a legacy connection")
+            return True
+        return False
+
+    def serve(self, method: str, id_: Any, params: dict[str, Any], line: str, is_modern: bool) -> None:
+        if method in self.options.get("broken_lists", []):
+            self.refuse(id_, -32603, "this list is broken")
+        elif method == "tools/list":
+            if self.options.get("hang") != "list":
+                self.send(id=id_, result=self.page(params.get("cursor"), is_modern))
+        elif method == "tools/call":
+            self.calls[id_] = asyncio.get_running_loop().create_task(self.call(id_, params, line))
+        else:
+            self.offer(method, id_, params)
+
+    def offer(self, method: str, id_: Any, params: dict[str, Any]) -> None:
+        listed = {name: self.options.get(name, []) for name in ("prompts", "resources", "templates")}
+        if method == "prompts/list":
+            self.send(id=id_, result={"prompts": [{"name": name} for name in listed["prompts"]]})
+        elif method == "resources/list":
+            self.send(id=id_, result={"resources": [{"uri": uri, "name": uri} for uri in listed["resources"]]})
+        elif method == "resources/templates/list":
+            templates = [{"uriTemplate": uri, "name": uri} for uri in listed["templates"]]
+            self.send(id=id_, result={"resourceTemplates": templates})
+        elif method == "prompts/get":
+            said = {"role": "user", "content": {"type": "text", "text": json.dumps(params)}}
+            self.send(id=id_, result={"messages": [said]})
+        elif method == "completion/complete":
+            self.send(id=id_, result={"completion": {"values": [json.dumps(params["ref"])]}})
+        elif method == "resources/read" and params["uri"] in listed["resources"]:
+            self.send(id=id_, result={"contents": [{"uri": params["uri"], "text": "of " + params["uri"], "odd": None}]})
+        elif method == "resources/read":
+            self.refuse(id_, -32002, "Resource not found", {"uri": params["uri"]})
+        else:
+            self.refuse(id_, -32601, "Method not found")
+
+    def page(self, cursor: str | None, is_modern: bool) -> dict[str, Any]:
+        definitions = self.options.get("definitions") or [
+            {"name": name, "description": f"does {name}", "inputSchema": {"type": "object"}} for name in self.names
+        ]
+        size, start = self.options.get("pages") or len(definitions), int(cursor or 0)
+        result: dict[str, Any] = {"tools": definitions[start : start + size]}
+        if self.options.get("loop_cursor"):
+            result["nextCursor"] = "0"
+        elif start + size < len(definitions):
+            result["nextCursor"] = str(start + size)
+        return {**result, **({"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if is_modern else {})}
+
+    async def call(self, id_: Any, params: dict[str, Any], line: str) -> None:
+        name, arguments = params["name"], params.get("arguments") or {}
+        if name == "slow":
+            await asyncio.sleep(arguments["ms"] / 1000)
+        elif name == "crash":
+            os._exit(7)
+        elif name == "progress":
+            self.tell_progress(params["_meta"]["progressToken"], arguments["n"])
+        elif name == "change":
+            self.names.append(arguments.get("name", "added"))
+            for _ in range(arguments.get("times", 1)):
+                self.send(method="notifications/tools/list_changed")
+        self.calls.pop(id_, None)
+        if name == "refuse":
+            self.refuse(id_, arguments["code"], arguments.get("message", "refused"), {"why": "asked to"})
+        elif name == "raw":
+            self.write(f'{{"jsonrpc":"2.0","id":{id_},"result":{arguments["text"]}}}')
+        else:
+            said = {"echo": arguments.get("text", ""), "wire": line, "pid": str(os.getpid())}
+            done = {"resultType": "complete"} if PV in (params.get("_meta") or {}) else {}
+            self.send(id=id_, result={"content": [{"type": "text", "text": said.get(name, name)}], **done})
+
+    def tell_progress(self, token: Any, count: int) -> None:
+        for done in range(count):
+            told = {"progressToken": token, "progress": done + 1, "message": "on"}
+            self.send(method="notifications/progress", params=told)
+
+
+def starts(counter: Path) -> int:
+    with counter.open("a") as file:
+        file.write("x")
+    return counter.stat().st_size
+
+
+async def main() -> None:
+    options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+    if "fail_first" in options and starts(Path(options["fail_first"]["file"])) <= options["fail_first"]["times"]:
+        sys.exit(9)
+    server = Server(options)
+    reader = asyncio.StreamReader(limit=2**26)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        await server.take(line.decode())
+
+
+asyncio.run(main())

@@ -1,0 +1,112 @@
+"""The composition root: wired without starting anything, started and stopped without leaving anything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from pactgate.app import build
+from pactgate.config.model import Auth, Config, Listen, ServerConfig, Token
+from pactgate.core.events import Event, GatewayStarted, GatewayStopped
+from tests.support.callers import call, context
+from tests.support.processes import running_children
+from tests.support.servers import scripted
+
+ANYWHERE = Listen(port=0)
+
+
+def get(url: str, token: str | None = None) -> int:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    with urlopen(Request(url, headers=headers), timeout=5) as answer:
+        return int(answer.status)
+
+
+def test_building_starts_nothing_and_needs_no_event_loop(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    gateway = build(Config(servers={"files": scripted(options={"log": str(log)})}), lambda event: None)
+    assert gateway.snapshot()["servers"][0]["status"] == "disconnected"
+    assert running_children() == []
+    assert not log.exists()
+
+
+@pytest.mark.requirement("S1/XC-003")
+async def test_stopping_ends_every_process_task_and_descriptor() -> None:
+    tasks, descriptors = len(asyncio.all_tasks()), len(os.listdir("/proc/self/fd"))
+    events: list[Event] = []
+    gateway = build(Config(servers={"a": scripted("a"), "b": scripted("b")}, listen=ANYWHERE), events.append)
+    address = await gateway.serve_http()
+    await gateway.start()
+    await gateway.connections.session("a")
+    assert await asyncio.to_thread(get, f"{address}/health/live") == 200
+    await gateway.stop(grace_s=1)
+    assert running_children() == []
+    assert len(asyncio.all_tasks()) == tasks
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert isinstance(events[0], GatewayStarted)
+    assert isinstance(events[-1], GatewayStopped)
+
+
+async def test_beyond_loopback_a_token_is_made_and_required() -> None:
+    gateway = build(Config(listen=Listen(host="0.0.0.0", port=0)), lambda event: None)
+    address = (await gateway.serve_http()).replace("0.0.0.0", "127.0.0.1")
+    try:
+        assert gateway.generated_token is not None
+        assert len(gateway.generated_token) >= 32
+        with pytest.raises(OSError, match="401"):
+            await asyncio.to_thread(get, f"{address}/api/status")
+        assert await asyncio.to_thread(get, f"{address}/api/status", gateway.generated_token) == 200
+    finally:
+        await gateway.stop(grace_s=0)
+
+
+@pytest.mark.parametrize("token", [None, "wrong-token-of-some-length"])
+async def test_with_tokens_and_no_anonymous_callers_every_other_caller_is_turned_away(token: str | None) -> None:
+    auth = Auth(tokens={"ops": Token(token="a-token-of-some-length")})
+    gateway = build(Config(listen=ANYWHERE, auth=auth), lambda event: None)
+    address = await gateway.serve_http()
+    try:
+        with pytest.raises(OSError, match="401"):
+            await asyncio.to_thread(get, f"{address}/api/status", token)
+        assert await asyncio.to_thread(get, f"{address}/api/status", "a-token-of-some-length") == 200
+    finally:
+        await gateway.stop(grace_s=0)
+
+
+async def test_the_snapshot_shows_no_command_lines_and_no_secrets() -> None:
+    config = scripted(env={"KEY": "hunter2hunter2"})
+    gateway = build(Config(servers={"files": config}, secrets=("hunter2hunter2",)), lambda event: None)
+    await gateway.start()
+    await gateway.connections.session("files")
+    text = json.dumps(gateway.snapshot())
+    await gateway.stop(grace_s=0)
+    assert "hunter2" not in text
+    assert "stdio_upstream.py" not in text
+
+
+async def test_a_secret_that_a_server_prints_or_says_reaches_nobody() -> None:
+    secret = "hunter2hunter2"
+    dying = ServerConfig(
+        id="dying",
+        command=sys.executable,
+        args=("-c", f"import sys; sys.exit('the key is {secret}')"),
+        max_retries=0,
+        era="legacy",
+    )
+    echo = scripted("echo")
+    config = Config(servers={"dying": dying, "echo": echo}, secrets=(secret,))
+    gateway = build(config, lambda event: None)
+    await gateway.start()
+    told = [await gateway.kernel.handle(context(), call("dying.anything"))]
+    told.append(await gateway.kernel.handle(context(), call("echo.refuse", {"code": -1, "message": f"no {secret}"})))
+    state = json.dumps(gateway.snapshot())
+    await gateway.stop(grace_s=0)
+    assert "the key is" in state
+    assert secret not in state
+    assert all(secret not in repr(reply) for reply in told)
+    assert "***" in repr(told[1])

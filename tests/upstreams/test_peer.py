@@ -1,0 +1,246 @@
+"""The client session: own ids, answers matched once, progress and cancellation passed on, nothing an upstream sends can hurt."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from pactgate.core.events import Event, UpstreamNoise
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
+from pactgate.upstreams.peer import Peer, UpstreamReplied
+from tests.support.scripted_channel import ScriptedChannel
+
+INFO = {"name": "pactgate", "version": "0"}
+PV = "io.modelcontextprotocol/protocolVersion"
+
+
+class Talk:
+    def __init__(self, channel: ScriptedChannel) -> None:
+        self.channel = channel
+        self.events: list[Event] = []
+        self.peer = Peer("files", channel, self.events.append, INFO)
+
+    async def ask(self, method: str = "tools/call", **more: Any) -> bytes:
+        return await self.peer.request(method, {"name": Raw(b'"x"')}, **more)
+
+
+@pytest.fixture
+async def talk() -> AsyncIterator[Talk]:
+    made = Talk(ScriptedChannel())
+    await made.peer.open()
+    made.peer.settle(Era.LEGACY, LATEST_LEGACY)
+    yield made
+    await made.peer.close()
+
+
+async def test_an_answer_is_returned_as_the_bytes_the_upstream_wrote(talk: Talk) -> None:
+    asking = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(1)
+    talk.channel.say(b'{"jsonrpc":"2.0","id":1,"result":{"big":18446744073709551616,  "f":0.30000000000000004}}')
+    assert await asking == b'{"big":18446744073709551616,  "f":0.30000000000000004}'
+
+
+async def test_answers_in_any_order_reach_the_request_they_belong_to(talk: Talk) -> None:
+    asked = [asyncio.create_task(talk.ask()) for _ in range(50)]
+    await talk.channel.until_sent(50)
+    for message in reversed(talk.channel.sent):
+        talk.channel.say({"id": message["id"], "result": {"for": message["id"]}})
+    answers = [json.loads(answer)["for"] for answer in await asyncio.gather(*asked)]
+    assert answers == [message["id"] for message in talk.channel.sent]
+    assert len(set(answers)) == 50
+
+
+async def test_foreign_doubled_and_wrongly_typed_ids_are_dropped(talk: Talk) -> None:
+    asking = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(1)
+    talk.channel.say({"id": 999, "result": {"wrong": True}})
+    talk.channel.say({"id": "1", "result": {"wrong": True}})
+    talk.channel.say({"id": 1, "result": {"right": True}})
+    talk.channel.say({"id": 1, "result": {"second": True}})
+    assert json.loads(await asking) == {"right": True}
+
+
+async def test_an_error_answer_keeps_what_the_upstream_said(talk: Talk) -> None:
+    asking = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(1)
+    talk.channel.say({"id": 1, "error": {"code": -5, "message": "no", "data": {"big": 1}}})
+    with pytest.raises(UpstreamReplied) as caught:
+        await asking
+    assert caught.value.kind is Kind.UPSTREAM_ERROR
+    assert (caught.value.server, caught.value.operation) == ("files", "tools/call")
+    assert caught.value.reply.code == -5
+    assert json.loads(caught.value.reply.data or b"") == {"big": 1}
+
+
+@pytest.mark.parametrize(("code", "verdict"), [(-32601, Verdict.DID_NOT_RUN), (-32000, Verdict.MAY_HAVE_RUN)])
+async def test_a_refused_method_did_not_run_and_any_other_error_may_have(
+    talk: Talk, code: int, verdict: Verdict
+) -> None:
+    asking = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(1)
+    talk.channel.say({"id": 1, "error": {"code": code, "message": "no"}})
+    with pytest.raises(UpstreamReplied) as caught:
+        await asking
+    assert caught.value.verdict is verdict
+
+
+async def test_a_legacy_request_carries_foreign_meta_and_no_envelope(talk: Talk) -> None:
+    talk.channel._script = lambda message: {"id": message["id"], "result": {}}
+    await talk.ask(meta={"com.example/x": Raw(b"null")})
+    await talk.ask()
+    assert talk.channel.sent[0]["params"]["_meta"] == {"com.example/x": None}
+    assert "_meta" not in talk.channel.sent[1]["params"]
+
+
+async def test_a_modern_request_carries_a_fresh_envelope_beside_foreign_meta() -> None:
+    talk = Talk(ScriptedChannel(lambda message: {"id": message["id"], "result": {}}))
+    await talk.peer.open()
+    talk.peer.settle(Era.MODERN, LATEST_MODERN)
+    await talk.ask(meta={"com.example/x": Raw(b"1")})
+    await talk.ask()
+    first, second = (message["params"]["_meta"] for message in talk.channel.sent)
+    assert first[PV] == second[PV] == LATEST_MODERN
+    assert first["com.example/x"] == 1
+    assert second["io.modelcontextprotocol/clientInfo"] == INFO
+    assert second["io.modelcontextprotocol/clientCapabilities"] == {}
+    await talk.peer.close()
+
+
+async def test_progress_goes_to_the_request_whose_token_it_names_and_to_no_other(talk: Talk) -> None:
+    heard: list[dict[str, Raw]] = []
+    asking = asyncio.create_task(talk.ask(on_progress=heard.append))
+    other = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(2)
+    token = talk.channel.sent[0]["params"]["_meta"]["progressToken"]
+    for odd in ("nobody", 12345, None, [1], token):
+        talk.channel.say({"method": "notifications/progress", "params": {"progressToken": odd, "progress": 1}})
+    talk.channel.say({"method": "notifications/progress", "params": {"progress": 1}})
+    talk.channel.say({"id": 1, "result": {}})
+    talk.channel.say({"method": "notifications/progress", "params": {"progressToken": token, "progress": 2}})
+    talk.channel.say({"id": 2, "result": {}})
+    await asyncio.gather(asking, other)
+    assert [bytes(item["progress"]) for item in heard] == [b"1"]
+
+
+async def test_cancelling_a_request_tells_the_upstream_and_drops_the_late_answer(talk: Talk) -> None:
+    asking = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(1)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await talk.channel.until_sent(2)
+    told = talk.channel.sent[1]
+    assert (told["method"], told["params"]["requestId"]) == ("notifications/cancelled", 1)
+    talk.channel.say({"id": 1, "result": {"late": True}})
+    again = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(3)
+    talk.channel.say({"id": talk.channel.sent[2]["id"], "result": {"fresh": True}})
+    assert json.loads(await again) == {"fresh": True}
+
+
+async def test_where_closing_cancels_and_for_initialize_nothing_is_said() -> None:
+    talk = Talk(ScriptedChannel(closing_cancels=True))
+    await talk.peer.open()
+    plain = Talk(ScriptedChannel())
+    await plain.peer.open()
+    asking = [asyncio.create_task(talk.ask()), asyncio.create_task(plain.ask("initialize", cancellable=False))]
+    await talk.channel.until_sent(1)
+    await plain.channel.until_sent(1)
+    for task in asking:
+        task.cancel()
+    await asyncio.wait(asking)
+    await asyncio.sleep(0)
+    assert len(talk.channel.sent) == len(plain.channel.sent) == 1
+    await talk.peer.close()
+    await plain.peer.close()
+
+
+async def test_a_lost_channel_fails_everything_in_flight_at_once_and_refuses_what_comes_later(talk: Talk) -> None:
+    asked = [asyncio.create_task(talk.ask()) for _ in range(3)]
+    await talk.channel.until_sent(3)
+    talk.channel.lose(GatewayFailure(Kind.CONNECTION_LOST, "files exited"))
+    results = await asyncio.gather(*asked, return_exceptions=True)
+    assert all(isinstance(item, GatewayFailure) and item.kind is Kind.CONNECTION_LOST for item in results)
+    assert len({id(item) for item in results}) == 3
+    assert not talk.peer.is_open
+    assert (await talk.peer.ended()).message == "files exited"
+    with pytest.raises(GatewayFailure) as caught:
+        await talk.ask()
+    assert caught.value.verdict is Verdict.DID_NOT_RUN
+    assert len(talk.channel.sent) == 3
+
+
+async def test_a_send_that_fails_names_the_server_and_the_operation(talk: Talk) -> None:
+    talk.channel.refuses = GatewayFailure(Kind.CONNECTION_LOST, "broken pipe")
+    with pytest.raises(GatewayFailure) as caught:
+        await talk.ask()
+    assert (caught.value.server, caught.value.operation) == ("files", "tools/call")
+
+
+async def test_an_exchange_that_ends_without_its_answer_is_an_invalid_frame() -> None:
+    talk = Talk(ScriptedChannel(lambda message: {"id": 77, "result": {}}, answers_in_send=True))
+    await talk.peer.open()
+    with pytest.raises(GatewayFailure) as caught:
+        await talk.ask()
+    assert caught.value.kind is Kind.INVALID_FRAME
+    await talk.peer.close()
+
+
+async def test_a_servers_ping_is_answered_and_any_other_question_refused(talk: Talk) -> None:
+    talk.channel.say({"id": "p", "method": "ping"})
+    talk.channel.say({"id": 5, "method": "sampling/createMessage", "params": {}})
+    await talk.channel.until_sent(2)
+    assert talk.channel.sent[0] == {"jsonrpc": "2.0", "id": "p", "result": {}}
+    assert talk.channel.sent[1]["error"]["code"] == -32601
+
+
+async def test_a_server_that_floods_us_with_questions_can_not_fill_our_memory() -> None:
+    channel = ScriptedChannel()
+    talk = Talk(channel)
+    await talk.peer.open()
+    for number in range(10_000):
+        channel.say({"id": number, "method": "roots/list"})
+    assert len(talk.peer._background) <= 64
+    await talk.peer.close()
+
+
+async def test_what_can_not_be_read_is_noted_and_harms_nobody(talk: Talk) -> None:
+    asking = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(1)
+    for odd in (
+        b"nonsense",
+        b"[]",
+        b"{}",
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"?"}}',
+        b"\xff",
+        b"1",
+    ):
+        talk.channel.say(odd)
+    talk.channel.say({"id": 1, "result": {}})
+    assert await asking == b"{}"
+    assert len([event for event in talk.events if isinstance(event, UpstreamNoise)]) == 6
+
+
+async def test_notices_go_to_whoever_listens(talk: Talk) -> None:
+    heard: list[str] = []
+    talk.channel.say({"method": "notifications/tools/list_changed"})
+    talk.peer.on_notice = lambda notification: heard.append(notification.method)
+    talk.channel.say({"method": "notifications/tools/list_changed"})
+    assert heard == ["notifications/tools/list_changed"]
+
+
+async def test_closing_fails_what_waits_and_closes_the_channel() -> None:
+    talk = Talk(ScriptedChannel())
+    await talk.peer.open()
+    asking = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(1)
+    await talk.peer.close()
+    with pytest.raises(GatewayFailure):
+        await asking
+    assert talk.channel.is_closed
