@@ -64,6 +64,7 @@ lock: $(RUN_READY) ## pin requirements/*.txt from the ranges in pyproject.toml (
 	$(COMPILE) pyproject.toml --group build --output-file requirements/run.txt
 	$(COMPILE) pyproject.toml --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) requirements/interop-mcp1.in --output-file requirements/interop-mcp1.txt
+	$(COMPILE) requirements/interop-servers.in --output-file requirements/interop-servers.txt
 
 clean: ## remove everything that was made, .venv included
 	rm -rf $(VENV) .tools .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

@@ -21,9 +21,10 @@ from msgspec import Struct
 
 from bench import report
 from bench.cpu import pss_bytes, rss_bytes
+from bench.gates import GateCost, measure_gates
 from bench.lab import Lab, LabError, Place
 from bench.load import LoadError, measure
-from bench.workloads import START, WORKLOADS, Workload
+from bench.workloads import GATES, START, WORKLOADS, Workload
 
 _RESULTS: Final = Path(__file__).resolve().parent / "results"
 _FLAT_SHARE: Final = 3
@@ -71,6 +72,7 @@ class Bench:
         self._vias = vias
         self.results: report.Results = {}
         self.starts: list[report.Start] = []
+        self.gates: list[GateCost] = []
         self.missed_at_first: list[report.Verdict] = []
 
     def rounds(self, workloads: Sequence[Workload], count: int, seconds: float, title: str) -> None:
@@ -103,11 +105,14 @@ class Bench:
 def run(lab: Lab, progress: Progress, options: argparse.Namespace) -> int:
     plan = QUICK if options.quick else FULL
     vias = [via for via in options.targets.split(",") if via != "nginx" or lab.nginx]
-    names = options.only.split(",") if options.only else [*(workload.name for workload in WORKLOADS), START]
+    names = options.only.split(",") if options.only else [*(workload.name for workload in WORKLOADS), START, GATES]
     chosen = [w for w in WORKLOADS if w.name in names and any(row.via in vias for row in w.rows)]
     bench = Bench(lab, progress, vias)
     if START in names and "pactgate" in vias:
         bench.start(plan)
+    if GATES in names and "pactgate" in vias:
+        progress.say("gates", "each alone")
+        bench.gates = measure_gates()
     bench.rounds(chosen, plan.rounds, plan.seconds, "round")
     missed = _missed(bench)
     bench.missed_at_first = [verdict for verdict in _judged(bench) if not verdict.is_met]
@@ -121,8 +126,9 @@ def run(lab: Lab, progress: Progress, options: argparse.Namespace) -> int:
 
 
 def _judged(bench: Bench) -> list[report.Verdict]:
-    found = report.figures(bench.results, bench.starts)
-    return [v for v in report.judge(found, report.measured_names(bench.results, bench.starts)) if v.value is not None]
+    found = report.figures(bench.results, bench.starts, bench.gates)
+    measured = report.measured_names(bench.results, bench.starts, bench.gates)
+    return [verdict for verdict in report.judge(found, measured) if verdict.value is not None]
 
 
 def _missed(bench: Bench) -> set[str]:
@@ -131,11 +137,13 @@ def _missed(bench: Bench) -> set[str]:
 
 def _conclude(bench: Bench, chosen: Sequence[Workload], options: argparse.Namespace) -> int:
     judged = _judged(bench)
-    print(report.table(chosen, bench.results, bench.starts))
+    print(report.table(chosen, bench.results, bench.starts, bench.gates))
     print(f"\n{report.verdicts(judged)}" if judged else "")
     if bench.missed_at_first:
         print(f"\n{report.remeasured(bench.missed_at_first)}")
-    path = report.write(_RESULTS, vars(options), bench.results, bench.starts, judged, bench.missed_at_first)
+    path = report.write(
+        _RESULTS, vars(options), bench.results, bench.starts, judged, bench.missed_at_first, bench.gates
+    )
     print(f"\nwritten to {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
     failed = sum(run.failed for rows in bench.results.values() for runs in rows.values() for run in runs)
     if failed:
@@ -144,7 +152,7 @@ def _conclude(bench: Bench, chosen: Sequence[Workload], options: argparse.Namesp
 
 
 def main() -> int:
-    names = ", ".join([*(workload.name for workload in WORKLOADS), START])
+    names = ", ".join([*(workload.name for workload in WORKLOADS), START, GATES])
     parser = argparse.ArgumentParser(
         prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -152,7 +160,7 @@ def main() -> int:
     parser.add_argument("--only", metavar="NAMES", help=f"comma-separated workloads out of: {names}")
     parser.add_argument("--targets", default="direct,nginx,pactgate", help="what to measure (default: %(default)s)")
     options = parser.parse_args()
-    unknown = set((options.only or START).split(",")) - {*(workload.name for workload in WORKLOADS), START}
+    unknown = set((options.only or START).split(",")) - {*(workload.name for workload in WORKLOADS), START, GATES}
     if unknown:
         parser.error(f"no such workload: {', '.join(sorted(unknown))}; there are: {names}")
     progress = Progress()

@@ -43,6 +43,7 @@ class Place(Struct, frozen=True):
     tools: int = 23
     upstreams: int = 1
     transport: str = "http"
+    is_cached: bool = False
 
 
 class Target(Struct, frozen=True):
@@ -96,7 +97,10 @@ class Lab:
         first_id, servers = self._servers(place)
         port = _free_port()
         config = self._folder / f"gateway-{port}.json"
-        config.write_text(json.dumps({"mcpServers": servers}))
+        settings: dict[str, object] = {"mcpServers": servers}
+        if place.is_cached:
+            settings |= {"categories": {"*.echo": "query"}, "cache": {"tools": {"*.echo": {"ttlMs": 600_000}}}}
+        config.write_text(json.dumps(settings))
         began = time.perf_counter()
         process = self._spawn(
             [*_gateway_command(), "serve", "--config", str(config), "--port", str(port)], GATEWAY_CORE

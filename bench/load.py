@@ -45,6 +45,8 @@ class Load(Struct, frozen=True):
     warmup: int = 100
     size: int = 32
     tools: int = 0
+    repeats: bool = False
+    """The same text in every call, so that a gateway may keep the answer."""
 
 
 class Measured(Struct, frozen=True):
@@ -218,7 +220,7 @@ class _Caller:
     def _send(self, pieces: list[bytes]) -> None:
         self._count += 1
         self._id = b"%d" % (_FIRST_ID + self._count)
-        text = b"%04d-%010d-" % (self._number, self._count)
+        text = b"%04d-%010d-" % ((0, 0) if self._load.repeats else (self._number, self._count))
         if self._load.kind == "echo":
             text += b"t" * (self._load.size - len(text))
             self._want = text

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
+from bench.gates import RUNTIME, GateCost
 from bench.load import Measured
-from bench.workloads import GOALS, MIB, START, Figures, Goal, Workload
+from bench.workloads import GATES, GOALS, MIB, START, Figures, Goal, Workload
 
 _LEGEND: Final = (
     "CPU us: processor time per call of the row's own processes (for direct: of the upstream); x: that, compared.\n"
@@ -44,7 +45,7 @@ class Verdict(Struct, frozen=True):
 Results = dict[str, dict[str, list[Measured]]]
 
 
-def figures(results: Results, starts: Sequence[Start]) -> Figures:
+def figures(results: Results, starts: Sequence[Start], gates: Sequence[GateCost] = ()) -> Figures:
     cpu = {name: {row: _median(m.cpu_us for m in runs) for row, runs in rows.items()} for name, rows in results.items()}
     many_to_few = None
     if "flat" in results:
@@ -56,6 +57,7 @@ def figures(results: Results, starts: Sequence[Start]) -> Figures:
         first_call_s=statistics.median(start.first_call_s for start in starts) if starts else None,
         idle_rss_bytes=statistics.median(start.rss_bytes for start in starts) if starts else None,
         many_to_few=many_to_few,
+        gates_us=sum(gate.cpu_us for gate in gates if gate.name in RUNTIME) if gates else None,
     )
 
 
@@ -65,7 +67,9 @@ def judge(found: Figures, measured: Iterable[str]) -> list[Verdict]:
     return [Verdict(goal, goal.value(found)) for goal in GOALS if goal.workload in names]
 
 
-def table(workloads: Sequence[Workload], results: Results, starts: Sequence[Start]) -> str:
+def table(
+    workloads: Sequence[Workload], results: Results, starts: Sequence[Start], gates: Sequence[GateCost] = ()
+) -> str:
     blocks = [_block(workload, results[workload.name]) for workload in workloads if workload.name in results]
     if starts:
         memory = statistics.median(start.rss_bytes for start in starts) / MIB
@@ -75,6 +79,9 @@ def table(workloads: Sequence[Workload], results: Results, starts: Sequence[Star
             f"start and memory, {len(starts)} starts\n"
             f"  first answered call after {first * 1000:.0f} ms; idle {memory:.1f} MiB resident ({shared:.1f} MiB PSS)"
         )
+    if gates:
+        costs = "".join(f"\n  {gate.name:<14}{gate.cpu_us:6.2f} us" for gate in gates)
+        blocks.append(f"gates of a tool call, CPU of each (a kept tool, so that recall and remember work){costs}")
     return "\n\n".join([_LEGEND, *blocks])
 
 
@@ -101,6 +108,7 @@ def write(
     starts: Sequence[Start],
     judged: Sequence[Verdict],
     missed_at_first: Sequence[Verdict] = (),
+    gates: Sequence[GateCost] = (),
 ) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / time.strftime("%Y%m%d-%H%M%S.json", time.gmtime())
@@ -113,6 +121,7 @@ def write(
             for name, rows in results.items()
         },
         "starts": [structs.asdict(start) for start in starts],
+        "gates": {gate.name: gate.cpu_us for gate in gates},
         "missedAtFirst": [{"title": v.goal.title, "value": v.value, "limit": v.goal.limit} for v in missed_at_first],
         "goals": [
             {"title": v.goal.title, "value": v.value, "limit": v.goal.limit, "unit": v.goal.unit, "met": v.is_met}
@@ -175,5 +184,5 @@ def _processor() -> str:
     return platform.machine()
 
 
-def measured_names(results: Results, starts: Sequence[Start]) -> list[str]:
-    return [*results, *([START] if starts else [])]
+def measured_names(results: Results, starts: Sequence[Start], gates: Sequence[GateCost] = ()) -> list[str]:
+    return [*results, *([START] if starts else []), *([GATES] if gates else [])]

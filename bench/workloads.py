@@ -12,6 +12,7 @@ from bench.load import Load
 
 MIB: Final = 1024 * 1024
 START: Final = "start"
+GATES: Final = "gates"
 
 
 class Workload(Struct, frozen=True):
@@ -22,6 +23,7 @@ class Workload(Struct, frozen=True):
     era: str = "legacy"
     connections: int = 1
     size: int = 32
+    repeats: bool = False
 
     def load(self, target: Target, seconds: float) -> Load:
         return Load(
@@ -34,6 +36,7 @@ class Workload(Struct, frozen=True):
             warmup=self.connections * 4,
             size=self.size,
             tools=target.tools if self.kind == "list" else 0,
+            repeats=self.repeats,
         )
 
 
@@ -43,6 +46,9 @@ def _beside(tools: int) -> tuple[Place, ...]:
 
 FEW: Final = Place("1 server, 20 tools", "pactgate", tools=20)
 MANY: Final = Place("50 servers, 1000 tools", "pactgate", tools=20, upstreams=50)
+
+MISS: Final = Place("asked every time", "pactgate", tools=23)
+HIT: Final = Place("kept", "pactgate", tools=23, is_cached=True)
 
 WORKLOADS: Final = (
     Workload("echo-1", "echo, one caller after the other (legacy)", _beside(23)),
@@ -57,6 +63,9 @@ WORKLOADS: Final = (
         (Place("pactgate + child", "pactgate", transport="stdio"),),
         connections=32,
     ),
+    Workload(
+        "cache", "the same echo again, kept and not kept, 32 callers at once", (MISS, HIT), connections=32, repeats=True
+    ),
     Workload("flat", "echo, 32 callers at once, few and many servers", (FEW, MANY), connections=32),
 )
 
@@ -68,6 +77,7 @@ class Figures(Struct, frozen=True):
     first_call_s: float | None
     idle_rss_bytes: float | None
     many_to_few: float | None
+    gates_us: float | None = None
 
 
 class Goal(Struct, frozen=True):
@@ -81,6 +91,11 @@ class Goal(Struct, frozen=True):
         return self.read(figures)
 
 
+def _hit_to_miss(figures: Figures) -> float | None:
+    rows = figures.cpu_us.get("cache", {})
+    return rows[HIT.label] / rows[MISS.label] if {HIT.label, MISS.label} <= rows.keys() else None
+
+
 def _echo(workload: str) -> Callable[[Figures], float | None]:
     return lambda figures: figures.cpu_us.get(workload, {}).get("pactgate")
 
@@ -88,6 +103,8 @@ def _echo(workload: str) -> Callable[[Figures], float | None]:
 GOALS: Final = (
     Goal("echo-32", "CPU per echo call, 32 legacy callers", 150.0, "us", _echo("echo-32")),
     Goal("echo-32-modern", "CPU per echo call, 32 modern callers", 150.0, "us", _echo("echo-32-modern")),
+    Goal("cache", "a kept answer over one that is asked for, CPU per call", 0.5, "x", _hit_to_miss),
+    Goal(GATES, "limits, schema, cache, size and stamp together, CPU per call", 15.0, "us", lambda f: f.gates_us),
     Goal("flat", "50 servers / 1000 tools over 1 / 20, CPU per call", 1.10, "x", lambda figures: figures.many_to_few),
     Goal(
         START,

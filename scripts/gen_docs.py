@@ -23,6 +23,8 @@ sys.path.insert(0, str(ROOT))
 from pactgate import app  # noqa: E402 - the package and the manifest are found from ROOT
 from pactgate.config import reference  # noqa: E402
 from pactgate.config.model import Config  # noqa: E402
+from pactgate.conformance import rules as conformance_rules  # noqa: E402
+from pactgate.conformance.rule import Rule  # noqa: E402
 from pactgate.core import events, failures  # noqa: E402
 from tests.requirements import ALL, DOCUMENTS  # noqa: E402
 from tests.requirements.entry import STILL_MISSING, Requirement  # noqa: E402
@@ -131,6 +133,28 @@ def gates() -> str:
     return (text + table(("", "gate", "what it does"), rows)).rstrip() + "\n"
 
 
+def rules() -> str:
+    text = HEADER + (
+        "# Rules\n\n"
+        f"The {len(conformance_rules.ALL)} rules of `pactgate compliance invariants`. INV and COMP are the documented "
+        "invariants and hazards and decide the exit code; GW are shown beside them, and decide when `--rules gw` or "
+        "`--rules all` asks for them. `pactgate compliance rules CODE` prints one.\n\n"
+    )
+    rows = (
+        (f"[{rule.code}](#{rule.code.lower()})", rule.category, rule.level.upper(), _span(rule), rule.title())
+        for rule in conformance_rules.ALL
+    )
+    text += table(("rule", "category", "level", "revisions", "what must hold"), rows)
+    for rule in conformance_rules.ALL:
+        text += f"## {rule.code}\n\n`{rule.slug()}`. {rule.title()}\n\n"
+        text += "".join(f"**{name}.** {body}\n\n" for name, body in rule.sections().items())
+    return text.rstrip() + "\n"
+
+
+def _span(rule: type[Rule]) -> str:
+    return rule.since if rule.since == rule.until else f"{rule.since} to {rule.until}"
+
+
 def settings() -> str:
     return HEADER + reference.settings_page()
 
@@ -144,6 +168,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "failures.md": failure_kinds,
     "events.md": event_kinds,
     "gates.md": gates,
+    "rules.md": rules,
     "settings.md": settings,
     "pactgate.schema.json": settings_schema,
 }

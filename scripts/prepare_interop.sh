@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fetches the real clients and servers that tests/interop runs against the gateway, into .tools/ of this project:
-#   .tools/mcp1   a virtual environment with the 1.x line of the official Python SDK
-#   .tools/node   the TypeScript clients and the inspector, with a Node.js >= 22 as .tools/node/node
+#   .tools/mcp1      a virtual environment with the 1.x line of the official Python SDK
+#   .tools/servers   another with servers from PyPI that people use: time, git, fetch
+#   .tools/node      the TypeScript clients, the inspector and servers from npm, with a Node.js >= 22 as .tools/node/node
 # Versions and hashes are pinned by committed files. Quick when nothing changed. What can't be fetched is said and its
 # tests are skipped; that is never a reason to fail, so the exit code is 0. Every step is bounded in time.
 set -u
@@ -10,8 +11,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 0
 readonly LIMIT_S=300
 readonly NODE_SOURCES=tests/interop/node
 readonly NODE=.tools/node
-readonly MCP1=.tools/mcp1
-readonly MCP1_PINS=requirements/interop-mcp1.txt
 
 warn() {
     printf '\n*** interop: %s\n*** NOT RUN: %s\n\n' "$1" "$2" >&2
@@ -29,22 +28,21 @@ tail_of() {
     tail -n 5 "$1" | sed 's/^/    /' >&2
 }
 
-prepare_mcp1() {
-    local python=python3 wanted log=.tools/mcp1.log
+prepare_python() { # NAME WHAT LOST: an environment .tools/NAME with requirements/interop-NAME.txt
+    local python=python3 wanted folder=.tools/$1 log=.tools/$1.log pins=requirements/interop-$1.txt
     [ -x .venv/bin/python ] && python=.venv/bin/python
-    wanted=$(digest "$MCP1_PINS")
-    if [ "$(cat "$MCP1/.installed" 2>/dev/null)" = "$wanted" ] && "$MCP1/bin/python" -c '' 2>/dev/null; then return 0; fi
-    echo "Fetching the 1.x Python SDK for the interop tests ..."
-    rm -rf "$MCP1"
-    if "$python" -m venv "$MCP1" >"$log" 2>&1 &&
-        bounded "$MCP1/bin/python" -m pip --disable-pip-version-check --quiet --retries 1 --timeout 20 \
-            install --require-hashes --requirement "$MCP1_PINS" >>"$log" 2>&1; then
-        printf '%s\n' "$wanted" >"$MCP1/.installed"
+    wanted=$(digest "$pins")
+    if [ "$(cat "$folder/.installed" 2>/dev/null)" = "$wanted" ] && "$folder/bin/python" -c '' 2>/dev/null; then return 0; fi
+    echo "Fetching $2 for the interop tests ..."
+    rm -rf "$folder"
+    if "$python" -m venv "$folder" >"$log" 2>&1 &&
+        bounded "$folder/bin/python" -m pip --disable-pip-version-check --quiet --retries 1 --timeout 20 \
+            install --require-hashes --requirement "$pins" >>"$log" 2>&1; then
+        printf '%s\n' "$wanted" >"$folder/.installed"
     else
         tail_of "$log"
-        rm -rf "$MCP1"
-        warn "the 1.x Python SDK could not be installed (is the package index reachable?); see $log" \
-            "the mcp 1.x client, and every pairing with a legacy-only upstream built on it"
+        rm -rf "$folder"
+        warn "$2 could not be installed (is the package index reachable?); see $log" "$3"
     fi
 }
 
@@ -72,26 +70,27 @@ fetch_node() {
 
 prepare_node() {
     local wanted log=.tools/node.log
-    local lost="the TypeScript clients 1.x and 2.x and the inspector, with every upstream"
+    local lost="the TypeScript clients 1.x and 2.x and the inspector with every upstream, and the servers from npm"
     wanted=$(digest "$NODE_SOURCES"/package-lock.json "$NODE_SOURCES"/runtime/package-lock.json)
     if [ "$(cat "$NODE/.installed" 2>/dev/null)" = "$wanted" ] && node_is_new_enough "$NODE/node"; then return 0; fi
     if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
         warn "npm and node are not installed" "$lost"
         return 0
     fi
-    echo "Fetching the TypeScript clients for the interop tests ..."
+    echo "Fetching the TypeScript clients and servers for the interop tests ..."
     rm -rf "$NODE"
     if fetch_node >"$log" 2>&1; then
         printf '%s\n' "$wanted" >"$NODE/.installed"
     else
         tail_of "$log"
         rm -rf "$NODE"
-        warn "the TypeScript clients could not be installed (is the npm registry reachable?); see $log" "$lost"
+        warn "the TypeScript clients and servers could not be installed (is the npm registry reachable?); see $log" "$lost"
     fi
 }
 
 mkdir -p .tools
-prepare_mcp1 &
+prepare_python mcp1 "the 1.x Python SDK" "the mcp 1.x client, and every pairing with a legacy-only upstream built on it" &
+prepare_python servers "the servers from PyPI" "mcp-server-time, mcp-server-git and mcp-server-fetch behind the gateway" &
 prepare_node &
 wait
 exit 0

@@ -14,6 +14,7 @@ import pytest
 from pactgate.app import build
 from pactgate.config.model import Auth, Config, Listen, ServerConfig, Token
 from pactgate.core.events import Event, GatewayStarted, GatewayStopped
+from pactgate.core.failures import GatewayFailure, Kind
 from tests.support.callers import call, context
 from tests.support.processes import running_children
 from tests.support.servers import scripted
@@ -50,6 +51,23 @@ async def test_stopping_ends_every_process_task_and_descriptor() -> None:
     assert len(os.listdir("/proc/self/fd")) == descriptors
     assert isinstance(events[0], GatewayStarted)
     assert isinstance(events[-1], GatewayStopped)
+
+
+@pytest.mark.requirement("S1/XC-003")
+async def test_a_start_that_fails_half_way_leaves_nothing_of_its_first_half() -> None:
+    descriptors = len(os.listdir("/proc/self/fd"))
+    first = build(Config(listen=ANYWHERE), lambda event: None)
+    port = int((await first.serve_http()).rsplit(":", 1)[1])
+    second = build(Config(servers={"a": scripted("a")}, listen=Listen(port=port)), lambda event: None)
+    await second.start()
+    await second.connections.session("a")
+    with pytest.raises(GatewayFailure) as caught:
+        await second.serve_http()
+    await second.stop(grace_s=0)
+    await first.stop(grace_s=0)
+    assert caught.value.kind is Kind.INVALID_CONFIG
+    assert running_children() == []
+    assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
 async def test_beyond_loopback_a_token_is_made_and_required() -> None:

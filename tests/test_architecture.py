@@ -18,12 +18,14 @@ SOURCE = ROOT / "src" / "pactgate"
 TESTS = ROOT / "tests"
 MAX_LINES = 400
 
-PURE_LAYERS = ("protocol", "core")
+PURE_LAYERS = ("protocol", "core", "conformance/rules")
 BROAD_EXCEPT_STANDS_IN = ["pipeline/kernel.py"]
 PROVED_END_TO_END = ("cli", "demo")
 """Packages without a test file for each module: they are run as the programs they are."""
-WITHOUT_BEHAVIOUR = ("upstreams/port.py",)
+WITHOUT_BEHAVIOUR = ("state/ports.py", "upstreams/port.py")
 """Modules of interfaces only: there is nothing in them that a test could break."""
+RULES = "conformance/rules/"
+"""Each file is one rule, proved by captures that pass and captures that fail; `tests/conformance/test_rules.py` judges them."""
 
 SOURCES = sorted(SOURCE.rglob("*.py"))
 TEST_SOURCES = sorted(TESTS.rglob("*.py"))
@@ -108,6 +110,12 @@ def test_a_source_file_can_be_read_in_one_sitting_and_says_what_it_is_for(path: 
 def test_a_reader_finds_the_proof_of_a_file_beside_its_name(path: Path) -> None:
     name = in_source(path)
     if path.stem.startswith("__") or name in WITHOUT_BEHAVIOUR or name.split("/")[0] in PROVED_END_TO_END:
+        return
+    if name.startswith(RULES):
+        code = re.sub(r"^([a-z]+)([0-9]+)_.*", r"\1-\2", path.stem).upper()
+        captures = TESTS / "conformance" / "fixtures" / code
+        assert list(captures.glob("pass_*.json")), f"{in_project(captures)} has no capture that passes"
+        assert list(captures.glob("fail_*.json")), f"{in_project(captures)} has no capture that fails"
         return
     proof = TESTS / path.relative_to(SOURCE).with_name(f"test_{path.name}")
     assert proof.is_file(), f"{in_project(proof)} is missing"

@@ -93,7 +93,11 @@ EVERY_EVENT: list[Event] = [
     events.ServerFailed("almanac", 4, "no such program"),
     events.ServerDiscovered("almanac", 5, 1.5),
     events.DiscoveryFailed("almanac", "too slow"),
+    events.ConfigurationReloaded(("a",), ("b",), ("c",), ("listen",)),
+    events.ConfigurationRefused(("pactgate.json:1:1 x: no",)),
+    events.CacheFailed("get", "StoreFailure()"),
     events.UpstreamNoise("almanac", "a line that is no message", "hello"),
+    events.CompositionHazard("tool_shadowing", "search", ("crm", "files"), "Two tools are called search.", "hazard"),
     finished(),
     events.RequestRefused(403, None, "Origin"),
     events.InternalFailure("r1", "kernel", "KeyError('x')", "Traceback\n  line\nKeyError: 'x'"),
@@ -135,6 +139,8 @@ def test_a_finished_request_is_logged_with_its_record_flat(log: Log) -> None:
     ("event", "level"),
     [
         (finished(), Level.DEBUG),
+        (events.CompositionHazard("uri_overlap", "x:y", ("a", "b"), "Both list x:y.", "hazard"), Level.WARNING),
+        (events.CompositionHazard("uri_overlap", "x:y", ("a", "b"), "Both list x:y.", "note"), Level.INFO),
         (finished(outcome="tool_error"), Level.INFO),
         (finished(GatewayFailure(Kind.UNKNOWN_TOOL, "which?")), Level.INFO),
         (finished(GatewayFailure(Kind.CONNECTION_LOST, "gone")), Level.WARNING),
@@ -151,7 +157,16 @@ def test_lines_below_the_level_and_hidden_types_are_counted_but_not_written() ->
         log.telemetry.emit(event)
     written = [line["event"] for line in log.objects()]
     log.close()
-    assert written == ["ServerDisconnected", "DiscoveryFailed", "UpstreamNoise", "RequestRefused", "InternalFailure"]
+    assert written == [
+        "ServerDisconnected",
+        "DiscoveryFailed",
+        "ConfigurationRefused",
+        "CacheFailed",
+        "UpstreamNoise",
+        "CompositionHazard",
+        "RequestRefused",
+        "InternalFailure",
+    ]
     assert log.telemetry.counts["ServerFailed"] == log.telemetry.counts["RequestFinished.ok"] == 1
     assert sum(log.telemetry.counts.values()) == len(EVERY_EVENT)
 

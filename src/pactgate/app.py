@@ -5,42 +5,88 @@ Owns what has to be ended, and ends it in reverse order: faces, servers, outgoin
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from pactgate import __version__
 from pactgate.catalog.catalog import Catalog
 from pactgate.catalog.connections import Connections
+from pactgate.catalog.report import DiscoveryReport
+from pactgate.config.load import load
 from pactgate.config.model import Config, ServerConfig
+from pactgate.core.context import ExecutionContext
 from pactgate.core.display import Mask
-from pactgate.core.events import Emit, Event, GatewayStarted, GatewayStopped, RequestFinished
-from pactgate.core.model import Tool
+from pactgate.core.events import (
+    CacheFailed,
+    ConfigurationReloaded,
+    Emit,
+    Event,
+    GatewayStarted,
+    GatewayStopped,
+)
+from pactgate.core.model import Caller, Tool
 from pactgate.faces.guard import Guard
 from pactgate.faces.http import HttpFace
 from pactgate.faces.limits import ServerLimits
 from pactgate.faces.server import HttpServer
 from pactgate.faces.stdio import serve_stdio
+from pactgate.metrics import Metrics
 from pactgate.pipeline import status
-from pactgate.pipeline.admit import Mirror, Read, Resolve
+from pactgate.pipeline.admit import TIMEOUT_KEY, AcceptInput, Limit, Mirror, Rate, Read, Recall, Resolve
 from pactgate.pipeline.dispatch import Dispatch
 from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.handlers import Handlers
-from pactgate.pipeline.kernel import Kernel
-from pactgate.pipeline.settle import AcceptResult, Shape
+from pactgate.pipeline.housekeeping import Housekeeping
+from pactgate.pipeline.kernel import TOOL_CALL, Kernel
+from pactgate.pipeline.rules import Rulebook
+from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Bound, Remember, Stamp, facts_of
 from pactgate.pipeline.tool_call import ToolCall
+from pactgate.policy.envelope import runtime_view
+from pactgate.policy.overload import Overload
+from pactgate.policy.rates import RatePolicy
+from pactgate.policy.recall import Recall as SharedRecall
+from pactgate.policy.shelf import Shelf
 from pactgate.protocol import messages
-from pactgate.protocol.messages import encode_json
+from pactgate.protocol.messages import Request, encode_json
+from pactgate.protocol.versions import LATEST_MODERN, Era
+from pactgate.state.guarded import GuardedStore
+from pactgate.state.memory import MemoryCache
+from pactgate.state.rates import MemoryRates
 from pactgate.upstreams.connect import Dialer
 from pactgate.upstreams.guardian import Guardian
 from pactgate.upstreams.http_client import HttpClient
 
 NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
+_PAGE_BYTES: Final = 262_144
+_PAGE_FRAME_BYTES: Final = 512
+_FIXED: Final = ("listen", "auth", "sessions", "log", "cache", "limits")
+"""Sections that, in part or whole, take effect at the next start."""
 
 
 def server_info() -> dict[str, Any]:
     return {"name": NAME, "title": "Pactgate", "version": __version__}
+
+
+class _Unheard:
+    """A program that calls us waits for the answer and hears nothing before it."""
+
+    def notify(self, method: str, params: bytes) -> None:
+        return
+
+
+_LIBRARY: Final = Caller("library", Era.MODERN, LATEST_MODERN, _Unheard(), client=f"{NAME}/{__version__}")
+
+
+def _ignore(event: Event) -> None:
+    return
 
 
 def build(config: Config, emit: Emit) -> Gateway:
@@ -58,12 +104,23 @@ class Gateway:
         self.address: str | None = None
         self._listener = emit
         self._started_at = time.monotonic()
-        self._calls = self._failed = 0
+        self.metrics = Metrics()
         self._rows_of: Catalog | None = None
         self._rows: list[dict[str, Any]] = []
         info = server_info()
-        mask = Mask(config.secrets)
-        encoded_info = encode_json(info)
+        self._mask = Mask(config.secrets)
+        self._encoded_info = encode_json(info)
+        self.book = Rulebook(config, self._encoded_info)
+        self._cache = MemoryCache(config.cache)
+        self._store = GuardedStore(self._cache, on_fault=self._cache_failed)
+        self._shelf = Shelf(page_bytes=min(_PAGE_BYTES, config.response.max_response_bytes - _PAGE_FRAME_BYTES))
+        self._overload = Overload(
+            max_in_flight=config.limits.max_in_flight,
+            max_per_server=config.limits.max_in_flight_per_server,
+            max_queued=config.limits.max_queued_per_server,
+        )
+        self.recall = SharedRecall(self._store)
+        self._rates = RatePolicy(config.rate_limits, MemoryRates())
         self._client = HttpClient()
         self._guardian = Guardian()
         self._http: HttpServer | None = None
@@ -72,24 +129,48 @@ class Gateway:
             config.servers.values(),
             lambda server: self._dialer(server, info),
             naming=config.naming.exposed,
-            server_info=encoded_info,
+            categories=config.categories,
+            server_info=self._encoded_info,
             own_resources=(status.DEFINITION,),
             emit=self._emit,
-            mask=mask,
+            mask=self._masked,
         )
+        self.connections.on_offer_changed = self._offer_changed
+        self._housekeeping = Housekeeping(self._cache, self._shelf, self.connections, self._emit)
+        self._status = status.Status(self.connections)
         self.tool_call = ToolCall(
-            admit=(Read(), Resolve(self.connections), Mirror()),
-            dispatch=Dispatch(self.connections),
-            verify=(AcceptResult(),),
-            finish=(Shape(encoded_info),),
-            default_limit_ms=config.timeouts.default_timeout_ms,
-            limit_ms=self._limit_ms,
+            admit=(
+                Read(),
+                Resolve(self.connections),
+                Mirror(),
+                Limit(),
+                Rate(self._rates),
+                AcceptInput(),
+                Recall(self.recall),
+            ),
+            dispatch=Dispatch(self.connections, self._overload, self.recall),
+            verify=(AcceptResult(), AcceptOutput()),
+            finish=(Bound(self._shelf), Remember(), Stamp(self._encoded_info)),
+            book=lambda: self.book,
         )
-        forward = Forward(self.connections, status.Status(self.connections).read, encoded_info, self._server_limit_ms)
+        forward = Forward(
+            self.connections,
+            self.recall,
+            lambda: self.book,
+            read_own=self._read_own,
+            server_info=self._encoded_info,
+        )
         handlers = Handlers(self.connections, self.tool_call, forward, info)
-        self.kernel = Kernel(handlers.table(), wire=config.wire.planes(), emit=self._emit, mask=mask)
+        self.kernel = Kernel(
+            handlers.table(),
+            wire=config.wire.planes(),
+            max_response_bytes=config.response.max_response_bytes,
+            emit=self._emit,
+            mask=self._masked,
+        )
 
     async def start(self) -> None:
+        self._housekeeping.start(self.config.cache.cleanup_interval_ms)
         self.connections.start()
 
     async def serve_http(self) -> str:
@@ -100,6 +181,7 @@ class Gateway:
             self._guard(),
             servers=lambda: self.connections.servers,
             snapshot=self.snapshot,
+            metrics=self.render_metrics,
             emit=self._emit,
             sessions=self.config.sessions,
         )
@@ -122,9 +204,64 @@ class Gateway:
         if self._face is not None:
             self._face.close()
         await self.connections.stop()
+        await self._housekeeping.stop()
+        self._shelf.clear()
+        await self._store.close()
         await self._client.close()
         await self._guardian.close()
         self._emit(GatewayStopped("asked to"))
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, source: str | Path | Config, emit: Emit = _ignore) -> AsyncIterator[Gateway]:
+        """A running gateway for a program of yours: `async with Gateway.open("pactgate.json") as gateway`."""
+        config = source if isinstance(source, Config) else load(Path(source), environ=os.environ, overrides={})
+        gateway = cls(config, emit)
+        await gateway.start()
+        try:
+            yield gateway
+        finally:
+            await gateway.stop()
+
+    async def invoke(
+        self, tool_name: str, arguments: Mapping[str, Any] | None = None, *, timeout_ms: int | None = None
+    ) -> dict[str, Any]:
+        """Call one tool. The answer is always an envelope (success and data, or error; metadata), never an exception."""
+        params: dict[str, Any] = {"name": tool_name, "arguments": arguments or {}}
+        if timeout_ms is not None:
+            params["_meta"] = {TIMEOUT_KEY: timeout_ms}
+        ctx = ExecutionContext(TOOL_CALL, _LIBRARY, time.monotonic())
+        reply = await self.kernel.handle(ctx, Request(b"0", 0, TOOL_CALL, encode_json(params)))
+        outcome = ctx.failure or reply.result
+        assert outcome is not None, "a reply without a failure has a result"
+        return runtime_view(facts_of(ctx, time.monotonic()), outcome)
+
+    async def reload(self, config: Config) -> None:
+        """Take over a valid configuration while running; servers it does not touch keep their processes and calls."""
+        before, self.config = self.config, config
+        self._mask = Mask((*config.secrets, *before.secrets))
+        self.book = Rulebook(config, self._encoded_info)
+        self._rates.reconfigure(config.rate_limits)
+        self.kernel.wire = config.wire.planes()
+        self.kernel.max_response_bytes = config.response.max_response_bytes
+        done = await self.connections.apply(
+            config.servers.values(), naming=config.naming.exposed, categories=config.categories
+        )
+        if config.cache != before.cache:
+            for server in self.connections.servers:
+                self.recall.drop_server(server)  # what was kept was kept by other rules
+        stuck = tuple(name for name in _FIXED if _at_start(before, name) != _at_start(config, name))
+        self._emit(ConfigurationReloaded(done.added, done.removed, done.changed, stuck))
+
+    async def discover(
+        self,
+        *,
+        force_refresh: bool = False,
+        include_disabled: bool = False,
+        server_ids: Collection[str] | None = None,
+    ) -> DiscoveryReport:
+        """What every server offers, one row each; never an exception."""
+        return await self.connections.discover(only=server_ids, force=force_refresh, include_disabled=include_disabled)
 
     def snapshot(self) -> dict[str, Any]:
         """The state of the gateway as the admin API and the command line show it. No secrets, no command lines."""
@@ -135,7 +272,35 @@ class Gateway:
             "uptimeMs": round((time.monotonic() - self._started_at) * 1000),
             "servers": self.connections.rows(),
             "tools": self._tool_rows(),
-            "calls": {"total": self._calls, "failed": self._failed},
+            "calls": self.metrics.calls,
+            "cache": self._cache_facts(),
+            "rateLimits": self._rates.describe(),
+        }
+
+    def render_metrics(self) -> bytes:
+        gauges = {
+            f"pactgate_cache_{_snake(name)}": fact for name, fact in self._cache_facts().items() if name != "pressure"
+        }
+        gauges["pactgate_calls_held"] = self._overload.held_count
+        gauges["pactgate_calls_refused"] = self._overload.refused_count
+        gauges["pactgate_calls_rate_limited"] = self._rates.refused_count
+        return self.metrics.render(self.connections.rows(), time.monotonic() - self._started_at, gauges)
+
+    def _cache_facts(self) -> dict[str, Any]:
+        held, asked = self._cache.statistics(), self.recall.statistics()
+        return {
+            "hits": asked.hits,
+            "misses": asked.misses,
+            "shared": asked.shared,
+            "faults": asked.faults,
+            "entries": held.entries,
+            "sizeBytes": held.size_bytes,
+            "rejected": held.rejected,
+            "evictedForSize": held.evicted_for_size,
+            "evictedForEntries": held.evicted_for_entries,
+            "expired": held.expired,
+            "dropped": held.dropped,
+            "pressure": held.pressure.value,
         }
 
     def _tool_rows(self) -> list[dict[str, Any]]:
@@ -147,9 +312,7 @@ class Gateway:
         return self._rows
 
     def _emit(self, event: Event) -> None:
-        if isinstance(event, RequestFinished) and event.record.method == "tools/call":
-            self._calls += 1
-            self._failed += event.record.outcome != "ok"
+        self.metrics.emit(event)
         self._listener(event)
 
     def _dialer(self, server: ServerConfig, info: dict[str, Any]) -> Dialer:
@@ -162,11 +325,19 @@ class Gateway:
             max_frame_bytes=self.config.limits.max_upstream_frame_bytes,
         )
 
-    def _limit_ms(self, tool: Tool) -> int:
-        return self._server_limit_ms(tool.server)
+    def _masked(self, text: str) -> str:
+        return self._mask(text)
 
-    def _server_limit_ms(self, server: str) -> int:
-        return min(self.config.timeouts.default_timeout_ms, self.config.servers[server].request_timeout_ms)
+    def _offer_changed(self, server: str) -> None:
+        """What was kept of a server is about what it offered before."""
+        self.recall.drop_server(server)
+        self._housekeeping.on_offer_changed()
+
+    def _cache_failed(self, operation: str, reason: str) -> None:
+        self._emit(CacheFailed(operation, reason))
+
+    def _read_own(self, uri: str, caller: Caller) -> bytes | None:
+        return self._status.read(uri) or self._shelf.read_resource(caller.subject, uri)
 
     def _guard(self) -> Guard:
         listen = self.config.listen
@@ -183,6 +354,25 @@ class Gateway:
         )
 
 
+def _at_start(config: Config, section: str) -> Any:
+    """What a section fixes when the gateway starts; the rest of it follows the file."""
+    if section == "cache":
+        return replace(config.cache, tools={}, default_ttl_ms=0)
+    if section == "limits":
+        limits = config.limits
+        return (
+            limits.max_request_bytes,
+            limits.max_in_flight,
+            limits.max_in_flight_per_server,
+            limits.max_queued_per_server,
+        )
+    return getattr(config, section)
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
 def _tool_row(tool: Tool) -> dict[str, Any]:
     definition = messages.value(tool.definition)
     return {
@@ -193,4 +383,7 @@ def _tool_row(tool: Tool) -> dict[str, Any]:
         "title": definition.get("title"),
         "description": definition.get("description"),
         "inputSchema": definition.get("inputSchema"),
+        "category": tool.traits.category,
+        "categoryReason": tool.traits.reason,
+        "isReadOnly": tool.traits.is_read_only,
     }

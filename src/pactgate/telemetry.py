@@ -48,12 +48,23 @@ LEVELS: Final[dict[type[Event], Level]] = {
     events.ServerDisconnected: Level.WARNING,
     events.ServerFailed: Level.ERROR,
     events.DiscoveryFailed: Level.WARNING,
+    events.ConfigurationReloaded: Level.INFO,
+    events.ConfigurationRefused: Level.ERROR,
+    events.CacheFailed: Level.WARNING,
     events.UpstreamNoise: Level.WARNING,
+    events.CompositionHazard: Level.WARNING,
     events.RequestRefused: Level.WARNING,
     events.InternalFailure: Level.ERROR,
 }
 _PARTY_LEVELS: Final = {"caller": Level.INFO, "upstream": Level.WARNING}
-_PROVOKED: Final = (events.UpstreamNoise, events.RequestRefused, events.RequestFinished, events.InternalFailure)
+_PROVOKED: Final = (
+    events.CacheFailed,
+    events.UpstreamNoise,
+    events.CompositionHazard,
+    events.RequestRefused,
+    events.RequestFinished,
+    events.InternalFailure,
+)
 """What a caller or an upstream can make happen as often as it likes."""
 
 
@@ -79,6 +90,10 @@ class Telemetry:
         self._hidden = hidden
         self._wall = wall
         self._rates = Rates(clock)
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Mask these from now on."""
+        self._mask = Mask(secrets)
 
     def emit(self, event: Event) -> None:
         self.counts[_count_name(event)] += 1
@@ -144,6 +159,8 @@ class LineWriter:
 
 
 def level_of(event: Event) -> Level:
+    if isinstance(event, events.CompositionHazard) and event.severity == "note":
+        return Level.INFO
     if not isinstance(event, events.RequestFinished):
         return LEVELS.get(type(event), Level.INFO)
     record = event.record
@@ -216,6 +233,13 @@ def _request(facts: dict[str, Any]) -> str:
     )
 
 
+def _reloaded(facts: dict[str, Any]) -> str:
+    done = [f"{word} {', '.join(facts[word])}" for word in ("added", "removed", "changed") if facts[word]]
+    text = f"configuration taken over: {'; '.join(done) or 'no server touched'}"
+    stuck = facts["needs_restart"]
+    return f"{text}; {', '.join(stuck)} will take effect at the next start" if stuck else text
+
+
 SENTENCES: Final[dict[type[Event], Callable[[dict[str, Any]], str]]] = {
     events.GatewayStarted: lambda f: f"listening at {f['address']}, {f['servers']} servers configured",
     events.GatewayStopped: lambda f: f"stopped: {f['reason']}",
@@ -225,7 +249,11 @@ SENTENCES: Final[dict[type[Event], Callable[[dict[str, Any]], str]]] = {
     events.ServerDisconnected: lambda f: f"{f['server']}: connection lost: {f['reason']}",
     events.ServerFailed: lambda f: f"{f['server']}: no connection after {f['attempts']} attempts: {f['reason']}",
     events.DiscoveryFailed: lambda f: f"{f['server']}: its tools can't be listed: {f['reason']}",
+    events.ConfigurationReloaded: _reloaded,
+    events.ConfigurationRefused: lambda f: "the configuration was not taken over: " + "; ".join(f["problems"]),
+    events.CacheFailed: lambda f: f"the cache could not {f['operation']}: {f['reason']}",
     events.UpstreamNoise: lambda f: f"{f['server']}: {f['what']}" + (f": {f['sample']}" if f["sample"] else ""),
+    events.CompositionHazard: lambda f: f"{f['severity']}: {f['message']} ({f['kind']})",
     events.RequestFinished: _request,
     events.RequestRefused: lambda f: f"request refused with {f['status']}: {f['reason']}",
     events.InternalFailure: lambda f: f"internal failure in {f['where']}, request {f['request_id']}: {f['error']}",

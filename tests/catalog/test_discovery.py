@@ -49,8 +49,10 @@ async def found(**options: Any) -> Discovered:
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_discovering_twice_gives_the_same_tools_in_the_same_order(era: str) -> None:
     async with connected(era=era) as session:
-        first, second = await discover(session), await discover(session)
+        first = await discover(session)
+        second, third = await discover(session, first), await discover(session)
     assert first == second
+    assert [tool.digest for tool in third.tools] == [tool.digest for tool in first.tools]
     assert [tool.key for tool in first.tools][:2] == ["echo", "wire"]
 
 
@@ -58,7 +60,7 @@ async def test_discovering_twice_gives_the_same_tools_in_the_same_order(era: str
 async def test_all_pages_are_read(tmp_path: Path) -> None:
     log = tmp_path / "log"
     listed = await found(pages=2, log=str(log))
-    assert len(listed.tools) == 9
+    assert len(listed.tools) == 10
     assert methods(log).count("tools/list") == 5
 
 

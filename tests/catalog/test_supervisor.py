@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from pactgate.catalog.supervisor import Pauses, Supervisor
+from pactgate.catalog.pauses import Pauses
+from pactgate.catalog.supervisor import Supervisor
 from pactgate.config.model import ServerConfig
 from pactgate.core.events import Event, ServerConnecting, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
@@ -42,7 +43,7 @@ class Watched:
             client_info={"name": "tests", "version": "0"},
             max_frame_bytes=2**20,
         )
-        self.supervisor = Supervisor(config, dialer, self._news.set, self._hear, pauses)
+        self.supervisor = Supervisor(config, dialer, self._news.set, self._hear, pauses=pauses)
 
     def _hear(self, event: Event) -> None:
         self.events.append(event)
@@ -73,12 +74,12 @@ async def running(config: ServerConfig, pauses: Pauses = QUICK) -> AsyncIterator
 @pytest.mark.requirement("S0/ECO-200")
 async def test_a_connected_server_says_so_and_counts_its_tools() -> None:
     async with running(scripted()) as watched:
-        await watched.supervisor.settled.wait()
+        await watched.supervisor.lists.settled.wait()
         row = watched.supervisor.row()
     assert row["status"] == "connected"
     assert row["lastError"] is None
     assert row["lastConnectedAt"] is not None
-    assert row["toolCount"] == 9
+    assert row["toolCount"] == 10
     assert (row["era"], row["transport"]) == ("legacy", "stdio")
 
 
@@ -123,16 +124,6 @@ async def test_a_program_that_does_not_exist_is_not_tried_again() -> None:
         assert "no-such-program-anywhere" in (watched.supervisor.last_error or "")
 
 
-@pytest.mark.requirement("S0/ECO-101")
-def test_pauses_grow_are_capped_and_jittered() -> None:
-    pauses = Pauses(first_s=1, factor=2, cap_s=30)
-    for retry in range(1, 12):
-        full = min(30, 2 ** (retry - 1))
-        drawn = [pauses.before(retry) for _ in range(50)]
-        assert all(full / 2 <= pause <= full for pause in drawn)
-        assert len(set(drawn)) > 1
-
-
 @pytest.mark.requirement("S0/ECO-100")
 async def test_a_server_that_never_answers_is_a_connection_timeout_naming_server_and_operation() -> None:
     config = scripted(options={"hang": "handshake"}, connection_timeout_ms=1000, max_retries=0, era="legacy")
@@ -150,7 +141,7 @@ async def test_a_server_that_never_answers_is_a_connection_timeout_naming_server
 @pytest.mark.requirement("S0/ECO-200")
 async def test_a_server_killed_while_idle_leaves_connected_and_comes_back_by_itself() -> None:
     async with running(scripted()) as watched:
-        await watched.supervisor.settled.wait()
+        await watched.supervisor.lists.settled.wait()
         session = watched.supervisor.session
         assert session is not None
         assert session.pid is not None
@@ -199,7 +190,7 @@ async def test_a_call_wakes_a_server_that_was_given_up(tmp_path: Path) -> None:
 async def test_a_disabled_server_is_never_started(tmp_path: Path) -> None:
     log = tmp_path / "log"
     async with running(scripted(options={"log": str(log)}, enabled=False)) as watched:
-        assert watched.supervisor.settled.is_set()
+        assert watched.supervisor.lists.settled.is_set()
         with pytest.raises(GatewayFailure) as caught:
             await watched.supervisor.ready()
         assert watched.supervisor.row()["status"] == "disabled"
@@ -212,7 +203,7 @@ async def test_a_disabled_server_is_never_started(tmp_path: Path) -> None:
 async def test_a_server_that_does_not_list_is_connected_without_tools_and_the_reason_is_kept(tmp_path: Path) -> None:
     async with running(scripted(options={"hang": "list"}, request_timeout_ms=1000)) as watched:
         async with asyncio.timeout(10):
-            await watched.supervisor.settled.wait()
+            await watched.supervisor.lists.settled.wait()
         row = watched.supervisor.row()
     assert (row["status"], row["toolCount"], row["lastDiscoveredAt"]) == ("connected", 0, None)
     assert "list" in row["lastError"]
@@ -223,10 +214,10 @@ async def test_a_flood_of_change_notices_costs_a_few_lists(tmp_path: Path) -> No
     log = tmp_path / "log"
     async with running(scripted(options={"log": str(log)})) as watched:
         session = await watched.supervisor.ready()
-        await watched.supervisor.settled.wait()
+        await watched.supervisor.lists.settled.wait()
         arguments: dict[str, Any] = {"name": Raw(b'"change"'), "arguments": Raw(b'{"name":"extra","times":2000}')}
         await session.peer.request("tools/call", arguments)
-        await watched.until(lambda: len(watched.supervisor.discovered.tools) == 10)
+        await watched.until(lambda: len(watched.supervisor.lists.found.tools) == 11)
     assert methods(log).count("tools/list") <= 3
 
 

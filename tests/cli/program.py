@@ -17,6 +17,7 @@ from typing import Any
 
 WAIT_S = 5.0
 PROGRAM = [sys.executable, "-m", "pactgate"]
+UPSTREAM = Path(__file__).parents[1] / "support" / "stdio_upstream.py"
 EVIL_SERVER = Path(__file__).with_name("evil_server.py")
 
 
@@ -140,6 +141,11 @@ def write_config(folder: Path, servers: dict[str, Any], **settings: Any) -> Path
 
 def demo(name: str) -> dict[str, Any]:
     return {"command": sys.executable, "args": ["-m", f"pactgate.demo.{name}"]}
+
+
+def scripted(**options: Any) -> dict[str, Any]:
+    """A server whose manners are set by the options of `stdio_upstream.py`."""
+    return {"command": sys.executable, "args": [str(UPSTREAM), json.dumps(options)]}
 
 
 def evil() -> dict[str, Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Served, demo, evil, write_config
+from tests.cli.program import Served, demo, evil, scripted, write_config
 
 FORBIDDEN = ["\x07", "\x08", "\x7f", "\x9b", "\x9c", "\x9d", "\u202e", "\u2066", "\u200b", "\U000e0041"]
 
@@ -33,8 +34,10 @@ def test_servers_piped_are_aligned_columns_without_colour(gateway: Served) -> No
     done = gateway.run("servers")
     assert (done.returncode, done.stderr) == (0, "")
     head, *rows = done.stdout.splitlines()
-    assert head.split() == ["SERVER", "STATUS", "ERA", "REVISION", "TRANSPORT", "TOOLS", "DETAIL"]
-    assert rows[0].split() == ["almanac", "connected", "legacy", "2025-11-25", "stdio", "5", "almanac", "1.0.0"]
+    facts = "SERVER STATUS ERA REVISION TRANSPORT TOOLS PROMPTS RESOURCES LATENCY SINCE NOTE"
+    assert head.split() == facts.split()
+    shown = r"almanac +connected +legacy +2025-11-25 +stdio +5 +0 +0 +\d+ ms +(\d+ min )?\d+ s +almanac 1\.0\.0"
+    assert re.fullmatch(shown, rows[0])
     assert rows[3].split()[:2] == ["off", "disabled"]
     assert len({row.index("stdio") for row in rows}) == 1
 
@@ -58,6 +61,19 @@ def test_a_server_without_tools_and_one_that_is_not_there_are_different_things(g
     missing = gateway.run("tools", "--server", "nothing")
     assert missing.returncode == 1
     assert "almanac" in missing.stderr
+
+
+def test_tools_show_their_category_with_the_reason(gateway: Served) -> None:
+    head, first, *_ = gateway.run("tools").stdout.splitlines()
+    assert head.split() == ["TOOL", "SERVER", "CATEGORY", "WHY", "DESCRIPTION"]
+    row = json.loads(gateway.run("tools", "--json").stdout)[0]
+    cells = re.split(" {2,}", first)
+    assert cells[:4] == [
+        "almanac__sun_times",
+        "almanac",
+        row.get("category") or "-",
+        row.get("categoryReason") or "-",
+    ]
 
 
 def test_status_sums_it_up(gateway: Served) -> None:
@@ -169,8 +185,71 @@ def test_the_reason_why_a_server_is_down_is_shown_whole_on_a_narrow_terminal(tmp
         gateway.wait_for("down +missing")
         narrow = gateway.run_on_terminal("servers", NO_COLOR="1", COLUMNS="80")[1].decode()
     lines = narrow.splitlines()
-    column = next(line.index("DETAIL") for line in lines if "DETAIL" in line)
+    column = next(line.index("NOTE") for line in lines if "NOTE" in line)
     assert "a-program-with-a-long-name-that-is-missing" in "".join(line[column:].strip() for line in lines)
+
+
+@pytest.fixture(scope="module")
+def troubled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A healthy server, one that lists a tool nobody can call, and one that is not there."""
+    folder = tmp_path_factory.mktemp("troubled")
+    bad_tool = {"name": "shapeless\u001b[2J"}
+    fine_tool = {"name": "fine", "inputSchema": {"type": "object"}}
+    servers = {
+        "off": {"command": "nothing", "enabled": False},
+        "healthy": scripted(),
+        "sloppy": scripted(definitions=[{"name": "shapeless"}, bad_tool, fine_tool]),
+        "missing": {"command": "a-program-that-is-missing", "maxRetries": 0},
+    }
+    write_config(folder, servers)
+    with Served(folder) as served:
+        for line in ("ok +healthy ", "ok +sloppy ", "down +missing "):
+            served.wait_for(line)
+        yield served
+
+
+def test_what_is_broken_comes_first_with_its_reason(troubled: Served) -> None:
+    rows = [line.split() for line in troubled.run("servers").stdout.splitlines()[1:]]
+    assert [row[0] for row in rows] == ["missing", "sloppy", "healthy", "off"]
+    assert "a-program-that-is-missing" in " ".join(rows[0])
+    assert " ".join(rows[1]).endswith("2 left out (--verbose says why)")
+    assert json.loads(troubled.run("servers", "--json").stdout)[0]["serverId"] == "off"
+
+
+def test_why_something_is_left_out_is_told_on_request(troubled: Served) -> None:
+    assert "it has no inputSchema" not in troubled.run("servers").stdout
+    for flag in ("--verbose", "-v"):
+        told = troubled.run("servers", flag).stdout
+        assert "shapeless: it has no inputSchema" in told
+        assert "\x1b" not in told
+
+
+def test_broken_servers_are_in_colour_on_a_terminal(troubled: Served) -> None:
+    received = troubled.run_on_terminal("servers", COLUMNS="200")[1].decode()
+    assert "\x1b[31merror" in received
+    assert "\x1b[31mmissing could not be started" in received
+    assert "\x1b[33m2 left out" in received
+
+
+def test_tools_say_whose_are_missing(troubled: Served) -> None:
+    done = troubled.run("tools")
+    assert "sloppy__fine" in done.stdout
+    assert "missing can't be used: missing could not be started" in done.stderr
+    assert "missing" not in troubled.run("tools", "--server", "healthy").stderr
+
+
+@pytest.mark.parametrize("columns", [40, 80, 132])
+@pytest.mark.parametrize("words", [["servers"], ["tools"]], ids=" ".join)
+def test_every_width_stays_readable(troubled: Served, words: list[str], columns: int) -> None:
+    text = troubled.run_on_terminal(*words, NO_COLOR="1", COLUMNS=str(columns))[1].decode()
+    table = text.partition("warning:")[0]
+    assert max(map(len, table.splitlines())) <= columns
+    for name in ("healthy", "sloppy"):
+        assert name in table
+    if words == ["servers"]:
+        assert "error" in table
+        assert "connected" in table
+        assert "missing could" in " ".join(table.split())
 
 
 def test_tables_on_a_terminal_fit_it_and_have_colour(gateway: Served) -> None:

@@ -13,7 +13,7 @@ import pactgate
 from pactgate.cli import main
 from tests.cli.program import PROGRAM, environment, run, run_on_terminal
 
-COMMANDS = ("serve", "check", "servers", "tools", "status", "call")
+COMMANDS = ("serve", "check", "doctor", "servers", "tools", "status", "call", "compliance")
 
 
 def test_help_names_every_command_with_examples(tmp_path: Path) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from pactgate.config.model import Auth, Config, Listen, ServerConfig, Token, Wire
+from pactgate.config.rates import ToolRate
 from pactgate.core.failures import Plane
+from tests.config.writing import loaded
 
 TOKENS = {"ops": Token(token="0123456789abcdef")}
 
@@ -44,7 +47,26 @@ def test_defaults_are_those_of_the_requirement_documents() -> None:
     assert (settings.listen.host, settings.listen.port) == ("127.0.0.1", 7411)
     assert settings.timeouts.default_timeout_ms == 30_000
     assert settings.limits.max_request_bytes == 10_485_760
+    assert settings.response.max_response_bytes == 1_048_576
     assert settings.naming.exposed == "double_underscore"
+
+
+@pytest.mark.requirement("S2/MCP-006")
+def test_rates_are_those_of_the_tool_contract_and_off_unless_they_are_set() -> None:
+    rates = Config().rate_limits
+    assert not rates.enabled
+    assert (rates.execution.rpm, rates.execution.burst) == (30, 5)
+    assert (rates.mutation.rpm, rates.mutation.burst) == (100, 20)
+    assert (rates.read.rpm, rates.read.burst) == (200, 50)
+    assert rates.tools == {}
+
+
+@pytest.mark.requirement("S2/MCP-006")
+def test_a_rate_that_is_half_set_keeps_its_other_half(tmp_path: Path) -> None:
+    given = {"execution": {"rpm": 60}, "tools": {"files.*": {"rpm": 10_000, "burst": 1000}}}
+    rates = loaded(tmp_path, {"rateLimits": given}).rate_limits
+    assert (rates.execution.rpm, rates.execution.burst) == (60, 5)
+    assert rates.tools == {"files.*": ToolRate(rpm=10_000, burst=1000)}
 
 
 def test_the_words_for_failures_on_the_wire_are_planes_of_the_failure_table() -> None:

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from pactgate.config import reference
+from pactgate.config.bounds import ToolTimeouts
 from pactgate.config.load import load
 from pactgate.config.model import Sections, ServerEntry
 from pactgate.config.problems import ConfigurationError
+from pactgate.config.rates import ExecutionRate, MutationRate, ReadRate, ToolRate
 from tests.config.test_load import CLAUDE_CODE, CLAUDE_DESKTOP, CLINE, CURSOR, SAME
 from tests.config.test_validate import BAD
 from tests.config.writing import TOKEN, remote, server, written
@@ -99,12 +101,14 @@ TOKENS = st.dictionaries(
 SECTIONS = {
     name: table(type(getattr(Sections(), name)), "unknown") | VALUES
     for name in Sections.__struct_fields__
-    if name != "auth"
+    if name not in ("auth", "categories")
 }
+CATEGORIES = st.dictionaries(st.sampled_from(["files.*", "", "x" * 400]), st.sampled_from(["query", "read", 5]))
 FILES = st.fixed_dictionaries(
     {},
     optional={
         **SECTIONS,
+        "categories": CATEGORIES | VALUES,
         "auth": st.fixed_dictionaries({}, optional={"anonymous": VALUES, "tokens": TOKENS | VALUES}),
         "mcpServers": SERVERS | VALUES,
         "servers": SERVERS,
@@ -150,13 +154,14 @@ def test_the_page_has_a_row_for_every_setting_with_default_range_and_sentence() 
         in page
     )
     assert "| `token` | text | required | up to 500 characters |" in page
-    structs: list[type[Struct]] = [
-        ServerEntry,
-        *(type(getattr(Sections(), name)) for name in Sections.__struct_fields__),
-    ]
-    for struct in structs:
-        for name in struct.__struct_encode_fields__:
-            assert re.search(rf"^\| `(?:mcpServers\.<id>\.)?{name}` \|.*\S \|$", page, re.MULTILINE), name
+    rates = [ExecutionRate(), MutationRate(), ReadRate(), ToolRate(rpm=1, burst=1)]
+    sections = [getattr(Sections(), name) for name in Sections.__struct_fields__]
+    for struct in [ServerEntry(), ToolTimeouts(), *rates, *(one for one in sections if isinstance(one, Struct))]:
+        for field, name in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True):
+            row = rf"^\| `(?:mcpServers\.<id>\.)?{name}` \|.*\S \|$"
+            table = rf"^## `\w+\.{name}`$"
+            is_table = isinstance(getattr(struct, field), Struct)
+            assert re.search(table if is_table else row, page, re.MULTILINE), name
     assert all(f"## `{name}`" in page for name in Sections.__struct_encode_fields__)
 
 

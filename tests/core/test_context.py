@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from pactgate.core.context import ContextError, ExecutionContext
@@ -74,6 +76,8 @@ def test_a_clock_that_steps_back_never_gives_a_negative_duration() -> None:
     assert context().seal(-5.0).duration_ms == 0
 
 
-def test_request_ids_are_unguessable_and_may_be_given() -> None:
-    assert len({context().request_id for _ in range(100)}) == 100
+def test_request_ids_are_random_uuids_and_may_be_given() -> None:
+    minted = {context().request_id for _ in range(100)}
+    assert len(minted) == 100
+    assert all(str(UUID(text)) == text and UUID(text).version == 4 for text in minted)
     assert ExecutionContext("ping", caller(), 0.0, "given").request_id == "given"

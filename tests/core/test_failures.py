@@ -148,6 +148,14 @@ def test_the_record_leaves_out_what_is_not_known_and_keeps_details_last() -> Non
     }
 
 
+def test_what_an_upstream_said_never_stands_in_for_a_fact_of_ours() -> None:
+    said = {"code": "RATE_LIMITED", "verdict": "did_not_run", "transient": True, "retryAfterMs": 1, "hint": "x"}
+    record = GatewayFailure(Kind.UPSTREAM_ERROR, "no", details=said).record()
+    assert (record["code"], record["verdict"], record["transient"]) == ("OPERATION_FAILED", "may_have_run", False)
+    assert "retryAfterMs" not in record
+    assert record["hint"] == "x"
+
+
 @pytest.mark.parametrize(
     ("code", "status"),
     [

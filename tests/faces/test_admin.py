@@ -49,7 +49,7 @@ async def test_details_are_for_callers_who_are_admitted() -> None:
     async with serving(guard=Guard(host="127.0.0.1", tokens={"x" * 20: ("ops", frozenset())})) as served:
         assert (await served.ask(get("/health"))).json == {"status": "ok"}
         assert "servers" in (await served.ask(get("/health", authorization="Bearer " + "x" * 20))).json
-        for path in ("/api/status", "/api/servers", "/api/tools"):
+        for path in ("/api/status", "/api/servers", "/api/tools", "/metrics"):
             assert (await served.ask(get(path))).status == 401
             assert (await served.ask(get(path, authorization="Bearer " + "x" * 20))).status == 200
 
@@ -72,7 +72,7 @@ async def test_the_api_shows_the_snapshot() -> None:
         assert (await served.ask(get("/api/tools"))).json == {"tools": SNAPSHOT["tools"]}
 
 
-@pytest.mark.parametrize("path", ["/health", "/health/live", "/health/ready", "/api/status", "/api/tools"])
+@pytest.mark.parametrize("path", ["/health", "/health/live", "/health/ready", "/api/status", "/api/tools", "/metrics"])
 async def test_nothing_can_be_changed(path: str) -> None:
     async with serving() as served, served.client() as client:
         for wire in (post(b"{}", path), request("DELETE", path, {"host": "localhost"})):
@@ -98,3 +98,11 @@ async def test_the_gateway_is_looked_at_only_so_often() -> None:
         clock.now += 1
         await served.ask(get("/health/ready"))
         assert len(taken) == 2
+
+
+async def test_metrics_are_plain_text() -> None:
+    async with serving() as served:
+        answer = await served.ask(get("/metrics"))
+        assert answer.status == 200
+        assert answer.header("content-type").startswith("text/plain; version=0.0.4")
+        assert answer.body == b"pactgate_up 1\n"

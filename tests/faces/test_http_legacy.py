@@ -654,3 +654,14 @@ async def test_a_session_runs_only_so_many_requests_at_once() -> None:
             answers = [each for client in (first, second, third) for each in (await client.answer()).json]
         assert len(answers) == 300
         assert sum("error" in each for each in answers) == 44
+
+
+@pytest.mark.requirement("S4/FMT-ERR")
+@pytest.mark.parametrize("id_", [1, -5, 2**64, "1", "a b", "é"])
+async def test_an_error_echoes_the_id_with_its_type(id_: int | str) -> None:
+    async with serving() as served:
+        session = await served.session()
+        answer = await served.ask(post(call("fail", id_=id_), **session))
+        assert answer.json["id"] == id_
+        assert type(answer.json["id"]) is type(id_)
+        assert "error" in answer.json

@@ -205,7 +205,7 @@ async def test_requests_that_outlive_the_gateway_are_told() -> None:
         assert (answer.status, answer.error_code, answer.json["id"]) == (503, messages.INTERNAL_ERROR, 1)
         last = await streaming.event()
         assert last is not None
-        assert json.loads(last.data)["error"]["data"]["failure_mode"] == "cancelled"
+        assert json.loads(last.data)["error"]["data"]["failure_mode"] == "overloaded"
         assert await streaming.event() is None
 
 

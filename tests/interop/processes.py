@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,6 +24,7 @@ GATEWAY = [PYTHON, "-c", "from pactgate.cli.main import main; main()"]
 MCP1_PYTHON = TOOLS / "mcp1" / "bin" / "python"
 NODE_FOLDER = TOOLS / "node"
 NODE = NODE_FOLDER / "node"
+SERVERS_FOLDER = TOOLS / "servers"
 
 START_S = 25.0
 STOP_S = 5.0
@@ -100,8 +101,8 @@ class Fleet:
         self._programs.append(self._ports[port])
         self._servers[name] = {"url": f"http://127.0.0.1:{port}{path}"}
 
-    def start_gateway(self, tool: str) -> tuple[Program, str]:
-        """The gateway and its address without a path, as soon as it lists this tool of every upstream."""
+    def start_gateway(self, tool: str | Mapping[str, str]) -> tuple[Program, str]:
+        """The gateway and its address without a path, as soon as it lists this tool (of each its own) of every upstream."""
         for port, program in self._ports.items():
             program.wait_until(lambda port=port: listens(port), "it listens")  # type: ignore[misc]
         port, config = free_port(), self._folder / "pactgate.json"
@@ -109,7 +110,8 @@ class Fleet:
         command = [*GATEWAY, "serve", "--config", str(config), "--port", str(port)]
         gateway, address = Program(command, self._folder / "gateway.log"), f"http://127.0.0.1:{port}"
         self._programs.append(gateway)
-        wanted = {f"{server}__{tool}" for server in self._servers}
+        tools = dict.fromkeys(self._servers, tool) if isinstance(tool, str) else tool
+        wanted = {f"{server}__{tools[server]}" for server in self._servers}
         gateway.wait_until(lambda: listens(port) and wanted <= _listed(address), "the gateway lists every server")
         return gateway, address
 

@@ -73,6 +73,7 @@ async def test_a_failed_call_was_sent_exactly_once(
 
 
 @pytest.mark.requirement("S4/F3")
+@pytest.mark.requirement("S0/ECO-301")
 async def test_a_server_that_dies_in_the_middle_of_a_call_is_a_result_with_is_error() -> None:
     async with open_gateway(scripted()) as inside:
         reply = await inside.call("files.crash")
@@ -85,6 +86,7 @@ async def test_a_server_that_dies_in_the_middle_of_a_call_is_a_result_with_is_er
 
 
 @pytest.mark.requirement("S4/F2")
+@pytest.mark.requirement("S0/ECO-301")
 async def test_an_upstreams_error_keeps_its_code_message_and_data() -> None:
     async with open_gateway(scripted()) as inside:
         reply = await inside.call("files.refuse", {"code": -32050})
@@ -95,6 +97,7 @@ async def test_an_upstreams_error_keeps_its_code_message_and_data() -> None:
 
 @pytest.mark.requirement("S4/F3")
 @pytest.mark.requirement("S0/ECO-100")
+@pytest.mark.requirement("S0/ECO-301")
 async def test_a_slow_tool_ends_at_the_limit_and_the_server_is_told(tmp_path: Path) -> None:
     log = tmp_path / "log"
     async with open_gateway(scripted(options={"log": str(log)}, request_timeout_ms=1000)) as inside:
@@ -125,3 +128,13 @@ async def test_a_callers_cancellation_reaches_the_server(tmp_path: Path) -> None
             while "notifications/cancelled" not in methods(log):
                 await asyncio.sleep(0)
     assert task.cancelled()
+
+
+async def test_a_call_that_waited_for_its_server_in_vain_names_the_server() -> None:
+    hung = scripted(options={"hang": "handshake"}, era="legacy")
+    async with open_gateway(hung, timeouts=Timeouts(default_timeout_ms=200)) as inside:
+        reply = await inside.call("files.echo")
+    assert reply.error is not None
+    assert reply.error.data["server"] == "files"
+    assert (reply.error.data["phase"], reply.error.data["verdict"]) == ("connect", "did_not_run")
+    assert "files" in reply.error.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from pactgate.core.failures import Reply
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import open_gateway
 from tests.support.callers import caller
-from tests.support.servers import scripted
+from tests.support.servers import methods, scripted
 
 OFFER: dict[str, Any] = {"prompts": ["ask"], "resources": ["file:///a"], "templates": ["file:///{path}"]}
 
@@ -87,7 +88,7 @@ async def test_the_status_of_the_gateway_can_be_read_by_any_caller() -> None:
     status = json.loads(contents[0]["text"])
     assert [server["status"] for server in status["servers"]] == ["connected", "disabled"]
     assert status["missing"] == {}
-    assert code_of(unknown) == -32602
+    assert code_of(unknown) == -32002
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,6 @@ async def test_completions_are_asked_of_the_server_the_reference_points_at(refer
         ("prompts/get", {"name": 7}),
         ("prompts/get", {"name": "ask", "_meta": 7}),
         ("resources/read", {"uri": None}),
-        ("resources/read", {"uri": "file:///etc/passwd"}),
         ("completion/complete", {}),
         ("completion/complete", {"ref": {"type": "ref/secret"}}),
         ("completion/complete", {"ref": {"type": "ref/prompt"}}),
@@ -138,5 +138,36 @@ async def test_a_broken_list_of_resources_costs_nothing_but_itself() -> None:
     async with open_gateway(broken) as inside:
         await inside.ask("tools/list")
         row = inside.gateway.snapshot()["servers"][0]
-    assert (row["toolCount"], row["promptCount"], row["resourceCount"]) == (9, 1, 0)
+    assert (row["toolCount"], row["promptCount"], row["resourceCount"]) == (10, 1, 0)
     assert "resources/list" in row["leftOut"][0]
+
+
+@pytest.mark.parametrize(
+    ("hints", "asked"),
+    [
+        ({"ttlMs": 60000, "cacheScope": "private"}, 2),
+        ({"ttlMs": 60000, "cacheScope": "public"}, 1),
+        ({"ttlMs": 0}, 4),
+        ({}, 4),
+    ],
+)
+async def test_a_resource_is_kept_as_long_as_and_for_whom_its_server_says(
+    hints: dict[str, Any], asked: int, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    options = {**OFFER, "era": "modern", "hints": hints, "log": str(log)}
+    async with open_gateway(scripted(options=options)) as inside:
+        me, other = caller(), caller(Era.MODERN)
+        other = type(other)(subject="other", era=other.era, version=other.version, channel=other.channel)
+        for who in (me, me, other, other):
+            read = result_of(await inside.ask("resources/read", who=who, params={"uri": "files+file:///a"}))
+            assert read["contents"][0]["text"] == "of file:///a"
+    assert methods(log).count("resources/read") == asked
+    assert read["cacheScope"] == hints.get("cacheScope", "private")
+
+
+@pytest.mark.parametrize(("era", "code"), [(Era.LEGACY, -32002), (Era.MODERN, -32602)])
+async def test_a_resource_nobody_lists_is_refused_with_the_code_of_the_callers_era(era: Era, code: int) -> None:
+    async with open_gateway(scripted(options=OFFER)) as inside:
+        reply = await inside.ask("resources/read", who=caller(era), params={"uri": "file:///etc/passwd"})
+    assert code_of(reply) == code

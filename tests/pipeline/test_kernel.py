@@ -22,7 +22,9 @@ class Heard:
     def __init__(self, **handlers: Handler) -> None:
         self.events: list[Event] = []
         table = {name.replace("__", "/"): handler for name, handler in handlers.items()}
-        self.kernel = Kernel(table, wire=WireSettings(), emit=self.events.append, clock=lambda: 0.5)
+        self.kernel = Kernel(
+            table, wire=WireSettings(), max_response_bytes=2**20, emit=self.events.append, clock=lambda: 0.5
+        )
 
     @property
     def records(self) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from pactgate.core.failures import Reply
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import open_gateway
 from tests.support.callers import caller
@@ -17,28 +19,40 @@ ODD = (
 )
 
 
-async def test_a_legacy_result_reaches_a_legacy_caller_byte_for_byte() -> None:
+def unstamped(reply: Reply) -> Any:
+    """The result without our envelope, numbers as they were written; and what the envelope says."""
+    got = json.loads(reply.result or b"", parse_int=str, parse_float=str)
+    envelope = got["_meta"].pop("dev.pactgate/envelope")
+    assert envelope["requestId"]
+    if not got["_meta"]:
+        del got["_meta"]
+    return got
+
+
+def exact(text: str) -> Any:
+    return json.loads(text, parse_int=str, parse_float=str)
+
+
+async def test_a_legacy_result_reaches_a_legacy_caller_as_it_was_written_beside_our_stamp() -> None:
     async with open_gateway(scripted()) as inside:
         reply = await inside.call("files.raw", {"text": ODD})
-    assert reply.result == ODD.encode()
+    assert unstamped(reply) == exact(ODD)
 
 
 async def test_a_modern_caller_gets_what_its_era_asks_for_and_everything_else_unchanged() -> None:
     async with open_gateway(scripted()) as inside:
         reply = await inside.call("files.raw", {"text": ODD}, who=caller(Era.MODERN))
-    got = json.loads(reply.result or b"")
+    got = unstamped(reply)
     assert got.pop("resultType") == "complete"
     assert got["_meta"].pop("io.modelcontextprotocol/serverInfo")["name"] == "pactgate"
-    assert got == json.loads(ODD)
-    assert b"18446744073709551616" in (reply.result or b"")
-    assert b"0.30000000000000004" in (reply.result or b"")
+    assert got == exact(ODD)
 
 
 async def test_a_legacy_caller_sees_nothing_of_the_modern_vocabulary() -> None:
     modern = ODD[:-2] + ',"io.modelcontextprotocol/serverInfo":{"name":"x","version":"1"}},"resultType":"complete"}'
     async with open_gateway(scripted(options={"era": "modern"})) as inside:
         reply = await inside.call("files.raw", {"text": modern})
-    assert json.loads(reply.result or b"") == json.loads(ODD)
+    assert unstamped(reply) == exact(ODD)
 
 
 @pytest.mark.parametrize(
@@ -70,5 +84,5 @@ async def test_empty_content_and_structured_content_alone_are_results(result: st
     async with open_gateway(scripted()) as inside:
         reply = await inside.call("files.raw", {"text": result})
         outcome = inside.events[-1]
-    assert reply.result == result.encode()
+    assert unstamped(reply) == exact(result)
     assert outcome.record.outcome == ("tool_error" if "true" in result else "ok")  # type: ignore[attr-defined]

@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from pactgate.config.model import Config, Timeouts
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import Tool
+from pactgate.pipeline.rules import Rulebook
 from pactgate.pipeline.tool_call import Call, ToolCall
 from tests.support.callers import call, context
 
@@ -31,7 +33,7 @@ class Step:
 
 
 def binds(call: Call) -> None:
-    call.tool = TOOL
+    call.bind(TOOL)
 
 
 def raises(call: Call) -> None:
@@ -52,13 +54,10 @@ def driver(
 ) -> ToolCall:
     gate = {name: Step(name, seen, then.get(name)) for name in ("resolve", "check", "dispatch", "verify", "shape")}
     gate["resolve"] = Step("resolve", seen, then.get("resolve", binds))
+    timeouts = Timeouts(default_timeout_ms=default_limit_ms, tool_overrides={"files.read": limit_ms})
+    book = Rulebook(Config(timeouts=timeouts), b"{}")
     return ToolCall(
-        (gate["resolve"], gate["check"]),
-        gate["dispatch"],
-        (gate["verify"],),
-        (gate["shape"],),
-        default_limit_ms=default_limit_ms,
-        limit_ms=lambda tool: limit_ms,
+        (gate["resolve"], gate["check"]), gate["dispatch"], (gate["verify"],), (gate["shape"],), book=lambda: book
     )
 
 
@@ -83,7 +82,12 @@ async def test_a_call_ends_at_its_limit_naming_server_and_operation() -> None:
     failure = caught.value
     assert failure.kind is Kind.CALL_TIMEOUT
     assert (failure.code, failure.ecosystem, failure.mode) == ("TOOL_TIMEOUT", "MCP_ECO_INVOCATION_FAILED", "timeout")
-    assert failure.details == {"phase": "call", "timeoutMs": 20, "timeout_seconds": 0.02}
+    assert failure.details == {
+        "phase": "call",
+        "timeoutMs": 20,
+        "timeout_seconds": 0.02,
+        "limitSource": 'timeouts.toolOverrides["files.read"]',
+    }
     assert failure.verdict is Verdict.MAY_HAVE_RUN
     for word in ("timeout", "files", "tools/call"):
         assert word in failure.message
@@ -94,7 +98,7 @@ async def test_a_call_that_never_left_did_not_run() -> None:
         await asyncio.Event().wait()
 
     with pytest.raises(GatewayFailure) as caught:
-        await driver([], default_limit_ms=20, resolve=waits).run(context(), call("x"))
+        await driver([], default_limit_ms=100, resolve=waits).run(context(), call("x"))
     assert caught.value.verdict is Verdict.DID_NOT_RUN
 
 

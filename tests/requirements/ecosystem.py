@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.requirements.entry import STILL_MISSING, Requirement
+from tests.requirements.entry import Requirement
 
 TITLE = "MCP Ecosystem Invariants"
 
@@ -13,9 +13,11 @@ REQUIREMENTS = (
         "restarted server is seen with its new tools, and the time of discovery moves only when the server "
         "was really asked.",
         source=f"{TITLE}, INV-MCP-ECO-001: Tool Discovery is Idempotent",
-        enforced_by=("pactgate.catalog.discovery:discover",),
-        deferred=STILL_MISSING
-        + "a discovery a caller asks for, forced or not, with the time the server was last asked",
+        enforced_by=(
+            "pactgate.catalog.discovery:discover",
+            "pactgate.catalog.lister:Lister",
+            "pactgate.catalog.report:discover_all",
+        ),
     ),
     Requirement(
         id="S0/ECO-002",
@@ -26,8 +28,8 @@ REQUIREMENTS = (
         enforced_by=(
             "pactgate.catalog.connections:Connections",
             "pactgate.catalog.supervisor:Supervisor",
+            "pactgate.catalog.report:discover_all",
         ),
-        deferred=STILL_MISSING + "a discovery a caller asks for, with one row per server",
     ),
     Requirement(
         id="S0/ECO-003",
@@ -35,7 +37,10 @@ REQUIREMENTS = (
         "tool, a bare name only while a single server offers it, and otherwise the answer is AMBIGUOUS_TOOL "
         "with the candidates.",
         source=f"{TITLE}, INV-MCP-ECO-003: Tool Namespacing Prevents Collisions",
-        enforced_by=("pactgate.catalog.index:ToolIndex.resolve",),
+        enforced_by=(
+            "pactgate.catalog.index:NameIndex.resolve",
+            "pactgate.catalog.uris:UriIndex.resolve",
+        ),
     ),
     Requirement(
         id="S0/ECO-100",
@@ -54,7 +59,7 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-ECO-101: Retry Logic Bounded",
         enforced_by=(
             "pactgate.catalog.supervisor:Supervisor",
-            "pactgate.catalog.supervisor:Pauses.before",
+            "pactgate.catalog.pauses:Pauses.before",
         ),
     ),
     Requirement(
@@ -67,7 +72,6 @@ REQUIREMENTS = (
             "pactgate.catalog.lifecycle:step",
             "pactgate.catalog.supervisor:Supervisor.row",
         ),
-        deferred=STILL_MISSING + "resources are not counted",
     ),
     Requirement(
         id="S0/ECO-201",
@@ -75,24 +79,29 @@ REQUIREMENTS = (
         "discovery passes it over, and enabling it starts a connection.",
         source=f"{TITLE}, INV-MCP-ECO-201: Disabled Servers Not Connected",
         enforced_by=(
-            "pactgate.catalog.lifecycle:step",
-            "pactgate.catalog.supervisor:Supervisor.start",
+            "pactgate.catalog.supervisor:Supervisor.enable",
+            "pactgate.catalog.supervisor:Supervisor.disable",
+            "pactgate.catalog.lifecycle:TRANSITIONS",
         ),
-        deferred=STILL_MISSING + "a server can't be enabled while the gateway runs",
     ),
     Requirement(
         id="S0/ECO-300",
         statement="Arguments are checked against the tool's input schema before anything is sent, and arguments the "
         "schema leaves open reach the server unchanged.",
         source=f"{TITLE}, INV-MCP-ECO-300: Tool Arguments Validated",
-        deferred="checking arguments against input schemas does not exist yet",
+        enforced_by=(
+            "pactgate.pipeline.admit:AcceptInput",
+            "pactgate.policy.schemas:compile_schema",
+        ),
     ),
     Requirement(
         id="S0/ECO-301",
         statement="Every failure of an invocation is in the response with isError and a message, a lost connection "
         "and a timeout as INVOCATION_FAILED, and whatever content the tool did return is kept.",
         source=f"{TITLE}, INV-MCP-ECO-301: Invocation Errors Propagated",
-        enforced_by=("pactgate.core.failures:TABLE",),
-        deferred="the invoke response of the ecosystem document does not exist yet",
+        enforced_by=(
+            "pactgate.pipeline.kernel:Kernel.handle",
+            "pactgate.policy.envelope:ecosystem_view",
+        ),
     ),
 )

@@ -52,8 +52,10 @@ REQUIREMENTS = (
         statement="A configuration with a mistake in it stops the start, with every mistake listed, before anything "
         "is spawned or bound.",
         source=f"{_TAXONOMY}, 4. ConfigurationError",
-        enforced_by=("pactgate.config.load:load",),
-        deferred=STILL_MISSING + "a start of the program with a broken file that is seen to spawn and bind nothing",
+        enforced_by=(
+            "pactgate.config.load:load",
+            "pactgate.config.problems:ConfigurationError",
+        ),
     ),
     Requirement(
         id="S4/R1",
@@ -71,10 +73,10 @@ REQUIREMENTS = (
         "ids, repeated JSON keys.",
         source=f"{_RULES}, Rule 2: Ambiguity Must Hard-Fail",
         enforced_by=(
+            "pactgate.catalog.index:NameIndex.resolve",
+            "pactgate.pipeline.admit:AcceptInput",
             "pactgate.protocol.messages:decode",
-            "pactgate.pipeline.admit:Resolve",
         ),
-        deferred=STILL_MISSING + "missing arguments are not noticed, because input schemas are not checked",
     ),
     Requirement(
         id="S4/R3",
@@ -98,10 +100,9 @@ REQUIREMENTS = (
         "where one is known.",
         source=f"{_FORMAT}, Error Response Structure",
         enforced_by=(
-            f"{_FAILURES}:to_reply",
+            "pactgate.core.failures:to_reply",
             "pactgate.protocol.messages:encode_error",
         ),
-        deferred=STILL_MISSING + "ids of every type echoed by a face",
     ),
     Requirement(
         id="S4/FMT-RES",
@@ -134,8 +135,10 @@ REQUIREMENTS = (
         id="S4/UNDECIDED-2",
         statement="Invalid configuration stops the start with exit code 2; a server that can't be reached does not.",
         source=f"{_UNDECIDED}, 2",
-        enforced_by=("pactgate.config.load:load",),
-        deferred=STILL_MISSING + "the exit code of the program",
+        enforced_by=(
+            "pactgate.config.load:load",
+            "pactgate.cli.serve:run",
+        ),
     ),
     Requirement(
         id="S4/UNDECIDED-3",
@@ -169,7 +172,9 @@ REQUIREMENTS = (
         statement="The set of tools a request sees can't change while it runs: discovery builds a new one and swaps "
         "it in whole.",
         source=f"{_SIBLING}, 5: the registry of tools is immutable",
-        enforced_by=("pactgate.catalog.index:ToolIndex",),
-        deferred="no test changes the tools while a request runs",
+        enforced_by=(
+            "pactgate.catalog.catalog:Catalog",
+            "pactgate.catalog.connections:Connections",
+        ),
     ),
 )

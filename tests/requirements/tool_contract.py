@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.requirements.entry import Requirement
+from tests.requirements.entry import STILL_MISSING, Requirement
 
 TITLE = "MCP Tool Contract V1 - Behavioral Invariants"
 
-_NO_RATES = "rate limits do not exist yet"
 
 REQUIREMENTS = (
     Requirement(
@@ -14,14 +13,20 @@ REQUIREMENTS = (
         statement="Input is validated before a tool runs and output after it, by the declared schemas alone; a breach "
         "is INVALID_INPUT or INVALID_OUTPUT and is never delivered as success.",
         source=f"{TITLE}, INV-MCP-001: Schema Conformance",
-        deferred="validation against declared schemas does not exist yet",
+        enforced_by=(
+            "pactgate.pipeline.admit:AcceptInput",
+            "pactgate.pipeline.settle:AcceptOutput",
+            "pactgate.policy.schemas:compile_schema",
+        ),
     ),
     Requirement(
         id="S2/MCP-002",
         statement="What a tool was observed to do is a subset of the effects it declares; the operations are audited "
         "and a breach is recorded.",
         source=f"{TITLE}, INV-MCP-002: No Undeclared Side Effects",
-        deferred="declared effects and their audit do not exist yet",
+        enforced_by=("pactgate.upstreams.sandbox:confine", "pactgate.upstreams.launcher:launch"),
+        deferred=STILL_MISSING
+        + "effects of servers without a declaration are not observed, and there is no audit record",
     ),
     Requirement(
         id="S2/MCP-003",
@@ -50,13 +55,23 @@ REQUIREMENTS = (
         "and 20, read 200 and 50), the excess is RATE_LIMITED with retryAfter, and config_set changes the "
         "limits.",
         source=f"{TITLE}, INV-MCP-006: Rate Limiting",
-        deferred=_NO_RATES,
+        enforced_by=(
+            "pactgate.pipeline.admit:Rate",
+            "pactgate.policy.rates:RatePolicy",
+            "pactgate.state.rates:MemoryRates",
+        ),
+        deferred=STILL_MISSING + "limits are off until the operator turns them on, and config_set does not exist yet",
     ),
     Requirement(
         id="S2/MCP-007",
         statement="A refused caller learns how many seconds to wait and what is left of the quota, and the limits can "
         "be looked up.",
         source=f"{TITLE}, INV-MCP-007: Rate Limit Transparency",
-        deferred=_NO_RATES,
+        enforced_by=(
+            "pactgate.pipeline.admit:Rate",
+            "pactgate.policy.rates:RatePolicy",
+            "pactgate.state.rates:MemoryRates",
+        ),
+        deferred=STILL_MISSING + "limits are off until the operator turns them on, and config_set does not exist yet",
     ),
 )

@@ -88,6 +88,7 @@ async def serving(
         guard or Guard(host="127.0.0.1", anonymous=True),
         servers=lambda: SERVERS,
         snapshot=snapshot,
+        metrics=lambda: b"pactgate_up 1\n",
         emit=events.append,
         sessions=sessions,
         clock=clock,

@@ -2,6 +2,8 @@
 
 Options: era (legacy, modern, dual), version (what initialize answers), tools (extra names), pages (tools per page),
 definitions (raw tool definitions to list as they are), loop_cursor, hang (handshake, list), exit_on_probe,
+extra_after (a file: once it exists, a start offers the tool `extra`),
+hints (members beside what is read),
 prompts, resources, templates (names and URIs it offers), broken_lists (methods whose list is refused),
 log (a file that gets one line per received message), fail_first {file, times} (exit at once for the first starts).
 Tools: echo, wire (the raw line of the request), pid, slow {ms}, crash, progress {n}, raw {text}, refuse {code},
@@ -22,7 +24,7 @@ LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 PV = "io.modelcontextprotocol/protocolVersion"
 SI = "io.modelcontextprotocol/serverInfo"
 INFO = {"name": "scripted", "version": "1"}
-OWN = ("echo", "wire", "slow", "crash", "progress", "raw", "refuse", "change", "pid")
+OWN = ("echo", "wire", "slow", "crash", "progress", "raw", "refuse", "change", "pid", "endless")
 
 
 class Server:
@@ -30,12 +32,15 @@ class Server:
         self.options = options
         self.era = options.get("era", "legacy")
         self.names = [*OWN, *options.get("tools", [])]
+        if "extra_after" in options and Path(options["extra_after"]).exists():
+            self.names.append("extra")
         self.capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
         if options.get("prompts"):
             self.capabilities |= {"prompts": {}, "completions": {}}
         if options.get("resources") or options.get("templates"):
             self.capabilities["resources"] = {}
         self.calls: dict[Any, asyncio.Task[None]] = {}
+        self.deaf: set[Any] = set()
 
     def log(self, text: str) -> None:
         if "log" in self.options:
@@ -58,7 +63,7 @@ class Server:
         self.log(json.dumps({"method": method, "id": id_, "params": params}))
         if method == "notifications/cancelled":
             task = self.calls.pop(params["requestId"], None)
-            if task is not None:
+            if task is not None and params["requestId"] not in self.deaf:
                 task.cancel()
         if id_ is None or method is None:
             return
@@ -134,7 +139,8 @@ class Server:
         elif method == "completion/complete":
             self.send(id=id_, result={"completion": {"values": [json.dumps(params["ref"])]}})
         elif method == "resources/read" and params["uri"] in listed["resources"]:
-            self.send(id=id_, result={"contents": [{"uri": params["uri"], "text": "of " + params["uri"], "odd": None}]})
+            held = {"uri": params["uri"], "text": "of " + params["uri"], "odd": None}
+            self.send(id=id_, result={"contents": [held], **self.options.get("hints", {})})
         elif method == "resources/read":
             self.refuse(id_, -32002, "Resource not found", {"uri": params["uri"]})
         else:
@@ -154,7 +160,11 @@ class Server:
 
     async def call(self, id_: Any, params: dict[str, Any], line: str) -> None:
         name, arguments = params["name"], params.get("arguments") or {}
-        if name == "slow":
+        if arguments.get("deaf"):
+            self.deaf.add(id_)
+        if name == "endless":
+            await self.tell_for_ever(id_, params)
+        elif name == "slow":
             await asyncio.sleep(arguments["ms"] / 1000)
         elif name == "crash":
             os._exit(7)
@@ -168,11 +178,19 @@ class Server:
         if name == "refuse":
             self.refuse(id_, arguments["code"], arguments.get("message", "refused"), {"why": "asked to"})
         elif name == "raw":
-            self.write(f'{{"jsonrpc":"2.0","id":{id_},"result":{arguments["text"]}}}')
+            self.write(f'{{"jsonrpc":"2.0","id":{id_},"result":{arguments["text"]}{arguments.get("more", "")}}}')
         else:
             said = {"echo": arguments.get("text", ""), "wire": line, "pid": str(os.getpid())}
             done = {"resultType": "complete"} if PV in (params.get("_meta") or {}) else {}
             self.send(id=id_, result={"content": [{"type": "text", "text": said.get(name, name)}], **done})
+
+    async def tell_for_ever(self, id_: Any, params: dict[str, Any]) -> None:
+        """Progress and log messages without end; a caller that wants none still gets the messages' weight on the wire."""
+        token = (params.get("_meta") or {}).get("progressToken", id_)
+        for done in range(10**9):
+            self.tell_progress(token, 1)
+            self.send(method="notifications/message", params={"level": "info", "data": done})
+            await asyncio.sleep(0.001)
 
     def tell_progress(self, token: Any, count: int) -> None:
         for done in range(count):

@@ -138,6 +138,20 @@ async def test_a_handshake_refused_in_favour_of_a_modern_version_is_probed_again
     assert (identity.era, len(probes)) == (Era.MODERN, 2)
 
 
+async def test_a_server_that_refuses_once_but_names_our_version_is_asked_again() -> None:
+    probes: list[int] = []
+
+    def script(message: dict[str, Any]) -> Any:
+        probes.append(message["id"])
+        if len(probes) > 1:
+            return {"id": message["id"], "result": DISCOVERED}
+        data = {"supported": [LATEST_MODERN], "requested": LATEST_MODERN}
+        return {"id": message["id"], "error": {"code": -32022, "message": "not yet", "data": data}}
+
+    identity, _ = await meet(script)
+    assert (identity.era, len(probes)) == (Era.MODERN, 2)
+
+
 @pytest.mark.parametrize("code", [-32020, -32021, -32022])
 async def test_a_modern_refusal_without_a_shared_version_is_final(code: int) -> None:
     refusal = {"code": code, "message": "no", "data": {"supported": ["2031-01-01"]}}

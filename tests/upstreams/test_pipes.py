@@ -169,3 +169,22 @@ async def test_a_closed_end_leaves_no_descriptor_and_may_be_closed_again() -> No
     reader.close()
     os.close(other)
     assert descriptors() == before
+
+
+@on_both_loops
+async def test_a_reader_that_rests_leaves_what_comes_in_the_pipe_and_then_goes_on() -> None:
+    theirs, ours = os.pipe()
+    got: list[bytes] = []
+    reader = PipeReader(os.fdopen(theirs, "rb", buffering=0), got.append, lambda: None)
+    reader.rest(0.05)
+    os.write(ours, b"later")
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert got == []
+    async with asyncio.timeout(5):
+        while not got:
+            await asyncio.sleep(0)
+    assert got == [b"later"]
+    reader.rest(60)
+    reader.close()
+    os.close(ours)

@@ -14,7 +14,8 @@ from msgspec import Raw
 from pactgate.catalog.discovery import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Discovered, Found, FoundTool, Listing
 from pactgate.catalog.index import PROMPT, SEPARATORS, TOOL, NameIndex, PromptIndex, ToolIndex, exposed_name
 from pactgate.catalog.uris import UriIndex, full_uri
-from pactgate.core.model import Prompt, Resource, Tool
+from pactgate.core.model import Prompt, Resource, Tool, Traits
+from pactgate.policy.categories import categorise
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
@@ -32,10 +33,10 @@ class Offer(NamedTuple):
     templates: tuple[Resource, ...] = ()
 
 
-def name_offer(server: str, found: Discovered, naming: str) -> Offer:
+def name_offer(server: str, found: Discovered, naming: str, categories: Mapping[str, str] | None = None) -> Offer:
     separator = SEPARATORS[naming]
     return Offer(
-        tuple(_tool(server, tool, separator) for tool in found.tools),
+        tuple(_tool(server, tool, separator, categories or {}) for tool in found.tools),
         tuple(_prompt(server, prompt, separator) for prompt in found.prompts),
         tuple(_resource(server, item, RESOURCES.key) for item in found.resources),
         tuple(_resource(server, item, TEMPLATES.key) for item in found.templates),
@@ -92,17 +93,25 @@ class Catalog:
         return listing, own + [item.definition if scope else item.full_definition for item in index.entries(scope)]
 
 
-def _tool(server: str, found: FoundTool, separator: str) -> Tool:
+def _tool(server: str, found: FoundTool, separator: str, categories: Mapping[str, str]) -> Tool:
     exposed = exposed_name(server, found.key, separator)
+    full_name = f"{server}.{found.key}"
+    kind = categorise(full_name, found.annotations, categories)
+    traits = Traits(
+        kind.category.value, kind.reason, kind.rate_class.value, kind.is_known, kind.is_read_only, kind.is_idempotent
+    )
     return Tool(
         server=server,
         name=found.key,
-        full_name=f"{server}.{found.key}",
+        full_name=full_name,
         exposed_name=exposed,
         definition=found.definition,
         exposed_definition=_renamed(found, "name", exposed),
         digest=found.digest,
         header_params=found.header_params,
+        input_check=found.input_check,
+        output_check=found.output_check,
+        traits=traits,
     )
 
 

@@ -1,25 +1,40 @@
 """All servers together: a supervisor each, one catalog of what they offer, swapped whole when any of them changes.
 
-Servers never wait for each other. Enforces S0/ECO-002: what one server does costs the others nothing.
+Servers never wait for each other, and a change of the configuration touches only the servers it is about.
+Enforces S0/ECO-002 and S0/ECO-201: what one server does, or stops doing, costs the others nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pactgate.catalog.catalog import Catalog, Offer, name_offer
 from pactgate.catalog.discovery import Discovered
 from pactgate.catalog.index import server_of
-from pactgate.catalog.supervisor import Pauses, Supervisor
+from pactgate.catalog.pauses import Pauses
+from pactgate.catalog.report import DiscoveryReport, discover_all
+from pactgate.catalog.supervisor import Supervisor
 from pactgate.config.model import ServerConfig
 from pactgate.core.events import Emit
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import ServerStatus, Tool
 from pactgate.upstreams.connect import Dialer, Session
 
-SETTLING_S: Final = 1.5
+SETTLING_S: Final = 1.0
 """How long after the start a list waits for servers that are still connecting."""
+
+
+class Changes(Struct, frozen=True):
+    """What a new configuration did to the servers."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
 
 class Connections:
@@ -31,49 +46,103 @@ class Connections:
         make_dialer: Callable[[ServerConfig], Dialer],
         *,
         naming: str,
+        categories: Mapping[str, str] | None = None,
         server_info: bytes,
         own_resources: tuple[bytes, ...] = (),
         emit: Emit,
         pauses: Pauses | None = None,
         mask: Callable[[str], str] = str,
+        max_age_s: float = 60.0,
     ) -> None:
+        self._make_dialer = make_dialer
         self._naming = naming
+        self._categories = dict(categories or {})
         self._server_info = server_info
         self._own_resources = own_resources
+        self._emit = emit
+        self._pauses = pauses
+        self._mask = mask
+        self._max_age_s = max_age_s
         self._named: dict[str, tuple[Discovered, Offer]] = {}
-        self._supervisors = {
-            config.id: Supervisor(config, make_dialer(config), self._changed, emit, pauses, mask) for config in servers
-        }
-        self._settling_until = 0.0
         self._offers: dict[str, Offer] = {}
-        self.catalog = self._make_catalog({})
+        self._is_started = False
+        self._settling_until = 0.0
+        self.on_offer_changed: Callable[[str], None] = _ignore
+        """Told the id of each server whose offer has changed, after the catalog was swapped."""
+        self._supervisors = {config.id: self._supervise(config) for config in servers}
+        self.catalog = self._make_catalog()
 
     def start(self) -> None:
+        self._is_started = True
         self._settling_until = asyncio.get_running_loop().time() + SETTLING_S
         for supervisor in self._supervisors.values():
             supervisor.start()
 
     async def stop(self) -> None:
+        self._is_started = False
         await asyncio.gather(*(supervisor.stop() for supervisor in self._supervisors.values()))
 
     @property
     def servers(self) -> dict[str, Supervisor]:
+        """The registry: read it, never write it; a change makes a new one."""
         return self._supervisors
 
     def connected(self, server: str) -> Session | None:
         """The session of a server that is connected right now."""
-        session = self._supervisors[server].session
+        supervisor = self._supervisors.get(server)
+        session = supervisor.session if supervisor is not None else None
         return session if session is not None and session.peer.is_open else None
 
     async def session(self, server: str) -> Session:
-        return await self._supervisors[server].ready()
+        supervisor = self._supervisors.get(server)
+        if supervisor is None:
+            raise GatewayFailure(Kind.UNKNOWN_SERVER, f"There is no server {server!r} any more.", server=server)
+        return await supervisor.ready()
+
+    async def apply(
+        self, servers: Iterable[ServerConfig], *, naming: str, categories: Mapping[str, str] | None = None
+    ) -> Changes:
+        """Make the servers be these: others are ended, changed ones begin anew, untouched ones notice nothing."""
+        wanted = {config.id: config for config in servers}
+        before = self._supervisors
+        kept = {id_: item for id_, item in before.items() if id_ in wanted and _is_same(item.config, wanted[id_])}
+        if naming != self._naming or dict(categories or {}) != self._categories:
+            self._naming, self._categories, self._named = naming, dict(categories or {}), {}
+        self._supervisors = {id_: kept.get(id_) or self._supervise(config) for id_, config in wanted.items()}
+        toggled = [id_ for id_, item in kept.items() if item.config.enabled != wanted[id_].enabled]
+        for id_, supervisor in self._supervisors.items():
+            if self._is_started and id_ not in kept:
+                supervisor.start()
+        ended = [item.stop() for id_, item in before.items() if id_ not in kept]
+        await asyncio.gather(*ended, *(self.set_enabled(id_, wanted[id_].enabled) for id_ in toggled))
+        self._changed()
+        return Changes(
+            tuple(id_ for id_ in wanted if id_ not in before),
+            tuple(id_ for id_ in before if id_ not in wanted),
+            tuple(id_ for id_ in wanted if id_ in before and (id_ not in kept or id_ in toggled)),
+        )
+
+    async def set_enabled(self, server: str, enabled: bool) -> None:
+        supervisor = self._supervisors[server]
+        if enabled:
+            supervisor.enable()
+        else:
+            await supervisor.disable()
+
+    async def discover(
+        self, *, only: Collection[str] | None = None, force: bool = False, include_disabled: bool = False
+    ) -> DiscoveryReport:
+        """One row per server; a list younger than the interval is not asked for again unless forced."""
+        return await discover_all(
+            self._supervisors, only=only, force=force, include_disabled=include_disabled, max_age_s=self._max_age_s
+        )
 
     async def settle(self) -> None:
         """Right after the start, wait a little for servers that have neither connected nor failed yet."""
         left_s = self._settling_until - asyncio.get_running_loop().time()
-        waiting = [item.settled for item in self._supervisors.values() if not item.settled.is_set()]
-        if left_s <= 0 or not waiting:
+        if left_s <= 0:
             return
+        waiting = [item.lists.settled for item in self._supervisors.values() if not item.lists.settled.is_set()]
         try:
             async with asyncio.timeout(left_s):
                 for event in waiting:
@@ -84,7 +153,7 @@ class Connections:
     async def resolve(self, name: str, scope: str | None) -> Tool:
         """The tool meant by a name the index does not know: wait for whoever may still bring it, then look again."""
         server = scope or server_of(name, self._supervisors)
-        if server is None:
+        if server is None or server not in self._supervisors:
             await self.settle()
         else:
             await self._first_list(self._supervisors[server])
@@ -94,7 +163,10 @@ class Connections:
         """Raises why the server can't be reached, if it can't: better than to call its tools unknown."""
         if supervisor.status is not ServerStatus.DISABLED:
             await supervisor.ready()
-            await supervisor.settled.wait()
+            if supervisor.lists.failure is not None:
+                raise supervisor.lists.failure.again(verdict=Verdict.DID_NOT_RUN)
+            if not supervisor.lists.has_answered:
+                await supervisor.lists.ask()
 
     def rows(self) -> list[dict[str, Any]]:
         return [supervisor.row() for supervisor in self._supervisors.values()]
@@ -103,16 +175,41 @@ class Connections:
         """Which enabled servers can't be used right now, and why."""
         return {id_: item.trouble for id_, item in self._supervisors.items() if item.trouble is not None}
 
+    def _supervise(self, config: ServerConfig) -> Supervisor:
+        return Supervisor(
+            config,
+            self._make_dialer(config),
+            self._changed,
+            self._emit,
+            pauses=self._pauses,
+            mask=self._mask,
+            max_age_s=self._max_age_s,
+        )
+
     def _changed(self) -> None:
         """Name what is new and swap the catalog in one assignment."""
         for id_, supervisor in self._supervisors.items():
-            found = supervisor.discovered
+            found = supervisor.lists.found
             if id_ not in self._named or self._named[id_][0] is not found:
-                self._named[id_] = (found, name_offer(id_, found, self._naming))
+                self._named[id_] = (found, name_offer(id_, found, self._naming, self._categories))
         offers = {id_: self._named[id_][1] for id_ in self._supervisors}
         if offers != self._offers or self.missing() != self.catalog.missing:
+            changed = [id_ for id_ in {**self._offers, **offers} if offers.get(id_) != self._offers.get(id_)]
             self._offers = offers
-            self.catalog = self._make_catalog(offers)
+            self.catalog = self._make_catalog()
+            for id_ in changed:
+                self.on_offer_changed(id_)
 
-    def _make_catalog(self, offers: dict[str, Offer]) -> Catalog:
-        return Catalog(offers, server_info=self._server_info, missing=self.missing(), own_resources=self._own_resources)
+    def _make_catalog(self) -> Catalog:
+        return Catalog(
+            self._offers, server_info=self._server_info, missing=self.missing(), own_resources=self._own_resources
+        )
+
+
+def _ignore(server: str) -> None:
+    return
+
+
+def _is_same(running: ServerConfig, wanted: ServerConfig) -> bool:
+    """Whether a running server can stay: nothing differs but whether it is enabled, which needs no new one."""
+    return replace(running, enabled=True) == replace(wanted, enabled=True)

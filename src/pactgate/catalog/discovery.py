@@ -15,6 +15,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.model import SchemaCheck
+from pactgate.policy.schemas import Schema, compile_schema
 from pactgate.protocol import headers, messages
 from pactgate.protocol.headers import HeaderParam
 from pactgate.upstreams.connect import Session
@@ -50,6 +52,8 @@ class Found(Struct, frozen=True):
 
 
 class FoundTool(Found, frozen=True):
+    input_check: SchemaCheck | None = None
+    output_check: SchemaCheck | None = None
     annotations: dict[str, Any] = {}
     header_params: tuple[HeaderParam, ...] = ()
 
@@ -64,11 +68,15 @@ class Discovered(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
 
-async def discover(session: Session) -> Discovered:
-    """Everything a connected server offers, in its own order. The caller bounds the time."""
+async def discover(session: Session, known: Discovered | None = None) -> Discovered:
+    """Everything a connected server offers, in its own order. The caller bounds the time.
+
+    What is defined as it was in `known` is not worked out again.
+    """
     left_out: list[str] = []
     definitions = await _ask(session, TOOLS)
-    tools = _read_tools(definitions, left_out, drops_bad_headers=session.is_modern_http)
+    before = {tool.digest: tool for tool in known.tools} if known is not None else {}
+    tools = _read_tools(definitions, before, left_out, drops_bad_headers=session.is_modern_http)
     others = await asyncio.gather(
         *(_ask_leniently(session, listing, left_out) for listing in (PROMPTS, RESOURCES, TEMPLATES))
     )
@@ -140,10 +148,12 @@ def _read(definitions: list[Raw], listing: Listing, left_out: list[str]) -> tupl
     return tuple(found.values())
 
 
-def _read_tools(definitions: list[Raw], left_out: list[str], *, drops_bad_headers: bool) -> tuple[FoundTool, ...]:
+def _read_tools(
+    definitions: list[Raw], before: dict[str, FoundTool], left_out: list[str], *, drops_bad_headers: bool
+) -> tuple[FoundTool, ...]:
     tools: list[FoundTool] = []
     for found in _read(definitions, TOOLS, left_out):
-        tool = _tool(found, drops_bad_headers=drops_bad_headers)
+        tool = before.get(found.digest) or _tool(found, drops_bad_headers=drops_bad_headers)
         if isinstance(tool, str):
             left_out.append(f"{found.key}: {tool}")
         else:
@@ -156,17 +166,28 @@ def _tool(found: Found, *, drops_bad_headers: bool) -> FoundTool | str:
     members = messages.members(found.definition)
     if "inputSchema" not in members:
         return "it has no inputSchema"
-    schema = messages.value(members["inputSchema"])
-    if not isinstance(schema, dict):
-        return "its inputSchema is not an object"
-    mirrored = headers.header_params(schema)
+    schema = compile_schema(bytes(members["inputSchema"]))
+    if not isinstance(schema, Schema):
+        return f"its inputSchema can't be used: {schema}"
+    output = compile_schema(bytes(members["outputSchema"])) if "outputSchema" in members else None
+    if isinstance(output, str):
+        return f"its outputSchema can't be used: {output}"
+    mirrored = headers.header_params(messages.value(members["inputSchema"]))
     if isinstance(mirrored, str):
         if drops_bad_headers:  # an HTTP client must not call such a tool (streamable HTTP, custom headers)
             return mirrored
         mirrored = ()
     annotations = messages.value(members.get("annotations", Raw(b"{}")))
     told = annotations if isinstance(annotations, dict) else {}
-    return FoundTool(found.key, found.definition, found.digest, told, mirrored)
+    return FoundTool(
+        found.key,
+        found.definition,
+        found.digest,
+        input_check=schema,
+        output_check=output,
+        annotations=told,
+        header_params=mirrored,
+    )
 
 
 class _BadEntry(NamedTuple):

@@ -1,13 +1,19 @@
-"""`pactgate check`: is the configuration good, before anything runs? Every problem with its place, or what would be served."""
+"""`pactgate check`: is the configuration good, before anything runs? Every problem with its place, or what would be served.
+
+Also whether the servers get in each other's way: from the configuration alone, or with `--live` from what they offer.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from pactgate.catalog.hazards import Hazard, Severity, find_static_hazards
 from pactgate.cli import console
+from pactgate.cli.composition import is_hazardous, sentences
 from pactgate.cli.console import Column
 from pactgate.config.load import find, load
 from pactgate.config.model import Config, ServerConfig
@@ -15,26 +21,27 @@ from pactgate.config.problems import ConfigurationError, Problem
 from pactgate.config.text import FORMATS
 from pactgate.core.display import Mask, visible
 
+_SEVERITY_STYLES: Final = {Severity.HAZARD: "red", Severity.NOTE: "yellow"}
 
-def check(path: str | None, *, as_json: bool) -> int:
+
+def check(path: str | None, *, is_live: bool, as_json: bool) -> int:
     try:
-        file = Path(path) if path is not None else find(Path.cwd(), os.environ)
-        if file is None:
-            raise ConfigurationError([_nothing_found()])
-        config = load(file, environ=os.environ)
+        config = _load_existing(path)
     except ConfigurationError as error:
         if as_json:
             console.say_json({"ok": False, "problems": [_as_dict(problem) for problem in error.problems]})
         else:
             show_problems(error)
         return 2
-    if as_json:
-        rows = [_server(server, Mask(config.secrets)) for server in config.servers.values()]
-        warnings = [_as_dict(problem) for problem in config.warnings]
-        console.say_json({"ok": True, "file": config.file, "servers": rows, "warnings": warnings})
-    else:
-        _summarize(config)
-    return 0
+    return _check_live(config, as_json=as_json) if is_live else _check_text(config, as_json=as_json)
+
+
+def _load_existing(path: str | None) -> Config:
+    """The configuration that was named, or that of this folder. Raises ConfigurationError, also where there is none."""
+    file = Path(path) if path is not None else find(Path.cwd(), os.environ)
+    if file is None:
+        raise ConfigurationError([_nothing_found()])
+    return load(file, environ=os.environ)
 
 
 def show_problems(error: ConfigurationError) -> None:
@@ -56,15 +63,53 @@ def show_warnings(config: Config) -> None:
         console.warning(str(problem))
 
 
-def _summarize(config: Config) -> None:
+def _check_text(config: Config, *, as_json: bool) -> int:
+    hazards = find_static_hazards(config.servers.values())
+    code = 1 if is_hazardous(hazards) else 0
+    if as_json:
+        console.say_json(_report(config, hazards, is_ok=code == 0))
+        return code
     show_warnings(config)
-    mask = Mask(config.secrets)
+    _say_good(config)
+    if config.servers:
+        _show_settings(config)
+        _show_hazards(hazards)
+        console.say("`pactgate check --live` connects to the servers once and compares what they offer.")
+    return code
+
+
+def _check_live(config: Config, *, as_json: bool) -> int:
+    # Imported here: a look at the text alone needs no gateway.
+    import asyncio
+
+    from pactgate.catalog.hazards import merge
+    from pactgate.cli.server_table import is_troubled, show_servers
+    from pactgate.cli.visit import visit
+
+    with console.spinner("connecting to the servers") as turning:
+        seen = asyncio.run(visit(config, turning.tell if turning else None))
+    hazards = merge(find_static_hazards(config.servers.values()), seen.hazards)
+    code = 1 if is_hazardous(hazards) or any(map(is_troubled, seen.rows)) else 0
+    if as_json:
+        console.say_json({**_report(config, hazards, is_ok=code == 0), "live": seen.rows})
+        return code
+    show_warnings(config)
+    _say_good(config)
+    if config.servers:
+        show_servers(seen.rows, is_verbose=True)
+        _show_hazards(hazards)
+    return code
+
+
+def _say_good(config: Config) -> None:
     count = len(config.servers)
     console.say(
         f"{config.file} is good: {count} server{'s' * (count != 1)}, on {config.listen.host}:{config.listen.port}."
     )
-    if not count:
-        return
+
+
+def _show_settings(config: Config) -> None:
+    mask = Mask(config.secrets)
     rows = (_server(server, mask) for server in config.servers.values())
     columns = (
         Column("SERVER"),
@@ -80,6 +125,22 @@ def _summarize(config: Config) -> None:
     console.table(columns, shown)
 
 
+def _show_hazards(hazards: Iterable[Hazard]) -> None:
+    for severity, text in sentences(hazards):
+        console.item(severity, _SEVERITY_STYLES[severity], text)
+
+
+def _report(config: Config, hazards: Iterable[Hazard], *, is_ok: bool) -> dict[str, Any]:
+    mask = Mask(config.secrets)
+    return {
+        "ok": is_ok,
+        "file": config.file,
+        "servers": [_server(server, mask) for server in config.servers.values()],
+        "warnings": [_as_dict(problem) for problem in config.warnings],
+        "hazards": [_as_dict(hazard) for hazard in hazards],
+    }
+
+
 def _server(server: ServerConfig, mask: Mask) -> dict[str, Any]:
     target = server.url if server.url is not None else " ".join([server.command or "", *server.args])
     return {
@@ -93,8 +154,8 @@ def _server(server: ServerConfig, mask: Mask) -> dict[str, Any]:
     }
 
 
-def _as_dict(problem: Problem) -> dict[str, Any]:
-    return {name: getattr(problem, name) for name in problem.__struct_fields__}
+def _as_dict(found: Problem | Hazard) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in found.__struct_fields__}
 
 
 def _nothing_found() -> Problem:

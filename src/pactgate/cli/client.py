@@ -193,6 +193,12 @@ def _read_stream(chunks: Iterable[bytes], on_progress: OnProgress | None) -> Any
     raise GatewayProblem("The gateway ended the stream without an answer.", "The call may have run all the same.")
 
 
+def address_of(host: str, port: int) -> str:
+    """Where to find, from this machine, a gateway that listens there."""
+    near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{near}]:{port}" if ":" in near else f"http://{near}:{port}"
+
+
 def _split(url: str) -> Any:
     text = url if "://" in url else f"http://{url}"
     try:

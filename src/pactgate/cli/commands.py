@@ -11,6 +11,7 @@ import typer
 
 from pactgate import __version__
 from pactgate.cli import console
+from pactgate.cli.compliance import app as compliance
 
 _EXAMPLES: Final = """\
 \b
@@ -21,6 +22,8 @@ Examples:
   pactgate call sun_times place=Lisbon            call it
   pactgate call countdown steps:=3 --json         an argument as JSON, the answer as JSON
   pactgate check                                  is the configuration good?
+  pactgate doctor                                 why does it not work?
+  pactgate compliance invariants --capture F      is a recorded session as the protocol wants it?
 
 Exit codes: 0 good, 1 findings or failures, 2 wrong invocation or configuration.
 """
@@ -34,6 +37,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+app.add_typer(compliance, name="compliance")
+app.add_typer(compliance, name="conformance", hidden=True)
 
 _Config = Annotated[
     str | None,
@@ -92,24 +97,43 @@ def serve(
 
 
 @app.command()
-def check(config: _Config = None, as_json: _Json = False) -> None:
-    """Check the configuration and start nothing. Names every problem with its place, or what would be served."""
+def check(
+    config: _Config = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Connect to every server once, and compare what they offer.")
+    ] = False,
+    as_json: _Json = False,
+) -> None:
+    """Check the configuration: every problem with its place, or what would be served. Starts nothing without --live."""
     from pactgate.cli import check as family
 
-    raise typer.Exit(family.check(config, as_json=as_json))
+    raise typer.Exit(family.check(config, is_live=live, as_json=as_json))
 
 
 @app.command()
-def servers(url: _Url = None, token: _Token = None, as_json: _Json = False) -> None:
-    """List the servers behind the running gateway and how they are."""
+def doctor(config: _Config = None, as_json: _Json = False) -> None:
+    """Find out why it does not work: this machine, the configuration, the port, every server. Connects to each server once."""
+    from pactgate.cli import doctor as family
+
+    raise typer.Exit(family.doctor(config, as_json=as_json))
+
+
+@app.command()
+def servers(
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also say what is left out, and why.")] = False,
+    url: _Url = None,
+    token: _Token = None,
+    as_json: _Json = False,
+) -> None:
+    """List the servers behind the running gateway and how they are, the broken ones first."""
     from pactgate.cli import inspect
 
-    raise typer.Exit(_ask(url, token, lambda client: inspect.servers(client, as_json=as_json)))
+    raise typer.Exit(_ask(url, token, lambda client: inspect.servers(client, is_verbose=verbose, as_json=as_json)))
 
 
 @app.command()
 def tools(server: _Server = None, url: _Url = None, token: _Token = None, as_json: _Json = False) -> None:
-    """List the tools that can be called."""
+    """List the tools that can be called, and what kind each is."""
     from pactgate.cli import inspect
 
     raise typer.Exit(_ask(url, token, lambda client: inspect.tools(client, server=server, as_json=as_json)))
@@ -185,7 +209,7 @@ def _configured_url() -> str:
     """Where the configuration of this folder says the gateway listens; the usual place if it does not say so readably."""
     from pathlib import Path
 
-    from pactgate.cli.client import DEFAULT_URL
+    from pactgate.cli.client import DEFAULT_URL, address_of
     from pactgate.config.load import find, load
     from pactgate.config.problems import ConfigurationError
 
@@ -194,7 +218,4 @@ def _configured_url() -> str:
         listen = load(path, environ=os.environ).listen if path is not None else None
     except ConfigurationError:
         listen = None
-    if listen is None or not listen.port:
-        return DEFAULT_URL
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen.host, listen.host)
-    return f"http://[{host}]:{listen.port}" if ":" in host else f"http://{host}:{listen.port}"
+    return DEFAULT_URL if listen is None or not listen.port else address_of(listen.host, listen.port)

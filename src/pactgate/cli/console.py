@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import textwrap
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,18 +21,31 @@ from pactgate.core.display import flat, visible
 _CELL_CHARS: Final = 2000
 _QUIET_S: Final = 1.0
 """What takes less time than this needs no sign of life."""
+_WORD_CHARS: Final = 6
+_NARROWEST: Final = 20
 _FRAMES: Final = "|/-\\"
 _STYLES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
 class Column(NamedTuple):
-    """`styles` gives a colour by what the cell says. Where there is no room a column that `is_long` is cut, or `wraps`."""
+    """`styles` gives a colour by what the cell says. Where there is no room a column that `is_long` is cut, or `wraps`.
+
+    A terminal narrower than `from_width` does without the column; whoever reads a pipe gets every one.
+    """
 
     title: str
     styles: Mapping[str, str] = {}
     is_long: bool = False
     wraps: bool = False
     is_number: bool = False
+    from_width: int = 0
+
+
+class Styled(NamedTuple):
+    """A cell with a colour of its own."""
+
+    text: Any
+    style: str
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -77,12 +92,37 @@ def warning(message: str) -> None:
     print(f"{paint('warning:', 'yellow', sys.stderr)} {visible(message)}", file=sys.stderr)
 
 
+def title(text: str) -> None:
+    print(paint(flat(text, _CELL_CHARS), "bold", sys.stdout))
+
+
+def item(word: str, style: str, text: str, hint: str = "") -> None:
+    """A line of a list: a word in colour, a sentence, and below it what to do. Wrapped where a person reads it."""
+    print(f"  {paint(f'{word:<{_WORD_CHARS}}', style, sys.stdout)} {_hanging(text)}")
+    if hint:
+        print(f"  {' ' * _WORD_CHARS} {_hanging(hint)}")
+
+
+def _hanging(text: str) -> str:
+    shown, indent = flat(text, _CELL_CHARS), _WORD_CHARS + 3
+    if not is_terminal(sys.stdout):
+        return shown
+    width = max(shutil.get_terminal_size().columns - indent, _NARROWEST)
+    return f"\n{' ' * indent}".join(textwrap.wrap(shown, width, break_on_hyphens=False)) or shown
+
+
 def table(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> None:
-    cells = [["" if cell is None else flat(str(cell), _CELL_CHARS) for cell in row] for row in rows]
+    cells = [[_cell(cell, column) for cell, column in zip(row, columns, strict=True)] for row in rows]
     if is_terminal(sys.stdout):
         _draw(columns, cells)
     else:
-        _align(columns, cells)
+        _align(columns, [[cell.text for cell in row] for row in cells])
+
+
+def _cell(given: Any, column: Column) -> Styled:
+    value = given.text if isinstance(given, Styled) else given
+    text = "" if value is None else flat(str(value), _CELL_CHARS)
+    return Styled(text, given.style if isinstance(given, Styled) else column.styles.get(text, ""))
 
 
 def _align(columns: Sequence[Column], rows: list[list[str]]) -> None:
@@ -96,14 +136,17 @@ def _align(columns: Sequence[Column], rows: list[list[str]]) -> None:
         print("  ".join(padded).rstrip())
 
 
-def _draw(columns: Sequence[Column], rows: list[list[str]]) -> None:
+def _draw(columns: Sequence[Column], rows: list[list[Styled]]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    system: Literal["auto"] | None = "auto" if has_colour(sys.stdout) else None
+    console = Console(color_system=system, highlight=False, emoji=False, markup=False)
     drawn = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for column in columns:
+    shown = [place for place, column in enumerate(columns) if column.from_width <= console.width]
+    for column in (columns[place] for place in shown):
         drawn.add_column(
             column.title,
             justify="right" if column.is_number else "left",
@@ -112,12 +155,9 @@ def _draw(columns: Sequence[Column], rows: list[list[str]]) -> None:
             ratio=1 if column.is_long else None,
         )
     for row in rows:
-        drawn.add_row(
-            *(Text(cell, style=column.styles.get(cell, "")) for cell, column in zip(row, columns, strict=True))
-        )
-    drawn.expand = any(column.is_long for column in columns)
-    system: Literal["auto"] | None = "auto" if has_colour(sys.stdout) else None
-    Console(color_system=system, highlight=False, emoji=False, markup=False).print(drawn)
+        drawn.add_row(*(Text(row[place].text, style=row[place].style) for place in shown))
+    drawn.expand = any(columns[place].is_long for place in shown)
+    console.print(drawn)
 
 
 class Spinner:

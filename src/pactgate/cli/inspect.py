@@ -9,34 +9,28 @@ from typing import Any, Final
 from pactgate.cli import console
 from pactgate.cli.client import GatewayClient
 from pactgate.cli.console import Column
+from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers
+from pactgate.core.display import flat
 
-_STATUS_STYLES: Final = {
-    "connected": "green",
-    "connecting": "yellow",
-    "disconnected": "yellow",
-    "error": "red",
-    "disabled": "dim",
-}
-_DOWN: Final = ("error", "disconnected")
+_CATEGORY_STYLES: Final = {"query": "green", "scan": "green", "mutation": "yellow", "execution": "red"}
+_TOOL_COLUMNS: Final = (
+    Column("TOOL"),
+    Column("SERVER", from_width=100),
+    Column("CATEGORY", _CATEGORY_STYLES, from_width=70),
+    Column("WHY", from_width=120),
+    Column("DESCRIPTION", is_long=True),
+)
+_REASON_CHARS: Final = 300
 
 
-def servers(client: GatewayClient, *, as_json: bool) -> int:
+def servers(client: GatewayClient, *, is_verbose: bool, as_json: bool) -> int:
     found = _rows(client, "/api/servers", "servers")
     if as_json:
         console.say_json(found)
     elif not found:
         console.say("This gateway has no servers.")
     else:
-        columns = (
-            Column("SERVER"),
-            Column("STATUS", _STATUS_STYLES),
-            Column("ERA"),
-            Column("REVISION"),
-            Column("TRANSPORT"),
-            Column("TOOLS", is_number=True),
-            Column("DETAIL", is_long=True, wraps=True),
-        )
-        console.table(columns, map(_server_cells, found))
+        show_servers(found, is_verbose=is_verbose)
     return 0
 
 
@@ -47,8 +41,12 @@ def tools(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
         return 0
     if not found:
         return _no_tools(client, server)
-    columns = (Column("TOOL"), Column("SERVER"), Column("DESCRIPTION", is_long=True))
-    console.table(columns, ([t.get("exposedName"), t.get("serverId"), _gist(t)] for t in found))
+    console.table(_TOOL_COLUMNS, map(_tool_cells, found))
+    sys.stdout.flush()
+    for row in _rows(client, "/api/servers", "servers"):
+        if server in (None, row.get("serverId")) and is_troubled(row):
+            reason = flat(str(row.get("lastError") or "not ready yet"), _REASON_CHARS)
+            console.warning(f"{row.get('serverId')} can't be used: {reason}")
     return 0
 
 
@@ -56,7 +54,7 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
     """1 when a server that should be there is not."""
     state = client.get("/api/status")
     rows = _rows(client, "/api/servers", "servers")
-    down = [row for row in rows if row.get("status") in _DOWN]
+    down = [row for row in rows if row.get("status") in DOWN or row.get("trouble")]
     if as_json:
         console.say_json(state)
         return 1 if down else 0
@@ -64,11 +62,14 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
     facts = (
         ("gateway", f"{state.get('name')} {state.get('version')} at {client.url}"),
         ("status", state.get("status")),
-        ("up for", _duration(state.get("uptimeMs", 0))),
+        ("up for", duration(state.get("uptimeMs", 0))),
         ("servers", _summary(rows)),
         ("tools", state.get("toolCount")),
         ("calls", f"{calls.get('total', 0)}, {calls.get('failed', 0)} failed"),
-        *(("down", f"{row.get('serverId')}: {row.get('lastError') or row.get('status')}") for row in down),
+        *(
+            ("down", f"{row.get('serverId')}: {row.get('trouble') or row.get('lastError') or row.get('status')}")
+            for row in down
+        ),
     )
     for name, fact in facts:
         console.say(f"{name:<8} {fact}")
@@ -81,18 +82,9 @@ def _rows(client: GatewayClient, path: str, key: str) -> list[dict[str, Any]]:
     return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 
 
-def _server_cells(row: dict[str, Any]) -> list[Any]:
-    info = row.get("serverInfo") or {}
-    known_as = " ".join(str(info[key]) for key in ("name", "version") if info.get(key))
-    return [
-        row.get("serverId"),
-        row.get("status"),
-        row.get("era"),
-        row.get("protocolVersion"),
-        row.get("transport"),
-        row.get("toolCount"),
-        row.get("lastError") or known_as,
-    ]
+def _tool_cells(tool: dict[str, Any]) -> list[Any]:
+    category, why = (tool.get(key) or "-" for key in ("category", "categoryReason"))
+    return [tool.get("exposedName"), tool.get("serverId"), category, why, _gist(tool)]
 
 
 def _no_tools(client: GatewayClient, server: str | None) -> int:
@@ -113,13 +105,3 @@ def _gist(tool: dict[str, Any]) -> str:
 def _summary(rows: list[dict[str, Any]]) -> str:
     counts = Counter(str(row.get("status")) for row in rows)
     return ", ".join(f"{count} {name}" for name, count in counts.items()) or "none configured"
-
-
-def _duration(ms: float) -> str:
-    seconds = int(ms // 1000)
-    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
-    if days:
-        return f"{days} d {hours} h"
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {seconds % 60} s" if minutes else f"{seconds} s"

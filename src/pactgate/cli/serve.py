@@ -12,20 +12,22 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from pactgate.app import Gateway, build
 from pactgate.cli import console
+from pactgate.cli.allocator import keep_large_buffers
 from pactgate.cli.announce import SHOWN, Announcer, announces_on
 from pactgate.cli.check import show_problems, show_warnings
 from pactgate.cli.options import ServeOptions
+from pactgate.cli.reload import Reloader
 from pactgate.config.load import find, load
 from pactgate.config.model import Config, ServerConfig
 from pactgate.config.problems import ConfigurationError
 from pactgate.core.display import Mask
-from pactgate.core.events import Event
+from pactgate.core.events import ConfigurationReloaded, Event
 from pactgate.core.failures import GatewayFailure
 from pactgate.telemetry import Level, Telemetry
 
@@ -44,8 +46,9 @@ def run(options: ServeOptions) -> int:
     if is_demo:
         config = msgspec.structs.replace(config, servers=demo_servers())
     show_warnings(config)
+    keep_large_buffers()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_Serving(config, is_stdio=options.stdio, is_demo=is_demo).run())
+        return runner.run(_Serving(config, path, flags, is_stdio=options.stdio).run())
 
 
 def demo_servers() -> dict[str, ServerConfig]:
@@ -58,10 +61,12 @@ def demo_servers() -> dict[str, ServerConfig]:
 class _Serving:
     """One run of the gateway, from its first line to its last."""
 
-    def __init__(self, config: Config, *, is_stdio: bool, is_demo: bool) -> None:
+    def __init__(self, config: Config, path: Path | None, flags: dict[str, Any], *, is_stdio: bool) -> None:
         self._config = config
+        self._path = path
+        self._flags = flags
         self._is_stdio = is_stdio
-        self._is_demo = is_demo
+        self._is_demo = path is None
         self._stop = asyncio.Event()
         stream = sys.stderr if is_stdio else sys.stdout
         self._announcer: Announcer | None = None
@@ -74,10 +79,21 @@ class _Serving:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal, number)
+        watching = self._watch_file(loop)
         try:
             return await (self._serve_stdio() if self._is_stdio else self._serve_http())
         finally:
+            if watching is not None:
+                watching.cancel()
+                await asyncio.wait({watching})
             await self._gateway.stop()
+
+    def _watch_file(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
+        if self._path is None:
+            return None
+        reloader = Reloader(self._gateway, self._path, self._flags, self._emit)
+        loop.add_signal_handler(signal.SIGHUP, reloader.ask)
+        return asyncio.create_task(reloader.run(), name="watching the configuration")
 
     async def _serve_http(self) -> int:
         try:
@@ -113,12 +129,15 @@ class _Serving:
             )
 
     def _emit(self, event: Event) -> None:
+        if isinstance(event, ConfigurationReloaded):
+            self._telemetry.hide((*self._config.secrets, *self._gateway.config.secrets))
         self._telemetry.emit(event)
         if self._announcer is not None:
             self._announcer.emit(event)
 
     def _last_error(self, server: str) -> str | None:
-        return self._gateway.connections.servers[server].last_error
+        supervisor = self._gateway.connections.servers.get(server)
+        return supervisor.last_error if supervisor is not None else None
 
     def _make_telemetry(self) -> Telemetry:
         log = self._config.log

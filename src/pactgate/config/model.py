@@ -1,8 +1,8 @@
 """Every setting as a documented field: its name in files, default, range and one sentence. The reference page and the JSON
 Schema are made from these structs and from nothing else, and the loader checks files against them.
 
-To add a section: a struct, and a field of `Sections`. A type's `extra` says what the loader does with a text beyond its
-bounds: `expand` fills in variables, `secret` masks it in everything written, `check` names a rule from `checks`.
+To add a section: a struct, here or in a file of its own, and a field of `Sections`. A type's `extra` says what the loader does
+with a text beyond its bounds: `expand` fills in variables, `secret` masks it in everything written, `check` names a rule from `checks`.
 Must not: hold a setting no code reads. Enforces S4/F4, S0/ECO-100 and S0/ECO-101 (ranges), D18 (defaults), D20.
 """
 
@@ -13,7 +13,11 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, Struct, field
 
 from pactgate.config import checks
+from pactgate.config.bounds import Categories, Limits, Timeouts
+from pactgate.config.cache import Cache
+from pactgate.config.effects import Effects
 from pactgate.config.problems import Problem
+from pactgate.config.rates import RateLimits
 from pactgate.core.failures import Plane, WireSettings
 
 Command = Annotated[str, Meta(min_length=1, max_length=1000, extra={"expand": True, "check": checks.check_program})]
@@ -73,6 +77,12 @@ class ServerSettings(Documented, frozen=True, kw_only=True):
         Folder | None,
         Meta(
             description="Folder the program starts in; a relative one starts at the folder of the configuration file."
+        ),
+    ] = None
+    effects: Annotated[
+        Effects | None,
+        Meta(
+            description="What the program may do beside answering, and nothing else. Left out: whatever its user may."
         ),
     ] = None
     url: Annotated[
@@ -186,26 +196,17 @@ class Naming(Documented, frozen=True, kw_only=True):
     ] = "double_underscore"
 
 
-class Timeouts(Documented, frozen=True, kw_only=True):
-    """How long a caller waits."""
+class Response(Documented, frozen=True, kw_only=True):
+    """What goes back to the caller of a tool."""
 
-    default_timeout_ms: Annotated[
-        int, Meta(ge=100, le=3600000, description="Milliseconds a call may take, waiting and connecting included.")
-    ] = 30000
-
-
-class Limits(Documented, frozen=True, kw_only=True):
-    """How large things may be."""
-
-    max_request_bytes: Annotated[
-        int, Meta(ge=1024, le=104857600, description="Bytes of one request from a caller.")
-    ] = 10485760
-    max_upstream_frame_bytes: Annotated[
+    max_response_bytes: Annotated[
         int,
         Meta(
-            ge=1024, le=104857600, description="Bytes of one message from a server; a longer one ends its connection."
+            ge=1024,
+            le=104857600,
+            description="Bytes of one answer. Longer texts are cut; longer structured content is kept for a while, to be read in pages.",
         ),
-    ] = 8388608
+    ] = 1048576
 
 
 class Wire(Documented, frozen=True, kw_only=True):
@@ -276,9 +277,13 @@ class Sections(Documented, frozen=True, kw_only=True):
 
     listen: Listen = Listen()
     naming: Naming = Naming()
+    categories: Categories = {}
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
+    rate_limits: RateLimits = RateLimits()
+    response: Response = Response()
     wire: Wire = Wire()
+    cache: Cache = Cache()
     auth: Auth = Auth()
     sessions: Sessions = Sessions()
     log: Log = Log()

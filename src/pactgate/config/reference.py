@@ -51,9 +51,9 @@ also in a file named `.json`; YAML is YAML 1.2, without tags and merge keys; the
 A file that is wrong stops the start. Every problem is shown at once, with its place and what to do. Unknown keys, keys given
 twice and values out of range are problems; a server that can't be reached is not.
 
-`${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `url`, `headers` and tokens.
-A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands for `${{` itself. What came from the environment,
-and every value of `env`, `headers` and `auth.tokens`, is masked in everything the gateway writes.
+`${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `effects`, `url`, `headers`
+and tokens. A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands for `${{` itself. What came from
+the environment, and every value of `env`, `headers` and `auth.tokens`, is masked in everything the gateway writes.
 """
 
 _HEAD: Final = "| setting | type | default | range | what it is |\n|---|---|---|---|---|\n"
@@ -76,10 +76,15 @@ def settings_page() -> str:
     assert isinstance(root, inspect.StructType)
     assert isinstance(entry, inspect.StructType)
     parts = [_INTRODUCTION, f"## Example\n\n```jsonc\n{EXAMPLE}```\n", _servers(root, entry)]
+    for field in entry.fields:
+        if isinstance(table := _bare(field.type), inspect.StructType):
+            parts.extend(_section(f"mcpServers.<id>.{field.encode_name}", table))
     for field in root.fields:
         section = _bare(field.type)
         if isinstance(section, inspect.StructType):
             parts.extend(_section(field.encode_name, section))
+        elif isinstance(section, inspect.DictType) and not isinstance(_bare(section.value_type), inspect.StructType):
+            parts.append(f"## `{field.encode_name}`\n\n{_says(field)}\n\nA {_type(section)}, {_range(section)}.\n")
     ignored = "".join(
         f"| `{path}` | {_says(field)} |\n"
         for kind, prefix in ((root, ""), (entry, "mcpServers.<id>."))
@@ -105,11 +110,14 @@ def _servers(root: inspect.StructType, entry: inspect.StructType) -> str:
 
 
 def _section(name: str, kind: inspect.StructType) -> Iterator[str]:
-    yield f"## `{name}`\n\n{kind.cls.__doc__}\n\n{_HEAD}{''.join(_row(field) for field in kind.fields)}"
-    for field in kind.fields:
-        table = _bare(field.type)
-        if isinstance(table, inspect.DictType) and isinstance(member := _bare(table.value_type), inspect.StructType):
-            yield from _section(f"{name}.{field.encode_name}.<name>", member)
+    inner = {field.encode_name: _bare(field.type) for field in kind.fields}
+    rows = (_row(field) for field in kind.fields if not isinstance(inner[field.encode_name], inspect.StructType))
+    yield f"## `{name}`\n\n{' '.join((kind.cls.__doc__ or '').split())}\n\n{_HEAD}{''.join(rows)}"
+    for key, table in inner.items():
+        if isinstance(table, inspect.StructType):
+            yield from _section(f"{name}.{key}", table)
+        elif isinstance(table, inspect.DictType) and isinstance(member := _bare(table.value_type), inspect.StructType):
+            yield from _section(f"{name}.{key}.<name>", member)
 
 
 def _row(field: inspect.Field) -> str:
@@ -123,7 +131,8 @@ def _bare(kind: inspect.Type) -> inspect.Type:
     if isinstance(kind, inspect.Metadata):
         return _bare(kind.type)
     if isinstance(kind, inspect.UnionType):
-        return _bare(next(one for one in kind.types if not isinstance(one, inspect.NoneType)))
+        kinds = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
+        return _bare(kinds[0]) if len(kinds) == 1 else kind
     return kind
 
 
@@ -132,24 +141,41 @@ def _type(kind: inspect.Type) -> str:
         case inspect.LiteralType():
             return ", ".join(f"`{word}`" for word in kind.values)
         case inspect.VarTupleType():
-            return "list of texts"
+            return "list of numbers" if isinstance(_bare(kind.item_type), inspect.IntType) else "list of texts"
+        case inspect.StructType():
+            return "table"
+        case inspect.UnionType():
+            return ", or a ".join(_type(_bare(one)) for one in kind.types)
         case inspect.DictType():
-            return "table" if isinstance(_bare(kind.value_type), inspect.StructType) else "table of texts"
-        case inspect.IntType():
+            return _table(_bare(kind.value_type))
+        case inspect.IntType() | inspect.FloatType():
             return "number"
         case inspect.BoolType():
             return "`true`, `false`"
     return "text"
 
 
+def _table(member: inspect.Type) -> str:
+    match member:
+        case inspect.StructType():
+            return "table"
+        case inspect.IntType():
+            return f"table of numbers, {_range(member)}"
+        case inspect.LiteralType():
+            return f"table of {_type(member)}"
+    return "table of texts"
+
+
 def _range(kind: inspect.Type) -> str:
     match kind:
-        case inspect.IntType():
+        case inspect.IntType() | inspect.FloatType():
             return f"{kind.ge} to {kind.le}"
         case inspect.StrType():
             return _characters(kind)
         case inspect.VarTupleType():
-            return f"at most {kind.max_length}, each {_characters(_bare(kind.item_type))}"
+            return f"at most {kind.max_length}, each {_range(_bare(kind.item_type))}"
+        case inspect.UnionType():
+            return "".join(_range(_bare(one)) for one in kind.types)
         case inspect.DictType():
             return f"at most {kind.max_length}"
     return ""

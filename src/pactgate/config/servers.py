@@ -1,7 +1,7 @@
 """What one entry of `mcpServers` means: the clients' words become ours, and what contradicts itself is a problem.
 
 Works on values that have passed `validate`, and on the tree for what was written at all: a command that is itself wrong is
-still a command. Must not: look whether anything exists or answers. Enforces S4/UNDECIDED-2.
+still a command. Must not: look whether a server exists or answers. Enforces S4/UNDECIDED-2.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os.path
 from typing import Any, Final
 
+from pactgate.config.effects import settle_effects
 from pactgate.config.model import ServerConfig
 from pactgate.config.problems import Findings, Path
 from pactgate.config.tree import Node
@@ -24,7 +25,7 @@ _TRANSPORTS: Final = {
 }
 _FOREIGN: Final[dict[bool, tuple[tuple[str, ...], str]]] = {
     True: (("headers",), "a url, and this server has a command"),
-    False: (("args", "env", "cwd"), "a command, and this server has a url"),
+    False: (("args", "env", "cwd", "effects"), "a command, and this server has a url"),
 }
 _KNOWN: Final = frozenset(ServerConfig.__struct_encode_fields__)
 
@@ -44,6 +45,8 @@ def settle(
         settled["headers"] = _sendable(headers, node.value["headers"], (*path, "headers"), found)
     if cwd := entry.get("cwd"):
         settled["cwd"] = os.path.normpath(os.path.join(folder, cwd))
+    if (effects := entry.get("effects")) is not None:
+        settled["effects"] = settle_effects(effects, node.value["effects"], (*path, "effects"), found, folder)
     if "timeout" in node.value:
         found.warn(
             (*path, "timeout"),
@@ -64,7 +67,7 @@ def _check_kind(entry: dict[str, Any], node: Node, path: Path, found: Findings) 
         return
     foreign, reason = _FOREIGN[has_command]
     for key in foreign:
-        if entry.get(key):
+        if entry.get(key) or (key == "effects" and key in entry):  # an empty declaration is one: nothing is allowed
             found.add((*path, key), node.value[key].anchor, f"{key} belongs to {reason}.", "Remove it.")
     what = "a command" if has_command else "a url"
     for key in ("type", "transport"):

@@ -46,6 +46,7 @@ class Validation:
             inspect.LiteralType: self._choice,
             inspect.StrType: self._text,
             inspect.IntType: self._integer,
+            inspect.FloatType: self._fraction,
             inspect.BoolType: self._boolean,
             inspect.AnyType: self._ignored,
         }
@@ -58,9 +59,12 @@ class Validation:
         return self.take(node, kind.type, path, {**extra, **(kind.extra or {})})
 
     def _optional(self, node: Node, kind: inspect.UnionType, path: Path, extra: _Extra) -> Any:
-        if node.value is None:
+        """What may be left out, or be a list instead of a single value."""
+        kinds = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
+        if node.value is None and len(kinds) < len(kind.types):
             return UNSET
-        return self.take(node, next(one for one in kind.types if not isinstance(one, inspect.NoneType)), path, extra)
+        lists = [one for one in kinds if isinstance(_bare(one), inspect.VarTupleType)]
+        return self.take(node, lists[0] if lists and isinstance(node.value, list) else kinds[0], path, extra)
 
     def _ignored(self, node: Node, kind: inspect.AnyType, path: Path, extra: _Extra) -> Any:
         return UNSET
@@ -117,9 +121,17 @@ class Validation:
         return node.value
 
     def _integer(self, node: Node, kind: inspect.IntType, path: Path, extra: _Extra) -> Any:
-        value = node.value
-        if type(value) is not int:
+        if type(node.value) is not int:
             return self._misfit(node, path, extra, "a whole number")
+        return self._within(node, kind, path)
+
+    def _fraction(self, node: Node, kind: inspect.FloatType, path: Path, extra: _Extra) -> Any:
+        if type(node.value) not in (int, float) or node.value != node.value:
+            return self._misfit(node, path, extra, "a number")
+        return self._within(node, kind, path)
+
+    def _within(self, node: Node, kind: inspect.IntType | inspect.FloatType, path: Path) -> Any:
+        value = node.value
         hint = f"Use a number from {kind.ge} to {kind.le}."
         if kind.ge is not None and value < kind.ge:
             return self._refuse(node, path, Fault(f"{show(value)} is less than {kind.ge}.", hint))
@@ -180,6 +192,10 @@ class Validation:
     def _refuse(self, node: Node, path: Path, fault: Fault) -> Any:
         self._found.add(path, _value_place(node), fault.message, fault.hint)
         return UNSET
+
+
+def _bare(kind: inspect.Type) -> inspect.Type:
+    return kind.type if isinstance(kind, inspect.Metadata) else kind
 
 
 def _value_place(node: Node) -> Place | None:

@@ -6,7 +6,7 @@ Sealing gives the `ExecutionRecord`, the one truth that logs, audit, captures an
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -32,21 +32,45 @@ class ExecutionRecord(Struct, frozen=True):
     tool: str | None
     outcome: str
     failure: dict[str, Any] | None
+    is_cached: bool = False
+    is_truncated: bool = False
 
 
 class ExecutionContext:
     """One request on its way through. Binds one tool once; refuses every change after the seal."""
 
-    __slots__ = ("caller", "failure", "is_error", "method", "opened_at", "record", "request_id", "tool")
+    __slots__ = (
+        "caller",
+        "failure",
+        "is_cached",
+        "is_error",
+        "is_truncated",
+        "is_validated",
+        "method",
+        "opened_at",
+        "original_size_bytes",
+        "record",
+        "request_id",
+        "requested",
+        "tool",
+        "upstream_revision",
+    )
 
     def __init__(self, method: str, caller: Caller, opened_at: float, request_id: str | None = None) -> None:
-        self.request_id = request_id or secrets.token_hex(16)
+        self.request_id = request_id or _new_id()
         self.method = method
         self.caller = caller
         self.opened_at = opened_at
         self.tool: Tool | None = None
         self.failure: GatewayFailure | None = None
         self.is_error = False
+        self.requested: str | None = None
+        """The name that was asked for, whether or not it is a tool's."""
+        self.is_cached = False
+        self.is_truncated = False
+        self.is_validated = False
+        self.original_size_bytes: int | None = None
+        self.upstream_revision: str | None = None
         self.record: ExecutionRecord | None = None
 
     def bind(self, tool: Tool) -> None:
@@ -78,9 +102,21 @@ class ExecutionContext:
             tool=tool.full_name if tool else None,
             outcome=failure.mode if failure else "tool_error" if self.is_error else "ok",
             failure=failure.record() if failure else None,
+            is_cached=self.is_cached,
+            is_truncated=self.is_truncated,
         )
         return self.record
 
     def _require_open(self) -> None:
         if self.record is not None:
             raise ContextError(f"request {self.request_id} is sealed")
+
+
+_VERSION_4: Final = (0x4 << 76) | (0x2 << 62)
+_NOT_RANDOM: Final = (0xF << 76) | (0x3 << 62)
+
+
+def _new_id() -> str:
+    """A random UUID of version 4, as the envelope asks; written by hand because every request pays for it."""
+    digits = f"{secrets.randbits(128) & ~_NOT_RANDOM | _VERSION_4:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -66,6 +66,38 @@ class UpstreamNoise(Event, frozen=True):
     sample: str
 
 
+class ConfigurationReloaded(Event, frozen=True):
+    """`needs_restart` names sections that changed in the file but can't change while running."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[str, ...]
+    needs_restart: tuple[str, ...]
+
+
+class ConfigurationRefused(Event, frozen=True):
+    """The file on disk has problems; what runs goes on as it was."""
+
+    problems: tuple[str, ...]
+
+
+class CompositionHazard(Event, frozen=True):
+    """Something servers do to each other only by standing together. `severity` is hazard or note."""
+
+    kind: str
+    subject: str
+    servers: tuple[str, ...]
+    message: str
+    severity: str
+
+
+class CacheFailed(Event, frozen=True):
+    """A store could not be asked or told; the call went on without it."""
+
+    operation: str
+    reason: str
+
+
 class RequestFinished(Event, frozen=True):
     record: ExecutionRecord
 

@@ -110,6 +110,8 @@ class Kind(StrEnum):
     TOOL_ERROR = "tool_error"
     HTTP_STATUS = "http_status"
     MALFORMED_RESULT = "malformed_result"
+    SCHEMA_MISMATCH = "schema_mismatch"
+    RESPONSE_TOO_LARGE = "response_too_large"
     CANCELLED = "cancelled"
     INVALID_CONFIG = "invalid_config"
     INTERNAL = "internal"
@@ -185,6 +187,12 @@ TABLE: Final[dict[Kind, Row]] = {
     Kind.MALFORMED_RESULT: Row(
         _U, _E.INVALID_OUTPUT, _X.INVOCATION_FAILED, _RES, _INTERNAL, "malformed_result", Party.UPSTREAM, _RAN
     ),
+    Kind.SCHEMA_MISMATCH: Row(
+        _U, _E.INVALID_OUTPUT, _X.INVOCATION_FAILED, _RES, _INTERNAL, "schema_mismatch", Party.UPSTREAM, _RAN
+    ),
+    Kind.RESPONSE_TOO_LARGE: Row(
+        _U, _E.OPERATION_FAILED, _X.INVOCATION_FAILED, _RES, _INTERNAL, "response_too_large", Party.UPSTREAM, _RAN
+    ),
     Kind.CANCELLED: Row(_C, _E.OPERATION_FAILED, None, _ERR, _INTERNAL, "cancelled", Party.CALLER, _MAY),
     Kind.INVALID_CONFIG: Row(
         Category.CONFIGURATION_ERROR,
@@ -250,7 +258,10 @@ class GatewayFailure(Exception):  # noqa: N818 - the name the failure model give
         return twin
 
     def record(self) -> dict[str, Any]:
-        """Everything known, under the names the requirement documents use; absent facts are left out."""
+        """Everything known, under the names the requirement documents use; absent facts are left out.
+
+        Details may repeat what an upstream said, so they never stand in for a fact of ours.
+        """
         facts: dict[str, Any] = {
             "failure_mode": self.mode,
             "category": self.category.value,
@@ -267,8 +278,9 @@ class GatewayFailure(Exception):  # noqa: N818 - the name the failure model give
             "attempts": self.attempts,
             "retryAfterMs": self.retry_after_ms,
         }
+        ours = facts.keys() | optional.keys()
         facts.update((name, fact) for name, fact in optional.items() if fact is not None)
-        facts.update(self.details)
+        facts.update((name, detail) for name, detail in self.details.items() if name not in ours)
         return facts
 
 
@@ -314,7 +326,10 @@ def to_reply(failure: GatewayFailure, *, is_tool_call: bool, era: Era, wire: Wir
         if era is Era.MODERN:
             result["resultType"] = "complete"
         return Reply(result=encode_json(result))
-    return Reply(error=WireError(failure.number, failure.message, facts))
+    number = failure.number
+    if failure.kind is Kind.UNKNOWN_RESOURCE and era is Era.LEGACY:
+        number = messages.RESOURCE_NOT_FOUND  # the handshake revisions have a code of their own for it
+    return Reply(error=WireError(number, failure.message, facts))
 
 
 def error_result(text: str, facts: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Must not: hold connections or tasks; `Caller.channel` is an interface handed in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -62,10 +62,39 @@ class Prompt(Entry, frozen=True):
     """One prompt of one server."""
 
 
+class SchemaCheck(Protocol):
+    """What a tool's schema says about arguments or a result; empty means that they fit."""
+
+    def check(self, text: bytes) -> Sequence[Misfit]: ...
+
+
+class Misfit(Protocol):
+    """One thing about a value that does not fit."""
+
+    @property
+    def message(self) -> str: ...
+
+    def facts(self) -> dict[str, Any]: ...
+
+
+class Traits(Struct, frozen=True):
+    """What kind of tool it is, and who said so (D10). `is_known` is False where the category is the careful guess."""
+
+    category: str = "mutation"
+    reason: str = "nothing known: may change things"
+    rate_class: str = "mutation"
+    is_known: bool = False
+    is_read_only: bool = False
+    is_idempotent: bool | None = None
+
+
 class Tool(Entry, frozen=True):
     """One tool of one server."""
 
     header_params: tuple[HeaderParam, ...] = ()
+    input_check: SchemaCheck | None = None
+    output_check: SchemaCheck | None = None
+    traits: Traits = Traits()
 
 
 class Resource(Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Health for machines and a read-only JSON view for people's tools.
 
 `/health/live` and `/health/ready` say one word to anybody who can connect, because what asks them has no token and calls us by address.
-`/health` adds the servers for callers the guard admits; `/api/...` needs admission altogether. Must not: change anything.
+`/health` adds the servers for callers the guard admits; `/api/...` and `/metrics` need admission altogether. Must not: change anything.
 """
 
 from __future__ import annotations
@@ -15,18 +15,22 @@ from pactgate.faces.exchange import JSON_HEAD, Exchange
 from pactgate.protocol.messages import encode_json
 
 _HEAD: Final = JSON_HEAD + b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+_METRICS_HEAD: Final = b"Content-Type: text/plain; version=0.0.4; charset=utf-8\r\nCache-Control: no-store\r\n"
 _READ_ONLY: Final = b"Allow: GET, HEAD, OPTIONS\r\n"
 _FRESH_S: Final = 0.2
 _LIVE: Final = b'{"status":"ok"}'
 _UNFINISHED: Final = frozenset({ServerStatus.CONNECTING.value, ServerStatus.DISCONNECTED.value})
-_SHOWN: Final = ("serverId", "status", "toolCount", "lastError", "latencyMs")
+_SHOWN: Final = ("serverId", "status", "toolCount", "lastError", "trouble", "latencyMs")
 
 
 class Admin:
     """Looks at the gateway at most a few times a second, however often it is asked."""
 
-    def __init__(self, snapshot: Callable[[], dict[str, Any]], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, snapshot: Callable[[], dict[str, Any]], metrics: Callable[[], bytes], clock: Callable[[], float]
+    ) -> None:
         self._take = snapshot
+        self._metrics = metrics
         self._clock = clock
         self._seen: dict[str, Any] = {}
         self._seen_until = -math.inf
@@ -58,7 +62,10 @@ class Admin:
         self._say(exchange, 200, encode_json(facts))
 
     def answer(self, exchange: Exchange) -> bool:
-        """Whether the path is one of the JSON API's, and has been answered."""
+        """Whether the path is one of the JSON API's or the metrics', and has been answered."""
+        if exchange.path == "/metrics":
+            self._say(exchange, 200, self._metrics(), _METRICS_HEAD)
+            return True
         if exchange.path == "/api/status":
             snapshot = self._snapshot()
             facts = {name: fact for name, fact in snapshot.items() if name not in ("servers", "tools")}
@@ -76,9 +83,9 @@ class Admin:
         servers: list[dict[str, Any]] = self._snapshot()["servers"]
         return servers
 
-    def _say(self, exchange: Exchange, status: int, body: bytes) -> None:
+    def _say(self, exchange: Exchange, status: int, body: bytes, head: bytes = _HEAD) -> None:
         if exchange.method in ("GET", "HEAD"):
-            exchange.respond(status, _HEAD, body)
+            exchange.respond(status, head, body)
         else:
             exchange.respond(405, _READ_ONLY)
 
@@ -86,7 +93,9 @@ class Admin:
 def _status(servers: list[dict[str, Any]]) -> str:
     """`ok`, `degraded` (some can't be reached), `down` (none can), or `starting` (none yet, some still trying)."""
     states = [server["status"] for server in servers if server["status"] != ServerStatus.DISABLED.value]
-    connected = states.count(ServerStatus.CONNECTED.value)
+    connected = sum(
+        server["status"] == ServerStatus.CONNECTED.value and not server.get("trouble") for server in servers
+    )
     if connected == len(states):
         return "ok"
     if connected:

@@ -11,7 +11,7 @@ import msgspec
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, RequestRefused
-from pactgate.core.failures import GatewayFailure, Kind, Reply
+from pactgate.core.failures import GatewayFailure, Kind, Reply, Verdict
 from pactgate.core.model import Caller
 from pactgate.faces.exchange import JSON_HEAD, Exchange
 from pactgate.protocol import messages
@@ -61,7 +61,8 @@ def answer(request: Request, reply: Reply) -> bytes:
 
 def cancelled_answer(request: Request, reason: str) -> bytes:
     """What is said instead of an answer to a request that was stopped."""
-    facts: dict[str, Any] = GatewayFailure(Kind.CANCELLED, reason).record()
+    kind = Kind.OVERLOADED if reason == STOPPING else Kind.CANCELLED  # whoever stops it is who has to act
+    facts: dict[str, Any] = GatewayFailure(kind, reason, verdict=Verdict.MAY_HAVE_RUN).record()
     return messages.encode_error(request.id, messages.INTERNAL_ERROR, reason, facts)
 
 

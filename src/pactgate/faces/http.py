@@ -51,6 +51,7 @@ class HttpFace:
         *,
         servers: Callable[[], Collection[str]],
         snapshot: Callable[[], dict[str, Any]],
+        metrics: Callable[[], bytes],
         emit: Emit,
         sessions: Sessions | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -60,7 +61,7 @@ class HttpFace:
         self._guard = guard
         self._servers = servers
         self._emit = emit
-        self._admin = Admin(snapshot, clock)
+        self._admin = Admin(snapshot, metrics, clock)
         self._modern = ModernFace(kernel, emit, clock, self.drops)
         self._legacy = LegacyFace(kernel, self.sessions, emit, clock, self.drops)
 

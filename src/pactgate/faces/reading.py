@@ -12,6 +12,8 @@ from pactgate.faces.limits import ServerLimits
 from pactgate.faces.wire import BadRequest, ChunkedBody, Head, check_request_line, parse_head
 
 _HEAD_END: Final = b"\r\n\r\n"
+_REMEMBERED_BYTES: Final = 2048
+"""Longer heads are read anew each time: what an idle connection keeps should be small."""
 
 
 class Ready(NamedTuple):
@@ -25,7 +27,18 @@ class Ready(NamedTuple):
 class RequestReader:
     """`head` is set while its body is being read; `received_bytes` counts what of the body has come, chunk lines included."""
 
-    __slots__ = ("_body", "_chunks", "_is_line_known", "_kept", "_limits", "_scanned", "head", "received_bytes")
+    __slots__ = (
+        "_body",
+        "_chunks",
+        "_is_line_known",
+        "_kept",
+        "_known",
+        "_known_text",
+        "_limits",
+        "_scanned",
+        "head",
+        "received_bytes",
+    )
 
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
@@ -34,6 +47,8 @@ class RequestReader:
         self._is_line_known = False
         self._body = self._kept
         self._chunks: ChunkedBody | None = None
+        self._known_text = b""
+        self._known: Head | None = None
         self.head: Head | None = None
         self.received_bytes = 0
 
@@ -73,7 +88,7 @@ class RequestReader:
         limits = self._limits
         if end > limits.max_head_bytes:
             raise self._head_too_long()
-        head = parse_head(data[:end], max_headers=limits.max_headers, max_target_bytes=limits.max_target_bytes)
+        head = self._parse(data[:end])
         length = head.length
         if length is None:
             self._chunks = ChunkedBody(limits.max_request_bytes)
@@ -86,6 +101,16 @@ class RequestReader:
         self.head = head
         self.received_bytes = 0
         return self._read_body(head, data[end:])
+
+    def _parse(self, text: bytes) -> Head:
+        """A client that keeps its connection mostly sends the same head again, byte for byte: then it means the same."""
+        if text == self._known_text and self._known is not None:
+            return self._known
+        limits = self._limits
+        head = parse_head(text, max_headers=limits.max_headers, max_target_bytes=limits.max_target_bytes)
+        if len(text) <= _REMEMBERED_BYTES:
+            self._known_text, self._known = text, head
+        return head
 
     def _check_unfinished_head(self) -> None:
         """Say early what can be said early; a head that is too long is refused before its end is seen."""

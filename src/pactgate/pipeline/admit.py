@@ -1,25 +1,38 @@
-"""The gates before a call leaves: read the params, find the tool, compare mirrored headers.
+"""The gates before a call leaves: read the params, find the tool, compare mirrored headers, bounds, schema, cache.
 
-Must not: send anything, or change a byte of the arguments. Enforces the tools/call part of S4/F1 and S4/R2.
+Must not: send anything, or change a byte of the arguments. Enforces the tools/call part of S4/F1 and S4/R2, S1/LIMIT-001 to S1/LIMIT-004
+and S0/ECO-300.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
-from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Tool
+from pactgate.catalog.index import server_of
+from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
+from pactgate.core.model import Misfit, Tool
 from pactgate.pipeline.tool_call import Call
+from pactgate.policy import limits
+from pactgate.policy.cache import is_plain
+from pactgate.policy.rates import RatePolicy
+from pactgate.policy.recall import Lease
+from pactgate.policy.recall import Recall as SharedRecall
 from pactgate.protocol import headers, messages, modern
+from pactgate.protocol.versions import Era, era_of
+from pactgate.state.ports import Lookup
 
 _KNOWN_MEMBERS: Final = frozenset({"name", "arguments", "_meta", "task", "inputResponses", "requestState"})
 _NAME: Final = msgspec.json.Decoder(str)
 _MAX_NAME_CHARS: Final = 512
+_NO_ARGUMENTS: Final = Raw(b"{}")
+_LONGEST_MS: Final = 86_400_000
+TIMEOUT_KEY: Final = "dev.pactgate/timeoutMs"
+"""In a caller's `_meta`: a shorter limit of its own."""
 
 
 class Read:
@@ -32,7 +45,7 @@ class Read:
         odd = messages.check_member_names(members, _KNOWN_MEMBERS)
         if odd is not None:
             raise _bad_params(odd)
-        call.requested = _tool_name(members)
+        call.requested = call.ctx.requested = _tool_name(members)
         arguments = members.get("arguments")
         if arguments is not None and not bytes(arguments).startswith(b"{"):
             raise _bad_params("arguments must be an object; leave the member out when there are none", call.requested)
@@ -57,11 +70,12 @@ class Resolve:
             if failure.kind is Kind.UNKNOWN_TOOL:
                 return self._wait_and_resolve(call)
             raise
-        _bind(call, tool)
+        call.bind(tool)
         return None
 
     async def _wait_and_resolve(self, call: Call) -> None:
-        _bind(call, await self._connections.resolve(call.requested, call.ctx.caller.scope))
+        call.waiting_for = call.ctx.caller.scope or server_of(call.requested, self._connections.servers)
+        call.bind(await self._connections.resolve(call.requested, call.ctx.caller.scope))
 
 
 class Mirror:
@@ -71,10 +85,10 @@ class Mirror:
 
     def __call__(self, call: Call) -> None:
         sent: Mapping[str, list[str]] | None = call.ctx.caller.headers
-        tool = call.bound_tool
+        tool = call.bound.tool
         if sent is None or not tool.header_params:
             return
-        arguments = messages.value(call.members.get("arguments", Raw(b"{}")))
+        arguments = messages.value(call.members.get("arguments", _NO_ARGUMENTS))
         problem = headers.check_mirror(tool.header_params, arguments, sent)
         if problem is not None:
             raise GatewayFailure(
@@ -82,9 +96,97 @@ class Mirror:
             )
 
 
-def _bind(call: Call, tool: Tool) -> None:
-    call.tool = tool
-    call.ctx.bind(tool)
+class Limit:
+    """Arguments within the tool's bounds of lists, texts and nesting."""
+
+    name = "limit"
+
+    def __call__(self, call: Call) -> None:
+        arguments = call.members.get("arguments")
+        if arguments is None:
+            return
+        rules = call.bound
+        errors = limits.check(messages.value(arguments), rules.bounds)
+        if errors:
+            raise _refused(rules.tool, Kind.LIMIT_EXCEEDED, "break a limit", errors, errors[0].code)
+
+
+class Rate:
+    """As many calls as one caller may make of this kind of tool. A refused call consumes nothing."""
+
+    name = "rate"
+
+    def __init__(self, rates: RatePolicy) -> None:
+        self._rates = rates
+
+    def __call__(self, call: Call) -> None:
+        self._rates.admit(call.ctx.caller.subject, call.bound.tool)
+
+
+class AcceptInput:
+    """Arguments that fit the tool's input schema. Nothing is coerced, filled in or left out (D8)."""
+
+    name = "accept_input"
+
+    def __call__(self, call: Call) -> None:
+        tool = call.bound.tool
+        if tool.input_check is None:
+            return
+        errors = tool.input_check.check(bytes(call.members.get("arguments", _NO_ARGUMENTS)))
+        if errors:
+            raise _refused(tool, Kind.INVALID_ARGUMENTS, "do not fit its input schema", errors)
+
+
+class Recall:
+    """A kept answer to the very same call, or the lead of all who ask for it now; only where the operator allows it."""
+
+    name = "recall"
+
+    def __init__(self, recall: SharedRecall) -> None:
+        self._recall = recall
+
+    def __call__(self, call: Call) -> Awaitable[None] | None:
+        rules = call.bound
+        if rules.plan.ttl_ms is None or not is_plain(call.members, call.meta):
+            return None
+        arguments = bytes(call.members.get("arguments", _NO_ARGUMENTS))
+        keys = rules.plan.keys(call.ctx.caller.subject, arguments)
+        answer = self._recall.ask(keys, rules.tool.server)
+        if isinstance(answer, Lookup | Lease):
+            _take(call, answer)
+            return None
+        return _wait(call, answer)
+
+
+async def _wait(call: Call, answer: Awaitable[Lookup | Lease]) -> None:
+    _take(call, await answer)
+
+
+def _take(call: Call, answer: Lookup | Lease) -> None:
+    if isinstance(answer, Lease):
+        call.lease = answer
+        return
+    revision = answer.mark.decode()
+    call.result = answer.value
+    call.is_answered = call.ctx.is_cached = True
+    call.ctx.upstream_revision = revision
+    call.upstream_era = era_of(revision) or Era.LEGACY
+
+
+def _refused(
+    tool: Tool, kind: Kind, why: str, errors: Sequence[Misfit], code: ErrorCode | None = None
+) -> GatewayFailure:
+    first = errors[0].message
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return GatewayFailure(
+        kind,
+        f"The arguments of {tool.full_name} {why}: {first}{more}.",
+        server=tool.server,
+        tool=tool.full_name,
+        operation="tools/call",
+        code=code,
+        details={"errors": [error.facts() for error in errors]},
+    )
 
 
 def _tool_name(members: Mapping[str, Raw]) -> str:
@@ -107,7 +209,16 @@ def _read_meta(call: Call, text: bytes) -> None:
         if messages.id_key(bytes(token)) is None:
             raise _bad_params("progressToken must be a string or an integer", call.requested)
         call.progress_token = token
+    limit = meta.pop(TIMEOUT_KEY, None)
+    if limit is not None:
+        call.caller_limit_ms = _milliseconds(bytes(limit), call.requested)
     call.meta = modern.without_envelope(meta)
+
+
+def _milliseconds(text: bytes, tool: str) -> int:
+    if not text.isdigit() or not 0 < int(text) <= _LONGEST_MS:
+        raise _bad_params(f"{TIMEOUT_KEY} must be a whole number of milliseconds from 1 to {_LONGEST_MS}", tool)
+    return int(text)
 
 
 def _bad_params(why: str, tool: str | None = None) -> GatewayFailure:

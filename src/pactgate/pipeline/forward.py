@@ -18,9 +18,13 @@ from pactgate.catalog.uris import OWN_SCHEME, Target, full_uri
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller
+from pactgate.pipeline.rules import Rulebook
+from pactgate.policy.cache import judge
+from pactgate.policy.recall import Lease, Recall
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import Request, encode_json
-from pactgate.protocol.versions import CACHEABLE, Era
+from pactgate.protocol.versions import CACHEABLE, LATEST_LEGACY, Era, era_of
+from pactgate.state.ports import Lookup
 from pactgate.upstreams.peer import UpstreamReplied
 
 _TEXT: Final = msgspec.json.Decoder(str)
@@ -30,8 +34,8 @@ _OURS_TO_HANDLE: Final = frozenset(
 )
 """Errors about the request we made, not about the one our caller made."""
 
-ReadOwn = Callable[[str], bytes | None]
-"""The contents of a resource of the gateway itself, as a result without era members; None when there is none."""
+ReadOwn = Callable[[str, Caller], bytes | None]
+"""The contents of a resource of the gateway itself for one caller, without era members; None when there is none."""
 
 
 class _Addressed(NamedTuple):
@@ -40,16 +44,30 @@ class _Addressed(NamedTuple):
     name: str | None = None
 
 
+class _Answer(NamedTuple):
+    """What a server said, and in which revision."""
+
+    text: bytes
+    revision: str
+
+
 class Forward:
     """Sends a request to its server, once, under one time limit."""
 
     def __init__(
-        self, connections: Connections, read_own: ReadOwn, server_info: bytes, limit_ms: Callable[[str], int]
+        self,
+        connections: Connections,
+        recall: Recall,
+        book: Callable[[], Rulebook],
+        *,
+        read_own: ReadOwn,
+        server_info: bytes,
     ) -> None:
         self._connections = connections
+        self._recall = recall
+        self._book = book
         self._read_own = read_own
         self._server_info = server_info
-        self._limit_ms = limit_ms
 
     async def get_prompt(self, ctx: ExecutionContext, request: Request) -> bytes:
         members, meta = _params(request)
@@ -57,16 +75,19 @@ class Forward:
         await self._connections.settle()
         prompt = self._connections.catalog.prompts.resolve(name, ctx.caller.scope)
         members["name"] = Raw(encode_json(prompt.name))
-        return await self._send(ctx, request, _Addressed(prompt.server, members, prompt.name), meta)
+        answer = await self._ask(ctx, request, _Addressed(prompt.server, members, prompt.name), meta)
+        return self._shape(answer, request.method, ctx.caller)
 
     async def read_resource(self, ctx: ExecutionContext, request: Request) -> bytes:
         members, meta = _params(request)
         uri = _text(members, "uri", request.method)
-        if uri.startswith(OWN_SCHEME) and ctx.caller.scope is None:
-            return self._shape(self._own(uri), request.method, ctx.caller, Era.LEGACY)
+        if uri.startswith(OWN_SCHEME):
+            own = _Answer(self._own(uri, ctx.caller), LATEST_LEGACY)
+            return self._shape(own, request.method, ctx.caller)
         target = await self._target(uri, ctx.caller.scope)
         members["uri"] = Raw(encode_json(target.uri))
-        result = await self._send(ctx, request, _Addressed(target.server, members, target.uri), meta)
+        answer = await self._read(ctx, request, _Addressed(target.server, members, target.uri), meta)
+        result = self._shape(answer, request.method, ctx.caller)
         return result if ctx.caller.scope is not None else _with_full_uris(result, target.server)
 
     async def complete(self, ctx: ExecutionContext, request: Request) -> bytes:
@@ -79,7 +100,8 @@ class Forward:
             raise _bad(request.method, "ref must be an object with a type") from None
         server = await self._rewrite(reference, kind, ctx.caller.scope)
         members["ref"] = Raw(encode_json(reference))
-        return await self._send(ctx, request, _Addressed(server, members), meta)
+        answer = await self._ask(ctx, request, _Addressed(server, members), meta)
+        return self._shape(answer, request.method, ctx.caller)
 
     async def _rewrite(self, reference: dict[str, Raw], kind: str, scope: str | None) -> str:
         await self._connections.settle()
@@ -104,8 +126,33 @@ class Forward:
                 raise
             return catalog.templates.resolve(uri, servers, scope)
 
-    async def _send(self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]) -> bytes:
-        limit_ms = self._limit_ms(to.server)
+    async def _read(self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]) -> _Answer:
+        """A resource, kept where its server says for how long and for whom; equal reads at the same time are one."""
+        plan = self._book().of_reads(to.server)
+        if len(to.members) > 1 or meta:  # a read that says more than its URI may be answered otherwise
+            return await self._ask(ctx, request, to, meta)
+        found = self._recall.ask(plan.keys(ctx.caller.subject, bytes(to.members["uri"])), to.server)
+        if not isinstance(found, Lookup | Lease):
+            found = await found
+        if isinstance(found, Lookup):
+            ctx.is_cached = True
+            return _Answer(found.value, found.mark.decode())
+        try:
+            answer = await self._ask(ctx, request, to, meta)
+            worth = judge(plan, answer.text)
+            if worth is not None:
+                mark = answer.revision.encode()
+                found.keep(answer.text, ttl_ms=worth.ttl_ms, mark=mark, is_public=worth.is_public)
+        except asyncio.CancelledError:
+            found.hand_over()
+            raise
+        finally:
+            found.decline()  # the first word counts
+        return answer
+
+    async def _ask(self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]) -> _Answer:
+        """What the server answers, as it wrote it."""
+        limit_ms = self._book().server_limit_ms(to.server)
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 session = await self._connections.session(to.server)
@@ -118,16 +165,18 @@ class Forward:
             raise GatewayFailure(
                 Kind.MALFORMED_RESULT, f"{to.server} answered {request.method} without an object", server=to.server
             )
-        return self._shape(text, request.method, ctx.caller, session.identity.era)
+        return _Answer(text, session.identity.version)
 
-    def _shape(self, text: bytes, method: str, caller: Caller, upstream: Era) -> bytes:
+    def _shape(self, answer: _Answer, method: str, caller: Caller) -> bytes:
         if caller.era is Era.MODERN:
-            members = messages.members(text)
+            members = messages.members(answer.text)
             return encode_json(modern.complete(members, self._server_info, cacheable=method in CACHEABLE))
-        return encode_json(modern.strip_result(messages.members(text))) if upstream is Era.MODERN else text
+        if era_of(answer.revision) is Era.MODERN:
+            return encode_json(modern.strip_result(messages.members(answer.text)))
+        return answer.text
 
-    def _own(self, uri: str) -> bytes:
-        text = self._read_own(uri)
+    def _own(self, uri: str, caller: Caller) -> bytes:
+        text = self._read_own(uri, caller)
         if text is None:
             raise GatewayFailure(Kind.UNKNOWN_RESOURCE, f"The gateway has no resource {uri!r}.", details={"uri": uri})
         return text

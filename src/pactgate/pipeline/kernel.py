@@ -16,6 +16,10 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, InternalFailure, RequestFinished
 from pactgate.core.failures import GatewayFailure, Kind, Reply, WireSettings, to_reply
 from pactgate.core.model import Caller
+from pactgate.pipeline.settle import facts_of
+from pactgate.pipeline.tool_call import FRAME_BYTES
+from pactgate.policy.envelope import stamp_failure
+from pactgate.policy.sizes import fit_error
 from pactgate.protocol import messages, versions
 from pactgate.protocol.messages import Notification, Request, encode_json
 
@@ -34,11 +38,13 @@ class Kernel:
         *,
         wire: WireSettings,
         emit: Emit,
+        max_response_bytes: int,
         mask: Callable[[str], str] = str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._handlers = handlers
-        self._wire = wire
+        self.wire = wire
+        self.max_response_bytes = max_response_bytes
         self._emit = emit
         self._mask = mask
         self._clock = clock
@@ -67,13 +73,15 @@ class Kernel:
         failure.message = self._mask(failure.message)
         failure.details = self._masked(failure.details)
         ctx.fail(failure)
-        return to_reply(
-            failure,
-            is_tool_call=request.method == TOOL_CALL,
-            era=ctx.caller.era,
-            wire=self._wire,
-            request_id=ctx.request_id,
+        is_tool_call = request.method == TOOL_CALL
+        reply = to_reply(
+            failure, is_tool_call=is_tool_call, era=ctx.caller.era, wire=self.wire, request_id=ctx.request_id
         )
+        max_bytes = self.max_response_bytes - FRAME_BYTES - len(request.id)
+        if is_tool_call:
+            return stamp_failure(reply, facts_of(ctx, self._clock()), failure, max_bytes)
+        assert reply.error is not None, "only a tool call has a result to carry its failure"
+        return Reply(error=fit_error(reply.error, max_bytes))
 
     def _masked(self, details: dict[str, Any]) -> dict[str, Any]:
         """What an upstream said in an error may repeat a secret it was given (D18)."""

@@ -1,17 +1,24 @@
-"""The gates after a call came back: judge the result, shape it for the caller's era.
+"""The gates after a call came back: judge the result, fit it into its bound, keep it, stamp and shape it for the caller.
 
-Must not: change anything an era change does not require.
+Must not: change anything an era change, a bound or our own stamp does not require. Enforces S1/RESP-003, S1/RESP-004 and decisions D9, D21.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import time
+from collections.abc import Callable
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.model import Tool
 from pactgate.pipeline.tool_call import Call
+from pactgate.policy import cache, sizes
+from pactgate.policy.envelope import Facts, failure_facts, failure_of, stamp
+from pactgate.policy.shelf import Shelf
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
@@ -25,6 +32,23 @@ class _ToolResult(Struct):
 
 
 _result: Final = msgspec.json.Decoder(_ToolResult)
+
+
+def facts_of(ctx: ExecutionContext, now: float) -> Facts:
+    """What the envelope says of a call, read off its context."""
+    tool = ctx.tool
+    return Facts(
+        request_id=ctx.request_id,
+        duration_ms=(now - ctx.opened_at) * 1000,
+        server=tool.server if tool else (ctx.failure.server if ctx.failure else ctx.caller.scope),
+        tool=tool.full_name if tool else ctx.requested,
+        is_cached=ctx.is_cached,
+        is_truncated=ctx.is_truncated,
+        original_size_bytes=ctx.original_size_bytes,
+        is_validated=ctx.is_validated,
+        upstream_revision=ctx.upstream_revision,
+        is_idempotent=tool.traits.is_idempotent if tool else None,
+    )
 
 
 class AcceptResult:
@@ -47,24 +71,98 @@ class AcceptResult:
             call.ctx.note_tool_error()
 
 
-class Shape:
-    """What the caller's era asks of a result, and nothing more."""
+class AcceptOutput:
+    """A result that fits the output schema its tool declares. A tool's own error is exempt; a bad value is never a success (D8)."""
 
-    name = "shape"
-
-    def __init__(self, server_info: bytes) -> None:
-        self._server_info = server_info
+    name = "accept_output"
 
     def __call__(self, call: Call) -> None:
+        tool = call.bound.tool
+        if tool.output_check is None or call.ctx.is_error:
+            return
+        structured = messages.members(call.result).get("structuredContent")
+        if structured is None:
+            raise _misfit(tool, "it has no structuredContent", [])
+        errors = tool.output_check.check(bytes(structured))
+        if errors:
+            raise _misfit(tool, errors[0].message, [error.facts() for error in errors])
+        call.ctx.is_validated = True
+
+
+class Bound:
+    """A result within the size an answer may have: texts are cut and flagged, structured content is kept to be read in pages."""
+
+    name = "bound"
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    def __call__(self, call: Call) -> None:
+        rules, ctx = call.bound, call.ctx
+        fitted = sizes.fit(
+            call.result,
+            rules.max_result_bytes,
+            has_output_schema=rules.tool.output_check is not None,
+            reserve_bytes=rules.room_bytes + call.frame_bytes,
+        )
+        if isinstance(fitted, sizes.TooLarge):
+            ctx.is_truncated, ctx.original_size_bytes = True, fitted.original_size_bytes
+            raise self._shelf.keep(ctx.caller.subject, call.result, rules.tool, rules.max_result_bytes)
+        call.result = fitted.result
+        if fitted.is_truncated:
+            ctx.is_truncated, ctx.original_size_bytes = True, fitted.original_size_bytes
+
+
+class Remember:
+    """A fresh result that may be given again is kept, and shared with all who asked for it meanwhile."""
+
+    name = "remember"
+
+    def __call__(self, call: Call) -> None:
+        if call.lease is None:
+            return
+        worth = cache.judge(call.bound.plan, call.result, is_truncated=call.ctx.is_truncated)
+        if worth is None:
+            call.lease.decline()
+            return
+        mark = (call.ctx.upstream_revision or "").encode()
+        call.lease.keep(call.result, ttl_ms=worth.ttl_ms, mark=mark, is_public=worth.is_public)
+
+
+class Stamp:
+    """What the caller's era asks of a result, and our envelope in its `_meta`."""
+
+    name = "stamp"
+
+    def __init__(self, server_info: bytes, clock: Callable[[], float] = time.monotonic) -> None:
+        self._server_info = server_info
+        self._clock = clock
+
+    def __call__(self, call: Call) -> None:
+        members = messages.members(call.result)
         if call.ctx.caller.era is Era.MODERN:
-            members = messages.members(call.result)
-            call.result = encode_json(modern.complete(members, self._server_info, cacheable=False))
+            members = modern.complete(members, self._server_info, cacheable=False)
         elif call.upstream_era is Era.MODERN:
-            call.result = encode_json(modern.strip_result(messages.members(call.result)))
+            members = modern.strip_result(members)
+        facts = facts_of(call.ctx, self._clock())
+        failure = failure_of(facts, call.result) if call.ctx.is_error else None
+        stamp(members, facts, None if failure is None else failure_facts(facts, failure))
+        call.result = encode_json(members)
+
+
+def _misfit(tool: Tool, why: str, errors: list[dict[str, Any]]) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.SCHEMA_MISMATCH,
+        f"{tool.full_name} answered with a result that does not fit the output schema it declares: {why}",
+        server=tool.server,
+        tool=tool.full_name,
+        operation="tools/call",
+        details={"errors": errors},
+    )
 
 
 def _malformed(call: Call, why: str) -> GatewayFailure:
-    tool = call.bound_tool
+    tool = call.bound.tool
     return GatewayFailure(
         Kind.MALFORMED_RESULT,
         f"{tool.full_name} answered with a result that breaks the protocol: {why}",

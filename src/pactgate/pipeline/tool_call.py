@@ -1,59 +1,90 @@
 """One `tools/call` from admission to answer: a flat list of gates around a single dispatch, under one timer.
 
-ADMIT gates run before anything leaves the gateway, VERIFY gates judge what came back, FINISH gates shape what goes out.
-A gate either returns, or raises the failure that ends the call; every earlier gate leaves all later ones
-untouched. Enforces S1/TIMEOUT-001.
+ADMIT gates run before anything leaves the gateway; one of them may already have the answer. VERIFY gates judge what came back, FINISH gates
+shape what goes out. A gate either returns, or raises the failure that ends the call; every earlier gate leaves all later ones
+untouched. Enforces S1/TIMEOUT-001 and S1/LIMIT-002.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Raw
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import Tool
+from pactgate.pipeline.rules import Rulebook, ToolRules
+from pactgate.policy.recall import Lease
+from pactgate.policy.timeouts import Limit, shortened
 from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import Era
+
+_MOST_PATIENT_MS: Final = 5000
+"""The longest wait a timeout advises before trying again."""
+
+
+FRAME_BYTES: Final = 40
+"""What a JSON-RPC answer has beside its id and its result."""
 
 
 class Call:
     """What the gates know of one call. `members` are the caller's params without `_meta`, each as the bytes it arrived as."""
 
     __slots__ = (
+        "book",
+        "caller_limit_ms",
         "ctx",
+        "frame_bytes",
+        "is_answered",
         "is_sent",
-        "limit_ms",
+        "lease",
+        "limit",
         "members",
         "meta",
         "params",
         "progress_token",
         "requested",
         "result",
+        "rules",
         "tool",
         "upstream_era",
+        "waiting_for",
     )
 
-    def __init__(self, ctx: ExecutionContext, params: bytes | None, limit_ms: int) -> None:
+    def __init__(self, ctx: ExecutionContext, request: Request, book: Rulebook) -> None:
         self.ctx = ctx
-        self.params = params
-        self.limit_ms = limit_ms
+        self.params = request.params
+        self.frame_bytes = len(request.id) + FRAME_BYTES
+        self.book = book
+        self.limit: Limit = book.default_limit
+        self.caller_limit_ms: int | None = None
         self.requested = ""
         self.members: dict[str, Raw] = {}
         self.meta: dict[str, Raw] = {}
         self.progress_token: Raw | None = None
         self.tool: Tool | None = None
+        self.rules: ToolRules | None = None
+        self.lease: Lease | None = None
+        self.is_answered = False
         self.is_sent = False
         self.upstream_era = Era.LEGACY
+        self.waiting_for: str | None = None
+        """The server a name points at, while what it offers is not known yet."""
         self.result = b""
 
+    def bind(self, tool: Tool) -> None:
+        self.tool = tool
+        self.rules = self.book.of(tool)
+        self.limit = shortened(self.rules.limit, self.caller_limit_ms)
+        self.ctx.bind(tool)
+
     @property
-    def bound_tool(self) -> Tool:
-        assert self.tool is not None, "the resolve gate binds a tool or raises"
-        return self.tool
+    def bound(self) -> ToolRules:
+        assert self.rules is not None, "the resolve gate binds a tool or raises"
+        return self.rules
 
 
 class Gate(Protocol):
@@ -65,7 +96,7 @@ class Gate(Protocol):
 
 
 class ToolCall:
-    """Drives the gates. `limit_ms` gives the time a tool may take once it is known."""
+    """Drives the gates. `book` gives the rules in force when a call begins; they stay its rules to the end."""
 
     def __init__(
         self,
@@ -74,85 +105,94 @@ class ToolCall:
         verify: Sequence[Gate],
         finish: Sequence[Gate],
         *,
-        default_limit_ms: int,
-        limit_ms: Callable[[Tool], int],
+        book: Callable[[], Rulebook],
     ) -> None:
         self.gates = (*admit, dispatch, *verify, *finish)
         self._admit = tuple(admit)
-        self._rest = (dispatch, *verify, *finish)
-        self._default_limit_ms = default_limit_ms
-        self._limit_ms = limit_ms
+        self._ask_and_finish = (dispatch, *verify, *finish)
+        self._finish = tuple(finish)
+        self._book = book
 
     async def run(self, ctx: ExecutionContext, request: Request) -> bytes:
-        call = Call(ctx, request.params, self._default_limit_ms)
-        deadline = _Deadline(self._default_limit_ms)
+        call = Call(ctx, request, self._book())
+        deadline = _Deadline(call)
         try:
             for gate in self._admit:
                 pending = gate(call)
                 if pending is not None:
-                    await pending
-            call.limit_ms = self._limit_ms(call.bound_tool)
-            deadline.move(call.limit_ms)
-            for gate in self._rest:
+                    await deadline.over(pending)
+            for gate in self._finish if call.is_answered else self._ask_and_finish:
                 pending = gate(call)
                 if pending is not None:
-                    await pending
+                    await deadline.over(pending)
             return call.result
         except asyncio.CancelledError:
+            if call.lease is not None:
+                call.lease.hand_over()
             if deadline.ended_it():
                 raise _too_slow(call) from None
             raise
         finally:
             deadline.drop()
+            if call.lease is not None:
+                call.lease.decline()  # the first word counts: this is for whatever ended the call without one
 
 
 class _Deadline:
-    """One `call_later` that cancels the task it was made in; far cheaper than a timeout scope per step."""
+    """One `call_later` that cancels the task it was made in, set when the call first has to wait; far cheaper than a scope per step."""
 
-    __slots__ = ("_began", "_has_expired", "_limit_ms", "_loop", "_task", "_timer")
+    __slots__ = ("_began", "_call", "_has_expired", "_limit_ms", "_loop", "_task", "_timer")
 
-    def __init__(self, limit_ms: int) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._task = task
+    def __init__(self, call: Call) -> None:
+        self._call = call
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
-        self._limit_ms = limit_ms
         self._has_expired = False
-        self._timer = self._loop.call_later(limit_ms / 1000, self._expire)
+        self._limit_ms = 0
+        self._task: asyncio.Task[Any] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
-    def move(self, limit_ms: int) -> None:
+    def over(self, pending: Awaitable[None]) -> Awaitable[None]:
+        """The same to wait for, now under the limit the call has: the default one until its tool is known."""
+        limit_ms = self._call.limit.ms
         if limit_ms != self._limit_ms:
+            self.drop()
             self._limit_ms = limit_ms
-            self._timer.cancel()
+            self._task = asyncio.current_task()
             self._timer = self._loop.call_at(self._began + limit_ms / 1000, self._expire)
+        return pending
 
     def ended_it(self) -> bool:
         """Whether the cancellation was ours, and only ours."""
-        return self._has_expired and self._task.uncancel() == 0
+        return self._has_expired and self._task is not None and self._task.uncancel() == 0
 
     def drop(self) -> None:
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _expire(self) -> None:
         self._has_expired = True
+        assert self._task is not None
         self._task.cancel()
 
 
 def _too_slow(call: Call) -> GatewayFailure:
     tool = call.tool
-    server = tool.server if tool else None
+    server = tool.server if tool else call.waiting_for
     name = tool.full_name if tool else call.requested
+    limit = call.limit
     return GatewayFailure(
         Kind.CALL_TIMEOUT,
-        f"{name} did not answer within {call.limit_ms} ms (timeout of tools/call on {server or 'an unknown server'})",
+        f"{name} did not answer within {limit.ms} ms (timeout of tools/call on {server or 'an unknown server'})",
         server=server,
         tool=name,
         operation="tools/call",
         verdict=Verdict.MAY_HAVE_RUN if call.is_sent else Verdict.DID_NOT_RUN,
+        retry_after_ms=min(limit.ms, _MOST_PATIENT_MS),
         details={
             "phase": "call" if call.is_sent else "connect",
-            "timeoutMs": call.limit_ms,
-            "timeout_seconds": call.limit_ms / 1000,
+            "timeoutMs": limit.ms,
+            "timeout_seconds": limit.ms / 1000,
+            "limitSource": limit.source,
         },
     )

@@ -35,6 +35,12 @@ class Session:
         channel = self.peer.channel
         return channel.pid if isinstance(channel, StdioChannel) else None
 
+    @property
+    def effects_level(self) -> str | None:
+        """ "declared", "enforced" or "partly enforced: ..."; None where no effects are declared."""
+        channel = self.peer.channel
+        return channel.sandbox_level if isinstance(channel, StdioChannel) else None
+
 
 class Dialer:
     """Makes sessions to one server. Each `dial` is one attempt; it remembers only which era worked last."""
@@ -110,6 +116,7 @@ class Dialer:
             config.cwd,
             self._emit,
             guardian=self._guardian,
+            effects=config.effects,
             max_frame_bytes=self._max_frame_bytes,
         )
 

@@ -118,12 +118,16 @@ async def _initialize_or_probe_again(peer: Peer) -> Identity:
         raise _unusable(peer, f"{peer.server} speaks no revision we know: {problem}") from problem
 
 
-async def _discover(peer: Peer) -> Identity:
+async def _discover(peer: Peer, *, may_repeat: bool = True) -> Identity:
     envelope = modern.envelope(LATEST_MODERN, peer.client_info, {})
     try:
         text = await peer.request("server/discover", {}, meta=envelope)
         found = _discovered.decode(text)
     except UpstreamReplied as refusal:
+        if may_repeat and _names_modern(
+            refusal
+        ):  # it speaks our version after all: asking is not calling, so once more
+            return await _discover(peer, may_repeat=False)
         raise _judge_refusal(peer, refusal) from refusal
     except GatewayFailure as failure:
         if _is_era_evidence(failure):

@@ -144,7 +144,7 @@ class Peer:
 
     # What the channel brings (port.Receiver).
 
-    def receive(self, frame: bytes) -> None:
+    def receive(self, frame: bytes) -> bool:
         message = messages.decode_from_upstream(frame)
         match message:
             case Response():
@@ -157,6 +157,7 @@ class Peer:
                 self._answer_server(message)
             case Rejection():
                 self._noise(f"invalid message: {message.message}", frame)
+        return isinstance(message, Response | ErrorReply)
 
     def lost(self, failure: GatewayFailure) -> None:
         self._end(failure)

@@ -96,25 +96,42 @@ class PipeReader:
         self._fd = pipe.fileno()
         self._on_data = on_data
         self._on_end = on_end
+        self._resting: asyncio.TimerHandle | None = None
+        self.read_bytes = READ_BYTES
+        """What is read in one turn of the loop, at most."""
         os.set_blocking(self._fd, False)
         self._loop.add_reader(self._fd, self._read)
 
     def drain(self) -> None:
         """Read what is left now. Bounded, because somebody else may still hold the other end and write."""
         for _ in range(LAST_READS):
+            self.read_bytes = READ_BYTES
             if not self._read():
                 return
 
+    def rest(self, seconds: float) -> None:
+        """Leave what comes in the pipe for a while; whoever writes too much has to wait."""
+        if self._resting is None and not self._pipe.closed:
+            self._loop.remove_reader(self._fd)
+            self._resting = self._loop.call_later(seconds, self._go_on)
+
     def close(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
         if not self._pipe.closed:
             self._loop.remove_reader(self._fd)
             self._pipe.close()
+
+    def _go_on(self) -> None:
+        self._resting = None
+        if not self._pipe.closed:
+            self._loop.add_reader(self._fd, self._read)
 
     def _read(self) -> bool:
         if self._pipe.closed:
             return False
         try:
-            data = os.read(self._fd, READ_BYTES)
+            data = os.read(self._fd, self.read_bytes)
         except (BlockingIOError, InterruptedError):
             return False
         except OSError:

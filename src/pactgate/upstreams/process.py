@@ -129,7 +129,7 @@ class ChildProcess:
                 start_new_session=True,
             )
         except (OSError, ValueError) as problem:
-            raise _explain(problem, launch) from problem
+            raise explain(problem, launch) from problem
         if guard is not None:
             guard.watch(popen.pid)
         return cls(popen, guard, on_exit)
@@ -253,7 +253,7 @@ def _is_dead(pid: int) -> bool:
         return True
 
 
-def _explain(problem: OSError | ValueError, launch: Launch) -> SpawnError:
+def explain(problem: OSError | ValueError, launch: Launch) -> SpawnError:
     """The cause in words a person can act on, and whether another try can help."""
     if isinstance(problem, ValueError):
         return SpawnError(

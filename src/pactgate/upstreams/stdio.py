@@ -19,13 +19,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from pactgate.config.effects import Effects
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol.framing import LineDecoder, Oversized
 from pactgate.protocol.messages import one_line
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.guardian import Guardian
-from pactgate.upstreams.pipes import PipeReader, PipeWriter
+from pactgate.upstreams.pipes import READ_BYTES, PipeReader, PipeWriter
 from pactgate.upstreams.port import Outgoing, Receiver
 from pactgate.upstreams.process import (
     ChildProcess,
@@ -37,6 +38,10 @@ from pactgate.upstreams.process import (
     signal_name,
 )
 
+UNASKED_IN_A_TURN: Final = 16
+BITE_BYTES: Final = 4096
+REST_PER_FRAME_S: Final = 0.00005
+"""At most 20,000 messages nobody asked for in a second: enough for any honest server, a tenth of a core for a flood."""
 MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
 STDERR_RING_BYTES: Final = 64 * 1024
 STDERR_LINE_CHARS: Final = 8 * 1024
@@ -110,11 +115,15 @@ class StdioChannel:
         emit: Emit,
         guardian: Guardian,
         *,
+        effects: Effects | None = None,
         max_frame_bytes: int = MAX_FRAME_BYTES,
         ladder: Ladder = Ladder(),  # noqa: B008 - a frozen value
     ) -> None:
         self._server = server
         self._launch = Launch((command, *args), child_environment(command, env, os.environ), cwd)
+        self.sandbox_level: str | None = None
+        """How far its declared effects are more than words; None where there are none, and before it was started."""
+        self._effects = effects
         self._emit = emit
         self._guardian = guardian
         self._ladder = ladder
@@ -144,7 +153,7 @@ class StdioChannel:
             raise RuntimeError(f"the channel to {self._server} was {self._phase} before; a connection needs a new one")
         self._guardian.start()
         try:
-            child = ChildProcess.spawn(self._launch, self._on_exit, guard=self._guardian)
+            child = ChildProcess.spawn(self._confined(), self._on_exit, guard=self._guardian)
         except SpawnError as problem:
             raise GatewayFailure(
                 Kind.CONNECTION_FAILED,
@@ -165,6 +174,17 @@ class StdioChannel:
             PipeReader(stdout, self._on_stdout, lambda: self._on_pipe_closed("stdout")),
             PipeReader(stderr, self._on_stderr, lambda: None),
         )
+
+    def _confined(self) -> Launch:
+        """What to start: the program, or the launcher that holds it to its effects. Raises SpawnError."""
+        if self._effects is None:
+            return self._launch
+        # Imported here: it needs ctypes, and most servers declare nothing.
+        from pactgate.upstreams.sandbox import confine
+
+        confined = confine(self._launch, self._effects)
+        self.sandbox_level = confined.level
+        return confined.launch
 
     def settle(self, era: Era, version: str) -> None:
         """Lines carry nothing beside the message."""
@@ -200,19 +220,31 @@ class StdioChannel:
         except Oversized as problem:
             self._lose(self._failure(Kind.INVALID_FRAME, f"wrote a line longer than {problem.limit_bytes} bytes"))
             return
-        for line in lines:
-            self._take(line)
+        unasked = sum(self._take(line) for line in lines)
+        if self._readers:
+            self._slow_down(self._readers[0], unasked)
 
-    def _take(self, line: bytes) -> None:
+    def _slow_down(self, reader: PipeReader, unasked: int) -> None:
+        """A server that talks without being asked waits for the others: small bites, and a rest after each."""
+        is_flood = unasked > UNASKED_IN_A_TURN
+        reader.read_bytes = BITE_BYTES if is_flood else READ_BYTES
+        if is_flood:
+            reader.rest(unasked * REST_PER_FRAME_S)
+
+    def _take(self, line: bytes) -> int:
+        """How many messages of the line are no answers."""
         if self._receiver is None:
-            return
+            return 0
         frames = frames_of(line)
         if not frames:
             self._count_noise(line)
-            return
+            return 1
         self._noise_in_a_row = 0
+        unasked = 0
         for frame in frames:
-            self._receiver.receive(frame)
+            if self._receiver is not None:
+                unasked += not self._receiver.receive(frame)
+        return unasked
 
     def _count_noise(self, line: bytes) -> None:
         self._noise_count += 1

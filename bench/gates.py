@@ -1,0 +1,99 @@
+"""What each gate of a tool call costs: processor time in this process, around a call that a real pipeline made ready.
+
+The gateway is built as it is served, in front of the bench's stdio upstream; one call runs through it, and then each gate that waits for
+nothing is run many times on what that call had become when it reached the gate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import Final
+
+from msgspec import Struct
+
+from pactgate.app import Gateway
+from pactgate.config.cache import CacheRule
+from pactgate.config.model import Cache, Config, ServerConfig
+from pactgate.core.context import ExecutionContext
+from pactgate.core.model import Caller
+from pactgate.pipeline.tool_call import Call, Gate
+from pactgate.policy.recall import Lease
+from pactgate.protocol.messages import Request
+from pactgate.protocol.versions import LATEST_LEGACY, Era
+
+RUNTIME: Final = ("limit", "accept_input", "recall", "bound", "remember", "stamp")
+"""The gates that bound and keep: what a call pays for limits, schemas, cache, sizes and provenance."""
+_PARAMS: Final = b'{"name":"up.echo","arguments":{"text":"' + b"t" * 32 + b'"}}'
+_TIMES: Final = 20_000
+_ROUNDS: Final = 5
+
+
+class GateCost(Struct, frozen=True):
+    name: str
+    cpu_us: float
+
+
+class _Nobody:
+    def notify(self, method: str, params: bytes) -> None:
+        return
+
+
+def measure_gates() -> list[GateCost]:
+    """The median of several rounds for every gate but `dispatch`, in the order of the pipeline."""
+    return asyncio.run(_measure())
+
+
+async def _measure() -> list[GateCost]:
+    up = ServerConfig(id="up", command=sys.executable, args=("-m", "bench.upstream_stdio", "--tools", "23"))
+    config = Config(
+        servers={"up": up},
+        categories={"up.echo": "query"},
+        cache=Cache(tools={"up.echo": CacheRule(ttl_ms=60_000)}),
+    )
+    async with Gateway.open(config) as gateway:
+        await gateway.connections.session("up")
+        await gateway.connections.settle()
+        call = await _ready(gateway)
+        return [GateCost(gate.name, _cost(gate, call)) for gate in gateway.tool_call.gates if gate.name != "dispatch"]
+
+
+async def _ready(gateway: Gateway) -> Call:
+    """A call that has been answered, as the gates after it find it; the gates before it take what they need of it."""
+    caller = Caller("bench", Era.LEGACY, LATEST_LEGACY, _Nobody())
+    call = Call(ExecutionContext("tools/call", caller, 0.0), Request(b"1", 1, "tools/call", _PARAMS), gateway.book)
+    for gate in gateway.tool_call.gates:
+        if gate.name == "bound":
+            break
+        pending = gate(call)
+        if pending is not None:
+            await pending
+    if call.lease is not None:
+        call.lease.decline()
+    return call
+
+
+def _cost(gate: Gate, call: Call) -> float:
+    result, lease = call.result, call.lease
+    rounds = sorted(_round(gate, call, result, lease) for _ in range(_ROUNDS))
+    call.result, call.lease = result, lease
+    return rounds[len(rounds) // 2]
+
+
+def _round(gate: Gate, call: Call, result: bytes, lease: Lease | None) -> float:
+    began = time.process_time()
+    for _ in range(_TIMES):
+        call.result, call.lease, call.ctx.tool = result, lease, None
+        if gate.name != "resolve":
+            call.ctx.tool = call.tool
+        gate(call)
+        if call.lease is not lease and call.lease is not None:
+            call.lease.decline()  # what leads must say how it went, or the next one would wait for it
+    spent = time.process_time() - began
+    began = time.process_time()
+    for _ in range(_TIMES):
+        call.result, call.lease, call.ctx.tool = result, lease, None
+        if gate.name != "resolve":
+            call.ctx.tool = call.tool
+    return max(0.0, spent - (time.process_time() - began)) / _TIMES * 1e6

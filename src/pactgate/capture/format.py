@@ -1,0 +1,322 @@
+"""The capture file: one session object or an array of them, read exchange by exchange.
+
+A session carries `server_label`, `server_capabilities` (absent means null) and `exchanges`, each with a `request` and, unless
+it is a notification or was lost, a `response`. That much is mcptest's format. Our recorder adds members, all optional:
+
+session    capture_version (1: whatever passed in either direction is in the file), transport (stdio, http, http+sse),
+           transport_id, protocol_version, era (legacy, modern), started_at, closed (true: the connection had ended)
+exchange   direction (of the request: client_to_server, the default, or server_to_client), at_ms and response_at_ms (since the
+           start), seq and response_seq (the order of all messages of the session), stream (the stream it travelled on or
+           opened), closed_by (client, server: its stream ended without an answer), auth (a digest of the credentials),
+           event_id (of the response), notifications (what else travelled on its stream, in order: message, seq, at_ms,
+           direction, event_id), http (of the request that carried the client's message: verb, status, request_headers,
+           response_headers, response_bytes)
+
+Exchanges stand in the order of their requests. A JSON-RPC batch is an array in the place of a message. Members nobody knows
+are passed over; one of ours in an unknown shape counts as absent; null always does.
+Must not: open, judge or repair anything. Enforces S3/CAPTURE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from pactgate.capture.json_stream import JsonStream, NotJsonError
+from pactgate.protocol.versions import Era
+
+CAPTURE_VERSION: Final = 1
+
+Body = dict[str, Any]
+Progress = Callable[[int, int | None], None]
+"""Told how many bytes have been read, and of how many where that is known."""
+
+_BEYOND_TIME: Final = 2.0**53
+
+
+class CaptureProblem(StrEnum):
+    UNREADABLE = "unreadable"
+    NOT_JSON = "not_json"
+    NOT_A_CAPTURE = "not_a_capture"
+
+
+class CaptureError(Exception):
+    """The capture can't be judged because it can't be read."""
+
+    def __init__(self, kind: CaptureProblem, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+
+class Party(StrEnum):
+    CLIENT = "client"
+    SERVER = "server"
+
+    @property
+    def other(self) -> Party:
+        return Party.SERVER if self is Party.CLIENT else Party.CLIENT
+
+
+class Http(Struct, frozen=True):
+    """How an exchange looked on HTTP. Header names are in lower case; a header sent twice has two values."""
+
+    verb: str = "POST"
+    status: int | None = None
+    request_headers: dict[str, list[str]] = {}
+    response_headers: dict[str, list[str]] = {}
+    response_bytes: int | None = None
+
+
+class Frame(Struct, frozen=True):
+    """One message that travelled on the stream of an exchange."""
+
+    message: Body
+    sender: Party = Party.SERVER
+    seq: int | None = None
+    at_ms: float | None = None
+    event_id: str | None = None
+
+
+class Exchange(Struct, frozen=True):
+    """`request` and `response` are messages, batches of them, or None. `sender` is who sent the request."""
+
+    index: int
+    request: Body | list[Body] | None = None
+    response: Body | list[Body] | None = None
+    sender: Party = Party.CLIENT
+    seq: int | None = None
+    response_seq: int | None = None
+    at_ms: float | None = None
+    response_at_ms: float | None = None
+    stream: str | None = None
+    closed_by: Party | None = None
+    auth: str | None = None
+    event_id: str | None = None
+    http: Http | None = None
+    frames: tuple[Frame, ...] = ()
+
+
+class Head(Struct, frozen=True):
+    """What a session says of itself."""
+
+    label: str
+    capabilities: Body | None = None
+    capture_version: int | None = None
+    transport: str | None = None
+    transport_id: str | None = None
+    protocol_version: str | None = None
+    era: Era | None = None
+    is_closed: bool = False
+
+
+class RecordedSession:
+    """One session. Its exchanges can be read once, and before those of the next; only then is the head complete."""
+
+    def __init__(self, index: int, members: Body, exchanges: Iterator[Exchange]) -> None:
+        self.index = index
+        self.exchanges = exchanges
+        self._members = members
+
+    @property
+    def head(self) -> Head:
+        """What is known so far: members may stand behind the exchanges."""
+        held = self._members
+        label, transport = _text(held.get("server_label")), _text(held.get("transport"))
+        era = held.get("era")
+        return Head(
+            label=f"session {self.index + 1}" if label is None else label,
+            capabilities=held.get("server_capabilities"),
+            capture_version=_whole(held.get("capture_version")),
+            transport=transport,
+            transport_id=_text(held.get("transport_id")),
+            protocol_version=_text(held.get("protocol_version")),
+            era=Era(era) if era in ("legacy", "modern") else None,
+            is_closed=held.get("closed") is True,
+        )
+
+
+_HEAD: Final = frozenset(
+    {
+        "server_label",
+        "server_capabilities",
+        "capture_version",
+        "transport",
+        "transport_id",
+        "protocol_version",
+        "era",
+        "closed",
+    }
+)
+
+
+def read(chunks: Iterable[bytes]) -> Iterator[RecordedSession]:
+    """The sessions of a capture, one after the other. Raises CaptureError, also while exchanges are being read."""
+    stream = JsonStream(chunks)
+    with _refusing():
+        opening = stream.peek()
+        if not opening:
+            raise CaptureError(CaptureProblem.NOT_JSON, "The capture is empty.")
+        if opening == "{":
+            yield from _session(stream, 0, "the session")
+        elif opening == "[":
+            for index in stream.items():
+                where = f"session {index}"
+                if stream.peek() != "{":
+                    raise _not_a_capture(f"{where} must be an object")
+                yield from _session(stream, index, where)
+        else:
+            stream.value()
+            raise _not_a_capture("it must be a session object or an array of them")
+        stream.require_end()
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except NotJsonError as problem:
+        raise CaptureError(CaptureProblem.NOT_JSON, f"The capture is not JSON: {problem}.") from None
+
+
+def _session(stream: JsonStream, index: int, where: str) -> Iterator[RecordedSession]:
+    members: Body = {}
+    names = stream.members()
+    for name in names:
+        if name == "exchanges" and stream.peek() == "[":
+            _require_head(members, where)
+            session = RecordedSession(index, members, _exchanges(stream, names, members, where))
+            yield session
+            for _ in session.exchanges:
+                pass
+            return
+        _take(stream, name, members)
+    raise _without_exchanges(where)
+
+
+def _exchanges(stream: JsonStream, names: Iterator[str], members: Body, where: str) -> Iterator[Exchange]:
+    """The exchanges, and after the last one whatever else the session says of itself."""
+    with _refusing():
+        for index in stream.items():
+            yield _exchange(stream.value(), index, where)
+        for name in names:
+            if name == "exchanges":
+                raise _not_a_capture(f"{where} has exchanges twice")
+            _take(stream, name, members)
+        _require_head(members, where)
+
+
+def _take(stream: JsonStream, name: str, members: Body) -> None:
+    value = stream.value()
+    if name in _HEAD:
+        members[name] = value
+
+
+def _require_head(members: Body, where: str) -> None:
+    label, capabilities = members.get("server_label"), members.get("server_capabilities")
+    if not isinstance(label, str | None):
+        raise _not_a_capture(f"server_label of {where} must be a string")
+    if not isinstance(capabilities, dict | None):
+        raise _not_a_capture(f"server_capabilities of {where} must be an object or null")
+
+
+def _exchange(value: Any, index: int, session: str) -> Exchange:
+    where = f"exchange {index} of {session}"
+    if not isinstance(value, dict):
+        raise _not_a_capture(f"{where} must be an object")
+    http = value.get("http")
+    request, response = (_message(value.get(name), f"{name} of {where}") for name in ("request", "response"))
+    if request is None and response is None and not isinstance(http, dict):
+        raise _not_a_capture(f"{where} has no request")
+    if len(value) == 2 and request is not None and response is not None:
+        return Exchange(index, request, response)  # the plain case, which is most of a large capture
+    return Exchange(
+        index=index,
+        request=request,
+        response=response,
+        sender=_direction(value.get("direction"), Party.CLIENT),
+        seq=_whole(value.get("seq")),
+        response_seq=_whole(value.get("response_seq")),
+        at_ms=_number(value.get("at_ms")),
+        response_at_ms=_number(value.get("response_at_ms")),
+        stream=_text(value.get("stream")),
+        closed_by=Party(closer) if (closer := value.get("closed_by")) in ("client", "server") else None,
+        auth=_text(value.get("auth")),
+        event_id=_text(value.get("event_id")),
+        http=_http(http) if isinstance(http, dict) else None,
+        frames=tuple(_frames(value.get("notifications"))),
+    )
+
+
+def _message(value: Any, where: str) -> Body | list[Body] | None:
+    if value is None or isinstance(value, dict):
+        return value
+    if isinstance(value, list) and all(isinstance(item, dict) for item in value):
+        return value
+    raise _not_a_capture(f"the {where} must be a message or a batch of messages")
+
+
+def _frames(value: Any) -> Iterator[Frame]:
+    for item in value if isinstance(value, list) else ():
+        if not isinstance(item, dict):
+            continue
+        if not isinstance(item.get("message"), dict):
+            yield Frame(item)  # the bare message
+            continue
+        yield Frame(
+            item["message"],
+            _direction(item.get("direction"), Party.SERVER),
+            _whole(item.get("seq")),
+            _number(item.get("at_ms")),
+            _text(item.get("event_id")),
+        )
+
+
+def _http(value: Body) -> Http:
+    verb = value.get("verb")
+    return Http(
+        verb=verb.upper() if isinstance(verb, str) else "POST",
+        status=_whole(value.get("status")),
+        request_headers=_headers(value.get("request_headers")),
+        response_headers=_headers(value.get("response_headers")),
+        response_bytes=_whole(value.get("response_bytes")),
+    )
+
+
+def _headers(value: Any) -> dict[str, list[str]]:
+    headers: dict[str, list[str]] = {}
+    for name, held in value.items() if isinstance(value, dict) else ():
+        values = held if isinstance(held, list) else [held]
+        headers.setdefault(name.lower(), []).extend(text for text in values if isinstance(text, str))
+    return headers
+
+
+def _direction(value: Any, default: Party) -> Party:
+    return {"client_to_server": Party.CLIENT, "server_to_client": Party.SERVER}.get(
+        value if isinstance(value, str) else "", default
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) < _BEYOND_TIME else None
+
+
+def _without_exchanges(where: str) -> CaptureError:
+    return _not_a_capture(f"{where} has no array of exchanges")
+
+
+def _not_a_capture(why: str) -> CaptureError:
+    return CaptureError(CaptureProblem.NOT_A_CAPTURE, f"This is not a capture: {why}.")

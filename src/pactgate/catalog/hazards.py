@@ -1,0 +1,314 @@
+"""What goes wrong only because these servers stand together: names that are shared, folded or drawn alike, and descriptions that
+speak of a neighbour's tools.
+
+The gateway itself always tells servers apart, by the names it exposes; a hazard is what a client, a model or a person may still
+confuse. A `hazard` should be looked at; a `note` is worth knowing. Pure, linear in what the servers wrote, bounded in what it
+says. Must not: hide or rename anything, or repeat more of an upstream's text than a name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
+
+from pactgate.catalog.index import server_of
+from pactgate.catalog.lookalikes import drawn, fold, separated
+from pactgate.config.model import ServerConfig
+from pactgate.core.display import cut
+from pactgate.core.model import Entry, Resource, Tool
+from pactgate.protocol import messages
+
+if TYPE_CHECKING:  # looking at a configuration should not load all that makes a catalog
+    from pactgate.catalog.catalog import Catalog
+
+MAX_HAZARDS: Final = 200
+_NAME_CHARS: Final = 80
+_NAMED: Final = 4
+"""How many of a kind a sentence lists before it counts the rest."""
+_QUALIFIED: Final = re.compile(r"(?<![\w.-])[a-z][a-z0-9-]{0,49}(?:\.|__)[\w.-]+")
+_COSMETIC: Final = ("_meta", "icons")
+
+
+class Severity(StrEnum):
+    HAZARD = "hazard"
+    NOTE = "note"
+
+
+class HazardKind(StrEnum):
+    """In the order they are told."""
+
+    LOOK_ALIKE_SERVERS = "look_alike_servers"
+    DUPLICATE_SERVER = "duplicate_server"
+    FOREIGN_TOOL_NAMED = "foreign_tool_named"
+    FOREIGN_NAME_CLAIMED = "foreign_name_claimed"
+    LOOK_ALIKE_NAMES = "look_alike_names"
+    TOOL_SHADOWING = "tool_shadowing"
+    TOOL_NAMESPACE_OVERLAP = "tool_namespace_overlap"
+    NAMES_EQUAL_AFTER_FOLDING = "names_equal_after_folding"
+    PROMPT_OVERLAP = "prompt_overlap"
+    URI_OVERLAP = "uri_overlap"
+    NOT_SHOWN = "not_shown"
+
+
+class Hazard(Struct, frozen=True):
+    """One finding. `subject` is the name it is about, `servers` are all who share in it, `message` is a whole sentence."""
+
+    kind: HazardKind
+    subject: str
+    servers: tuple[str, ...]
+    message: str
+    severity: Severity
+
+
+def find_hazards(catalog: Catalog) -> tuple[Hazard, ...]:
+    """Everything to be known of the servers of one catalog, the worst first, the same for the same catalog."""
+    tools, prompts = catalog.tools.entries(), catalog.prompts.entries()
+    resources, templates = catalog.resources.entries(), catalog.templates.entries()
+    listed: tuple[Entry | Resource, ...] = (*tools, *prompts, *resources, *templates)
+    servers = sorted({entry.server for entry in listed} | catalog.missing.keys())
+    return _told(
+        [
+            *_look_alike_servers(servers),
+            *_neighbours_named(listed, tools),
+            *_neighbours_claimed(tools, servers),
+            *_look_alikes("tool", tools),
+            *_look_alikes("prompt", prompts),
+            *_shared_tools(tools),
+            *_shared_prompts(prompts),
+            *_shared_uris("resource", resources),
+            *_shared_uris("resource template", templates),
+        ]
+    )
+
+
+def find_static_hazards(servers: Iterable[ServerConfig]) -> tuple[Hazard, ...]:
+    """What the configuration alone shows, before anything runs."""
+    enabled = [server for server in servers if server.enabled]
+    return _told([*_look_alike_servers(sorted(server.id for server in enabled)), *_configured_twice(enabled)])
+
+
+def merge(*findings: Iterable[Hazard]) -> tuple[Hazard, ...]:
+    """Findings of several looks at the same servers, each told once."""
+    return _told([hazard for found in findings for hazard in found if hazard.kind is not HazardKind.NOT_SHOWN])
+
+
+def _told(found: Iterable[Hazard]) -> tuple[Hazard, ...]:
+    ordered = sorted(set(found), key=_rank)
+    if len(ordered) <= MAX_HAZARDS:
+        return tuple(ordered)
+    rest = ordered[MAX_HAZARDS - 1 :]
+    severity = Severity.HAZARD if any(one.severity is Severity.HAZARD for one in rest) else Severity.NOTE
+    more = Hazard(HazardKind.NOT_SHOWN, "", (), f"There are {len(rest)} more of these.", severity)
+    return (*ordered[: MAX_HAZARDS - 1], more)
+
+
+def _rank(hazard: Hazard) -> tuple[bool, int, str, tuple[str, ...], str]:
+    is_note = hazard.severity is Severity.NOTE
+    return is_note, _ORDER[hazard.kind], hazard.subject, hazard.servers, hazard.message
+
+
+_ORDER: Final = {kind: place for place, kind in enumerate(HazardKind)}
+
+
+# Servers.
+
+
+def _look_alike_servers(ids: Sequence[str]) -> Iterator[Hazard]:
+    for alike in _grouped(ids, lambda id_: drawn(id_).replace("_", "")):
+        if len(alike) > 1:
+            message = f"The servers {_names(alike)} look alike: a person or a model may take one for another."
+            yield Hazard(HazardKind.LOOK_ALIKE_SERVERS, alike[0], tuple(alike), message, Severity.HAZARD)
+
+
+def _configured_twice(servers: Sequence[ServerConfig]) -> Iterator[Hazard]:
+    for same in _grouped(servers, _identity):
+        if len(same) > 1:
+            ids = sorted(server.id for server in same)
+            what = "start the same program" if same[0].url is None else "call the same url"
+            message = f"{_names(ids)} {what} in the same way: everything it offers is there {len(ids)} times."
+            yield Hazard(HazardKind.DUPLICATE_SERVER, ids[0], tuple(ids), message, Severity.HAZARD)
+
+
+def _identity(server: ServerConfig) -> Any:
+    """What makes a server: the same program with other credentials is another one."""
+    url = None if server.url is None else server.url.rstrip("/")
+    given = (sorted(pairs.items()) for pairs in (server.env, server.headers))
+    return json.dumps([server.command, server.args, server.cwd, url, *given])
+
+
+# Descriptions.
+
+
+def _neighbours_named(listed: Sequence[Entry | Resource], tools: Sequence[Tool]) -> Iterator[Hazard]:
+    """Text that steers a caller towards another server's tool, wherever in a definition it stands."""
+    by_name = {name: tool for tool in tools for name in (tool.full_name, tool.exposed_name)}
+    if len(_servers(listed)) < 2:
+        return
+    for entry in listed:
+        named = {tool.full_name: tool.server for tool in _tools_in(entry, by_name) if tool.server != entry.server}
+        if named:
+            who = entry.full_uri if isinstance(entry, Resource) else entry.full_name
+            message = (
+                f"The definition of {_spelt(who)} speaks of {_names(sorted(named))}, which another server offers: "
+                "it may lead a model from one server to the other."
+            )
+            servers = (entry.server, *sorted(set(named.values())))
+            yield Hazard(HazardKind.FOREIGN_TOOL_NAMED, cut(who, _NAME_CHARS), servers, message, Severity.HAZARD)
+
+
+def _tools_in(entry: Entry | Resource, by_name: dict[str, Tool]) -> Iterator[Tool]:
+    for text in _texts(messages.value(entry.definition)):
+        for name in _QUALIFIED.findall(text):
+            tool = by_name.get(name) or by_name.get(name.rstrip(".-"))
+            if tool is not None:
+                yield tool
+
+
+def _texts(value: Any) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            if "." in one or "__" in one:  # no other text can hold a qualified name
+                yield one
+        elif isinstance(one, dict):
+            waiting += one.keys()
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+
+
+# Names.
+
+
+def _neighbours_claimed(tools: Sequence[Tool], servers: Sequence[str]) -> Iterator[Hazard]:
+    """A tool that calls itself `files.read` or `files__read` and is not one of `files`."""
+    qualified = {form(tool.full_name): tool for tool in tools for form in (drawn, separated)}
+    ids = dict.fromkeys(servers)
+    for tool in tools:
+        other = qualified.get(separated(tool.name)) or qualified.get(drawn(tool.name))
+        if other is not None and other.server != tool.server:
+            message = f"{tool.server} offers a tool that calls itself {_spelt(tool.name)}, as if it were {_spelt(other.full_name)}."
+            yield _claim(tool, other.server, message, Severity.HAZARD)
+            continue
+        prefix = server_of(tool.name, ids)
+        if prefix not in (None, tool.server):
+            message = (
+                f"{tool.server} offers a tool that calls itself {_spelt(tool.name)}, as if it belonged to {prefix}."
+            )
+            yield _claim(tool, str(prefix), message, Severity.NOTE)
+
+
+def _claim(tool: Tool, other: str, message: str, severity: Severity) -> Hazard:
+    return Hazard(
+        HazardKind.FOREIGN_NAME_CLAIMED, cut(tool.full_name, _NAME_CHARS), (tool.server, other), message, severity
+    )
+
+
+def _look_alikes(noun: str, entries: Sequence[Entry]) -> Iterator[Hazard]:
+    """Different names on different servers that a program or a person takes for the same."""
+    for alike in _grouped(entries, lambda entry: separated(entry.name)):
+        if len({fold(entry.name) for entry in alike}) == 1:
+            why = "differ only in case or in the form of letters"
+            yield from _likeness(noun, alike, why, HazardKind.NAMES_EQUAL_AFTER_FOLDING, Severity.NOTE)
+        else:
+            why = "differ only in what stands between words"
+            yield from _likeness(noun, alike, why, HazardKind.LOOK_ALIKE_NAMES, Severity.NOTE)
+    for alike in _grouped(entries, lambda entry: drawn(entry.name)):
+        if len({separated(entry.name) for entry in alike}) > 1:
+            why = "look alike and are not the same"
+            yield from _likeness(noun, alike, why, HazardKind.LOOK_ALIKE_NAMES, Severity.HAZARD)
+
+
+def _likeness(noun: str, alike: Sequence[Entry], why: str, kind: HazardKind, severity: Severity) -> Iterator[Hazard]:
+    names, servers = sorted({entry.name for entry in alike}), _servers(alike)
+    if len(names) > 1 and len(servers) > 1:
+        whole = _names(sorted(entry.full_name for entry in alike))
+        yield Hazard(kind, cut(names[0], _NAME_CHARS), servers, f"The {noun}s {whole} {why}.", severity)
+
+
+def _shared_tools(tools: Sequence[Tool]) -> Iterator[Hazard]:
+    for same, servers in _shared(tools, lambda tool: tool.name):
+        name = _spelt(same[0].name)
+        if _is_one_definition(same):
+            kind, severity = HazardKind.TOOL_NAMESPACE_OVERLAP, Severity.NOTE
+            message = f"{_names(servers)} offer the same tool {name}; without the server's name it can't be called."
+        else:
+            kind, severity = HazardKind.TOOL_SHADOWING, Severity.HAZARD
+            message = (
+                f"{_names(servers)} offer different tools under the name {name}: "
+                "a client that leaves the server's name out may mean either."
+            )
+        yield Hazard(kind, cut(same[0].name, _NAME_CHARS), servers, message, severity)
+
+
+def _shared_prompts(prompts: Sequence[Entry]) -> Iterator[Hazard]:
+    for same, servers in _shared(prompts, lambda prompt: prompt.name):
+        is_one = _is_one_definition(same)
+        message = f"{_names(servers)} offer {'the same prompt' if is_one else 'different prompts under the name'} {_spelt(same[0].name)}."
+        severity = Severity.NOTE if is_one else Severity.HAZARD
+        yield Hazard(HazardKind.PROMPT_OVERLAP, cut(same[0].name, _NAME_CHARS), servers, message, severity)
+
+
+def _shared_uris(noun: str, resources: Sequence[Resource]) -> Iterator[Hazard]:
+    for same, servers in _shared(resources, lambda resource: resource.uri):
+        uri = same[0].uri
+        message = (
+            f"{_names(servers)} list the {noun} {_spelt(uri)}; without the server's name in front it can't be read."
+        )
+        yield Hazard(HazardKind.URI_OVERLAP, cut(uri, _NAME_CHARS), servers, message, Severity.NOTE)
+
+
+def _is_one_definition(entries: Sequence[Entry]) -> bool:
+    if len({entry.digest for entry in entries}) == 1:
+        return True
+    return len({_meaning(entry) for entry in entries}) == 1
+
+
+def _meaning(entry: Entry) -> str:
+    """The definition without what differs and changes nothing: order, spacing, pictures."""
+    members = messages.value(entry.definition)
+    kept = {name: member for name, member in members.items() if name not in _COSMETIC}
+    return json.dumps(kept, sort_keys=True, default=str)
+
+
+# Words.
+
+_Item = TypeVar("_Item")
+_Owned = TypeVar("_Owned", Tool, Entry, Resource)
+
+
+def _grouped(items: Iterable[_Item], key: Callable[[_Item], Any]) -> Iterable[list[_Item]]:
+    groups: dict[Any, list[_Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups.values()
+
+
+def _shared(entries: Iterable[_Owned], key: Callable[[_Owned], str]) -> Iterator[tuple[list[_Owned], tuple[str, ...]]]:
+    for same in _grouped(entries, key):
+        servers = _servers(same)
+        if len(servers) > 1:
+            yield same, servers
+
+
+def _servers(entries: Iterable[Entry | Resource]) -> tuple[str, ...]:
+    return tuple(sorted({entry.server for entry in entries}))
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = [_spelt(name) for name in names[:_NAMED]]
+    if len(names) > _NAMED:
+        return f"{', '.join(shown)} and {len(names) - _NAMED} more"
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
+
+
+def _spelt(name: str) -> str:
+    """A name so that it can't be taken for another: what is not ASCII is written as its code."""
+    short = cut(name, _NAME_CHARS)
+    return short if name.isascii() else short.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,156 @@
+"""Keeps the lists of one server true while it is connected: asked at once, after every change notice, and when somebody wants to be sure.
+
+Those who ask at the same time share one question. A list that fails leaves nothing behind that claims to be true.
+Enforces S0/ECO-001: the same server state gives the same lists, and a failed refresh is never "success, no tools".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from pactgate.catalog.discovery import Discovered, discover
+from pactgate.catalog.pauses import Pauses
+from pactgate.catalog.waiting import now, unwatched, wait_for
+from pactgate.core.events import DiscoveryFailed, Emit, ServerDiscovered
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.protocol.messages import Notification
+from pactgate.upstreams.connect import Session
+
+_CHANGED: Final = frozenset(
+    {
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+    }
+)
+
+
+class Lister:
+    """What one server offers, as of the last good answer. `max_age_s` is how long that answer is believed without being asked again."""
+
+    def __init__(
+        self, server: str, on_change: Callable[[], None], emit: Emit, pauses: Pauses, mask: Callable[[str], str]
+    ) -> None:
+        self.found = Discovered()
+        self.listed_at: str | None = None
+        self.problem: str | None = None
+        self.failure: GatewayFailure | None = None
+        """Why the last question was not answered well; None when it was."""
+        self.settled = asyncio.Event()
+        """Set once there has been a first answer, good or bad, or the server could not be reached."""
+        self._server = server
+        self._on_change = on_change
+        self._emit = emit
+        self._pauses = pauses
+        self._mask = mask
+        self._fresh_since: float | None = None
+        self._wanted = asyncio.Event()
+        self._is_urgent = asyncio.Event()
+        self._is_asking = False
+        self._next: asyncio.Future[None] | None = None
+
+    async def run(self, session: Session, limit_ms: int, max_age_s: float) -> None:
+        """Until cancelled, which the end of the connection does. A flood of notices costs one list per pause."""
+        failures = 0
+        try:
+            while True:
+                self._wanted.clear()
+                self._is_urgent.clear()
+                failures = 0 if await self._list(session, limit_ms) else failures + 1
+                if failures:
+                    await wait_for(self._is_urgent, self._pauses.before(failures))
+                else:
+                    await wait_for(self._wanted, None if _gives_notices(session) else max_age_s)
+                    await wait_for(self._is_urgent, self._pauses.between_lists_s)
+        finally:
+            self._tell(self._gone())
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether what is known was ever said by the server."""
+        return self._fresh_since is not None
+
+    def is_fresh(self, max_age_s: float) -> bool:
+        return self._fresh_since is not None and time.monotonic() - self._fresh_since <= max_age_s
+
+    async def ask(self) -> None:
+        """Wait for an answer given from now on, be it to a question already asked; raises why there is none."""
+        answer = self._next
+        if answer is None:
+            answer = self._next = unwatched()
+        if not self._is_asking:
+            self._is_urgent.set()
+            self._wanted.set()
+        await asyncio.wait({answer})
+        answer.result()
+
+    def notice(self, notification: Notification) -> None:
+        if notification.method in _CHANGED:
+            self._wanted.set()
+
+    def forget(self) -> None:
+        """A server that is gone, or not wanted any more, offers nothing."""
+        self.found, self.problem, self.failure, self._fresh_since = Discovered(), None, None, None
+
+    async def _list(self, session: Session, limit_ms: int) -> bool:
+        started = time.monotonic()
+        failure: GatewayFailure | None = None
+        self._is_asking = True
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                found = await discover(session, self.found)
+        except TimeoutError:
+            failure = self._too_slow(limit_ms)
+        except GatewayFailure as problem:
+            failure = problem
+        else:
+            self._accept(found, started)
+        finally:
+            self._is_asking = False
+        if failure is not None:
+            self._refuse(failure)
+        self.settled.set()
+        self._on_change()
+        self._tell(failure)
+        return failure is None
+
+    def _accept(self, found: Discovered, started: float) -> None:
+        if found != self.found:
+            self.found = found
+        self.problem = self.failure = None
+        self.listed_at = now()
+        self._fresh_since = time.monotonic()
+        self._emit(ServerDiscovered(self._server, len(found.tools), (self._fresh_since - started) * 1000))
+
+    def _refuse(self, failure: GatewayFailure) -> None:
+        failure.message = self._mask(failure.message)
+        self.forget()
+        self.problem, self.failure = failure.message, failure
+        self._emit(DiscoveryFailed(self._server, failure.message))
+
+    def _tell(self, failure: GatewayFailure | None) -> None:
+        answer, self._next = self._next, None
+        if answer is None:
+            return
+        if failure is None:
+            answer.set_result(None)
+        else:
+            answer.set_exception(failure)
+
+    def _gone(self) -> GatewayFailure:
+        message = f"{self._server} went away while it was listing what it offers"
+        return GatewayFailure(
+            Kind.CONNECTION_LOST, message, server=self._server, operation="discover", verdict=Verdict.DID_NOT_RUN
+        )
+
+    def _too_slow(self, limit_ms: int) -> GatewayFailure:
+        message = f"{self._server} did not list what it offers within {limit_ms} ms (timeout of discovery)"
+        return GatewayFailure(Kind.CALL_TIMEOUT, message, server=self._server, operation="discover")
+
+
+def _gives_notices(session: Session) -> bool:
+    offered = session.identity.capabilities.get("tools")
+    return isinstance(offered, dict) and offered.get("listChanged") is True

@@ -1,0 +1,112 @@
+"""`pactgate doctor`: why does it not work? Looks at this machine, the configuration, the port and every server; changes nothing.
+
+Everything that can take time runs at once and is bounded: look-ups and programs by a few seconds, a server by twice its
+`connectionTimeoutMs`. Must not: show the value of a variable, a header or a token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from pactgate.catalog.hazards import Hazard, Severity, find_static_hazards, merge
+from pactgate.cli import console
+from pactgate.cli.composition import sentences
+from pactgate.cli.doctor_configuration import examine_configuration
+from pactgate.cli.doctor_gateway import examine_port
+from pactgate.cli.doctor_machine import examine_machine, examine_programs
+from pactgate.cli.doctor_servers import examine_before, examine_row
+from pactgate.cli.finding import Finding, Level, ok, warn
+from pactgate.cli.visit import Tell, Visit, visit
+from pactgate.config.model import Config
+from pactgate.core.display import Mask
+
+_STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
+_TITLES: Final = {
+    "machine": "This machine",
+    "configuration": "Configuration",
+    "gateway": "Gateway",
+    "composition": "The servers together",
+}
+
+
+def doctor(path: str | None, *, as_json: bool) -> int:
+    with console.spinner("looking around") as turning:
+        found = asyncio.run(_examine(path, turning.tell if turning else None))
+    failures = [finding for finding in found if finding.level is Level.FAIL]
+    if as_json:
+        console.say_json({"ok": not failures, "findings": [finding._asdict() for finding in found]})
+    else:
+        _show(found)
+    return 1 if failures else 0
+
+
+async def _examine(path: str | None, tell: Tell | None) -> list[Finding]:
+    config, found = examine_configuration(path, os.environ)
+    machine = examine_machine()
+    if config is None:
+        return [*machine, *found]
+    enabled = [server for server in config.servers.values() if server.enabled]
+    port, programs, *before = await asyncio.gather(
+        examine_port(config.listen.host, config.listen.port),
+        examine_programs(enabled),
+        *(examine_before(server) for server in enabled),
+    )
+    broken = {server.id for server, lines in zip(enabled, before, strict=True) if _has_failed(lines)}
+    seen = await _visit_others(config, broken, tell)
+    return [
+        *machine,
+        *programs,
+        *found,
+        *port,
+        *_servers(config, {server.id: lines for server, lines in zip(enabled, before, strict=True)}, seen),
+        *_composition(merge(find_static_hazards(config.servers.values()), seen.hazards)),
+    ]
+
+
+async def _visit_others(config: Config, broken: set[str], tell: Tell | None) -> Visit:
+    """Servers that are known not to work are not tried: the reason found already is better than the next one."""
+    servers = {
+        id_: replace(server, enabled=server.enabled and id_ not in broken) for id_, server in config.servers.items()
+    }
+    return await visit(replace(config, servers=servers), tell)
+
+
+def _servers(config: Config, before: dict[str, list[Finding]], seen: Visit) -> Iterable[Finding]:
+    mask = Mask(config.secrets)
+    rows = {row["serverId"]: row for row in seen.rows}
+    for id_, server in config.servers.items():
+        yield from before.get(id_, ())
+        if id_ not in before:
+            yield ok(f"server:{id_}", "it is disabled, and was not tried")
+        elif not _has_failed(before[id_]):
+            yield from examine_row(server, rows[id_], mask)
+
+
+def _composition(hazards: tuple[Hazard, ...]) -> Iterable[Finding]:
+    for severity, text in sentences(hazards):
+        is_note = severity is Severity.NOTE
+        yield ok("composition", f"worth knowing: {text}") if is_note else warn("composition", text)
+
+
+def _has_failed(found: Iterable[Finding]) -> bool:
+    return any(finding.level is Level.FAIL for finding in found)
+
+
+def _show(found: list[Finding]) -> None:
+    shown = None
+    for finding in found:
+        if finding.topic != shown:
+            shown = finding.topic
+            console.title(_TITLES.get(shown) or f"Server {shown.removeprefix('server:')}")
+        console.item(finding.level, _STYLES[finding.level], finding.text, finding.hint)
+    counts = [sum(finding.level is level for finding in found) for level in (Level.FAIL, Level.WARN)]
+    failures, warnings = (f"{count} {word}{'s' * (count != 1)}" for count, word in zip(counts, _WORDS, strict=True))
+    console.say(f"\n{failures}, {warnings}." if any(counts) else "\nEverything works.")
+
+
+_WORDS: Final = ("failure", "warning")

@@ -1,0 +1,88 @@
+"""Doctor, configuration: is there one, is it good, who may read and change it, and are the variables set that it names?
+
+Names of variables are shown, values never.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from pactgate.cli.finding import Finding, Level, ok, warn
+from pactgate.cli.serve import demo_servers
+from pactgate.config.load import find, load
+from pactgate.config.model import Config
+from pactgate.config.problems import ConfigurationError, Problem
+
+_TOPIC: Final = "configuration"
+_READABLE_BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
+
+
+def examine_configuration(path: str | None, environ: Mapping[str, str]) -> tuple[Config | None, list[Finding]]:
+    """The configuration, or None where it can't be used. Without one, the demo that `serve` would run."""
+    asked = _Asked(environ)
+    try:
+        file = Path(path) if path is not None else find(Path.cwd(), environ)
+        config = load(file, environ=asked)
+    except ConfigurationError as error:
+        found = [_finding(Level.FAIL, problem) for problem in error.problems]
+        return None, [*found, warn(_TOPIC, "the servers are not looked at before the configuration is good")]
+    if file is None:
+        demo = "there is none here: `pactgate serve` would run its demo, and so that is looked at"
+        return replace(config, servers=demo_servers()), [ok(_TOPIC, demo)]
+    count = len(config.servers)
+    good = ok(_TOPIC, f"{file} is good: {count} server{'s' * (count != 1)}")
+    warnings = (_finding(Level.WARN, warning) for warning in config.warnings)
+    return config, [good, *warnings, *_permissions(file, config), *asked.findings()]
+
+
+def _finding(level: Level, problem: Problem) -> Finding:
+    return Finding(_TOPIC, level, str(replace(problem, hint="")), problem.hint)
+
+
+def _permissions(file: Path, config: Config) -> Iterator[Finding]:
+    """Who may write it is the loader's business; here, who may read the secrets in it, and whose it is."""
+    try:
+        status, text = file.stat(), file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return  # it was good a moment ago: somebody is replacing it right now
+    if status.st_mode & _READABLE_BY_OTHERS and any(secret in text for secret in config.secrets):
+        hint = f"Run: chmod 600 {file.name}. Or put the secrets in environment variables, and write ${{NAME}}."
+        yield warn(_TOPIC, f"{file} holds secrets, and other users may read it", hint)
+    if status.st_uid not in (os.getuid(), 0):
+        hint = "It says which programs are started: make sure that you trust its owner."
+        yield warn(_TOPIC, f"{file} belongs to another user", hint)
+
+
+class _Asked(Mapping[str, str]):
+    """An environment that remembers what it was asked for."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._names: dict[str, None] = {}
+
+    def __getitem__(self, name: str) -> str:
+        self._names[name] = None
+        return self._environ[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._environ)
+
+    def __len__(self) -> int:
+        return len(self._environ)
+
+    def findings(self) -> Iterator[Finding]:
+        """Of a configuration that is good: what is not set has a default."""
+        filled = [name for name in self._names if self._environ.get(name)]
+        if filled:
+            yield ok(_TOPIC, f"variables it names that are set: {', '.join(filled)}")
+        for name in self._names:
+            if name not in self._environ:
+                yield ok(_TOPIC, f"the variable {name} is not set: its default is used")
+            elif not self._environ[name]:
+                yield warn(_TOPIC, f"the variable {name} is set and empty", f"Set {name} before you start the gateway.")

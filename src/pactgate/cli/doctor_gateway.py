@@ -1,0 +1,47 @@
+"""Doctor, gateway: can it listen where it should, or does one run there already?"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from typing import Final
+
+from pactgate.cli.client import GatewayClient, GatewayProblem, address_of
+from pactgate.cli.finding import Finding, fail, ok
+
+_TOPIC: Final = "gateway"
+_ELSEWHERE: Final = "Choose another port with --port or listen.port, or end that program."
+_HINTS: Final = {
+    errno.EACCES: "Choose a port above 1023 with --port or listen.port.",
+    errno.EADDRNOTAVAIL: "Choose an address of this machine with --host or listen.host; 127.0.0.1 always is one.",
+}
+
+
+async def examine_port(host: str, port: int) -> list[Finding]:
+    where = f"{host}:{port}"
+    if not port:
+        return [ok(_TOPIC, f"it would take any free port of {host}")]
+    try:
+        server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host, port, reuse_address=True)
+    except socket.gaierror:
+        return [fail(_TOPIC, f"{host} can't be resolved", "Write listen.host as an address, for example 127.0.0.1.")]
+    except OSError as problem:
+        if problem.errno == errno.EADDRINUSE:
+            return [await asyncio.to_thread(_who_is_there, address_of(host, port), where)]
+        reason = problem.strerror or type(problem).__name__
+        hint = _HINTS.get(problem.errno or 0, "Choose another with --host and --port.")
+        return [fail(_TOPIC, f"{where} can't be listened on: {reason}", hint)]
+    server.close()
+    await server.wait_closed()
+    return [ok(_TOPIC, f"{where} is free; no gateway runs there")]
+
+
+def _who_is_there(url: str, where: str) -> Finding:
+    try:
+        state = GatewayClient(url).get("/health/live")
+    except GatewayProblem as problem:
+        return fail(_TOPIC, f"another program uses {where}: {problem.message}", _ELSEWHERE)
+    if isinstance(state, dict) and state.get("status") == "ok":
+        return ok(_TOPIC, f"a gateway runs at {url} already; `pactgate status` says how it is")
+    return fail(_TOPIC, f"another program uses {where}", _ELSEWHERE)

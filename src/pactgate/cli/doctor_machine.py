@@ -1,0 +1,169 @@
+"""Doctor, this machine: Python, our packages, what the kernel can do, and the programs that start servers."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import platform
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from importlib import metadata
+from typing import Final
+
+from pactgate import __version__
+from pactgate.cli.finding import Finding, fail, ok, warn
+from pactgate.config.model import ServerConfig
+from pactgate.core.display import flat
+from pactgate.upstreams.process import child_environment
+
+_TOPIC: Final = "machine"
+_OPTIONAL: Final = {"uvloop": "It works without, more slowly. To have it: pip install uvloop"}
+_REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)[^;]*?>=([0-9.]+)")
+_LANDLOCK_CREATE_RULESET: Final = 444
+_LANDLOCK_VERSION_FLAG: Final = 1
+_PROGRAM_S: Final = 5.0
+_BROUGHT: Final = {"npx": ("node", "npx"), "npm": ("node", "npm")}
+_ASKED_FOR_VERSION: Final = frozenset({"node", "npx", "npm", "uvx", "uv", "deno", "bun", "bunx", "pipx", "docker"})
+_OLDEST_NODE: Final = 18
+
+
+def examine_machine() -> list[Finding]:
+    return [
+        ok(
+            _TOPIC,
+            f"pactgate {__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()}",
+        ),
+        *_packages(),
+        *_kernel(),
+    ]
+
+
+def _packages() -> Iterator[Finding]:
+    """What the package says it needs, beside what is there."""
+    try:
+        wanted = metadata.requires("pactgate") or []
+    except metadata.PackageNotFoundError:
+        yield warn(
+            _TOPIC, "pactgate is not installed as a package, so what it needs can't be compared", "Run: make setup"
+        )
+        wanted = [f"{name}>=0" for name in _OPTIONAL]
+    present: list[str] = []
+    for line in wanted:
+        parts = _REQUIREMENT.match(line)
+        if parts is None or "extra ==" in line:
+            continue
+        name, least = parts[1], parts[2]
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            yield _missing(name, least)
+            continue
+        present.append(f"{name} {version}")
+        if _numbers(version) < _numbers(least):
+            yield fail(_TOPIC, f"{name} {version} is older than {least}", f"Run: pip install --upgrade {name}")
+    yield ok(_TOPIC, f"packages: {', '.join(present)}")
+
+
+def _missing(name: str, least: str) -> Finding:
+    if name in _OPTIONAL:
+        return warn(_TOPIC, f"{name} is not installed", _OPTIONAL[name])
+    return fail(_TOPIC, f"{name} is not installed", f'Run: pip install "{name}>={least}"')
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version.split("+")[0])[:3])
+
+
+def _kernel() -> Iterator[Finding]:
+    if sys.platform != "linux":
+        yield warn(_TOPIC, f"{sys.platform} is not Linux", "Child processes are looked after best on Linux.")
+        return
+    if _has_pidfd():
+        yield ok(_TOPIC, "pidfd: the end of a child process is noticed at once")
+    else:
+        yield warn(_TOPIC, "no pidfd: the end of a child process is noticed a little later", "Use Linux 5.3 or newer.")
+    if os.access("/bin/sh", os.X_OK):
+        yield ok(_TOPIC, "/bin/sh: child processes are ended even when the gateway is killed")
+    else:
+        yield warn(
+            _TOPIC, "there is no /bin/sh: child processes may outlive a gateway that is killed", "Install a shell."
+        )
+    abi = _landlock_abi()
+    if abi > 0:
+        yield ok(_TOPIC, f"Landlock, ABI {abi}: the kernel can confine child processes")
+    else:
+        hint = "Use Linux 5.13 or newer with landlock among the security modules (the boot option lsm=)."
+        yield warn(_TOPIC, "no Landlock: the kernel can't confine child processes", hint)
+
+
+def _has_pidfd() -> bool:
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return True
+
+
+def _landlock_abi() -> int:
+    """Asked with the flag that only asks; 0 where there is none, or a sandbox does not let us ask."""
+    try:
+        number: int = ctypes.CDLL(None).syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION_FLAG)
+    except (OSError, AttributeError):
+        return 0
+    return max(number, 0)
+
+
+async def examine_programs(servers: Iterable[ServerConfig]) -> list[Finding]:
+    """The versions of the launchers these servers are started with, each program once."""
+    found: dict[str, dict[str, str]] = {}
+    for server in servers:
+        if server.command is not None:
+            env = child_environment(server.command, server.env, os.environ)
+            name = os.path.basename(server.command)
+            for program in _BROUGHT.get(name, (name,)):
+                path = shutil.which(program, path=env["PATH"]) if program in _ASKED_FOR_VERSION else None
+                if path is not None:
+                    found.setdefault(path, env)
+    return list(await asyncio.gather(*(_version(path, env) for path, env in found.items())))
+
+
+async def _version(path: str, env: dict[str, str]) -> Finding:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            path,
+            "--version",
+            env=env,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as problem:
+        return warn(_TOPIC, f"{path} can't be run: {problem.strerror}", "Install it again.")
+    said = b""
+    try:
+        async with asyncio.timeout(_PROGRAM_S):
+            said, _ = await process.communicate()
+    except TimeoutError:
+        return warn(_TOPIC, f"{path} --version took longer than {_PROGRAM_S:.0f} s", "Run it by hand to see why.")
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    version = flat(said.decode(errors="replace").partition("\n")[0], 60)
+    return _judged(path, version, process.returncode)
+
+
+def _judged(path: str, version: str, code: int | None) -> Finding:
+    name = os.path.basename(path)
+    if code:
+        return warn(_TOPIC, f"{path} --version failed with exit code {code}", "Run it by hand to see why.")
+    major = re.match(r"v(\d+)", version)
+    if name == "node" and major and int(major[1]) < _OLDEST_NODE:
+        hint = f"Most MCP servers need Node.js {_OLDEST_NODE} or newer."
+        return warn(_TOPIC, f"{name} {version} at {path} is old", hint)
+    return ok(_TOPIC, f"{name}: {version} at {path}")

@@ -1,0 +1,161 @@
+"""Doctor, one server: what can be known before it is tried, and what the try has shown."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import shutil
+import socket
+import threading
+import time
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from pactgate.cli.finding import Finding, fail, ok, warn
+from pactgate.cli.server_table import left_out
+from pactgate.config.model import ServerConfig
+from pactgate.core.display import Mask, cut
+from pactgate.upstreams.process import child_environment
+
+_NETWORK_S: Final = 5.0
+_REASONS: Final = 3
+_COMMAND_CHARS: Final = 300
+_INSTALL: Final = {
+    **dict.fromkeys(("node", "npm", "npx"), "Install Node.js 18 or newer; npm and npx come with it."),
+    **dict.fromkeys(("uv", "uvx"), "Install uv; uvx comes with it (pipx install uv)."),
+    **dict.fromkeys(("bun", "bunx"), "Install Bun; bunx comes with it."),
+    **dict.fromkeys(("python", "python3"), "Install Python 3, or write the full path of the one you mean."),
+    "docker": "Install Docker, or another program that answers to its name.",
+    "deno": "Install Deno.",
+    "pipx": "Install pipx with your system's packages, or: python3 -m pip install --user pipx.",
+}
+_CREDENTIALS: Final = re.compile(r"\b40[13]\b")
+_TOO_SLOW: Final = re.compile(r"\bwithin \d+ ms\b")
+
+
+async def examine_before(server: ServerConfig) -> list[Finding]:
+    """Whether it can be there at all: the program and the folder, or the name and the port."""
+    return _program(server) if server.url is None else await _address(server)
+
+
+def examine_row(server: ServerConfig, row: dict[str, Any], mask: Mask) -> list[Finding]:
+    """What the visit showed. `row` is the server's state as `/api/servers` gives it."""
+    topic = f"server:{server.id}"
+    if row.get("lastError") or row.get("status") != "connected":
+        reason = str(row.get("lastError") or f"it is {row.get('status')}")
+        return [fail(topic, reason, _next_step(server, reason, mask))]
+    counts = ", ".join(_count(row.get(f"{word}Count"), word) for word in ("tool", "prompt", "resource"))
+    era = f"{row.get('era')} {row.get('protocolVersion')} over {row.get('transport')}"
+    found = [ok(topic, f"{era}, connected in {row.get('latencyMs') or 0:.0f} ms: {counts}")]
+    reasons = left_out(row)
+    if reasons:
+        shown = "; ".join(reasons[:_REASONS]) + ("; …" if len(reasons) > _REASONS else "")
+        found.append(warn(topic, f"left out ({len(reasons)}): {shown}", "Tell whoever maintains this server."))
+    return found
+
+
+def _count(count: Any, word: str) -> str:
+    return f"{count} {word}{'s' * (count != 1)}"
+
+
+def _next_step(server: ServerConfig, reason: str, mask: Mask) -> str:
+    if server.url is not None:
+        if _CREDENTIALS.search(reason):
+            return "It refuses the credentials: look at `headers`, and at the variables they are made of."
+        return "Is `url` the address of its MCP endpoint? Its path is often /mcp or /sse."
+    by_hand = cut(mask(shlex.join([server.command or "", *server.args])), _COMMAND_CHARS)
+    if _TOO_SLOW.search(reason):
+        return f"A first start may have to download: run it once by hand, or raise connectionTimeoutMs. {by_hand}"
+    return f"Run it by hand, in its folder and with its variables, to see what it says: {by_hand}"
+
+
+def _program(server: ServerConfig) -> list[Finding]:
+    topic, command = f"server:{server.id}", server.command or ""
+    if server.cwd is not None and not os.access(server.cwd, os.X_OK):
+        what = "can't be entered" if os.path.isdir(server.cwd) else "does not exist"
+        return [fail(topic, f"its folder {server.cwd} {what}", "Create it, or correct `cwd`.")]
+    path = child_environment(command, server.env, os.environ)["PATH"]
+    place = os.path.join(server.cwd or "", command) if os.sep in command else command
+    found = shutil.which(place, path=path)
+    if found is not None:
+        return [ok(topic, f"its program is {found}")]
+    if os.sep in command:
+        why = "may not be executed" if os.path.isfile(place) else "does not exist"
+        return [fail(topic, f"the program {place} {why}", "Correct `command`, or make the file executable (chmod +x).")]
+    own = " Its `env` sets a PATH of its own." if "PATH" in server.env else ""
+    hint = _INSTALL.get(command, f"Install {command}, or write its full path in `command`.")
+    return [fail(topic, f"the program {command} is not on the PATH it is started with", hint + own)]
+
+
+async def _address(server: ServerConfig) -> list[Finding]:
+    topic = f"server:{server.id}"
+    parts = urlsplit(server.url or "")
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    addresses = await _resolve(host, port)
+    if isinstance(addresses, str):
+        hint = "Correct the host in `url`, or look at the network and its name server."
+        return [fail(topic, f"the host {host} {addresses}", hint)]
+    started = time.monotonic()
+    reached = await _reach(addresses)
+    if isinstance(reached, str):
+        hint = "Is the server running? Correct the host or the port in `url`, or look at the firewall."
+        return [fail(topic, f"{host} can't be reached at port {port}: {reached}", hint)]
+    took_ms = (time.monotonic() - started) * 1000
+    return [ok(topic, f"{host} is {reached[0]}, and port {port} answers in {took_ms:.0f} ms")]
+
+
+_Addresses = list[tuple[int, tuple[Any, ...]]]
+
+
+async def _resolve(host: str, port: int) -> _Addresses | str:
+    """The addresses of a host, or why there are none. In a thread that nobody waits for: a resolver may take minutes."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[_Addresses | str] = loop.create_future()
+
+    def settle(outcome: _Addresses | str) -> None:
+        if not answer.done():
+            answer.set_result(outcome)
+
+    def ask() -> None:
+        outcome: _Addresses | str
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            outcome = [(family, address) for family, _, _, _, address in found]
+        except (OSError, UnicodeError) as problem:
+            outcome = f"can't be resolved: {getattr(problem, 'strerror', None) or problem}"
+        try:
+            loop.call_soon_threadsafe(settle, outcome)
+        except RuntimeError:
+            return  # too late: everybody has gone home
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        async with asyncio.timeout(_NETWORK_S):
+            return await answer
+    except TimeoutError:
+        return f"was not resolved within {_NETWORK_S:.0f} s"
+
+
+async def _reach(addresses: _Addresses) -> tuple[Any, ...] | str:
+    """The first address that takes a connection, or why none does."""
+    problem = "it has no address"
+    try:
+        async with asyncio.timeout(_NETWORK_S):
+            for family, address in addresses:
+                try:
+                    await _connect(family, address)
+                except OSError as refusal:
+                    problem = os.strerror(refusal.errno) if refusal.errno else str(refusal)
+                else:
+                    return address
+    except TimeoutError:
+        return f"no answer within {_NETWORK_S:.0f} s"
+    return problem
+
+
+async def _connect(family: int, address: tuple[Any, ...]) -> None:
+    with socket.socket(family, socket.SOCK_STREAM) as door:
+        door.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(door, address)

@@ -1,0 +1,116 @@
+"""Servers as a table that says at a glance what is wrong: the broken ones first, each with its reason.
+
+Made from rows as the gateway gives them, of a gateway that runs or of one that only took a look. Reasons are upstreams' words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pactgate.cli import console
+from pactgate.cli.console import Column, Styled
+
+DOWN: Final = ("error", "disconnected")
+_STYLES: Final = {
+    "connected": "green",
+    "connecting": "yellow",
+    "disconnected": "yellow",
+    "error": "red",
+    "disabled": "dim",
+}
+_COLUMNS: Final = (
+    Column("SERVER"),
+    Column("STATUS", _STYLES),
+    Column("ERA", from_width=60),
+    Column("REVISION", from_width=100),
+    Column("TRANSPORT", from_width=120),
+    Column("TOOLS", is_number=True, from_width=50),
+    Column("PROMPTS", is_number=True, from_width=130),
+    Column("RESOURCES", is_number=True, from_width=130),
+    Column("LATENCY", is_number=True, from_width=80),
+    Column("SINCE", is_number=True, from_width=110),
+    Column("NOTE", is_long=True, wraps=True),
+)
+
+
+def show_servers(rows: Sequence[dict[str, Any]], *, is_verbose: bool = False) -> None:
+    where = "see below" if is_verbose else "--verbose says why"
+    console.table(_COLUMNS, (_cells(row, where) for row in sorted(rows, key=_urgency)))
+    if not is_verbose:
+        return
+    for row in rows:
+        reasons = left_out(row)
+        if reasons:
+            console.say(f"{row.get('serverId')} offers more than can be used. Left out:")
+            for reason in reasons:
+                console.say(f"  {reason}")
+
+
+def left_out(row: dict[str, Any]) -> list[str]:
+    """Why some of what a server offers is not listed."""
+    found = row.get("leftOut")
+    return [str(reason) for reason in found] if isinstance(found, list) else []
+
+
+def is_troubled(row: dict[str, Any]) -> bool:
+    """Whether an enabled server can't be used as it is."""
+    return row.get("status") not in ("connected", "disabled") or bool(row.get("lastError"))
+
+
+def duration(ms: float) -> str:
+    seconds = int(ms // 1000)
+    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
+    if days:
+        return f"{days} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds % 60} s" if minutes else f"{seconds} s"
+
+
+def _urgency(row: dict[str, Any]) -> int:
+    if row.get("status") == "disabled":
+        return 4
+    if row.get("status") in DOWN:
+        return 0
+    if is_troubled(row):
+        return 1
+    return 2 if left_out(row) else 3
+
+
+def _cells(row: dict[str, Any], where: str) -> list[Any]:
+    status = row.get("status")
+    latency_ms = row.get("latencyMs")
+    return [
+        row.get("serverId"),
+        Styled(status, "yellow") if status == "connected" and is_troubled(row) else status,
+        row.get("era"),
+        row.get("protocolVersion"),
+        row.get("transport"),
+        row.get("toolCount"),
+        row.get("promptCount"),
+        row.get("resourceCount"),
+        f"{latency_ms:.0f} ms" if isinstance(latency_ms, int | float) else None,
+        _since(row.get("lastConnectedAt")) if status == "connected" else None,
+        _note(row, where),
+    ]
+
+
+def _note(row: dict[str, Any], where: str) -> Styled:
+    if row.get("lastError"):
+        return Styled(row["lastError"], "red" if row.get("status") in DOWN else "yellow")
+    omitted = len(left_out(row))
+    if omitted:
+        return Styled(f"{omitted} left out ({where})", "yellow")
+    info = row.get("serverInfo")
+    known = info if isinstance(info, dict) else {}
+    return Styled(" ".join(str(known[key]) for key in ("name", "version") if known.get(key)), "")
+
+
+def _since(moment: Any) -> str | None:
+    try:
+        then = datetime.fromisoformat(str(moment))
+        return duration(max(0.0, (datetime.now(UTC) - then).total_seconds() * 1000))
+    except (ValueError, TypeError):  # no moment, or one without a time zone
+        return None

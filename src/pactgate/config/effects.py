@@ -1,0 +1,93 @@
+"""What a server's program may do beside answering: the section `effects` of one entry of `mcpServers`.
+
+A declaration is complete: what it does not name is not allowed. Paths are made absolute here, so that nothing later depends on
+where the gateway was started. A path that does not exist is worth a warning and no more. Must not: know how anything is enforced.
+Enforces the declared part of S2/MCP-002 (decision D12).
+"""
+
+from __future__ import annotations
+
+import os.path
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct
+
+from pactgate.config import checks
+from pactgate.config.problems import Findings, Path, show
+from pactgate.config.tree import Node
+
+MAX_PATHS: Final = 64
+MAX_PORTS: Final = 256
+
+EffectPath = Annotated[str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": checks.check_program})]
+Port = Annotated[int, Meta(ge=1, le=65535)]
+BoundPort = Annotated[int, Meta(ge=0, le=65535)]
+Programs = Annotated[tuple[EffectPath, ...], Meta(max_length=MAX_PATHS)]
+
+
+class Effects(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What the program may do beside answering; what is not named here is denied. Its own files, its interpreter and the system's
+    libraries can always be read. Relative paths start at the folder of the configuration file."""
+
+    read: Annotated[
+        tuple[EffectPath, ...],
+        Meta(max_length=MAX_PATHS, description="Files, and folders with all in them, it may read."),
+    ] = ()
+    write: Annotated[
+        tuple[EffectPath, ...],
+        Meta(max_length=MAX_PATHS, description="Files, and folders with all in them, it may change, and read as well."),
+    ] = ()
+    connect: Annotated[
+        tuple[Port, ...],
+        Meta(
+            max_length=MAX_PORTS,
+            description="TCP ports, of any host, it may connect to. Looking up names needs `sockets`.",
+        ),
+    ] = ()
+    bind: Annotated[
+        tuple[BoundPort, ...],
+        Meta(max_length=MAX_PORTS, description="TCP ports it may listen on; 0 means any free one."),
+    ] = ()
+    run: Annotated[
+        bool | Programs,
+        Meta(
+            description="Whether it may start programs it can read, or a list of those it may start, by name or path. "
+            "Package runners such as `npx` and `uvx` and most shell scripts need `true`."
+        ),
+    ] = False
+    sockets: Annotated[bool, Meta(description="Whether it may use UDP and Unix sockets.")] = False
+    enforce: Annotated[
+        bool, Meta(description="Whether the kernel holds the program to this (Linux); `false` takes it at its word.")
+    ] = True
+    best_effort: Annotated[
+        bool,
+        Meta(
+            description="Where this kernel can't enforce everything: `false` refuses to start the program, `true` starts it and says "
+            "what is not enforced."
+        ),
+    ] = False
+
+
+def settle_effects(effects: dict[str, Any], node: Node, path: Path, found: Findings, folder: str) -> dict[str, Any]:
+    """The declaration with absolute paths. Names of programs without a slash stay names: they are looked up when it starts."""
+    base = os.path.abspath(folder or ".")
+    settled = dict(effects)
+    for key in ("read", "write", "run"):
+        texts = effects.get(key)
+        if not isinstance(texts, list):
+            continue
+        settled[key] = [text if key == "run" and os.sep not in text else _absolute(base, text) for text in texts]
+        for number, (text, full) in enumerate(zip(texts, settled[key], strict=True)):
+            if os.path.isabs(full) and not os.path.exists(full):
+                _warn_of_absence((*path, key, number), text, node.value[key], found)
+    return settled
+
+
+def _absolute(base: str, text: str) -> str:
+    return os.path.normpath(os.path.join(base, text))
+
+
+def _warn_of_absence(path: Path, text: str, node: Node, found: Findings) -> None:
+    found.warn(
+        path, node.anchor, f"{show(text)} does not exist.", "Nothing is allowed there if it is made after the start."
+    )

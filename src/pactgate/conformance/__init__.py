@@ -1,0 +1,1 @@
+"""The checker: rules over recorded sessions, their verdicts, and reports of them. Nothing here opens a connection."""

@@ -1,0 +1,47 @@
+"""The checker as one call: a capture in, a report out. The same bytes give the same report, and no connection is opened.
+
+Enforces S3/CLI and S3/SCOPE from below; `cli/compliance.py` only adds words.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pactgate.capture.format import Progress, read
+from pactgate.capture.source import chunks_of, chunks_of_value
+from pactgate.conformance.report import Expected, Policy, Report, build
+from pactgate.conformance.rule import Level
+from pactgate.conformance.runner import run
+from pactgate.conformance.selection import select
+from pactgate.conformance.subject import Options
+from pactgate.protocol.versions import Era
+
+_VALUE = "(value)"
+
+
+def check_capture(
+    capture: str | os.PathLike[str] | dict[str, Any] | list[Any],
+    *,
+    rules: str | Sequence[str] | None = None,
+    era: str | None = None,
+    allow_missing_initialized: bool = False,
+    fail_on: str = "must",
+    unjudged_fails: bool = False,
+    baseline: Iterable[Expected] = (),
+    on_progress: Progress | None = None,
+) -> Report:
+    """Judge a capture: a file by its name ("-" is standard input), or an already decoded one.
+
+    Raises CaptureError when it can't be read, UnknownRuleError for a rule that does not exist, and ValueError for another
+    era or level than there are.
+    """
+    selection = select(rules)
+    options = Options(None if era in (None, "auto") else Era(era), allow_missing_initialized)
+    policy = Policy(Level(fail_on), unjudged_fails)
+    if isinstance(capture, dict | list):
+        source, chunks = _VALUE, chunks_of_value(capture)
+    else:
+        source, chunks = os.fspath(capture), chunks_of(capture, on_progress)
+    return build(source, run(selection.rules, read(chunks), options), selection, policy, tuple(baseline))

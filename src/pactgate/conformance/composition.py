@@ -1,0 +1,127 @@
+"""Several recorded servers side by side: what each has offered and which ids it was sent, as the composition rules see it.
+
+Sessions with the same label are one server. Must not: judge.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from itertools import combinations
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from pactgate.conformance.ledger import IdLedger, Key
+from pactgate.conformance.subject import CapturedSession
+
+_DESCRIPTION_CHARS: Final = 20_000
+_SHARED_IDS: Final = 1000
+_CANONICAL: Final = msgspec.json.Encoder(order="deterministic", decimal_format="number")
+_READ_CHARS: Final = 512
+"""Longer names are not compared by their looks: nobody reads them, and folding them is slow."""
+
+
+class Offer(Struct, frozen=True):
+    """A tool of a server: what it says of itself, and a digest of what it takes and gives."""
+
+    name: str
+    description: str
+    shape: str
+
+
+class Server:
+    """One label with everything its sessions have shown."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.session_count = 0
+        self.transports: set[str | None] = set()
+        self.tools: dict[str, Offer] = {}
+        self.prompts: dict[str, None] = {}
+        self.uris: dict[str, None] = {}
+        self.ids: list[IdLedger] = []
+
+    def add(self, session: CapturedSession) -> None:
+        self.session_count += 1
+        self.transports.add(session.head.transport_id)
+        self.ids += session.client_ids
+        for name, item in session.lists["tools/list"].ever.items():
+            self.tools[name] = _offer(name, item.definition)
+        self.prompts |= dict.fromkeys(session.lists["prompts/list"].ever)
+        self.uris |= dict.fromkeys(session.lists["resources/list"].ever)
+        self.uris |= dict.fromkeys(session.lists["resources/templates/list"].ever)
+
+    def used(self, key: Key) -> bool:
+        return any(key in ledger for ledger in self.ids)
+
+    def id_count(self) -> int:
+        return sum(map(len, self.ids))
+
+    def is_apart_from(self, other: Server) -> bool:
+        """Whether both say which transport they used, and none is the same."""
+        return None not in self.transports | other.transports and not self.transports & other.transports
+
+
+class Composition:
+    """The servers of a capture in the order of their first sessions."""
+
+    def __init__(self) -> None:
+        self.servers: dict[str, Server] = {}
+
+    def add(self, session: CapturedSession) -> None:
+        self.servers.setdefault(session.head.label, Server(session.head.label)).add(session)
+
+    def sharing(self, names_of: str) -> Iterator[tuple[str, list[Server]]]:
+        """Every name (of `tools`, `prompts` or `uris`) that two or more servers offer, with those servers."""
+        holders: dict[str, list[Server]] = {}
+        for server in self.servers.values():
+            for name in getattr(server, names_of):
+                holders.setdefault(name, []).append(server)
+        yield from ((name, servers) for name, servers in sorted(holders.items()) if len(servers) > 1)
+
+    def alike(self, reading: Callable[[str], str]) -> Iterator[tuple[list[str], list[str]]]:
+        """Tools of different servers that one reading makes equal though their names differ: names, and labels."""
+        groups: dict[str, dict[str, list[str]]] = {}
+        for server in self.servers.values():
+            for name in (name for name in server.tools if len(name) <= _READ_CHARS):
+                groups.setdefault(reading(name), {}).setdefault(name, []).append(server.label)
+        for _, names in sorted(groups.items()):
+            labels = list(dict.fromkeys(label for held in names.values() for label in held))
+            if len(names) > 1 and len(labels) > 1:
+                yield sorted(names), labels
+
+    def shared_ids(self) -> Iterator[tuple[Key, list[Server]]]:
+        """Ids that were used towards two or more servers, the first thousand of each pair."""
+        found: dict[Key, list[Server]] = {}
+        for one, other in combinations(self.servers.values(), 2):
+            fewer, more = sorted((one, other), key=Server.id_count)
+            count = 0
+            for key in (key for ledger in fewer.ids for key in ledger):
+                if more.used(key):
+                    count += 1
+                    holders = found.setdefault(key, [])
+                    holders += [server for server in (one, other) if server not in holders]
+                if count >= _SHARED_IDS:
+                    break
+        yield from found.items()
+
+
+def _offer(name: str, definition: dict[str, Any]) -> Offer:
+    description = definition.get("description")
+    text = description[:_DESCRIPTION_CHARS] if isinstance(description, str) else ""
+    shape = {key: definition.get(key) for key in ("inputSchema", "outputSchema")}
+    return Offer(name, text, digest(shape))
+
+
+def digest(value: Any) -> str:
+    """Equal for equal JSON, whatever the order of its members."""
+    try:
+        text = _CANONICAL.encode(value)
+    except ValueError:
+        text = json.dumps(
+            value, sort_keys=True, default=str
+        ).encode()  # half a surrogate pair has no bytes, only an escape
+    return blake2b(text, digest_size=16).hexdigest()

@@ -1,0 +1,108 @@
+"""The report as SARIF 2.1.0, for code scanning. A MUST is an error, a SHOULD a warning; what does not count is a note.
+
+There is no line to point at: a place is the capture file, and a logical location inside it.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import quote
+
+from pactgate import __version__
+from pactgate.conformance.report import Report, SessionReport
+from pactgate.conformance.rule import Evidence, Hazard, Level, Result, Rule, Severity, Status
+from pactgate.conformance.selection import BY_CODE
+
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS: Final = {Level.MUST: "error", Level.SHOULD: "warning"}
+_SEVERITIES: Final = {Severity.HAZARD: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+def as_sarif(report: Report) -> str:
+    order = {code: number for number, code in enumerate(report.rules)}
+    results = [
+        _result(report, number, session, result, evidence, order)
+        for number, session in enumerate(report.sessions)
+        for result in (*session.results, *session.advisory)
+        if result.status is Status.FAIL
+        for evidence in result.evidence
+    ]
+    results += [_hazard(report, hazard, order) for hazard in (*report.findings, *report.advisory)]
+    run: dict[str, Any] = {
+        "tool": {
+            "driver": {"name": "pactgate", "version": __version__, "rules": [_rule(BY_CODE[c]) for c in report.rules]}
+        },
+        "invocations": [_invocation(report)],
+        "results": results,
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _rule(rule: type[Rule]) -> dict[str, Any]:
+    sections = rule.sections()
+    return {
+        "id": rule.code,
+        "name": rule.__name__,
+        "shortDescription": {"text": rule.title()},
+        "fullDescription": {"text": sections["What it checks"]},
+        "help": {"text": f"{sections['Why']}\n\n{sections['How to fix']}\n\n{sections['Reference']}"},
+        "defaultConfiguration": {"level": _LEVELS[rule.level]},
+        "properties": {"category": rule.category},
+    }
+
+
+def _invocation(report: Report) -> dict[str, Any]:
+    invocation: dict[str, Any] = {"executionSuccessful": report.error is None}
+    texts = [_encodable(report.error.message)] if report.error is not None else []
+    texts += [f"Stale in the baseline: {entry.code} did not fail." for entry in report.stale]
+    if texts:
+        invocation["toolExecutionNotifications"] = [{"level": "error", "message": {"text": text}} for text in texts]
+    return invocation
+
+
+def _result(
+    report: Report, number: int, session: SessionReport, result: Result, evidence: Evidence, order: dict[str, int]
+) -> dict[str, Any]:
+    is_expected = report.is_expected(session, result)
+    is_counted = result.code in report.deciding and not is_expected
+    where = f"/{number}/exchanges/{evidence.exchange}{evidence.pointer}"
+    entry = _entry(report, result.code, order, evidence.message, where, session.label)
+    entry["level"] = _LEVELS[evidence.level] if is_counted else "note"
+    if is_expected:
+        entry["suppressions"] = [{"kind": "external", "justification": "The baseline expects it."}]
+    return entry
+
+
+def _hazard(report: Report, hazard: Hazard, order: dict[str, int]) -> dict[str, Any]:
+    servers = ", ".join(hazard.servers)
+    where = f"/composition/{hazard.kind}/{hazard.subject}"
+    entry = _entry(report, hazard.code, order, f"{hazard.message} ({servers})", where, servers)
+    entry["level"] = _SEVERITIES[hazard.severity] if hazard.code in report.deciding else "note"
+    return entry
+
+
+def _entry(report: Report, code: str, order: dict[str, int], message: str, where: str, owner: str) -> dict[str, Any]:
+    # No half surrogates: they have no bytes, and a reader would refuse the whole file.
+    text, where, owner = (_encodable(part) for part in (message, where, owner))
+    fingerprint = sha256("\n".join((code, owner, where)).encode()).hexdigest()
+    return {
+        "ruleId": code,
+        "ruleIndex": order[code],
+        "message": {"text": text},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": quote(_encodable(report.source))},
+                    "region": {"startLine": 1},
+                },
+                "logicalLocations": [{"fullyQualifiedName": where, "name": owner}],
+            }
+        ],
+        "partialFingerprints": {"pactgate/v1": fingerprint},
+    }
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

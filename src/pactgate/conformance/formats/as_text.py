@@ -1,0 +1,94 @@
+"""The report a person reads in a terminal. The documented rules line by line, ours where they found something, the verdict last.
+
+Text of the capture is shown escaped and on one line. Colour is the caller's: `style` gets our own words only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from pactgate.conformance.formats.summary import place, summary, unjudged, verdict
+from pactgate.conformance.report import Report, SessionReport
+from pactgate.conformance.rule import Hazard, Level, Result, Severity, Status
+from pactgate.core.display import flat
+
+Style = Callable[[str, str], str]
+
+_LINE_CHARS: Final = 240
+_SHOWN_PLACES: Final = 5
+_INDENT: Final = " " * 17
+_WORDS: Final = {
+    Status.PASS: ("pass", "green"),
+    Status.FAIL: ("FAIL", "red"),
+    Status.NOT_APPLICABLE: ("n/a", "dim"),
+    Status.NOT_JUDGED: ("????", "yellow"),
+}
+_SEVERITY_STYLES: Final = {Severity.HAZARD: "red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
+
+
+def as_text(report: Report, style: Style = lambda text, name: text) -> str:
+    return "\n".join([*_lines(report, style), ""])
+
+
+def _lines(report: Report, style: Style) -> Iterator[str]:
+    for session in report.sessions:
+        version = f" {flat(session.protocol_version, 40)}" if session.protocol_version else ""
+        count = f"{session.exchange_count} exchange{'s' * (session.exchange_count != 1)}"
+        yield f"{style(flat(session.label, _LINE_CHARS), 'bold')}  {session.era}{version}, {count}"
+        yield from _results(report, session, session.results, style)
+        if session.advisory:
+            yield f"  {style('beside, not counted:', 'dim')}"
+            yield from _results(report, session, session.advisory, style)
+        yield ""
+    if report.findings or report.advisory:
+        yield style("between servers", "bold")
+        yield from _hazards(report.findings, style, "")
+        yield from _hazards(report.advisory, style, " (not counted)")
+        yield ""
+    for entry in report.stale:
+        where = f" for {flat(entry.label, _LINE_CHARS)}" if entry.label else ""
+        yield f"{style('stale', 'red')}  {entry.code}{where} is in the baseline, but did not fail."
+    yield f"{style(verdict(report), 'green' if report.passed else 'red')}: {flat(summary(report), 4 * _LINE_CHARS)}"
+
+
+def _results(report: Report, session: SessionReport, results: tuple[Result, ...], style: Style) -> Iterator[str]:
+    quiet: dict[Status, int] = {}
+    for result in results:
+        is_documented = not result.code.startswith("GW-")
+        if result.status is Status.FAIL or is_documented:
+            yield from _result(result, style, is_expected=report.is_expected(session, result))
+        else:
+            quiet[result.status] = quiet.get(result.status, 0) + 1
+    parts = [
+        f"{quiet[status]} {word}"
+        for status, word in ((Status.PASS, "pass"), (Status.NOT_APPLICABLE, "not applicable"))
+        if status in quiet
+    ]
+    if parts:
+        yield f"  {style('GW', 'dim'):<4}  {', '.join(parts)}"
+    ours = tuple(result for result in results if result.code.startswith("GW-"))
+    for reason, codes in unjudged(ours).items():
+        yield f"  {style('????', 'yellow')}  not judged: {', '.join(codes)}. {flat(reason, _LINE_CHARS)}"
+
+
+def _result(result: Result, style: Style, *, is_expected: bool) -> Iterator[str]:
+    word, colour = _WORDS[result.status]
+    if result.status is Status.FAIL and result.level is Level.SHOULD:
+        word, colour = "WARN", "yellow"
+    remark = " (expected)" if is_expected and result.status is Status.FAIL else ""
+    yield f"  {style(f'{word:<4}', colour)}  {result.code:<8} {flat(result.message, _LINE_CHARS)}{remark}"
+    for evidence in result.evidence[:_SHOWN_PLACES]:
+        text = flat(evidence.message, _LINE_CHARS) if result.count > 1 else ""
+        yield f"{_INDENT}{style(flat(place(evidence), _LINE_CHARS), 'cyan')}  {text}".rstrip()
+    if result.count > _SHOWN_PLACES:
+        yield f"{_INDENT}and {result.count - _SHOWN_PLACES} more"
+    for note in result.notes:
+        yield f"{_INDENT}note: {flat(note, _LINE_CHARS)}"
+
+
+def _hazards(hazards: Iterable[Hazard], style: Style, remark: str) -> Iterator[str]:
+    for hazard in hazards:
+        word = style(f"{hazard.severity:<7}", _SEVERITY_STYLES[hazard.severity])
+        yield f"  {word}  {hazard.code:<8} {hazard.kind}: {flat(hazard.message, _LINE_CHARS)}{remark}"
+        yield f"{_INDENT}   {flat(', '.join(hazard.servers), 2 * _LINE_CHARS)}"

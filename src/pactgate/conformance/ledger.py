@@ -1,0 +1,75 @@
+"""What a rule may remember of a session of any length: bounded, and honest about what it had to forget.
+
+Must not: grow with the capture beyond the limits here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any, Final, Generic, TypeVar
+
+Key = str | int | bytes
+V = TypeVar("V")
+
+MAX_REMEMBERED: Final = 100_000
+_MAX_IDS: Final = 500_000
+_LONG_CHARS: Final = 64
+
+
+def id_key(value: Any) -> Key | None:
+    """What a legal id is compared by: 1 and "1" differ. None for everything that is no id."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value if len(value) <= _LONG_CHARS else blake2b(value.encode("utf-8", "surrogatepass")).digest()
+    return None
+
+
+class Remembered(dict[Any, V], Generic[V]):
+    """A dict that stops taking new keys at its limit, and says so."""
+
+    def __init__(self, limit: int = MAX_REMEMBERED) -> None:
+        super().__init__()
+        self._limit = limit
+        self.has_forgotten = False
+
+    def __setitem__(self, key: Any, value: V) -> None:
+        if len(self) >= self._limit and key not in self:
+            self.has_forgotten = True
+        else:
+            super().__setitem__(key, value)
+
+
+class IdLedger:
+    """The ids one side has used. Ids that count upwards, as most do, cost nothing."""
+
+    def __init__(self) -> None:
+        self._first = 0
+        self._next = 0
+        self._others: dict[Key, None] = {}
+        self.has_forgotten = False
+
+    def add(self, key: Key) -> bool:
+        """Whether the id is new."""
+        if key in self:
+            return False
+        if isinstance(key, int) and self._first == self._next:
+            self._first, self._next = key, key + 1
+        elif isinstance(key, int) and key == self._next:
+            self._next += 1
+        elif len(self._others) < _MAX_IDS:
+            self._others[key] = None
+        else:
+            self.has_forgotten = True
+        return True
+
+    def __contains__(self, key: Key) -> bool:
+        return (isinstance(key, int) and self._first <= key < self._next) or key in self._others
+
+    def __len__(self) -> int:
+        return self._next - self._first + len(self._others)
+
+    def __iter__(self) -> Iterator[Key]:
+        yield from range(self._first, self._next)
+        yield from self._others

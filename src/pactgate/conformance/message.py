@@ -1,0 +1,219 @@
+"""One exchange and its messages as rules see them: who sent what, in which era and revision, in answer to which request.
+
+Must not: judge, or change what was recorded.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+from pactgate.capture.format import Body, Exchange, Party
+from pactgate.conformance.ledger import Key, id_key
+from pactgate.protocol.versions import Era
+
+META: Final = "_meta"
+_NOTHING: Final[Body] = {}
+
+
+class Role(StrEnum):
+    REQUEST = "request"
+    NOTICE = "notice"
+    ANSWER = "answer"
+
+
+EVERY_ROLE: Final = frozenset(Role)
+
+
+class Turn:
+    """One exchange, in its era. `version` is None where the capture does not tell the revision."""
+
+    __slots__ = ("_requests", "era", "exchange", "messages", "version")
+
+    pointer: Final = ""
+
+    def __init__(self, exchange: Exchange, era: Era, version: str | None) -> None:
+        self.exchange = exchange
+        self.era = era
+        self.version = version
+        self.messages: list[Message] = []
+        self._requests: dict[Key | None, Message] | None = None
+
+    @property
+    def requests(self) -> dict[Key | None, Message]:
+        """The requests of a batch by their ids."""
+        if self._requests is None:
+            self._requests = {m.key: m for m in self.messages if m.role is Role.REQUEST and m.frame is None}
+        return self._requests
+
+    @property
+    def index(self) -> int:
+        return self.exchange.index
+
+    @property
+    def is_modern(self) -> bool:
+        return self.era is Era.MODERN
+
+    @property
+    def from_client(self) -> Message | None:
+        """The client's own message of this exchange: its request or notice, or its answer to the server."""
+        for message in self.messages:
+            if message.sender is Party.CLIENT and message.frame is None:
+                return message
+        return None
+
+    @property
+    def first_answer(self) -> Message | None:
+        for message in self.messages:
+            if message.role is Role.ANSWER and message.frame is None:
+                return message
+        return None
+
+
+class Message:
+    """One message. `request` is what an answer answers; `frame` its number where it travelled beside request and response."""
+
+    __slots__ = (
+        "at_ms",
+        "body",
+        "event_id",
+        "frame",
+        "is_repeated_id",
+        "pointer",
+        "request",
+        "role",
+        "sender",
+        "seq",
+        "turn",
+    )
+
+    def __init__(
+        self,
+        turn: Turn,
+        pointer: str,
+        body: Body,
+        sender: Party,
+        seq: int | None = None,
+        at_ms: float | None = None,
+        event_id: str | None = None,
+        frame: int | None = None,
+    ) -> None:
+        self.turn = turn
+        self.pointer = pointer
+        self.body = body
+        self.sender = sender
+        self.seq = seq
+        self.at_ms = at_ms
+        self.event_id = event_id
+        self.frame = frame
+        self.request: Message | None = None
+        self.is_repeated_id = False
+        if "method" in body:
+            self.role = Role.NOTICE if body.get("id") is None else Role.REQUEST
+        else:
+            self.role = Role.ANSWER
+
+    @property
+    def index(self) -> int:
+        return self.turn.exchange.index
+
+    @property
+    def is_modern(self) -> bool:
+        return self.turn.era is Era.MODERN
+
+    @property
+    def version(self) -> str | None:
+        return self.turn.version
+
+    @property
+    def method(self) -> str:
+        """Its own method, or that of the request it answers; "" where there is none."""
+        if self.role is Role.ANSWER:
+            return self.request.method if self.request is not None else ""
+        method = self.body["method"]
+        return method if isinstance(method, str) else ""
+
+    @property
+    def key(self) -> Key | None:
+        return id_key(self.body.get("id"))
+
+    @property
+    def params(self) -> Body:
+        return as_object(self.body.get("params"))
+
+    @property
+    def meta(self) -> Body:
+        return as_object(self.params.get(META))
+
+    @property
+    def is_error(self) -> bool:
+        return self.body.get("error") is not None or ("error" in self.body and "result" not in self.body)
+
+    @property
+    def is_success(self) -> bool:
+        return "result" in self.body and not self.is_error
+
+    @property
+    def result(self) -> Body:
+        return as_object(self.body.get("result"))
+
+    @property
+    def error(self) -> Body:
+        return as_object(self.body.get("error"))
+
+    @property
+    def code(self) -> int | None:
+        """The code of an error, where it is one."""
+        code = self.error.get("code")
+        return code if isinstance(code, int) and not isinstance(code, bool) else None
+
+    def asked(self) -> Body:
+        """The parameters of the request this answers."""
+        return self.request.params if self.request is not None else _NOTHING
+
+    def asked_meta(self) -> Body:
+        return self.request.meta if self.request is not None else _NOTHING
+
+
+def as_object(value: Any) -> Body:
+    return value if isinstance(value, dict) else _NOTHING
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def messages_of(turn: Turn) -> list[Message]:
+    """Everything in an exchange, in the order in which it is written: request, what came beside it, response."""
+    exchange = turn.exchange
+    found = [
+        Message(turn, place, body, exchange.sender, exchange.seq, exchange.at_ms)
+        for place, body in _bodies("/request", exchange.request)
+    ]
+    found += [
+        Message(
+            turn,
+            f"/notifications/{number}/message",
+            frame.message,
+            frame.sender,
+            frame.seq,
+            frame.at_ms,
+            frame.event_id,
+            number,
+        )
+        for number, frame in enumerate(exchange.frames)
+    ]
+    answers = [
+        Message(
+            turn, place, body, exchange.sender.other, exchange.response_seq, exchange.response_at_ms, exchange.event_id
+        )
+        for place, body in _bodies("/response", exchange.response)
+    ]
+    turn.messages = found + answers
+    return turn.messages
+
+
+def _bodies(place: str, value: Body | list[Body] | None) -> list[tuple[str, Body]]:
+    if isinstance(value, list):
+        return [(f"{place}/{number}", body) for number, body in enumerate(value)]
+    return [] if value is None else [(place, value)]

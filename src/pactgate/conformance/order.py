@@ -1,0 +1,50 @@
+"""The order in which messages passed. Exchanges pair a request with its response, but other messages may lie between.
+
+Where the recorder numbered the messages (`seq`), that number decides; elsewhere an exchange is over before the next begins.
+Must not: hold back more than a bounded number of messages.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Final
+
+from pactgate.conformance.message import Message, Turn, messages_of
+
+_MAX_WAITING: Final = 10_000
+
+
+class Order:
+    """Takes exchanges in the order of their requests and gives out messages in the order they passed."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[int, int, Message]] = []
+        self._count = 0
+
+    def take(self, turn: Turn) -> list[Message]:
+        """What has passed up to and including this exchange's request."""
+        messages = messages_of(turn)
+        begun = turn.exchange.seq
+        if begun is None:
+            return self.rest() + messages
+        due = self._before(begun)
+        latest = begun
+        for message in messages:
+            if message.pointer.startswith("/request"):
+                due.append(message)
+                continue
+            latest = max(latest, message.seq) if message.seq is not None else latest
+            self._count += 1
+            heappush(self._waiting, (message.seq if message.seq is not None else latest, self._count, message))
+        while len(self._waiting) > _MAX_WAITING:
+            due.append(heappop(self._waiting)[2])
+        return due
+
+    def rest(self) -> list[Message]:
+        return self._before(None)
+
+    def _before(self, seq: int | None) -> list[Message]:
+        due = []
+        while self._waiting and (seq is None or self._waiting[0][0] < seq):
+            due.append(heappop(self._waiting)[2])
+        return due

@@ -1,0 +1,89 @@
+"""Questions and retries of modern sessions: which `input_required` result a later request belongs to.
+
+Shared by the rules about retries, so that they agree on what answers what. Bounded. Must not: judge.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from pactgate.conformance.composition import digest
+from pactgate.conformance.ledger import Key, Remembered
+from pactgate.conformance.message import Message, as_object
+from pactgate.conformance.methods import INPUT_TAKERS
+
+_MAX_ASKED: Final = 1000
+
+
+class Question(Struct, frozen=True):
+    """One `input_required` result, reduced to what its retry is compared with."""
+
+    method: str
+    target: str
+    arguments: str
+    key: Key | None
+    state: str | None
+    kinds: dict[str, str]
+
+
+class Rounds:
+    """Questions asked so far."""
+
+    def __init__(self) -> None:
+        self._asked: Remembered[list[Question]] = Remembered(_MAX_ASKED)
+        self._states: Remembered[Question] = Remembered(_MAX_ASKED)
+
+    @property
+    def has_forgotten(self) -> bool:
+        return self._asked.has_forgotten or self._states.has_forgotten
+
+    def ask(self, answer: Message) -> None:
+        """Note an `input_required` result."""
+        request = answer.request
+        if request is None or request.method not in INPUT_TAKERS:
+            return
+        state = answer.result.get("requestState")
+        question = Question(
+            method=request.method,
+            target=target_of(request),
+            arguments=arguments_of(request),
+            key=request.key,
+            state=state if isinstance(state, str) else None,
+            kinds={
+                name: method
+                for name, wanted in as_object(answer.result.get("inputRequests")).items()
+                if isinstance(method := as_object(wanted).get("method"), str)
+            },
+        )
+        place = (question.method, question.target)
+        self._asked[place] = [*self._asked.get(place, [])[-9:], question]
+        if question.state is not None:
+            self._states[digest(question.state)] = question
+
+    def issued(self, state: Any) -> Question | None:
+        """The question that gave out this state."""
+        return self._states.get(digest(state)) if isinstance(state, str) else None
+
+    def parent(self, retry: Message) -> Question | None:
+        """The latest question about the same thing with the same state, or with none like the retry."""
+        state = retry.params.get("requestState")
+        asked = self._asked.get((retry.method, target_of(retry)), [])
+        fitting = [question for question in asked if question.state == state]
+        return next(
+            (q for q in reversed(fitting) if q.arguments == arguments_of(retry)), fitting[-1] if fitting else None
+        )
+
+
+def is_retry(message: Message) -> bool:
+    return "inputResponses" in message.params or "requestState" in message.params
+
+
+def target_of(request: Message) -> str:
+    value = request.params.get(INPUT_TAKERS.get(request.method, ""))
+    return value if isinstance(value, str) else ""
+
+
+def arguments_of(request: Message) -> str:
+    return digest(request.params.get("arguments"))

@@ -1,0 +1,39 @@
+"""COMP-001."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pactgate.conformance.composition import Composition
+from pactgate.conformance.names import is_prefixed
+from pactgate.conformance.rule import CompositionRule, Hazard, quoted
+
+
+class ToolNamespaceOverlap(CompositionRule):
+    """No two servers expose the same unprefixed tool name.
+
+    What it checks
+        Among all tools the servers of a capture have listed, on every page, none with a plain name is offered by two of them.
+        A name with a prefix, `server__tool` or `server.tool`, is meant to be told apart. Sessions with the same label are one
+        server.
+
+    Why
+        A client that forgets to put the server's name before the tool's can't tell which of the two is meant, and calls
+        whichever comes first.
+
+    How to fix
+        Put the servers behind something that prefixes names, as `<server>__tool`; or rename the tool.
+
+    Reference
+        Conformance invariants, Multi-server composition safety.
+    """
+
+    code = "COMP-001"
+    kind = "tool_namespace_overlap"
+
+    @classmethod
+    def check(cls, composition: Composition) -> Iterator[Hazard]:
+        for name, servers in composition.sharing("tools"):
+            if not is_prefixed(name):
+                labels = [server.label for server in servers]
+                yield cls.hazard(name, labels, f"The tool {quoted(name)} is offered by {len(labels)} servers.")

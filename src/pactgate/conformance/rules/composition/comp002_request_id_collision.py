@@ -1,0 +1,52 @@
+"""COMP-002."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from pactgate.conformance.composition import Composition, Server
+from pactgate.conformance.ledger import Key
+from pactgate.conformance.rule import CompositionRule, Hazard, Severity, quoted
+
+_SHOWN_IDS = 5
+
+
+class RequestIdCollision(CompositionRule):
+    """No two servers are sent the same JSON-RPC request id.
+
+    What it checks
+        The ids of the client's requests towards different servers are disjoint; 1 and "1" are different ids, and
+        notifications have none. Where all sessions concerned say which transport they used (`transport_id`) and it is not the
+        same one, shared ids are harmless and only mentioned.
+
+    Why
+        On one shared transport the answer to a reused id can't be assigned to one request.
+
+    How to fix
+        Give each server a transport of its own, or number requests across all servers.
+
+    Reference
+        Conformance invariants, Multi-server composition safety.
+    """
+
+    code = "COMP-002"
+    kind = "request_id_collision"
+
+    @classmethod
+    def check(cls, composition: Composition) -> Iterator[Hazard]:
+        groups: dict[tuple[str, ...], list[Key]] = {}
+        members: dict[tuple[str, ...], list[Server]] = {}
+        for key, servers in composition.shared_ids():
+            labels = tuple(server.label for server in servers)
+            groups.setdefault(labels, []).append(key)
+            members[labels] = servers
+        for labels, keys in groups.items():
+            is_shared = any(not one.is_apart_from(other) for one, other in combinations(members[labels], 2))
+            ids = [quoted(key) for key in keys[:_SHOWN_IDS] if not isinstance(key, bytes)]
+            rest = len(keys) - len(ids)
+            subject = ", ".join(ids) + (f" and {rest} more" if rest else "")
+            severity = Severity.HAZARD if is_shared else Severity.INFO
+            text = f"The request id {subject} was used towards {len(labels)} servers"
+            why = "." if is_shared else ", each on a transport of its own."
+            yield cls.hazard(subject, labels, text + why, severity)

@@ -1,0 +1,36 @@
+"""GW-102."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pactgate.conformance.composition import Composition
+from pactgate.conformance.rule import CompositionRule, Hazard, Level, Severity, quoted
+
+
+class ResourceUriOverlap(CompositionRule):
+    """No two servers offer the same resource URI.
+
+    What it checks
+        Among the resources and templates that the servers of a capture have listed, no URI stands twice.
+
+    Why
+        A URI is how a client asks for a resource; with two owners, one of them is never read.
+
+    How to fix
+        Give each server a scheme or an authority of its own.
+
+    Reference
+        Resources, Data Types.
+    """
+
+    code = "GW-102"
+    kind = "resource_uri_overlap"
+    level = Level.SHOULD
+
+    @classmethod
+    def check(cls, composition: Composition) -> Iterator[Hazard]:
+        for name, servers in composition.sharing("uris"):
+            labels = [server.label for server in servers]
+            text = f"The resource {quoted(name)} is offered by {len(labels)} servers."
+            yield cls.hazard(name, labels, text, Severity.WARNING)

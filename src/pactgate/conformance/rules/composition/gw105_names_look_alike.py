@@ -1,0 +1,39 @@
+"""GW-105."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pactgate.catalog.lookalikes import drawn, separated
+from pactgate.conformance.composition import Composition
+from pactgate.conformance.rule import CompositionRule, Hazard, Level, Severity, quoted
+
+
+class NamesLookAlike(CompositionRule):
+    """No two servers offer tools whose names look alike.
+
+    What it checks
+        Tool names of different servers stay different when letters are replaced by what they are mistaken for: Cyrillic and
+        Greek ones for Latin ones, 0 for O, 1 for l, rn for m, - for _. Names that differ only
+        in case or in a separator are left to GW-104 and GW-106.
+
+    Why
+        A person approves `search`, and a tool that only looks like it is called.
+
+    How to fix
+        Use plain ASCII names, and be wary of the server that does not.
+
+    Reference
+        Tools, Tool Names; Unicode Technical Standard 39.
+    """
+
+    code = "GW-105"
+    kind = "look_alike_names"
+    level = Level.SHOULD
+
+    @classmethod
+    def check(cls, composition: Composition) -> Iterator[Hazard]:
+        for names, labels in composition.alike(drawn):
+            if len({separated(name) for name in names}) > 1:
+                text = f"The tools {', '.join(map(quoted, names))} look alike."
+                yield cls.hazard(names[0], labels, text, Severity.WARNING)

@@ -1,0 +1,37 @@
+"""GW-107."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pactgate.conformance.composition import Composition
+from pactgate.conformance.rule import CompositionRule, Hazard, Level, Severity, quoted
+
+
+class LabelRepeated(CompositionRule):
+    """Every session of a capture has a label of its own.
+
+    What it checks
+        No `server_label` stands twice. Sessions with the same label count as one server, so that hazards between them are
+        not seen.
+
+    Why
+        Two servers under one label hide each other's collisions.
+
+    How to fix
+        Label sessions by what was really spoken to; leave it if it was the same server twice.
+
+    Reference
+        Capture format, server_label.
+    """
+
+    code = "GW-107"
+    kind = "duplicate_label"
+    level = Level.SHOULD
+
+    @classmethod
+    def check(cls, composition: Composition) -> Iterator[Hazard]:
+        for label, server in composition.servers.items():
+            if server.session_count > 1:
+                text = f"{server.session_count} sessions have the label {quoted(label)}."
+                yield cls.hazard(label, [label], text, Severity.INFO)

@@ -1,0 +1,43 @@
+"""GW-005."""
+
+from __future__ import annotations
+
+from pactgate.conformance.message import Turn
+from pactgate.conformance.rule import SessionRule
+from pactgate.protocol.versions import BATCHING_VERSION
+
+
+class BatchNotNegotiated(SessionRule):
+    """Messages come in arrays only where revision 2025-03-26 was negotiated, and never with initialize among them.
+
+    What it checks
+        An array in the place of a message stands only after 2025-03-26 was negotiated, and none contains `initialize`.
+
+    Why
+        No other revision has batches; a peer refuses the whole array.
+
+    How to fix
+        Send messages one by one. That is legal everywhere.
+
+    Reference
+        Base protocol 2025-03-26, Batching; Lifecycle, Initialization; all revisions.
+    """
+
+    code = "GW-005"
+    category = "messages"
+
+    def on_turn(self, turn: Turn) -> None:
+        for name, value in (("request", turn.exchange.request), ("response", turn.exchange.response)):
+            if not isinstance(value, list):
+                self.seen += value is not None
+                continue
+            if any(message.get("method") == "initialize" for message in value):
+                self.fault(turn, f"/{name}", "A batch contains initialize.")
+            if turn.version == BATCHING_VERSION:
+                self.seen += 1
+            elif turn.version is None and self.session.handshake is None and self.session.initialize is None:
+                self.unjudged("There is a batch, but the capture does not tell which revision was negotiated.")
+            else:
+                self.fault(
+                    turn, f"/{name}", f"A batch was sent, and the revision is {turn.version or 'not 2025-03-26'}."
+                )

@@ -1,0 +1,41 @@
+"""GW-006."""
+
+from __future__ import annotations
+
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.rule import Level, SessionRule, quoted
+
+
+class RequestUnanswered(SessionRule):
+    """Every request is answered or cancelled, unless its stream or connection ended.
+
+    What it checks
+        At the end of the capture no request is open, except those that were cancelled, whose stream was closed, or whose
+        connection had ended (`closed`). `subscriptions/listen` stays open by design.
+
+    Why
+        A request without an answer is a client that waits until its timeout.
+
+    How to fix
+        Answer in every path of the code, the failing ones above all.
+
+    Reference
+        Transports, Sending Messages; Cancellation; all revisions.
+    """
+
+    code = "GW-006"
+    category = "messages"
+    level = Level.SHOULD
+    roles = frozenset({Role.REQUEST})
+
+    def on_message(self, message: Message) -> None:
+        self.seen += 1
+
+    def at_end(self) -> None:
+        session = self.session
+        if session.head.is_closed:
+            return
+        for place, request in session.open.items():
+            is_excused = request.turn.exchange.closed_by is not None or request.method == "subscriptions/listen"
+            if not is_excused and place not in session.cancelled:
+                self.fault(request, "", f"The request {quoted(request.method)} was never answered.")

@@ -1,0 +1,60 @@
+"""GW-008."""
+
+from __future__ import annotations
+
+from pactgate.capture.format import Party
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.rule import SHOWN_EVIDENCE, Level, SessionRule, quoted
+from pactgate.conformance.subject import CapturedSession
+from pactgate.protocol.versions import LATEST_LEGACY
+
+_OF_SERVER = frozenset({"ping", "notifications/message", "notifications/progress"})
+
+
+class MessageBeforeReady(SessionRule):
+    """Before the handshake is over the client sends only pings, and the server only pings and log messages.
+
+    What it checks
+        No request of the client but `ping` and `initialize` comes before the answer to `initialize`; nothing of the server
+        but `ping`, log messages and progress comes before `notifications/initialized`.
+
+    Why
+        Until then the other side has not said what it can do.
+
+    How to fix
+        Queue what is due until the handshake is over.
+
+    Reference
+        Lifecycle, Initialization; revisions 2024-11-05 to 2025-11-25.
+    """
+
+    code = "GW-008"
+    category = "lifecycle"
+    level = Level.SHOULD
+    until = LATEST_LEGACY
+    roles = frozenset({Role.REQUEST, Role.NOTICE})
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._early: list[tuple[Message, str]] = []
+
+    def on_message(self, message: Message) -> None:
+        session, method = self.session, quoted(message.method)
+        if message.method == "initialize":
+            self.seen += 1
+        elif message.sender is Party.CLIENT:
+            if message.role is Role.REQUEST and message.method != "ping" and session.handshake is None:
+                self._remember(message, f"The client sends {method} before initialize was answered.")
+        elif message.method not in _OF_SERVER and not session.is_initialized:
+            self._remember(message, f"The server sends {method} before the client is initialized.")
+
+    def _remember(self, message: Message, text: str) -> None:
+        if len(self._early) < SHOWN_EVIDENCE:
+            self._early.append((message, text))
+
+    def at_end(self) -> None:
+        if self._early and self.session.initialize is None:
+            self.unjudged("The capture has no handshake.")
+            return
+        for message, text in self._early:
+            self.fault(message, "/method", text)

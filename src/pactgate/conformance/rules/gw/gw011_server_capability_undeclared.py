@@ -1,0 +1,70 @@
+"""GW-011."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pactgate.capture.format import Party
+from pactgate.conformance.capabilities import has
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.rule import Level, SessionRule
+from pactgate.conformance.subject import CapturedSession
+from pactgate.protocol.versions import LATEST_LEGACY
+
+_NEEDED: Final[dict[str, tuple[str, ...]]] = {
+    "resources/subscribe": ("resources", "subscribe"),
+    "resources/unsubscribe": ("resources", "subscribe"),
+    "logging/setLevel": ("logging",),
+    "completion/complete": ("completions",),
+    "tasks/get": ("tasks",),
+    "tasks/result": ("tasks",),
+    "tasks/cancel": ("tasks",),
+    "tasks/list": ("tasks",),
+}
+_WITHOUT_COMPLETIONS: Final = "2024-11-05"
+_ONLY_ADVICE: Final = frozenset({_WITHOUT_COMPLETIONS, "2025-03-26"})
+
+
+class ServerCapabilityUndeclared(SessionRule):
+    """A client subscribes, sets log levels, completes and handles tasks only where the server advertised that.
+
+    What it checks
+        `resources/subscribe` needs `resources.subscribe`, `logging/setLevel` needs `logging`, `completion/complete` needs
+        `completions` (which 2024-11-05 does not have), `tasks/*` needs `tasks`.
+
+    Why
+        What was not advertised may be answered with anything.
+
+    How to fix
+        Look at the capabilities in the answer to `initialize` before you ask.
+
+    Reference
+        Lifecycle, Operation; revisions 2024-11-05 to 2025-11-25, a MUST since 2025-06-18.
+    """
+
+    code = "GW-011"
+    category = "capability"
+    until = LATEST_LEGACY
+    roles = frozenset({Role.REQUEST})
+    methods = frozenset(_NEEDED)
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._first: dict[str, Message] = {}
+
+    def on_message(self, message: Message) -> None:
+        is_free = message.method == "completion/complete" and message.version in (_WITHOUT_COMPLETIONS, None)
+        if message.sender is Party.CLIENT and not is_free:
+            self._first.setdefault(message.method, message)
+
+    def at_end(self) -> None:
+        advertised = self.session.advertised
+        for method, message in self._first.items():
+            if advertised is None:
+                self.unjudged("The capture does not tell what the server advertised.")
+                continue
+            self.seen += 1
+            if not has(advertised, *_NEEDED[method]):
+                level = Level.SHOULD if message.version in _ONLY_ADVICE else Level.MUST
+                name = ".".join(_NEEDED[method])
+                self.fault(message, "/method", f"The client sends {method}, but {name} was not advertised.", level)

@@ -1,0 +1,77 @@
+"""GW-013."""
+
+from __future__ import annotations
+
+from pactgate.capture.format import Party
+from pactgate.conformance.ledger import Remembered
+from pactgate.conformance.message import Message, Role, as_list, as_object
+from pactgate.conformance.rule import Level, Needs, SessionRule, quoted
+from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.uris import around
+from pactgate.protocol.modern import SUB
+
+
+class UpdateNotSubscribed(SessionRule):
+    """A server reports updates only of resources that are subscribed at that time.
+
+    What it checks
+        Each `notifications/resources/updated` names a URI that was subscribed and not unsubscribed, or one below it. Legacy:
+        by `resources/subscribe`; modern: as acknowledged on the `subscriptions/listen` it is tagged with.
+
+    Why
+        An update nobody asked for tells a client of resources it may not be meant to know, and costs it a read.
+
+    How to fix
+        Keep subscriptions per session or stream, and drop them when it ends.
+
+    Reference
+        Resources, Subscriptions; Subscriptions; all revisions, a MUST since 2026-07-28.
+    """
+
+    code = "GW-013"
+    category = "subscriptions"
+    needs = Needs.SERVER_MESSAGES
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._subscribed: Remembered[object] = Remembered()
+
+    def on_message(self, message: Message) -> None:
+        if message.method == "notifications/resources/updated" and message.sender is Party.SERVER:
+            self._on_update(message)
+        elif message.method == "resources/subscribe":
+            self._on_subscribe(message)
+        elif message.method == "resources/unsubscribe" and message.role is Role.ANSWER and message.is_success:
+            self._subscribed.pop(_uri(message.asked()), None)
+        elif message.method == "notifications/subscriptions/acknowledged":
+            granted = as_object(message.params.get("notifications")).get("resourceSubscriptions")
+            for uri in as_list(granted):
+                if isinstance(uri, str):
+                    self._subscribed[uri] = message.meta.get(SUB)
+        elif message.method == "subscriptions/listen" and message.role is Role.ANSWER and message.request is not None:
+            ended = message.request.body.get("id")
+            for uri in [uri for uri, stream in self._subscribed.items() if stream == ended]:
+                del self._subscribed[uri]
+
+    def at_end(self) -> None:
+        if self._subscribed.has_forgotten:
+            self.unjudged("There were more subscriptions than the checker remembers.")
+
+    def _on_subscribe(self, message: Message) -> None:
+        """From the request on, since the first update may cross its answer; an error takes it back."""
+        if message.role is Role.REQUEST:
+            self._subscribed[_uri(message.params)] = None
+        elif message.role is Role.ANSWER and message.is_error:
+            self._subscribed.pop(_uri(message.asked()), None)
+
+    def _on_update(self, message: Message) -> None:
+        self.seen += 1
+        uri = message.params.get("uri")
+        if not isinstance(uri, str) or not any(place in self._subscribed for place in around(uri)):
+            level = Level.MUST if message.is_modern else Level.SHOULD
+            self.fault(message, "/params/uri", f"{quoted(uri)} is not subscribed at this time.", level)
+
+
+def _uri(params: dict[str, object]) -> str:
+    uri = params.get("uri")
+    return uri if isinstance(uri, str) else ""

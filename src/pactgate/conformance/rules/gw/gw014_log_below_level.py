@@ -1,0 +1,59 @@
+"""GW-014."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pactgate.capture.format import Party
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.rule import Level, Needs, SessionRule, quoted
+from pactgate.conformance.subject import CapturedSession
+from pactgate.protocol.modern import LOG_LEVELS
+from pactgate.protocol.versions import LATEST_LEGACY
+
+
+class LogBelowLevel(SessionRule):
+    """After logging/setLevel a server sends no log message of a lower level, and levels have one of the eight names.
+
+    What it checks
+        Each `notifications/message` has a known level, and one that is not below what `logging/setLevel` asked for last.
+
+    Why
+        A client that asked for errors only is flooded otherwise, and so may be its context.
+
+    How to fix
+        Compare levels by their order, debug to emergency, before sending.
+
+    Reference
+        Logging, Setting Log Level; revisions 2024-11-05 to 2025-11-25.
+    """
+
+    code = "GW-014"
+    category = "logging"
+    level = Level.SHOULD
+    until = LATEST_LEGACY
+    needs = Needs.SERVER_MESSAGES
+    methods = frozenset({"notifications/message", "logging/setLevel"})
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._least = 0
+
+    def on_message(self, message: Message) -> None:
+        if message.method == "logging/setLevel":
+            rank = _rank(message.asked().get("level"))
+            if message.role is Role.ANSWER and message.is_success and rank is not None:
+                self._least = rank
+        elif message.sender is Party.SERVER:
+            self.seen += 1
+            level = message.params.get("level")
+            rank = _rank(level)
+            if rank is None:
+                self.fault(message, "/params/level", f"{quoted(level)} is no log level.")
+            elif rank < self._least:
+                wanted = LOG_LEVELS[self._least]
+                self.fault(message, "/params/level", f"The level {level} is below {wanted}, which was asked for.")
+
+
+def _rank(level: Any) -> int | None:
+    return LOG_LEVELS.index(level) if isinstance(level, str) and level in LOG_LEVELS else None

@@ -1,0 +1,63 @@
+"""GW-015."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pactgate.capture.format import Party
+from pactgate.conformance.http import SESSION_HEADER, has_legacy_session, header
+from pactgate.conformance.message import Turn
+from pactgate.conformance.rule import Needs, SessionRule
+from pactgate.conformance.subject import CapturedSession
+from pactgate.protocol.versions import LATEST_LEGACY
+
+_VISIBLE: Final = re.compile(r"[!-~]+")
+
+
+class SessionIdLost(SessionRule):
+    """The session id is visible ASCII, and every later request of the client carries it, unchanged.
+
+    What it checks
+        The `Mcp-Session-Id` of the answer to `initialize` has visible ASCII characters only. Every later HTTP request of the
+        session has the same value, and no answer shows another one.
+
+    Why
+        The server finds the session by it. A lost id is a 400, a changed one somebody else's session.
+
+    How to fix
+        Keep the id with the connection and send it with POST, GET and DELETE alike.
+
+    Reference
+        Transports, Session Management; revisions 2025-03-26 to 2025-11-25.
+    """
+
+    code = "GW-015"
+    category = "http"
+    since = "2025-03-26"
+    until = LATEST_LEGACY
+    needs = Needs.HTTP
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._id: str | None = None
+
+    def on_turn(self, turn: Turn) -> None:
+        http = turn.exchange.http
+        if http is None:
+            return
+        answered = header(http.response_headers, SESSION_HEADER)
+        if not has_legacy_session(turn.exchange):
+            self._id = answered
+            if answered is not None:
+                self.seen += 1
+                if not _VISIBLE.fullmatch(answered):
+                    self.fault(turn, "/http/response_headers", "The session id has characters beyond visible ASCII.")
+            return
+        if self._id is None:
+            return
+        self.seen += 1
+        if turn.exchange.sender is Party.CLIENT and header(http.request_headers, SESSION_HEADER) != self._id:
+            self.fault(turn, "/http/request_headers", "The request does not carry the id of the session.")
+        if answered is not None and answered != self._id:
+            self.fault(turn, "/http/response_headers", "The answer names another session.")

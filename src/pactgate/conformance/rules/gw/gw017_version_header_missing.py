@@ -1,0 +1,47 @@
+"""GW-017."""
+
+from __future__ import annotations
+
+from pactgate.capture.format import Party
+from pactgate.conformance.http import has_legacy_session, header
+from pactgate.conformance.message import Turn
+from pactgate.conformance.rule import Level, Needs, SessionRule, quoted
+from pactgate.protocol.headers import VERSION_HEADER
+from pactgate.protocol.versions import LATEST_LEGACY
+
+
+class VersionHeaderMissing(SessionRule):
+    """After the handshake every HTTP request names the negotiated revision in MCP-Protocol-Version.
+
+    What it checks
+        Each HTTP request of the client after `initialize` has the header, and its value is the negotiated revision (the
+        latter is a SHOULD).
+
+    Why
+        Without it a server has to assume 2025-03-26 and may answer in that form.
+
+    How to fix
+        Set the header on the connection as soon as the handshake is over.
+
+    Reference
+        Transports, Protocol Version Header; revisions 2025-06-18 and 2025-11-25.
+    """
+
+    code = "GW-017"
+    category = "http"
+    since = "2025-06-18"
+    until = LATEST_LEGACY
+    needs = Needs.HTTP
+
+    def on_turn(self, turn: Turn) -> None:
+        http, session = turn.exchange.http, self.session
+        is_later = has_legacy_session(turn.exchange) and session.negotiated is not None
+        if http is None or not is_later or turn.exchange.sender is not Party.CLIENT:
+            return
+        self.seen += 1
+        named = header(http.request_headers, VERSION_HEADER)
+        if named is None:
+            self.fault(turn, "/http/request_headers", "The request has no MCP-Protocol-Version.")
+        elif named != session.negotiated:
+            text = f"MCP-Protocol-Version is {quoted(named)}, but {session.negotiated} was negotiated."
+            self.fault(turn, "/http/request_headers", text, Level.SHOULD)

@@ -1,0 +1,46 @@
+"""GW-020."""
+
+from __future__ import annotations
+
+from pactgate.conformance.http import BAD_REQUEST, EVENTS_TYPE, media_type
+from pactgate.conformance.message import Message, Role, Turn
+from pactgate.conformance.rule import Needs, SessionRule
+from pactgate.protocol.versions import LATEST_LEGACY
+
+
+class GetWithoutStream(SessionRule):
+    """A GET opens an event stream or is refused, and carries no answers unless it resumes one.
+
+    What it checks
+        A GET that is not refused (405, or another error) is answered as `text/event-stream`. On its stream there are no
+        answers, unless the client sent `Last-Event-ID`.
+
+    Why
+        Clients open the stream for what the server says on its own; an answer there is one they no longer wait for.
+
+    How to fix
+        Answer GET with 405 if there is no such stream, and send each answer on the stream of its request.
+
+    Reference
+        Transports, Listening for Messages from the Server; revisions 2025-03-26 to 2025-11-25.
+    """
+
+    code = "GW-020"
+    category = "http"
+    since = "2025-03-26"
+    until = LATEST_LEGACY
+    needs = Needs.HTTP
+
+    def on_turn(self, turn: Turn) -> None:
+        http = turn.exchange.http
+        if http is None or http.verb != "GET" or http.status is None:
+            return
+        self.seen += 1
+        if http.status < BAD_REQUEST and media_type(http.response_headers) != EVENTS_TYPE:
+            self.fault(turn, "/http/response_headers", "GET was answered with something else than an event stream.")
+
+    def on_message(self, message: Message) -> None:
+        http = message.turn.exchange.http
+        is_on_get = http is not None and http.verb == "GET" and "last-event-id" not in http.request_headers
+        if is_on_get and message.role is Role.ANSWER:
+            self.fault(message, "", "There is an answer on a stream that was opened by GET and resumes none.")

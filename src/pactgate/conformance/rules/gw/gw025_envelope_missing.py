@@ -1,0 +1,62 @@
+"""GW-025."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pactgate.capture.format import Party
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.rule import Level, SessionRule
+from pactgate.protocol.messages import HEADER_MISMATCH, INVALID_PARAMS
+from pactgate.protocol.modern import CC, CI, PV
+from pactgate.protocol.versions import LATEST_MODERN
+
+_RIGHT_ANSWERS: Final = frozenset({INVALID_PARAMS, HEADER_MISMATCH})
+
+
+class EnvelopeMissing(SessionRule):
+    """Every modern request carries its protocol version and the client's capabilities in _meta.
+
+    What it checks
+        `_meta` of each request has `io.modelcontextprotocol/protocolVersion`, a string, and `.../clientCapabilities`, an
+        object; `.../clientInfo` should be there too. A server answers a request without them with -32602.
+
+    Why
+        A modern server knows nothing but the request itself. It must not fill in what another request said.
+
+    How to fix
+        Client: stamp every request. Server: check `_meta` before anything else.
+
+    Reference
+        Base protocol, _meta; revision 2026-07-28.
+    """
+
+    code = "GW-025"
+    category = "envelope"
+    since = LATEST_MODERN
+    roles = frozenset({Role.REQUEST, Role.ANSWER})
+
+    def on_message(self, message: Message) -> None:
+        if message.role is Role.ANSWER:
+            request = message.request
+            if request is not None and request.sender is Party.CLIENT and _lacks(request) is not None:
+                self._check_answer(message)
+        elif message.sender is Party.CLIENT:
+            self.seen += 1
+            lacking = _lacks(message)
+            if lacking is not None:
+                self.fault(message, "/params/_meta", f"The request has no {lacking}.")
+            if not isinstance(message.meta.get(CI), dict):
+                self.fault(message, "/params/_meta", f"The request has no {CI}.", Level.SHOULD)
+
+    def _check_answer(self, message: Message) -> None:
+        if message.is_success:
+            self.fault(message, "/result", "The server answered a request without envelope with a result.")
+        elif message.code is not None and message.code not in _RIGHT_ANSWERS:
+            self.fault(message, "/error/code", f"A request without envelope gets -32602, not {message.code}.")
+
+
+def _lacks(request: Message) -> str | None:
+    if not isinstance(request.meta.get(PV), str):
+        return PV
+    return None if isinstance(request.meta.get(CC), dict) else CC

@@ -1,0 +1,57 @@
+"""GW-027."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pactgate.capture.format import Party
+from pactgate.conformance.message import Message, Role, as_object
+from pactgate.conformance.rule import SessionRule, quoted
+from pactgate.protocol.modern import CC
+from pactgate.protocol.versions import LATEST_MODERN
+
+_CORE: Final = ("complete", "input_required")
+_TASKS: Final = "io.modelcontextprotocol/tasks"
+
+
+class ResultTypeMissing(SessionRule):
+    """Every modern result says in resultType what it is.
+
+    What it checks
+        `resultType` is `complete` or `input_required`, or a value of an extension that the request declared: `task` needs
+        `io.modelcontextprotocol/tasks`.
+
+    Why
+        A client has to treat an unknown kind of result as an invalid answer.
+
+    How to fix
+        Write `"resultType": "complete"` into every result that is one.
+
+    Reference
+        Base protocol, Result Types; revision 2026-07-28.
+    """
+
+    code = "GW-027"
+    category = "envelope"
+    since = LATEST_MODERN
+    roles = frozenset({Role.ANSWER})
+
+    def on_message(self, message: Message) -> None:
+        if message.sender is not Party.SERVER or not message.is_success:
+            return
+        kind = message.result.get("resultType")
+        extensions = as_object(as_object(message.asked_meta().get(CC)).get("extensions"))
+        is_foreign = isinstance(kind, str) and kind not in (*_CORE, "task")
+        if is_foreign and set(extensions) - {_TASKS}:
+            self.unjudged(f"The resultType {quoted(kind)} may belong to an extension the checker does not know.")
+            return
+        self.seen += 1
+        if "resultType" not in message.result:
+            self.fault(message, "/result", "The result has no resultType.")
+        elif kind == "task":
+            if _TASKS not in extensions:
+                self.fault(
+                    message, "/result/resultType", f"The result is a task, but the request did not declare {_TASKS}."
+                )
+        elif kind not in _CORE:
+            self.fault(message, "/result/resultType", f"The resultType {quoted(kind)} is not known.")

@@ -1,0 +1,83 @@
+"""GW-029."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pactgate.capture.format import Party
+from pactgate.conformance.message import Message, Role, as_object
+from pactgate.conformance.rounds import Question, Rounds, arguments_of, is_retry
+from pactgate.conformance.rule import Level, SessionRule, pointer, quoted
+from pactgate.conformance.subject import CapturedSession
+from pactgate.protocol.versions import LATEST_MODERN
+
+_SHAPES: Final = {
+    "elicitation/create": ("action", str),
+    "sampling/createMessage": ("role", str),
+    "roots/list": ("roots", list),
+}
+
+
+class RetryDiffers(SessionRule):
+    """A request that answers questions repeats the one that was asked about, with a new id.
+
+    What it checks
+        A request with `inputResponses` or `requestState` has the method, name and arguments of an earlier request that was
+        answered with `input_required`, and another id; it answers all questions and no others (a SHOULD), and each answer
+        has the shape its question asks for.
+
+    Why
+        The server remembers nothing: what differs from the first request is a different call.
+
+    How to fix
+        Keep the original parameters, add the answers and the state as it came, and take a new id.
+
+    Reference
+        Multi Round-Trip Requests, Client Requirements; revision 2026-07-28.
+    """
+
+    code = "GW-029"
+    category = "input"
+    since = LATEST_MODERN
+    roles = frozenset({Role.REQUEST, Role.ANSWER})
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._rounds = Rounds()
+
+    def on_message(self, message: Message) -> None:
+        if message.role is Role.ANSWER:
+            if message.result.get("resultType") == "input_required":
+                self._rounds.ask(message)
+        elif message.sender is Party.CLIENT and is_retry(message):
+            self._on_retry(message)
+
+    def _on_retry(self, message: Message) -> None:
+        self.seen += 1
+        question = self._rounds.parent(message)
+        if question is not None:
+            self._compare(message, question)
+        elif self._rounds.has_forgotten:
+            self.unjudged("There were more questions than the checker remembers.")
+        elif "requestState" not in message.params:
+            self.fault(message, "/params/inputResponses", "The request answers questions that were not asked about it.")
+
+    def _compare(self, message: Message, question: Question) -> None:
+        if message.key == question.key:
+            self.fault(message, "/id", "The retry has the id of the request it repeats.")
+        if arguments_of(message) != question.arguments:
+            self.fault(message, "/params/arguments", "The retry has other arguments than the request it repeats.")
+        answers = as_object(message.params.get("inputResponses"))
+        for name in (name for name in question.kinds if name not in answers):
+            self.fault(message, "/params", f"The question {quoted(name)} is not answered.", Level.SHOULD)
+        for name, answer in answers.items():
+            self._check_answer(message, name, answer, question.kinds.get(name))
+
+    def _check_answer(self, message: Message, name: str, answer: Any, kind: str | None) -> None:
+        place = pointer("params", "inputResponses", name)
+        if kind is None:
+            self.fault(message, place, f"There was no question {quoted(name)}.", Level.SHOULD)
+        elif kind in _SHAPES:
+            member, wanted = _SHAPES[kind]
+            if not isinstance(as_object(answer).get(member), wanted):
+                self.fault(message, place, f"The answer to {kind} has no {member}.")

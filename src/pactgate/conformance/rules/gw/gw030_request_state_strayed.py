@@ -1,0 +1,54 @@
+"""GW-030."""
+
+from __future__ import annotations
+
+from pactgate.capture.format import Party
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.rounds import Rounds, target_of
+from pactgate.conformance.rule import SessionRule
+from pactgate.conformance.subject import CapturedSession
+from pactgate.protocol.versions import LATEST_MODERN
+
+
+class RequestStateStrayed(SessionRule):
+    """A requestState is sent back byte for byte, to the request it was given for, and never before it was given.
+
+    What it checks
+        Each `requestState` of a request was given out earlier in the session, and for the same method and name or URI.
+
+    Why
+        The state may stand for a decision of the user. On another request it is a forgery.
+
+    How to fix
+        Keep the state with the request it came for, and don't touch it.
+
+    Reference
+        Multi Round-Trip Requests, Client Requirements; revision 2026-07-28.
+    """
+
+    code = "GW-030"
+    category = "input"
+    since = LATEST_MODERN
+    roles = frozenset({Role.REQUEST, Role.ANSWER})
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._rounds = Rounds()
+
+    def on_message(self, message: Message) -> None:
+        if message.role is Role.ANSWER:
+            if message.result.get("resultType") == "input_required":
+                self._rounds.ask(message)
+        elif message.sender is Party.CLIENT and "requestState" in message.params:
+            self._on_state(message)
+
+    def _on_state(self, message: Message) -> None:
+        question = self._rounds.issued(message.params["requestState"])
+        if question is None and self._rounds.has_forgotten:
+            self.unjudged("There were more questions than the checker remembers.")
+            return
+        self.seen += 1
+        if question is None:
+            self.fault(message, "/params/requestState", "The server has not given out this requestState.")
+        elif (question.method, question.target) != (message.method, target_of(message)):
+            self.fault(message, "/params/requestState", "The requestState was given out for another request.")

@@ -1,0 +1,62 @@
+"""GW-031."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pactgate.capture.format import Party
+from pactgate.conformance.ledger import Remembered
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.rule import SessionRule, quoted
+from pactgate.conformance.subject import CapturedSession
+from pactgate.protocol.versions import CACHEABLE, LATEST_MODERN
+
+_SCOPES: Final = ("public", "private")
+
+
+class CacheHintMissing(SessionRule):
+    """Lists, reads and discovery say how long and for whom they may be kept.
+
+    What it checks
+        Complete results of the six cacheable methods have `ttlMs`, an integer of at least 0, and `cacheScope`, `public` or
+        `private`. All pages of one listing have the same scope.
+
+    Why
+        Caches between client and server go by it. A page that is public by mistake shows one user's resources to another.
+
+    How to fix
+        Set both on every such result; 0 and `private` are always right.
+
+    Reference
+        Caching; revision 2026-07-28.
+    """
+
+    code = "GW-031"
+    category = "caching"
+    since = LATEST_MODERN
+    roles = frozenset({Role.ANSWER})
+    methods = CACHEABLE
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._chains: Remembered[str] = Remembered()
+
+    def on_message(self, message: Message) -> None:
+        result = message.result
+        is_complete = message.is_success and result.get("resultType", "complete") == "complete"
+        if message.sender is not Party.SERVER or not is_complete:
+            return
+        self.seen += 1
+        ttl, scope = result.get("ttlMs"), result.get("cacheScope")
+        if not isinstance(ttl, int) or isinstance(ttl, bool) or ttl < 0:
+            self.fault(message, "/result/ttlMs", f"ttlMs is {quoted(ttl)}, not an integer of at least 0.")
+        if scope not in _SCOPES:
+            self.fault(message, "/result/cacheScope", f"cacheScope is {quoted(scope)}, not public or private.")
+            return
+        cursor = message.asked().get("cursor")
+        before = self._chains.get((message.method, cursor)) if isinstance(cursor, str) else None
+        if before is not None and before != scope:
+            self.fault(message, "/result/cacheScope", f"The page is {scope}, but the one before it is {before}.")
+        following = result.get("nextCursor")
+        if isinstance(following, str):
+            self._chains[(message.method, following)] = before or scope

@@ -1,0 +1,64 @@
+"""GW-032."""
+
+from __future__ import annotations
+
+from pactgate.capture.format import Http, Party
+from pactgate.conformance.http import BAD_REQUEST, header
+from pactgate.conformance.message import Message, Role, Turn
+from pactgate.conformance.rule import Needs, SessionRule
+from pactgate.protocol.headers import METHOD_HEADER, NAME_HEADER, VERSION_HEADER, decode_value
+from pactgate.protocol.messages import HEADER_MISMATCH
+from pactgate.protocol.modern import PV
+from pactgate.protocol.versions import LATEST_MODERN, NAMED_BY
+
+
+class HeaderBodyMismatch(SessionRule):
+    """The headers of a modern request say what its body says, or the server refuses it.
+
+    What it checks
+        `MCP-Protocol-Version`, `Mcp-Method` and, where a name or URI is asked for, `Mcp-Name` (decoded) equal the body. If
+        one does not, the answer is the status 400 with the error -32020.
+
+    Why
+        Proxies decide by the headers and servers by the body. Where the two differ, one of them was deceived.
+
+    How to fix
+        Client: write the headers from the body. Server: compare before you look at anything else.
+
+    Reference
+        Streamable HTTP, Server Validation; revision 2026-07-28.
+    """
+
+    code = "GW-032"
+    category = "http"
+    since = LATEST_MODERN
+    needs = Needs.HTTP
+
+    def on_turn(self, turn: Turn) -> None:
+        http, message = turn.exchange.http, turn.from_client
+        if http is None or message is None or message.role is not Role.REQUEST or message.sender is not Party.CLIENT:
+            return
+        if PV not in message.meta:
+            return  # GW-025 looks at requests without envelope
+        self.seen += 1
+        wrong = _differs(http, message)
+        if wrong is not None and not _is_refused(turn, http):
+            self.fault(turn, "/http/request_headers", f"{wrong}, and the server did not refuse it with 400 and -32020.")
+
+
+def _differs(http: Http, message: Message) -> str | None:
+    if header(http.request_headers, VERSION_HEADER) != message.meta[PV]:
+        return "MCP-Protocol-Version differs from the body"
+    if header(http.request_headers, METHOD_HEADER) != message.body["method"]:
+        return "Mcp-Method differs from the body"
+    named = message.params.get(NAMED_BY.get(message.method, ""))
+    if isinstance(named, str):
+        value = header(http.request_headers, NAME_HEADER)
+        if value is None or decode_value(value) != named:
+            return "Mcp-Name differs from the body"
+    return None
+
+
+def _is_refused(turn: Turn, http: Http) -> bool:
+    answer = turn.first_answer
+    return http.status == BAD_REQUEST and (answer is None or answer.code == HEADER_MISMATCH)

@@ -1,0 +1,54 @@
+"""GW-034."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pactgate.conformance.http import BAD_REQUEST, NOT_FOUND
+from pactgate.conformance.message import Turn
+from pactgate.conformance.rule import Needs, SessionRule
+from pactgate.protocol.messages import (
+    HEADER_MISMATCH,
+    METHOD_NOT_FOUND,
+    MISSING_CLIENT_CAPABILITY,
+    UNSUPPORTED_VERSION,
+)
+from pactgate.protocol.versions import LATEST_MODERN
+
+_STATUS: Final = {
+    HEADER_MISMATCH: BAD_REQUEST,
+    MISSING_CLIENT_CAPABILITY: BAD_REQUEST,
+    UNSUPPORTED_VERSION: BAD_REQUEST,
+    METHOD_NOT_FOUND: NOT_FOUND,
+}
+
+
+class WrongHttpStatus(SessionRule):
+    """The protocol's own errors come with their HTTP status.
+
+    What it checks
+        -32020, -32021 and -32022 come with 400, and -32601 with 404. Which origins a server refuses with 403 can't be seen
+        in a capture.
+
+    Why
+        Clients and proxies that don't read the body go by the status; so does the choice between the eras.
+
+    How to fix
+        Decide on these errors before the answer begins, and set the status from the code.
+
+    Reference
+        Streamable HTTP, Responses; revision 2026-07-28.
+    """
+
+    code = "GW-034"
+    category = "http"
+    since = LATEST_MODERN
+    needs = Needs.HTTP
+
+    def on_turn(self, turn: Turn) -> None:
+        http, answer = turn.exchange.http, turn.first_answer
+        if http is None or http.status is None or answer is None or answer.code not in _STATUS:
+            return
+        self.seen += 1
+        if http.status != _STATUS[answer.code]:
+            self.fault(turn, "/http/status", f"{answer.code} came with {http.status}, not {_STATUS[answer.code]}.")

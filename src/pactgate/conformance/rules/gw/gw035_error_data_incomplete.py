@@ -1,0 +1,90 @@
+"""GW-035."""
+
+from __future__ import annotations
+
+from pactgate.capture.format import Party
+from pactgate.conformance.message import Message, Role, as_list, as_object
+from pactgate.conformance.rule import SessionRule, quoted
+from pactgate.conformance.subject import CapturedSession
+from pactgate.protocol.messages import MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION
+from pactgate.protocol.modern import CC, PV
+from pactgate.protocol.versions import LATEST_MODERN
+
+
+class ErrorDataIncomplete(SessionRule):
+    """The errors about versions and capabilities carry what the client needs to do better.
+
+    What it checks
+        -32022 has `data.supported`, a list that is not empty, without the requested version and within what
+        `server/discover` lists; and `data.requested`, the version of the request. -32021 has `data.requiredCapabilities`,
+        an object that the request did not already declare.
+
+    Why
+        The client picks its next version from the list. Without it, or with a wrong one, it can only guess.
+
+    How to fix
+        Build the data from the request and from the same list that discovery shows.
+
+    Reference
+        Schema, UnsupportedProtocolVersionError, MissingRequiredClientCapabilityError; revision 2026-07-28.
+    """
+
+    code = "GW-035"
+    category = "errors"
+    since = LATEST_MODERN
+    roles = frozenset({Role.ANSWER})
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._listed: list[tuple[Message, list[object]]] = []
+
+    def on_message(self, message: Message) -> None:
+        if message.sender is not Party.SERVER:
+            return
+        data = as_object(message.error.get("data"))
+        if message.code == UNSUPPORTED_VERSION:
+            self.seen += 1
+            self._check_version(message, data.get("supported"), data.get("requested"))
+        elif message.code == MISSING_CLIENT_CAPABILITY:
+            self.seen += 1
+            wanted = data.get("requiredCapabilities")
+            declared = as_object(message.asked_meta().get(CC))
+            if not isinstance(wanted, dict):
+                self.fault(message, "/error/data", "-32021 has no object requiredCapabilities.")
+            elif _covers(declared, wanted):
+                self.fault(
+                    message, "/error/data/requiredCapabilities", "The request declared all that -32021 asks for."
+                )
+
+    def _check_version(self, message: Message, supported: object, requested: object) -> None:
+        versions = as_list(supported)
+        if not versions or not all(isinstance(version, str) for version in versions):
+            self.fault(message, "/error/data/supported", "-32022 does not list the supported versions.")
+        elif requested in versions:
+            self.fault(message, "/error/data/supported", f"{quoted(requested)} is refused, and listed as supported.")
+        elif len(self._listed) < 100:
+            self._listed.append((message, versions))
+        sent = message.asked_meta().get(PV)
+        if message.request is not None and requested != sent:
+            text = f"requested is {quoted(requested)}, but the request names {quoted(sent)}."
+            self.fault(message, "/error/data/requested", text)
+
+    def at_end(self) -> None:
+        discovery = self.session.discovery
+        known = None if discovery is None else discovery.result.get("supportedVersions")
+        for message, versions in self._listed:
+            if isinstance(known, list) and any(version not in known for version in versions):
+                text = "-32022 lists a version that server/discover does not list."
+                self.fault(message, "/error/data/supported", text)
+
+
+def _covers(declared: object, wanted: object) -> bool:
+    """Whether everything wanted is among the declared, at every depth."""
+    if not isinstance(wanted, dict):
+        return True
+    held = as_object(declared)
+    return bool(wanted) and all(name in held and _within(held[name], below) for name, below in wanted.items())
+
+
+def _within(declared: object, wanted: object) -> bool:
+    return not isinstance(wanted, dict) or not wanted or _covers(declared, wanted)

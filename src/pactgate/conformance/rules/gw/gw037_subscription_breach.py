@@ -1,0 +1,90 @@
+"""GW-037."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pactgate.capture.format import Party
+from pactgate.conformance.ledger import Remembered, id_key
+from pactgate.conformance.listens import FILTER_OF, UPDATED, Listen
+from pactgate.conformance.message import Message, Role, as_object
+from pactgate.conformance.rule import Needs, SessionRule, quoted
+from pactgate.conformance.subject import CapturedSession
+from pactgate.protocol.modern import SUB
+from pactgate.protocol.versions import LATEST_MODERN
+
+_ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+
+
+class SubscriptionBreach(SessionRule):
+    """A listen begins with its acknowledgement, delivers what was granted under its own id, and ends with it.
+
+    What it checks
+        Per `subscriptions/listen`: the first message is `notifications/subscriptions/acknowledged` with no more than was
+        requested; every message carries the id of the listen, type included, in its `_meta`; nothing comes that was not
+        granted, no progress and no logs; nothing follows the end; and the final result carries the id too.
+
+    Why
+        Several listens share a connection. A client can tell them apart by the id only.
+
+    How to fix
+        Tag whatever you send on a listen, and keep the granted filter with it.
+
+    Reference
+        Subscriptions; revision 2026-07-28.
+    """
+
+    code = "GW-037"
+    category = "subscriptions"
+    since = LATEST_MODERN
+    needs = Needs.SERVER_MESSAGES
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._listens: Remembered[Listen] = Remembered()
+
+    def on_message(self, message: Message) -> None:
+        if message.method == "subscriptions/listen" and message.role is Role.REQUEST and message.key is not None:
+            self._listens[message.key] = Listen(message.params.get("notifications"))
+        elif message.method == "subscriptions/listen" and message.role is Role.ANSWER:
+            self._on_end(message)
+        elif message.role is Role.NOTICE and message.sender is Party.SERVER:
+            self._on_notice(message)
+
+    def _on_end(self, message: Message) -> None:
+        request = message.request
+        listen = self._listens.get(request.key) if request is not None else None
+        if listen is None or request is None:
+            return
+        self.seen += 1
+        listen.has_ended = True
+        if message.is_success and as_object(message.result.get("_meta")).get(SUB) != request.body["id"]:
+            self.fault(message, "/result/_meta", f"The result that ends the listen has no {SUB}.")
+
+    def _on_notice(self, message: Message) -> None:
+        on_listen = message.frame is not None and message.turn.messages[0].method == "subscriptions/listen"
+        if SUB not in message.meta:
+            if on_listen:
+                self.seen += 1
+                self.fault(message, "/params/_meta", f"{quoted(message.method)} on a listen has no {SUB}.")
+            elif message.method in FILTER_OF or message.method == UPDATED:
+                self.seen += 1
+                self.fault(message, "/method", f"{message.method} was sent outside of any listen.")
+            return
+        self.seen += 1
+        tag = message.meta[SUB]
+        listen = self._listens.get(id_key(tag))
+        if listen is None or (on_listen and message.turn.messages[0].key != id_key(tag)):
+            self.fault(message, "/params/_meta", f"There is no such listen as {quoted(tag)} here.")
+        elif listen.has_ended:
+            self.fault(message, "", f"The listen {quoted(tag)} had ended.")
+        elif message.method == _ACKNOWLEDGED:
+            self._on_acknowledged(message, listen)
+        elif not listen.is_granted:
+            self.fault(message, "/method", f"{quoted(message.method)} came before the acknowledgement.")
+        elif not listen.covers(message):
+            self.fault(message, "/method", f"{quoted(message.method)} was not granted on this listen.")
+
+    def _on_acknowledged(self, message: Message, listen: Listen) -> None:
+        for name in listen.grant(message.params.get("notifications")):
+            self.fault(message, "/params/notifications", f"{quoted(name)} was granted beyond what was requested.")

@@ -1,0 +1,74 @@
+"""GW-038."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pactgate.capture.format import Party
+from pactgate.conformance.ledger import Key, Remembered
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.rule import Needs, SessionRule, quoted
+from pactgate.conformance.subject import CapturedSession
+from pactgate.protocol.modern import LL, LOG_LEVELS
+from pactgate.protocol.versions import LATEST_MODERN
+
+
+class LogUnasked(SessionRule):
+    """A modern server logs only for a request that asked for it, at that level or above, before its answer.
+
+    What it checks
+        Each `notifications/message` belongs to an open request with `io.modelcontextprotocol/logLevel`, and its level is not
+        below that: the request whose stream it travels on, or, on stdio, any that is open.
+
+    Why
+        There is no session to set a level for; logs nobody asked for are noise at best.
+
+    How to fix
+        Take the level from each request, and log nothing without one.
+
+    Reference
+        Logging; revision 2026-07-28.
+    """
+
+    code = "GW-038"
+    category = "logging"
+    since = LATEST_MODERN
+    needs = Needs.SERVER_MESSAGES
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._asked: Remembered[int] = Remembered(limit=1000)
+
+    def on_message(self, message: Message) -> None:
+        if message.role is Role.REQUEST and message.sender is Party.CLIENT:
+            rank = _rank(message.meta.get(LL))
+            if rank is not None and message.key is not None:
+                self._asked[message.key] = rank
+        elif message.role is Role.ANSWER and message.request is not None:
+            self._asked.pop(message.request.key, None)
+        elif message.method == "notifications/message" and message.sender is Party.SERVER:
+            self._on_log(message)
+
+    def _on_log(self, message: Message) -> None:
+        self.seen += 1
+        level = message.params.get("level")
+        rank = _rank(level)
+        least = self._least(message)
+        if rank is None:
+            self.fault(message, "/params/level", f"{quoted(level)} is no log level.")
+        elif least is None:
+            self.fault(message, "/method", "A log message was sent, and no open request had asked for one.")
+        elif rank < least:
+            self.fault(
+                message, "/params/level", f"The level {level} is below {LOG_LEVELS[least]}, which was asked for."
+            )
+
+    def _least(self, message: Message) -> int | None:
+        if message.frame is None:
+            return min(self._asked.values(), default=None)
+        owner: Key | None = message.turn.messages[0].key
+        return self._asked.get(owner)
+
+
+def _rank(level: Any) -> int | None:
+    return LOG_LEVELS.index(level) if isinstance(level, str) and level in LOG_LEVELS else None

@@ -1,0 +1,50 @@
+"""GW-039."""
+
+from __future__ import annotations
+
+from pactgate.capture.format import Party
+from pactgate.conformance.ledger import Remembered, id_key
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.rule import SessionRule, quoted
+from pactgate.conformance.subject import CapturedSession
+from pactgate.protocol.versions import LATEST_MODERN
+
+
+class CancelledMisdirected(SessionRule):
+    """A modern server cancels only listens, and a modern client cancels over HTTP by closing the stream.
+
+    What it checks
+        `notifications/cancelled` of the server names a `subscriptions/listen`; none of the client comes over HTTP.
+
+    Why
+        Over HTTP the notification would arrive elsewhere than the request; and a server has no requests to cancel.
+
+    How to fix
+        Close the response stream instead.
+
+    Reference
+        Cancellation; revision 2026-07-28.
+    """
+
+    code = "GW-039"
+    category = "cancellation"
+    since = LATEST_MODERN
+    roles = frozenset({Role.REQUEST, Role.NOTICE})
+    methods = frozenset({"notifications/cancelled", "subscriptions/listen"})
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._listens: Remembered[bool] = Remembered()
+
+    def on_message(self, message: Message) -> None:
+        if message.role is Role.REQUEST:
+            if message.key is not None:
+                self._listens[message.key] = True
+            return
+        self.seen += 1
+        named = message.params.get("requestId")
+        if message.sender is Party.CLIENT:
+            if message.turn.exchange.http is not None:
+                self.fault(message, "/method", "A modern client cancels over HTTP by a message.")
+        elif id_key(named) not in self._listens:
+            self.fault(message, "/params/requestId", f"The server cancels {quoted(named)}, which is no listen.")

@@ -1,0 +1,60 @@
+"""GW-042."""
+
+from __future__ import annotations
+
+from pactgate.capture.format import Party
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.rule import Level, SessionRule, quoted
+from pactgate.conformance.schemas import ToolSchemas
+from pactgate.conformance.subject import CapturedSession
+
+
+class ArgumentsBreakSchema(SessionRule):
+    """The arguments of a call fit the input schema the tool was listed with, or the server refuses them.
+
+    What it checks
+        The `arguments` of each `tools/call` are valid by the `inputSchema` of the latest listing. If they are not and the
+        call succeeded all the same, the server did not validate, which is a MUST; if it was refused, the client is to blame.
+
+    Why
+        What the schema does not catch reaches code that relies on it.
+
+    How to fix
+        Server: validate every call. Client: list again when tools change, and check before sending.
+
+    Reference
+        Tools, Security Considerations; all revisions.
+    """
+
+    code = "GW-042"
+    category = "tools"
+    roles = frozenset({Role.ANSWER})
+    methods = frozenset({"tools/call"})
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._schemas = ToolSchemas("inputSchema")
+
+    def on_message(self, message: Message) -> None:
+        name = message.asked().get("name")
+        item = self.session.lists["tools/list"].items.get(name) if isinstance(name, str) else None
+        if message.sender is not Party.SERVER or item is None or not isinstance(name, str) or message.request is None:
+            return
+        schema = self._schemas.of(name, item)
+        if schema is None:
+            return
+        if schema.unjudged is not None or schema.invalid is not None:
+            self.unjudged(f"The inputSchema of {quoted(name)}: {schema.unjudged or schema.invalid}.")
+            return
+        self.seen += 1
+        arguments = message.asked().get("arguments")
+        broken = schema.check({} if arguments is None else arguments)
+        if broken is None:
+            return
+        place, why = broken
+        was_refused = not message.is_success or message.result.get("isError") is True
+        text = f"The arguments for {quoted(name)} break its input schema: {why}."
+        if was_refused:
+            self.fault(message.request, f"/params/arguments{place}", text, Level.SHOULD)
+        else:
+            self.fault(message.request, f"/params/arguments{place}", f"{text} The server accepted them.")

@@ -1,0 +1,45 @@
+"""GW-043."""
+
+from __future__ import annotations
+
+from pactgate.capture.format import Party
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.rule import Level, SessionRule, quoted
+
+
+class ToolNeverListed(SessionRule):
+    """A tool that can be called was listed.
+
+    What it checks
+        Each `tools/call` that succeeded names a tool that some `tools/list` before it showed. Where nothing was listed, or
+        not to the last page, that can't be told.
+
+    Why
+        A tool nobody can see can't be reviewed, approved or found; it may be a door left open.
+
+    How to fix
+        List what can be called, and refuse other names with -32602.
+
+    Reference
+        Tools, Listing Tools, Error Handling; all revisions.
+    """
+
+    code = "GW-043"
+    category = "tools"
+    level = Level.SHOULD
+    roles = frozenset({Role.ANSWER})
+    methods = frozenset({"tools/call"})
+
+    def on_message(self, message: Message) -> None:
+        name = message.asked().get("name")
+        was_served = message.is_success and message.result.get("isError") is not True
+        if message.sender is not Party.SERVER or not was_served or not isinstance(name, str) or message.request is None:
+            return
+        listing = self.session.lists["tools/list"]
+        if name in listing.ever:
+            self.seen += 1
+        elif not listing.is_whole:
+            self.unjudged("The capture does not list the tools to the end before they are called.")
+        else:
+            self.seen += 1
+            self.fault(message.request, "/params/name", f"The tool {quoted(name)} was never listed, but can be called.")

@@ -1,0 +1,75 @@
+"""GW-044."""
+
+from __future__ import annotations
+
+from pactgate.capture.format import Party
+from pactgate.conformance.composition import digest
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.methods import CHANGE_SIGNALS, LISTS
+from pactgate.conformance.rule import SHOWN_EVIDENCE, Level, SessionRule
+from pactgate.conformance.subject import CapturedSession
+
+
+class ListChangedSilently(SessionRule):
+    """A list that differs from the one before was announced.
+
+    What it checks
+        Two complete listings of tools, prompts, resources or templates for the same credentials are equal, whatever their
+        order, unless a `list_changed` came between them. A modern server can announce nothing without a `listen`, and a
+        plain capture does not have what the server sends on its own; then a difference can't be judged.
+
+    Why
+        Clients keep what they have listed. A silent change is also how a tool that was approved becomes another one.
+
+    How to fix
+        Advertise `listChanged` and send the notification, before the new list is given out.
+
+    Reference
+        Tools, Prompts, Resources: List Changed Notification; all revisions.
+    """
+
+    code = "GW-044"
+    category = "tools"
+    level = Level.SHOULD
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._before: dict[tuple[str, str | None], str] = {}
+        self._announced: dict[str, bool] = {}
+        self._is_listening = False
+        self._changes: list[tuple[Message, bool]] = []
+
+    def on_message(self, message: Message) -> None:
+        if message.role is Role.NOTICE and message.sender is Party.SERVER:
+            for method, signal in CHANGE_SIGNALS.items():
+                if message.method == signal:
+                    self._announced[method] = True
+        elif message.role is Role.REQUEST and message.method == "subscriptions/listen":
+            self._is_listening = True
+        elif message.role is Role.ANSWER and message.method in LISTS and message.is_success:
+            self._on_page(message)
+
+    def _on_page(self, message: Message) -> None:
+        listing = self.session.lists[message.method]
+        if not listing.is_whole:
+            return
+        shown = digest({name: item.definition for name, item in listing.items.items()})
+        place = (message.method, message.turn.exchange.auth)
+        before = self._before.get(place)
+        was_announced = self._announced.pop(message.method, False)
+        self._before[place] = shown
+        if before is None or was_announced:
+            return
+        if before == shown:
+            self.seen += 1
+        elif len(self._changes) < SHOWN_EVIDENCE:
+            self._changes.append((message, not message.is_modern or self._is_listening))
+
+    def at_end(self) -> None:
+        for message, could_announce in self._changes:
+            if could_announce and self.session.has_server_messages:
+                self.seen += 1
+                text = f"{message.method} shows another list than before, and nothing announced it."
+                self.fault(message, "/result", text)
+            else:
+                self.unjudged("A list changed, but the capture can't tell whether that was announced.")

@@ -1,0 +1,84 @@
+"""GW-045."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pactgate.capture.format import Party
+from pactgate.conformance.message import Message, Role, as_list, as_object
+from pactgate.conformance.rule import SessionRule, pointer
+
+_KINDS: Final = {
+    "a private key": re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"),
+    "an AWS key": re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    "a GitHub token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{22,100})"),
+    "a Slack token": re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,100}"),
+    "an API key": re.compile(r"\b(?:sk|rk|pk)[-_](?:live[-_]|test[-_]|proj-|ant-)?[A-Za-z0-9_-]{20,200}\b"),
+    "a Google key": re.compile(r"\bAIza[A-Za-z0-9_-]{35}"),
+    "a JSON web token": re.compile(r"\beyJ[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,1000}"),
+    "a bearer token": re.compile(r"\bbearer\s+[A-Za-z0-9._~+/-]{16,2000}", re.IGNORECASE),
+    "a password in a URL": re.compile(r"\b[a-z][a-z0-9+.-]{1,30}://[^\s:/@]{1,200}:[^\s:/@]{3,200}@", re.IGNORECASE),
+    "a password": re.compile(
+        r"\b(?:password|passwd|pwd|secret|api[_-]?key|access[_-]?token)[\"']?\s*[=:]\s*[\"']?[^\s\"',;*<{\[]{6,200}",
+        re.IGNORECASE,
+    ),
+}
+_SCANNED_CHARS: Final = 20_000
+_MAX_TEXTS: Final = 1000
+
+
+class SecretInError(SessionRule):
+    """No error gives a secret away.
+
+    What it checks
+        The message and data of JSON-RPC errors, and the texts of tool results with `isError`, hold nothing that looks like a
+        key, a token, or a password in a URL or a setting. What was found is named by its kind and place, never repeated.
+
+    Why
+        Errors go to models, logs and people who were never meant to hold the server's credentials.
+
+    How to fix
+        Write error texts yourself instead of passing on what a library says, and mask known secrets by value.
+
+    Reference
+        Tools, Security Considerations (sanitize outputs); all revisions.
+    """
+
+    code = "GW-045"
+    category = "security"
+    roles = frozenset({Role.ANSWER})
+
+    def on_message(self, message: Message) -> None:
+        if message.sender is not Party.SERVER:
+            return
+        if message.is_error:
+            self._check(message, _texts(message.body.get("error"), "/error"))
+        elif message.result.get("isError") is True:
+            blocks = enumerate(as_list(message.result.get("content")))
+            texts = [(pointer("result", "content", n, "text"), as_object(block).get("text")) for n, block in blocks]
+            self._check(message, ((place, text) for place, text in texts if isinstance(text, str)))
+
+    def _check(self, message: Message, texts: Iterator[tuple[str, str]]) -> None:
+        self.seen += 1
+        for place, text in texts:
+            for kind, pattern in _KINDS.items():
+                if pattern.search(text[:_SCANNED_CHARS]):
+                    self.fault(message, place, f"The error holds what looks like {kind}.")
+                    break
+
+
+def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
+    """Every text inside a value, up to a bound, with its place."""
+    waiting = [(place, value)]
+    for _ in range(_MAX_TEXTS):
+        if not waiting:
+            return
+        at, held = waiting.pop()
+        if isinstance(held, str):
+            yield at, held
+        elif isinstance(held, dict):
+            waiting += [(at + pointer(name), below) for name, below in reversed(held.items())]
+        elif isinstance(held, list):
+            waiting += [(at + pointer(n), held[n]) for n in range(len(held) - 1, -1, -1)]

@@ -1,0 +1,67 @@
+"""GW-047."""
+
+from __future__ import annotations
+
+from pactgate.capture.format import Party
+from pactgate.conformance.ledger import Remembered, id_key
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.methods import LISTS
+from pactgate.conformance.rule import SessionRule
+from pactgate.conformance.subject import CapturedSession
+
+
+class CursorInvented(SessionRule):
+    """A client sends only cursors it was given by the same method, and no page leads back to an earlier one.
+
+    What it checks
+        The `cursor` of each list request equals a `nextCursor` that the same method gave out before (an empty text is a
+        cursor too). A page does not name, as the next one, the cursor it was asked for or one that led to it.
+
+    Why
+        Cursors are the server's own words. A circle of pages keeps a client listing for ever.
+
+    How to fix
+        Client: hand the cursor back untouched. Server: leave `nextCursor` out on the last page.
+
+    Reference
+        Pagination; all revisions.
+    """
+
+    code = "GW-047"
+    category = "lists"
+    methods = frozenset(LISTS)
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._given: Remembered[bool] = Remembered()
+        self._chains: dict[str, Remembered[bool]] = {}
+
+    def on_message(self, message: Message) -> None:
+        if message.role is Role.REQUEST and message.sender is Party.CLIENT:
+            self._on_request(message)
+        elif message.role is Role.ANSWER and message.is_success:
+            self._on_page(message)
+
+    def _on_request(self, message: Message) -> None:
+        cursor = message.params.get("cursor")
+        if cursor is None:
+            self._chains[message.method] = Remembered()
+            return
+        self.seen += 1
+        place = (message.method, id_key(cursor))
+        if not isinstance(cursor, str):
+            self.fault(message, "/params/cursor", "The cursor is not a text.")
+        elif place not in self._given and not self._given.has_forgotten:
+            self.fault(message, "/params/cursor", "The server did not give out this cursor for this method.")
+
+    def _on_page(self, message: Message) -> None:
+        chain = self._chains.setdefault(message.method, Remembered())
+        asked, following = id_key(message.asked().get("cursor")), message.result.get("nextCursor")
+        if asked is not None:
+            chain[asked] = True
+        if not isinstance(following, str):
+            return
+        self.seen += 1
+        if id_key(following) in chain:
+            self.fault(message, "/result/nextCursor", "The next page is one that was shown before.")
+        self._given[(message.method, id_key(following))] = True

@@ -1,0 +1,47 @@
+"""GW-049."""
+
+from __future__ import annotations
+
+from pactgate.capture.format import Party
+from pactgate.conformance.http import SESSION_HEADER
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.rule import SessionRule
+from pactgate.conformance.subject import CapturedSession
+from pactgate.protocol.versions import LATEST_LEGACY
+
+
+class InitializeRepeated(SessionRule):
+    """A session is initialized once.
+
+    What it checks
+        After `initialize` was answered with a result, none follows on the same connection. Over HTTP a further `initialize`
+        without a session id opens a new session, which is fine.
+
+    Why
+        Both sides have agreed on a revision and on capabilities; changing them under running requests breaks those.
+
+    How to fix
+        Open a new connection to negotiate anew.
+
+    Reference
+        Lifecycle, Initialization; revisions 2024-11-05 to 2025-11-25.
+    """
+
+    code = "GW-049"
+    category = "lifecycle"
+    until = LATEST_LEGACY
+    methods = frozenset({"initialize"})
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._is_done = False
+
+    def on_message(self, message: Message) -> None:
+        if message.role is Role.ANSWER:
+            self._is_done = self._is_done or message.is_success
+        elif message.role is Role.REQUEST and message.sender is Party.CLIENT:
+            self.seen += 1
+            http = message.turn.exchange.http
+            opens_new = http is not None and SESSION_HEADER not in http.request_headers
+            if self._is_done and not opens_new:
+                self.fault(message, "/method", "The client initializes the session again.")

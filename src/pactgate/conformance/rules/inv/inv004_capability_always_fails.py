@@ -1,0 +1,82 @@
+"""INV-004."""
+
+from __future__ import annotations
+
+from pactgate.capture.format import Body, Party
+from pactgate.conformance.capabilities import is_advertised
+from pactgate.conformance.message import Message, Role
+from pactgate.conformance.rule import SessionRule
+from pactgate.conformance.subject import CapturedSession
+from pactgate.protocol.versions import Era
+
+_CAPABILITY_OF = {
+    "tools": "tools",
+    "resources": "resources",
+    "prompts": "prompts",
+    "completion": "completions",
+    "logging": "logging",
+}
+
+
+class CapabilityAlwaysFails(SessionRule):
+    """A server that advertised a capability does not error on every call to it.
+
+    What it checks
+        For each advertised capability with at least one answered call (`tools/*`, `resources/*`, `prompts/*`, `completion/*`,
+        `logging/*`), at least one answer is a result. A tool result with `isError` is a result. Requests without an answer
+        are not counted. A single call that failed is enough to fail, and is marked as weak evidence.
+
+    Why
+        A capability that never works is worse than none: clients offer it to people and models.
+
+    How to fix
+        Don't advertise what is not there; or mend it.
+
+    Reference
+        Lifecycle, Capability Negotiation; all revisions.
+    """
+
+    code = "INV-004"
+    category = "capability"
+    roles = frozenset({Role.ANSWER})
+
+    def __init__(self, session: CapturedSession) -> None:
+        super().__init__(session)
+        self._answers: dict[str, int] = {}
+        self._errors: dict[str, int] = {}
+        self._first_error: dict[str, Message] = {}
+
+    def on_message(self, message: Message) -> None:
+        capability = _CAPABILITY_OF.get(message.method.partition("/")[0])
+        if capability is None or message.sender is not Party.SERVER:
+            return
+        self._answers[capability] = self._answers.get(capability, 0) + 1
+        if message.is_error:
+            self._errors[capability] = self._errors.get(capability, 0) + 1
+            self._first_error.setdefault(capability, message)
+
+    def at_end(self) -> None:
+        for capability in _CAPABILITY_OF.values():
+            if not is_advertised(self._block().get(capability)):
+                continue
+            self.seen += 1
+            errors = self._errors.get(capability, 0)
+            if not errors or errors < self._answers[capability]:
+                continue
+            calls = "the only call" if errors == 1 else f"each of {errors} calls"
+            self.fault(
+                self._first_error[capability],
+                "/error",
+                f"The capability {capability} was advertised, but {calls} to it was answered with an error.",
+            )
+            if errors == 1:
+                self.note(f"Weak evidence: there was one call to {capability} only.")
+
+    def _block(self) -> Body:
+        block = self.session.head.capabilities
+        if block is None and self.session.era is Era.MODERN:
+            block = self.session.advertised
+        return block or {}
+
+    def not_applicable(self) -> str:
+        return "The server advertised none of the capabilities this invariant is about."

@@ -1,0 +1,131 @@
+"""Runs rules over recorded sessions. Pure: the same exchanges and the same choice of rules give the same verdicts.
+
+Each message is read once and shown to the rules that asked for its role, method and revision; then it is forgotten.
+Must not: read files or decide what a verdict means for the exit code (`report` does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+
+from msgspec import Struct
+
+from pactgate.capture.format import RecordedSession
+from pactgate.conformance.composition import Composition
+from pactgate.conformance.message import Message, Role, Turn
+from pactgate.conformance.order import Order
+from pactgate.conformance.rule import CompositionRule, Hazard, Result, Rule, SessionRule
+from pactgate.conformance.subject import AS_RECORDED, CapturedSession, Options
+from pactgate.protocol.versions import LEGACY_VERSIONS
+
+RuleClass = type[Rule]
+_ON_MESSAGE = Callable[[Message], None]
+
+
+class SessionVerdict(Struct, frozen=True):
+    """One session and what every rule says of it."""
+
+    label: str
+    era: str
+    protocol_version: str | None
+    exchange_count: int
+    results: tuple[Result, ...]
+
+
+class Verdict(Struct, frozen=True):
+    sessions: tuple[SessionVerdict, ...]
+    hazards: tuple[Hazard, ...]
+
+
+def run(rules: Sequence[RuleClass], recorded: Iterable[RecordedSession], options: Options = AS_RECORDED) -> Verdict:
+    """Judge every session, then what can only be seen when there are several servers."""
+    of_session = [rule for rule in rules if issubclass(rule, SessionRule)]
+    of_composition = [rule for rule in rules if issubclass(rule, CompositionRule)]
+    composition = Composition()
+    sessions = []
+    for session in recorded:
+        verdict, subject = judge(of_session, session, options)
+        sessions.append(verdict)
+        composition.add(subject)
+    hazards = chain.from_iterable(rule.check(composition) for rule in of_composition) if len(sessions) > 1 else ()
+    return Verdict(tuple(sessions), tuple(hazards))
+
+
+def judge(
+    rules: Sequence[type[SessionRule]], recorded: RecordedSession, options: Options
+) -> tuple[SessionVerdict, CapturedSession]:
+    session = CapturedSession(recorded.head, options)
+    audience = _Audience([rule(session) for rule in rules])
+    order = Order()
+    for exchange in recorded.exchanges:
+        turn = session.begin(exchange)
+        messages = order.take(turn)
+        audience.show_turn(turn)
+        for message in messages:
+            session.note(message)
+            audience.show(message)
+    for message in order.rest():
+        session.note(message)
+        audience.show(message)
+    session.head = recorded.head
+    results = tuple(audience.results())
+    version = session.negotiated or session.head.protocol_version or _latest(session)
+    verdict = SessionVerdict(session.head.label, session.era.value, version, session.exchange_count, results)
+    return verdict, session
+
+
+def _latest(session: CapturedSession) -> str | None:
+    return max((version for version in session.versions if version is not None), default=None)
+
+
+class _Audience:
+    """The rules of one session, and who of them wants to see what."""
+
+    def __init__(self, rules: list[SessionRule]) -> None:
+        self._rules = rules
+        self._watched = frozenset(method for rule in rules for method in rule.methods or ())
+        self._turns: dict[str | None, list[Callable[[Turn], None]]] = {}
+        self._messages: dict[tuple[str | None, Role, str], list[_ON_MESSAGE]] = {}
+
+    def show_turn(self, turn: Turn) -> None:
+        hooks = self._turns.get(turn.version)
+        if hooks is None:
+            hooks = self._turns[turn.version] = [
+                rule.on_turn for rule in self._covering(turn.version) if type(rule).on_turn is not SessionRule.on_turn
+            ]
+        for hook in hooks:
+            hook(turn)
+
+    def show(self, message: Message) -> None:
+        turn, method = message.turn, message.method
+        key = (turn.version, message.role, method if method in self._watched else "")
+        hooks = self._messages.get(key)
+        if hooks is None:
+            hooks = self._messages[key] = [
+                rule.on_message
+                for rule in self._covering(turn.version)
+                if key[1] in rule.roles
+                and (rule.methods is None or key[2] in rule.methods)
+                and type(rule).on_message is not SessionRule.on_message
+            ]
+        for hook in hooks:
+            hook(message)
+
+    def results(self) -> Iterator[Result]:
+        for rule in self._rules:
+            rule.at_end()
+            yield rule.result()
+
+    def _covering(self, version: str | None) -> Iterator[SessionRule]:
+        """The rules that hold in a revision. Where it is unknown, those that hold in all of its era."""
+        for rule in self._rules:
+            revisions = rule.revisions()
+            if version is None:
+                covered = [known in revisions for known in LEGACY_VERSIONS]
+                if all(covered):
+                    yield rule
+                elif any(covered):
+                    rule.unjudged("The capture does not tell which revision was negotiated.")
+            elif version in revisions:
+                yield rule

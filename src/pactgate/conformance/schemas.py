@@ -1,0 +1,77 @@
+"""JSON Schemas of recorded tools, compiled once and applied within bounds by `policy.schemas`. No reference is ever fetched.
+
+A schema may also defeat the checker: too large, references that can't be followed, an unknown dialect. Such a schema is not
+judged, and it is said why; it is not called invalid. Must not: judge a session.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from pactgate.conformance.subject import Item
+from pactgate.policy.schemas import Schema as Compiled
+from pactgate.policy.schemas import compile_schema
+
+_MAX_COMPILED: Final = 512
+_INVALID: Final = ("it is not a valid schema", "it is not an object")
+"""How `compile_schema` begins where the schema itself is wrong, and not merely beyond the bounds."""
+_ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
+_UNDECIDED: Final = ("is too large to be checked", "is nested deeper than", "has a number of")
+
+
+class Schema:
+    """One schema. Exactly one of: `check` works, `invalid` says what breaks JSON Schema, `unjudged` why it can't be told."""
+
+    def __init__(self, schema: Any) -> None:
+        self.invalid: str | None = None
+        self.unjudged: str | None = None
+        self._compiled: Compiled | None = None
+        if isinstance(schema, bool):
+            self.unjudged = "it is a boolean"
+            return
+        text = encoded(schema)
+        compiled = "it can't be written as UTF-8" if text is None else compile_schema(text)
+        if isinstance(compiled, Compiled):
+            self._compiled = compiled
+        elif compiled.startswith(_INVALID):
+            self.invalid = compiled
+        else:
+            self.unjudged = compiled
+
+    def check(self, value: Any) -> tuple[str, str] | None:
+        """Where (a JSON pointer) and why a value breaks the schema; None if it does not, or if that can't be told."""
+        text = encoded(value)
+        if self._compiled is None or text is None:
+            return None
+        found = next(iter(self._compiled.check(text, value)), None)
+        if found is None or any(words in found.message for words in _UNDECIDED):
+            return None
+        return found.pointer, found.message
+
+
+class ToolSchemas:
+    """The schemas of listed tools, each compiled once as long as the tool is not listed again."""
+
+    def __init__(self, member: str) -> None:
+        self._member = member
+        self._compiled: dict[str, tuple[Item, Schema | None]] = {}
+
+    def of(self, name: str, item: Item) -> Schema | None:
+        """None where the tool has no such schema."""
+        held = self._compiled.get(name)
+        if held is None or held[0] is not item:
+            if len(self._compiled) >= _MAX_COMPILED:
+                self._compiled.clear()
+            schema = item.definition.get(self._member)
+            held = self._compiled[name] = (item, None if schema is None else Schema(schema))
+        return held[1]
+
+
+def encoded(value: Any) -> bytes | None:
+    """The JSON text of a decoded value; None where it holds half a surrogate pair, which has no bytes."""
+    try:
+        return _ENCODER.encode(value)
+    except ValueError:
+        return None

@@ -1,0 +1,54 @@
+"""Which rules run, and which of them decide: the words of `--rules`.
+
+Must not: run anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from pactgate.conformance.rule import Rule
+from pactgate.conformance.rules import ALL
+
+RuleClass = type[Rule]
+
+DOCUMENTED: Final[tuple[RuleClass, ...]] = tuple(rule for rule in ALL if not rule.code.startswith("GW-"))
+OUR_OWN: Final[tuple[RuleClass, ...]] = tuple(rule for rule in ALL if rule.code.startswith("GW-"))
+BY_CODE: Final[dict[str, RuleClass]] = {rule.code: rule for rule in ALL}
+_GROUPS: Final[dict[str, tuple[RuleClass, ...]]] = {"inv": DOCUMENTED, "gw": OUR_OWN, "all": ALL}
+
+
+class UnknownRuleError(Exception):
+    """A word that names neither a rule nor a group of them."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(
+            f"There is no rule {word!r}. `pactgate compliance rules` lists them; inv, gw and all are groups."
+        )
+        self.word = word
+
+
+class Selection(Struct, frozen=True):
+    """The rules to run, in order, and the codes of those that decide."""
+
+    rules: tuple[RuleClass, ...]
+    deciding: frozenset[str]
+
+
+def select(words: str | Sequence[str] | None = None) -> Selection:
+    """Without a word all rules run and the documented ones decide; otherwise those named run and decide."""
+    if words is None:
+        return Selection(ALL, frozenset(rule.code for rule in DOCUMENTED))
+    named = [word.strip() for word in (words.split(",") if isinstance(words, str) else words)]
+    chosen: set[str] = set()
+    for word in named:
+        if word.lower() in _GROUPS:
+            chosen |= {rule.code for rule in _GROUPS[word.lower()]}
+        elif word.upper() in BY_CODE:
+            chosen.add(word.upper())
+        else:
+            raise UnknownRuleError(word)
+    return Selection(tuple(rule for rule in ALL if rule.code in chosen), frozenset(chosen))

@@ -1,0 +1,261 @@
+"""A recorded session as rules see it while it passes: its eras, the handshake, capabilities, lists, and what is still open.
+
+Updated before each message is shown to the rules, so that they share one reading of the session. Everything it keeps is
+bounded or as large as the server's own catalog.
+Must not: judge.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from pactgate.capture.format import Body, Exchange, Head, Party
+from pactgate.conformance.ledger import IdLedger, Key, Remembered, id_key
+from pactgate.conformance.message import META, Message, Role, Turn, as_list, as_object
+from pactgate.conformance.methods import LISTS
+from pactgate.protocol.headers import VERSION_HEADER
+from pactgate.protocol.modern import PV
+from pactgate.protocol.versions import LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS, Era
+
+_STDIO: Final = "stdio"
+
+
+class Options(Struct, frozen=True):
+    """How a session is to be read."""
+
+    era: Era | None = None
+    allow_missing_initialized: bool = False
+
+
+AS_RECORDED: Final = Options()
+
+
+class Item(Struct, frozen=True):
+    """One listed tool, prompt, resource or template, and where it stood."""
+
+    definition: Body
+    message: Message
+    number: int
+
+
+class Listing:
+    """What one list method has shown. `items` are those of the latest listing, `ever` every name there was."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, Item] = {}
+        self.names: list[str] = []
+        self.ever: dict[str, Item] = {}
+        self.is_whole = False
+        self._started = False
+
+    def page(self, answer: Message, member: str, identity: str) -> None:
+        if "cursor" not in answer.asked() or not self._started:
+            self.items, self.names = {}, []
+        self._started = True
+        for number, definition in enumerate(as_list(answer.result.get(member))):
+            name = as_object(definition).get(identity)
+            if isinstance(name, str):
+                item = Item(definition, answer, number)
+                self.names.append(name)
+                self.items[name] = item
+                self.ever[name] = item
+        self.is_whole = answer.result.get("nextCursor") is None
+
+
+class CapturedSession:
+    """One session up to the present message. What the head says is complete only at the end."""
+
+    def __init__(self, head: Head, options: Options) -> None:
+        self.head = head
+        self.options = options
+        self.exchange_count = 0
+        self.eras: set[Era] = set()
+        self.versions: set[str | None] = set()
+        self.has_http = False
+        self.saw_server_message = False
+        self.initialize: Message | None = None
+        self.handshake: Message | None = None
+        """The successful answer to initialize."""
+        self.is_initialized = False
+        self.discovery: Message | None = None
+        """The latest successful answer to server/discover."""
+        self.negotiated: str | None = None
+        self.lists: dict[str, Listing] = {method: Listing() for method in LISTS}
+        self.open: Remembered[Message] = Remembered()
+        """Requests without an answer so far, by sender and id."""
+        self.cancelled: Remembered[Message] = Remembered()
+        """Notices of cancellation, by sender and id of the request."""
+        self.client_ids: list[IdLedger] = []
+        self._ids: dict[Party, IdLedger] = {}
+        self._new_ids()
+
+    # What the session is
+
+    @property
+    def era(self) -> Era:
+        if self.options.era is not None:
+            return self.options.era
+        if self.initialize is not None:
+            return Era.LEGACY
+        if Era.MODERN in self.eras:
+            return Era.MODERN
+        return self.head.era or Era.LEGACY
+
+    @property
+    def is_recorded_whole(self) -> bool:
+        return self.head.capture_version is not None
+
+    @property
+    def has_server_messages(self) -> bool:
+        return self.is_recorded_whole or self.saw_server_message
+
+    @property
+    def http_is_unknown(self) -> bool:
+        return not self.has_http and self.head.transport != _STDIO
+
+    def is_covered(self, revisions: tuple[str, ...]) -> bool:
+        """Whether traffic of one of these revisions may be in the session."""
+        return any(version in revisions for version in self.versions if version is not None) or (
+            None in self.versions and any(version in revisions for version in LEGACY_VERSIONS)
+        )
+
+    # What the two sides have said they can do
+
+    @property
+    def advertised(self) -> Body | None:
+        """The server's capabilities: the capture's block, else what the server itself has said; None if nobody says."""
+        if self.head.capabilities is not None:
+            return self.head.capabilities
+        for answer in (self.handshake, self.discovery):
+            if answer is not None and isinstance(answer.result.get("capabilities"), dict):
+                return as_object(answer.result["capabilities"])
+        return None
+
+    @property
+    def client_capabilities(self) -> Body | None:
+        """What a legacy client declared in its handshake."""
+        declared = None if self.initialize is None else self.initialize.params.get("capabilities")
+        return declared if isinstance(declared, dict) else None
+
+    # How it goes on
+
+    def begin(self, exchange: Exchange) -> Turn:
+        self.exchange_count += 1
+        self.has_http = self.has_http or exchange.http is not None
+        era = self._era_of(exchange)
+        self.eras.add(era)
+        if era is Era.LEGACY:
+            self.negotiated = _agreed(exchange) or self.negotiated
+        turn = Turn(exchange, era, self._version_of(exchange, era))
+        self.versions.add(turn.version)
+        return turn
+
+    def note(self, message: Message) -> None:
+        """A message passes: what it answers, whether its id was used before, what it tells of the session."""
+        if message.sender is Party.SERVER and message.role is not Role.ANSWER:
+            self.saw_server_message = True
+        if message.role is Role.REQUEST:
+            self._note_request(message)
+        elif message.role is Role.NOTICE:
+            self._note_notice(message)
+        else:
+            self._note_answer(message)
+
+    def _note_request(self, message: Message) -> None:
+        if message.method == "initialize" and message.sender is Party.CLIENT and not message.is_modern:
+            if self.handshake is not None:
+                self._new_ids()
+            self.initialize, self.handshake, self.is_initialized = message, None, False
+        key = message.key
+        if key is None:
+            return
+        place = (message.sender, key)
+        is_new = self._ids[message.sender].add(key)
+        message.is_repeated_id = place in self.open if message.is_modern else not is_new
+        self.open[place] = message
+
+    def _note_notice(self, message: Message) -> None:
+        if message.method == "notifications/initialized" and message.sender is Party.CLIENT:
+            self.is_initialized = self.handshake is not None
+        elif message.method == "notifications/cancelled":
+            key = id_key(message.params.get("requestId"))
+            if key is not None:
+                self.cancelled[(message.sender, key)] = message
+
+    def _note_answer(self, message: Message) -> None:
+        paired = _partner(message)
+        key = message.key
+        found = self.open.pop((message.sender.other, key), None) if key is not None else None
+        message.request = paired or found
+        if paired is not None and paired is not found and paired.key is not None:
+            self.open.pop((paired.sender, paired.key), None)
+        if message.request is None or not message.is_success:
+            return
+        method = message.method
+        if message.request is self.initialize:
+            self.handshake = message
+            self.negotiated = _version(message.result) or self.negotiated
+        elif method == "server/discover":
+            self.discovery = message
+        elif method in LISTS and message.sender is Party.SERVER:
+            self.lists[method].page(message, *LISTS[method])
+
+    def _era_of(self, exchange: Exchange) -> Era:
+        if self.options.era is not None:
+            return self.options.era
+        request = exchange.request
+        if isinstance(request, dict) and exchange.sender is Party.CLIENT:
+            if PV in as_object(as_object(request.get("params")).get(META)):
+                return Era.MODERN
+            if request.get("method") == "initialize":
+                return Era.LEGACY
+        headers = exchange.http.request_headers.get(VERSION_HEADER) if exchange.http is not None else None
+        if headers:
+            return Era.LEGACY if headers[0] in LEGACY_VERSIONS else Era.MODERN
+        return self.era
+
+    def _version_of(self, exchange: Exchange, era: Era) -> str | None:
+        request = exchange.request
+        if era is Era.MODERN:
+            params = as_object(request.get("params")) if isinstance(request, dict) else {}
+            named = as_object(params.get(META)).get(PV)
+            return named if isinstance(named, str) and named in MODERN_VERSIONS else LATEST_MODERN
+        said = self.negotiated or self.head.protocol_version
+        return said if said in LEGACY_VERSIONS else None
+
+    def _new_ids(self) -> None:
+        self._ids = {party: IdLedger() for party in Party}
+        self.client_ids.append(self._ids[Party.CLIENT])
+
+    def has_sent(self, sender: Party, key: Key) -> bool:
+        """Whether this side has sent a request with this id, as far as the checker remembers."""
+        ledger = self._ids[sender]
+        return key in ledger or ledger.has_forgotten
+
+    def ids_are_complete(self, sender: Party) -> bool:
+        return not self._ids[sender].has_forgotten
+
+
+def _partner(answer: Message) -> Message | None:
+    """The request of the same exchange: by its id in a batch, by standing there otherwise."""
+    if answer.frame is not None:
+        return None
+    turn = answer.turn
+    if isinstance(turn.exchange.request, dict) and not isinstance(turn.exchange.response, list):
+        return turn.messages[0] if turn.messages[0].role is not Role.ANSWER else None
+    return turn.requests.get(answer.key)
+
+
+def _agreed(exchange: Exchange) -> str | None:
+    """The revision an initialize with its answer agrees on, known before any other message of the session is looked at."""
+    request, response = exchange.request, exchange.response
+    if isinstance(request, dict) and request.get("method") == "initialize" and isinstance(response, dict):
+        return _version(response.get("result"))
+    return None
+
+
+def _version(result: Any) -> str | None:
+    version = as_object(result).get("protocolVersion")
+    return version if isinstance(version, str) and version in LEGACY_VERSIONS else None

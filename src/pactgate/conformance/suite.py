@@ -1,0 +1,140 @@
+"""Many captures, judged in one go against what is expected of each: the file of `compliance run`.
+
+A YAML (or JSON) file with `checks`, a list; each has a `capture` (relative to the file) and may have `name`, `expect` (`pass`, the
+default, or `fails:` with exactly the rules that fail), `rules`, `era`, `fail_on`, `baseline` and `allow_missing_initialized`.
+`live` is the place for servers that are asked first; they are refused for now, by name.
+Must not: print, or decide the exit code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from pactgate.capture.format import CaptureError
+from pactgate.conformance.baseline import BaselineError, load, read_plain
+from pactgate.conformance.check import check_capture
+from pactgate.conformance.report import Expected, Problem, Report
+from pactgate.conformance.selection import BY_CODE, UnknownRuleError, select
+
+_TEXTS: Final = ("name", "capture", "rules", "era", "fail_on", "baseline")
+_MEMBERS: Final = frozenset({*_TEXTS, "expect", "allow_missing_initialized", "live"})
+_CHOICES: Final = {"era": ("auto", "legacy", "modern"), "fail_on": ("must", "should")}
+
+
+class SuiteError(Exception):
+    """The file is not what it should be: a wrong invocation."""
+
+
+class Check(Struct, frozen=True):
+    """One capture and what is expected of it; `fails` is empty where it is to pass."""
+
+    name: str
+    capture: Path
+    fails: tuple[str, ...] = ()
+    rules: str | None = None
+    era: str = "auto"
+    fail_on: str = "must"
+    baseline: tuple[Expected, ...] = ()
+    allow_missing_initialized: bool = False
+
+
+class Outcome(Struct, frozen=True):
+    check: Check
+    report: Report
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The codes of all rules that failed and count, in order."""
+        codes = {result.code for _, result in self.report.failures()} | {h.code for h in self.report.hazards()}
+        codes |= {entry.code for entry in self.report.stale}
+        return tuple(code for code in BY_CODE if code in codes)
+
+    @property
+    def is_met(self) -> bool:
+        return self.report.error is None and self.failed == self.check.fails
+
+
+def read_suite(path: Path) -> tuple[Check, ...]:
+    try:
+        document = read_plain(path)
+    except BaselineError as problem:
+        raise SuiteError(str(problem)) from None
+    checks = document.get("checks") if isinstance(document, dict) else None
+    if not isinstance(checks, list) or not checks:
+        raise SuiteError(f"{path} has no list of checks.")
+    return tuple(_check(path, number, fields) for number, fields in enumerate(checks, 1))
+
+
+def run_suite(checks: tuple[Check, ...]) -> Iterator[Outcome]:
+    for check in checks:
+        try:
+            report = check_capture(
+                check.capture,
+                rules=check.rules,
+                era=check.era,
+                fail_on=check.fail_on,
+                baseline=check.baseline,
+                allow_missing_initialized=check.allow_missing_initialized,
+            )
+        except CaptureError as problem:
+            report = Report(str(check.capture), error=Problem(problem.kind.value, problem.message))
+        yield Outcome(check, report)
+
+
+def _check(path: Path, number: int, fields: Any) -> Check:
+    where = f"{path}: check {number}"
+    _require_shape(where, fields)
+    capture = path.parent / fields["capture"]
+    rules = fields.get("rules")
+    try:
+        select(rules)
+        baseline = load(path.parent / fields["baseline"]) if "baseline" in fields else ()
+    except (UnknownRuleError, BaselineError) as problem:
+        raise SuiteError(f"{where}: {problem}") from None
+    return Check(
+        name=fields.get("name", fields["capture"]),
+        capture=capture,
+        fails=_fails(where, fields.get("expect", "pass")),
+        rules=rules,
+        era=fields.get("era", "auto"),
+        fail_on=fields.get("fail_on", "must"),
+        baseline=baseline,
+        allow_missing_initialized=fields.get("allow_missing_initialized", False),
+    )
+
+
+def _require_shape(where: str, fields: Any) -> None:
+    if not isinstance(fields, dict):
+        raise SuiteError(f"{where} must be an object with a capture.")
+    if "live" in fields:
+        raise SuiteError(f"{where} asks a live server, which this version can't do. Record it, and name the capture.")
+    unknown = sorted(fields.keys() - _MEMBERS)
+    if unknown:
+        raise SuiteError(f"{where} has members that do not exist: {', '.join(unknown)}.")
+    for name in _TEXTS:
+        if not isinstance(fields.get(name, ""), str) or not fields.get(name, "-"):
+            raise SuiteError(f"{where}: {name} must be a text.")
+    if "capture" not in fields:
+        raise SuiteError(f"{where} has no capture.")
+    for name, choices in _CHOICES.items():
+        if fields.get(name, choices[0]) not in choices:
+            raise SuiteError(f"{where}: {name} must be one of {', '.join(choices)}.")
+    if not isinstance(fields.get("allow_missing_initialized", False), bool):
+        raise SuiteError(f"{where}: allow_missing_initialized must be true or false.")
+
+
+def _fails(where: str, expected: Any) -> tuple[str, ...]:
+    if expected == "pass":
+        return ()
+    codes = expected.get("fails") if isinstance(expected, dict) and expected.keys() == {"fails"} else None
+    if not isinstance(codes, list) or not codes or not all(isinstance(code, str) for code in codes):
+        raise SuiteError(f"{where}: expect is `pass`, or has `fails` with a list of rules.")
+    unknown = [code for code in codes if code.upper() not in BY_CODE]
+    if unknown:
+        raise SuiteError(f"{where}: there is no rule {unknown[0]!r}.")
+    wanted = {code.upper() for code in codes}
+    return tuple(code for code in BY_CODE if code in wanted)

@@ -1,0 +1,134 @@
+"""Counters and durations of requests, and the state of servers, as the text that Prometheus scrapes.
+
+Counting costs a few dictionary additions per request; the text is made when somebody asks for it. Labels can't grow without
+bound: servers are those of the configuration, methods and outcomes those we know. Must not: hold anything secret, or decide anything.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pactgate.core.context import ExecutionRecord
+from pactgate.core.events import Event, RequestFinished
+from pactgate.core.model import ServerStatus
+from pactgate.protocol.versions import METHODS
+
+BUCKETS_MS: Final = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000)
+_OTHER: Final = "other"
+
+
+class Durations:
+    """A histogram: how many took at most so long."""
+
+    __slots__ = ("counts", "total_ms")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BUCKETS_MS) + 1)
+        self.total_ms = 0.0
+
+    def add(self, duration_ms: float) -> None:
+        self.counts[bisect_left(BUCKETS_MS, duration_ms)] += 1
+        self.total_ms += duration_ms
+
+
+class Metrics:
+    """Listens to events and renders on demand."""
+
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, str]] = Counter()
+        self._calls: Counter[tuple[str, str]] = Counter()
+        self._durations: dict[str, Durations] = {}
+        self._events: Counter[str] = Counter()
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, RequestFinished):
+            self._finished(event.record)
+        else:
+            self._events[type(event).__name__] += 1
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """Tool calls, in all and failed."""
+        total = self._calls.total()
+        return {"total": total, "failed": total - sum(n for (_, how), n in self._calls.items() if how == "ok")}
+
+    def render(self, servers: Iterable[Mapping[str, Any]], uptime_s: float, more: Mapping[str, float]) -> bytes:
+        """The exposition text; `more` are further gauges by name."""
+        lines: list[str] = []
+        _counter(lines, "pactgate_requests_total", "Requests answered.", ("method", "outcome"), self._requests)
+        _counter(lines, "pactgate_tool_calls_total", "Tool calls answered.", ("server", "outcome"), self._calls)
+        self._render_durations(lines)
+        _counter(lines, "pactgate_events_total", "What happened, by kind.", ("event",), self._events)
+        _render_servers(lines, list(servers))
+        _gauge(lines, "pactgate_uptime_seconds", "Since the start.", [({}, round(uptime_s, 3))])
+        for name, number in more.items():
+            _gauge(lines, name, "", [({}, number)])
+        return ("\n".join(lines) + "\n").encode()
+
+    def _finished(self, record: ExecutionRecord) -> None:
+        method = record.method if record.method in METHODS else _OTHER
+        self._requests[method, record.outcome] += 1
+        durations = self._durations.get(method)
+        if durations is None:
+            durations = self._durations[method] = Durations()
+        durations.add(record.duration_ms)
+        if method == "tools/call":
+            self._calls[record.server or "", record.outcome] += 1
+
+    def _render_durations(self, lines: list[str]) -> None:
+        name = "pactgate_request_duration_seconds"
+        _head(lines, name, "histogram", "How long requests took.")
+        for method, durations in sorted(self._durations.items()):
+            reached = 0
+            for bound_ms, count in zip((*BUCKETS_MS, None), durations.counts, strict=True):
+                reached += count
+                bound = "+Inf" if bound_ms is None else f"{bound_ms / 1000:g}"
+                lines.append(f'{name}_bucket{{method="{method}",le="{bound}"}} {reached}')
+            lines.append(f'{name}_sum{{method="{method}"}} {durations.total_ms / 1000:.6f}')
+            lines.append(f'{name}_count{{method="{method}"}} {reached}')
+
+
+def _render_servers(lines: list[str], servers: list[Mapping[str, Any]]) -> None:
+    def rows(fact: str) -> list[tuple[dict[str, str], float]]:
+        return [({"server": row["serverId"]}, row[fact]) for row in servers]
+
+    states = [
+        ({"server": row["serverId"], "status": status.value}, float(row["status"] == status.value))
+        for row in servers
+        for status in ServerStatus
+    ]
+    _gauge(lines, "pactgate_server_status", "1 for the state a server is in.", states)
+    _gauge(lines, "pactgate_server_tools", "Tools a server offers.", rows("toolCount"))
+    _gauge(lines, "pactgate_server_resources", "Resources a server lists.", rows("resourceCount"))
+    _gauge(lines, "pactgate_server_attempts", "Attempts of the last series of connecting.", rows("attempts"))
+
+
+def _counter(lines: list[str], name: str, about: str, labels: tuple[str, ...], counts: Mapping[Any, int]) -> None:
+    _head(lines, name, "counter", about)
+    for key, count in sorted(counts.items()):
+        values = key if isinstance(key, tuple) else (key,)
+        lines.append(f"{name}{_labels(dict(zip(labels, values, strict=True)))} {count}")
+
+
+def _gauge(lines: list[str], name: str, about: str, samples: list[tuple[dict[str, str], float]]) -> None:
+    _head(lines, name, "gauge", about)
+    lines.extend(f"{name}{_labels(labels)} {number:g}" for labels, number in samples)
+
+
+def _head(lines: list[str], name: str, kind: str, about: str) -> None:
+    if about:
+        lines.append(f"# HELP {name} {about}")
+    lines.append(f"# TYPE {name} {kind}")
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    """Ids, methods and modes have no character that needs escaping; anything else would be a bug, so it is made harmless."""
+    shown = ",".join(f'{name}="{_plain(text)}"' for name, text in labels.items())
+    return f"{{{shown}}}" if shown else ""
+
+
+def _plain(text: str) -> str:
+    return "".join(character if character.isalnum() or character in "-_/." else "_" for character in text)

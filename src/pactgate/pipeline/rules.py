@@ -1,0 +1,89 @@
+"""What the settings say about one tool, worked out once per tool and configuration: its time, its bounds, its place in the cache."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from pactgate.config.model import Config
+from pactgate.core.model import Tool
+from pactgate.policy.cache import CachePolicy, Plan
+from pactgate.policy.categories import Category
+from pactgate.policy.envelope import room_bytes
+from pactgate.policy.limits import Bounds, bounds_for
+from pactgate.policy.timeouts import Limit, for_tool
+from pactgate.protocol.versions import LATEST_MODERN
+
+_ERA_BYTES: Final = 80
+"""What a modern result has beside our identity: its type, and the name the identity goes by."""
+
+
+class ToolRules(Struct, frozen=True):
+    tool: Tool
+    limit: Limit
+    bounds: Bounds
+    plan: Plan
+    max_result_bytes: int
+    room_bytes: int
+    """What the stamp and the members of the caller's era take of that, at most."""
+
+
+class Rulebook:
+    """Looks rules up by tool; a tool whose definition changed is another tool. A new configuration means a new rulebook."""
+
+    def __init__(self, config: Config, server_info: bytes) -> None:
+        self._config = config
+        self._era_bytes = len(server_info) + _ERA_BYTES
+        self._cache = CachePolicy(config.cache)
+        self._known: dict[str, ToolRules] = {}
+        self._reads: dict[str, Plan] = {}
+
+    @property
+    def default_limit(self) -> Limit:
+        return Limit(self._config.timeouts.default_timeout_ms, "timeouts.defaultTimeoutMs")
+
+    @property
+    def max_response_bytes(self) -> int:
+        return self._config.response.max_response_bytes
+
+    def of(self, tool: Tool) -> ToolRules:
+        known = self._known.get(tool.full_name)
+        if known is None or known.tool is not tool:
+            known = self._known[tool.full_name] = self._work_out(tool)
+        return known
+
+    def of_reads(self, server: str) -> Plan:
+        """How long resources of a server are kept: as long as the server says, and no longer than the default."""
+        known = self._reads.get(server)
+        if known is None:
+            known = self._reads[server] = self._cache.hinted(server, "resources/read")
+        return known
+
+    def server_limit_ms(self, server: str) -> int:
+        """For requests that are about no tool."""
+        default_ms = self._config.timeouts.default_timeout_ms
+        known = self._config.servers.get(server)
+        return default_ms if known is None else min(default_ms, known.request_timeout_ms)
+
+    def _work_out(self, tool: Tool) -> ToolRules:
+        config, traits = self._config, tool.traits
+        server = config.servers.get(tool.server)
+        return ToolRules(
+            tool=tool,
+            limit=for_tool(
+                tool.full_name,
+                tool.name,
+                Category(traits.category) if traits.is_known else None,
+                server.request_timeout_ms if server else config.timeouts.default_timeout_ms,
+                config.timeouts,
+            ),
+            bounds=bounds_for(tool.full_name, tool.name, config.limits),
+            plan=self._cache.plan(
+                tool,
+                is_read_only=traits.is_read_only if traits.is_known else None,
+                is_idempotent=traits.is_idempotent,
+            ),
+            max_result_bytes=config.response.max_response_bytes,
+            room_bytes=room_bytes(tool.server, tool.full_name, LATEST_MODERN) + self._era_bytes,
+        )

@@ -1,0 +1,76 @@
+"""What kind of tool it is, and who said so: the operator, else the tool's server, else nobody (decision D10).
+
+A tool nobody says anything about may change things. Annotations are hints of a server we need not believe, so they never count
+before the operator's word, and a tool that calls itself both read-only and destructive is taken to be neither safe nor known.
+Must not: decide what a category is good for; limits, rates and caching read it. Enforces the first half of S1/TIMEOUT-002.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from pactgate.policy.patterns import most_specific
+
+
+class Category(StrEnum):
+    QUERY = "query"
+    MUTATION = "mutation"
+    SCAN = "scan"
+    EXECUTION = "execution"
+
+
+class RateClass(StrEnum):
+    READ = "read"
+    MUTATION = "mutation"
+    EXECUTION = "execution"
+
+
+class Categorised(Struct, frozen=True, gc=False):
+    """A tool's category with its reason, a phrase for people.
+
+    `is_known` is False where the category is the careful guess. `is_idempotent` is None where nobody said; only a tool that was
+    declared otherwise is known not to be.
+    """
+
+    category: Category
+    reason: str
+    rate_class: RateClass
+    is_known: bool
+    is_read_only: bool
+    is_idempotent: bool | None
+
+
+_RATE_CLASSES: Final = {
+    Category.QUERY: RateClass.READ,
+    Category.SCAN: RateClass.READ,
+    Category.MUTATION: RateClass.MUTATION,
+    Category.EXECUTION: RateClass.EXECUTION,
+}
+
+
+def categorise(full_name: str, annotations: Any, settings: Mapping[str, str]) -> Categorised:
+    """The category of a tool, from the setting `categories` and the decoded `annotations` of its definition, whatever they are."""
+    hints = annotations if isinstance(annotations, dict) else {}
+    pattern = most_specific(full_name, settings)
+    if pattern is not None:
+        return _categorised(Category(settings[pattern]), f'set by categories["{pattern}"]', hints)
+    if hints.get("readOnlyHint") is True:
+        if hints.get("destructiveHint") is True:
+            reason = "the server says readOnlyHint and destructiveHint: may change things"
+            return _categorised(Category.MUTATION, reason, hints, is_known=False)
+        return _categorised(Category.QUERY, "the server says readOnlyHint", hints)
+    if hints.get("readOnlyHint") is False:
+        return _categorised(Category.MUTATION, "the server says it is not read-only", hints)
+    return _categorised(Category.MUTATION, "nothing known: may change things", hints, is_known=False)
+
+
+def _categorised(category: Category, reason: str, hints: dict[str, Any], *, is_known: bool = True) -> Categorised:
+    rate_class = _RATE_CLASSES[category]
+    is_read_only = rate_class is RateClass.READ
+    said = hints.get("idempotentHint")
+    is_idempotent = True if is_read_only else said if isinstance(said, bool) else None
+    return Categorised(category, reason, rate_class, is_known, is_read_only, is_idempotent)

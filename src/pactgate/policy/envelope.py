@@ -1,0 +1,319 @@
+"""What is said about a finished call beside its result: the two views of library and admin API, and the stamp on the wire.
+
+All three are read off the same facts and the same failure; none invents anything (D4). A tool's own error is a failure like any other here,
+with the tool's words. Must not: change content, or trust what an upstream put under our key.
+Enforces S1/RESP-001, S1/RESP-002, S1/RESP-005, S1/RESP-006, S1/TIMEOUT-004, S1/TIMEOUT-005 and decisions D7, D21.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from pactgate.core.display import cut
+from pactgate.core.failures import (
+    ENVELOPE_KEY,
+    EcosystemCode,
+    ErrorCode,
+    GatewayFailure,
+    Kind,
+    Reply,
+    Verdict,
+    WireError,
+)
+from pactgate.policy import sizes
+from pactgate.protocol import messages
+from pactgate.protocol.messages import encode_json
+
+MESSAGE_CHARS: Final = 1000
+FAILURE_BYTES: Final = 16_384
+"""What a failure may say beside its message; an upstream's error data can be as large as a frame."""
+_STAMP_BYTES: Final = 320
+"""More than a stamp takes beside the names of server, tool and revision."""
+_ERROR_BYTES: Final = 48
+"""What an error takes beside its message and data: its code and the names of the three."""
+_FLAGS: Final = {
+    (cached, truncated, validated): encode_json({"cached": cached, "truncated": truncated, "validated": validated})[1:]
+    for cached in (False, True)
+    for truncated in (False, True)
+    for validated in (False, True)
+}
+_KEY: Final = encode_json(ENVELOPE_KEY)
+_BACKSLASH: Final = ord("\\")
+_PLAIN_KEY: Final = ENVELOPE_KEY.encode()
+_TOOL_CODE: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}", re.ASCII)
+_PROTOCOL_MEMBERS: Final = ("isError", "resultType")
+
+encode_view: Final = msgspec.json.Encoder(decimal_format="number").encode
+"""Writes a view with every number as the upstream wrote it, also those no machine holds."""
+
+
+class Facts(Struct, frozen=True, gc=False):
+    """One finished call. `tool` is its full name, or the name that was asked for when no tool was found.
+
+    `is_idempotent` is what the tool declares, None when it declares nothing. `duration_ms` comes from a monotonic clock.
+    """
+
+    request_id: str
+    duration_ms: float
+    server: str | None = None
+    tool: str | None = None
+    is_cached: bool = False
+    is_truncated: bool = False
+    original_size_bytes: int | None = None
+    is_validated: bool = False
+    upstream_revision: str | None = None
+    is_idempotent: bool | None = None
+
+    @property
+    def whole_ms(self) -> int:
+        return max(0, int(self.duration_ms))
+
+
+Outcome = bytes | GatewayFailure
+"""How a call ended: with a tool result, which may be a tool's own error, or with a failure of ours."""
+
+
+class _Result(Struct):
+    content: Raw = Raw(b"[]")
+    structuredContent: Raw = Raw(b"null")  # noqa: N815 - the wire's spelling
+    isError: bool = False  # noqa: N815
+
+
+_result: Final = msgspec.json.Decoder(_Result)
+
+
+def is_retryable(failure: GatewayFailure, facts: Facts) -> bool:
+    """D7: the code says that trying again may help, and the tool does not say that it may do harm."""
+    return failure.is_transient and facts.is_idempotent is not False
+
+
+def runtime_view(facts: Facts, outcome: Outcome) -> dict[str, Any]:
+    """The envelope of the runtime document: `SUCCESS_SCHEMA` or `ERROR_SCHEMA`, never both."""
+    failure = failure_of(facts, outcome)
+    metadata: dict[str, Any] = {
+        "durationMs": facts.whole_ms,
+        "cached": facts.is_cached,
+        "truncated": facts.is_truncated,
+        "requestId": facts.request_id,
+    }
+    if facts.original_size_bytes is not None:
+        metadata["originalSizeBytes"] = facts.original_size_bytes
+    if failure is None:
+        return {"success": True, "data": _data(outcome), "metadata": metadata}
+    return {"success": False, "error": _error(facts, failure), "metadata": metadata}
+
+
+def ecosystem_view(facts: Facts, outcome: Outcome) -> dict[str, Any]:
+    """The answer to an invocation of the ecosystem document: `ECOSYSTEM_SCHEMA`. A tool's own error keeps its content."""
+    failure = failure_of(facts, outcome)
+    view: dict[str, Any] = {
+        "success": failure is None,
+        "toolName": facts.tool,
+        "serverId": facts.server,
+        "content": [] if isinstance(outcome, GatewayFailure) else messages.value(outcome).get("content", []),
+        "isError": failure is not None,
+        "durationMs": facts.whole_ms,
+    }
+    if failure is not None:
+        view["error"] = _message(failure)
+        view["errorCode"] = (failure.ecosystem or failure.code).value
+    return view
+
+
+def failure_of(facts: Facts, outcome: Outcome) -> GatewayFailure | None:
+    """The failure a call ended with, a tool's own error included; None for a success."""
+    if isinstance(outcome, GatewayFailure):
+        return outcome
+    result = _result.decode(outcome)
+    if not result.isError:
+        return None
+    code = _tool_code(messages.value(result.structuredContent))
+    return GatewayFailure(
+        Kind.TOOL_ERROR,
+        _words(messages.value(result.content)) or f"{facts.tool or 'The tool'} reported an error without saying which.",
+        server=facts.server,
+        tool=facts.tool,
+        operation="tools/call",
+        details={} if code is None else {"toolCode": code},
+    )
+
+
+def failure_facts(facts: Facts, failure: GatewayFailure, max_bytes: int = FAILURE_BYTES) -> dict[str, Any]:
+    """Everything known of a failure for whoever has to act on it, within a bound."""
+    told = failure.record()
+    told["dispatched"] = failure.verdict is not Verdict.DID_NOT_RUN
+    told["retryable"] = is_retryable(failure, facts)
+    wait_ms = told.pop("retryAfterMs", None)
+    if wait_ms is not None and told["retryable"]:
+        told["retryAfterMs"] = wait_ms
+        told["retryAfter"] = max(1, -(-wait_ms // 1000))
+    return sizes.fit_facts(told, max_bytes)
+
+
+def stamp(members: dict[str, Raw], facts: Facts, failure: dict[str, Any] | None = None) -> None:
+    """Put our envelope into a result's `_meta`, beside what others put there and in place of what claims to be ours.
+
+    `failure` is what `failure_facts` gives, where there is one.
+    """
+    ours = _stamp(facts, failure)
+    raw = members.get("_meta")
+    held = b"" if raw is None else bytes(raw)
+    if held[:1] != b"{":
+        members["_meta"] = Raw(b"{%b}" % ours)
+        return
+    if _BACKSLASH in held or held.find(_PLAIN_KEY) >= 0:  # our key may be there, perhaps spelt with escapes
+        others = messages.members(held)
+        others.pop(ENVELOPE_KEY, None)
+        held = encode_json(others)
+    rest = held[1:].lstrip()
+    members["_meta"] = Raw(b"{%b%b" % (ours, rest) if rest.startswith(b"}") else b"{%b,%b" % (ours, rest))
+
+
+def room_bytes(server: str | None, tool: str | None, upstream_revision: str | None) -> int:
+    """What `stamp` adds to a result that did not fail, at most: to be kept free when the result is fitted."""
+    return _STAMP_BYTES + len(_origin(server, tool, upstream_revision))
+
+
+def stamp_failure(reply: Reply, facts: Facts, failure: GatewayFailure, max_bytes: int) -> Reply:
+    """A failure's reply with the envelope, in `_meta` of a tool result or in `data` of an error, within the bound."""
+    told = failure_facts(facts, failure, min(FAILURE_BYTES, max_bytes // 2))
+    if reply.error is not None:
+        data = {**told, "requestId": facts.request_id, "durationMs": facts.whole_ms}
+        error = WireError(reply.error.code, reply.error.message or _message(failure), data)
+        return Reply(error=sizes.fit_error(error, max_bytes - _ERROR_BYTES))
+    members = messages.members(reply.result or b"{}")
+    stamped = {"_meta": members.pop("_meta", Raw(b"{}"))}
+    stamp(stamped, facts, told)
+    around = len(stamped["_meta"]) + len(',"_meta":')
+    fitted = sizes.fit(encode_json(members), max_bytes, has_output_schema=False, reserve_bytes=around)
+    if isinstance(fitted, sizes.TooLarge):  # a bound so small that names alone fill it
+        return Reply(result=encode_json({**members, "content": []}))
+    return Reply(result=encode_json({**messages.members(fitted.result), **stamped}))
+
+
+def _stamp(facts: Facts, failure: dict[str, Any] | None) -> bytes:
+    """Written by hand from encoded parts: every call pays for it."""
+    end = _FLAGS[facts.is_cached, facts.is_truncated, facts.is_validated]
+    if facts.original_size_bytes is not None:
+        end = b'"originalSizeBytes":%d,%b' % (facts.original_size_bytes, end)
+    if failure is not None:
+        end = b'"failure":%b,%b' % (encode_json(failure), end)
+    origin = _origin(facts.server, facts.tool, facts.upstream_revision)
+    return b'%b:{"requestId":%b,%b"durationMs":%d,%b' % (
+        _KEY,
+        encode_json(facts.request_id),
+        origin,
+        facts.duration_ms if facts.duration_ms > 0 else 0,
+        end,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _origin(server: str | None, tool: str | None, revision: str | None) -> bytes:
+    known = {"server": server, "tool": tool, "upstreamRevision": revision}
+    return b"".join(
+        b"%b:%b," % (encode_json(name), encode_json(held)) for name, held in known.items() if held is not None
+    )
+
+
+def _error(facts: Facts, failure: GatewayFailure) -> dict[str, Any]:
+    told = messages.value(
+        encode_json(failure_facts(facts, failure))
+    )  # an upstream's words are kept as raw JSON until here
+    error = {
+        "code": told.pop("code"),
+        "message": _message(failure),
+        "retryable": told.pop("retryable"),
+        "context": told,
+    }
+    if "retryAfterMs" in told:
+        error["retryAfterMs"] = told.pop("retryAfterMs")
+    return error
+
+
+def _message(failure: GatewayFailure) -> str:
+    """One to a thousand characters, and never only white space."""
+    return cut(failure.message.strip() or f"The call failed: {failure.mode}.", MESSAGE_CHARS)
+
+
+def _data(outcome: Outcome) -> dict[str, Any]:
+    """The result as the tool gave it, without the members that only steer the protocol and without our own stamp."""
+    assert isinstance(outcome, bytes)
+    result: dict[str, Any] = messages.value(outcome)
+    data = {name: held for name, held in result.items() if name not in _PROTOCOL_MEMBERS}
+    meta = data.get("_meta")
+    if isinstance(meta, dict) and meta.pop(ENVELOPE_KEY, None) is not None and not meta:
+        del data["_meta"]
+    return data
+
+
+def _words(content: list[Any]) -> str:
+    """What the text items of a result say."""
+    texts = (item.get("text") for item in content if isinstance(item, dict) and item.get("type") == "text")
+    return "\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())
+
+
+def _tool_code(structured: Any) -> str | None:
+    """The code a tool under the tool contract gives its own error: `error.code` of its structured result."""
+    error = structured.get("error") if isinstance(structured, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, str) and _TOOL_CODE.fullmatch(code) else None
+
+
+def _object(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A closed object; every property that is not optional is required."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+_WHOLE: Final = {"type": "integer", "minimum": 0}
+_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": MESSAGE_CHARS}
+_FLAG: Final = {"type": "boolean"}
+_CODES: Final = [code.value for code in ErrorCode]
+_UUID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+
+METADATA_SCHEMA: Final = _object(
+    {
+        "durationMs": _WHOLE,
+        "cached": _FLAG,
+        "truncated": _FLAG,
+        "originalSizeBytes": _WHOLE,
+        "requestId": {"type": "string", "format": "uuid", "pattern": _UUID},
+    },
+    optional=("originalSizeBytes",),
+)
+SUCCESS_SCHEMA: Final = _object({"success": {"const": True}, "data": {}, "metadata": METADATA_SCHEMA})
+ERROR_SCHEMA: Final = _object(
+    {
+        "success": {"const": False},
+        "error": _object(
+            {
+                "code": {"enum": _CODES},
+                "message": _TEXT,
+                "context": {"type": "object", "required": ["failure_mode", "category", "transient", "dispatched"]},
+                "retryable": _FLAG,
+                "retryAfterMs": _WHOLE,
+            },
+            optional=("retryAfterMs",),
+        ),
+        "metadata": METADATA_SCHEMA,
+    }
+)
+ECOSYSTEM_SCHEMA: Final = _object(
+    {
+        "success": _FLAG,
+        "toolName": {"type": ["string", "null"]},
+        "serverId": {"type": ["string", "null"]},
+        "content": {"type": "array"},
+        "isError": _FLAG,
+        "error": _TEXT,
+        "errorCode": {"enum": [*(code.value for code in EcosystemCode), *_CODES]},
+        "durationMs": _WHOLE,
+    },
+    optional=("error", "errorCode"),
+)

@@ -1,0 +1,168 @@
+"""The shape a caller's arguments may have: items of a list, characters of a text, levels of nesting, bytes.
+
+Levels: the arguments are the first, every list or table inside another is one more, plain values are none; with a limit of 10 the
+eleventh is refused. Keys count as texts. Every item of every list is looked at, in time linear in the arguments.
+Must not: recurse, change anything, or repeat a value. Enforces S1/LIMIT-001, S1/LIMIT-003 and S1/LIMIT-004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from pactgate.config.bounds import Limits
+from pactgate.core.failures import ErrorCode
+from pactgate.policy.places import Step, dotted, pointer
+
+MAX_ERRORS: Final = 20
+
+
+class Bounds(Struct, frozen=True, gc=False):
+    max_array: int
+    max_string: int
+    max_depth: int
+    max_bytes: int
+
+
+class LimitError(Struct, frozen=True, gc=False):
+    """One limit that was broken. `path` and `pointer` are empty where it is the whole that is too large."""
+
+    code: ErrorCode
+    path: str
+    pointer: str
+    limit: int
+    actual: int
+
+    @property
+    def message(self) -> str:
+        return f"{self.path or 'the request'} has {self.actual} {_UNITS[self.code]}; at most {self.limit} are allowed"
+
+    def facts(self) -> dict[str, Any]:
+        """The error as it is shown to callers."""
+        return {
+            "code": self.code.value,
+            "path": self.path,
+            "pointer": self.pointer,
+            "limit": self.limit,
+            "actual": self.actual,
+            "message": self.message,
+        }
+
+
+_UNITS: Final = {
+    ErrorCode.ARRAY_TOO_LARGE: "items",
+    ErrorCode.STRING_TOO_LONG: "characters",
+    ErrorCode.OBJECT_TOO_DEEP: "levels",
+    ErrorCode.REQUEST_TOO_LARGE: "bytes",
+}
+
+_Trail = tuple[Any, Step] | None
+"""Where a value is: the trail of what holds it, and the last step. Linked, so that nothing is copied on the way down."""
+
+
+def bounds_for(full_name: str, bare_name: str, settings: Limits) -> Bounds:
+    """The bounds of a tool's arguments: a list limit of its own counts, by full name before bare name, up or down."""
+    own = settings.tool_array_limits
+    max_array = own.get(full_name, own.get(bare_name, settings.max_array_size))
+    return Bounds(max_array, settings.max_string_length, settings.max_object_depth, settings.max_request_bytes)
+
+
+def too_many_bytes(limit: int, actual: int) -> LimitError:
+    return LimitError(ErrorCode.REQUEST_TOO_LARGE, "", "", limit, actual)
+
+
+def check(arguments: Any, bounds: Bounds) -> tuple[LimitError, ...]:
+    """What is too large in decoded arguments, the first `MAX_ERRORS` in the order they are written; nothing when all is well."""
+    if type(arguments) is dict and _is_within(arguments, bounds):
+        return ()
+    return tuple(_Search(bounds).errors_in(arguments))
+
+
+def _is_within(arguments: dict[str, Any], bounds: Bounds) -> bool:
+    """The verdict alone, level by level: it is asked for every call, and nearly always the answer is yes."""
+    max_string = bounds.max_string
+    level: list[Any] = [arguments]
+    for _ in range(bounds.max_depth):
+        below: list[Any] = []
+        for holder in level:
+            if type(holder) is dict:
+                holder = (*holder, *holder.values())
+            elif len(holder) > bounds.max_array:
+                return False
+            for value in holder:
+                if type(value) is str:
+                    if len(value) > max_string:
+                        return False
+                elif type(value) is dict or type(value) is list:
+                    below.append(value)
+        if not below:
+            return True
+        level = below
+    return False
+
+
+class _Search:
+    """The errors themselves, with their places: depth first, on a stack of our own."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._found: list[LimitError] = []
+
+    def errors_in(self, arguments: Any) -> list[LimitError]:
+        waiting: list[tuple[Any, _Trail, int]] = [(arguments, None, 1)]
+        while waiting and len(self._found) < MAX_ERRORS:
+            value, trail, level = waiting.pop()
+            if type(value) is str:
+                self._check_text(value, trail)
+                continue
+            if level == self._bounds.max_depth + 1:
+                self._add(ErrorCode.OBJECT_TOO_DEEP, trail, self._bounds.max_depth, level - 1 + _levels_of(value))
+            waiting.extend(reversed(self._parts_of(value, trail, level + 1)))
+        return self._found[:MAX_ERRORS]
+
+    def _parts_of(self, value: Any, trail: _Trail, level: int) -> list[tuple[Any, _Trail, int]]:
+        """What is inside and needs a look of its own. A key too long is reported where its value is."""
+        if type(value) is dict:
+            for key in value:
+                self._check_text(key, (trail, key))
+            steps: Iterable[tuple[Step, Any]] = value.items()
+        elif type(value) is list:
+            if len(value) > self._bounds.max_array:
+                self._add(ErrorCode.ARRAY_TOO_LARGE, trail, self._bounds.max_array, len(value))
+            steps = enumerate(value)
+        else:
+            return []
+        return [(part, (trail, step), level) for step, part in steps if type(part) in _LOOKED_AT]
+
+    def _check_text(self, text: str, trail: _Trail) -> None:
+        if len(text) > self._bounds.max_string:
+            self._add(ErrorCode.STRING_TOO_LONG, trail, self._bounds.max_string, len(text))
+
+    def _add(self, code: ErrorCode, trail: _Trail, limit: int, actual: int) -> None:
+        if len(self._found) >= MAX_ERRORS:
+            return
+        steps: list[Step] = []
+        while trail is not None:
+            trail, step = trail
+            steps.append(step)
+        steps.reverse()
+        self._found.append(LimitError(code, dotted(steps), pointer(steps), limit, actual))
+
+
+_LOOKED_AT: Final = (str, dict, list)
+
+
+def _levels_of(value: Any) -> int:
+    """How many levels of lists and tables a value has, itself included."""
+    levels, level = 0, [value]
+    while level:
+        levels += 1
+        level = [
+            part
+            for holder in level
+            for part in (holder.values() if type(holder) is dict else holder)
+            if type(part) is dict or type(part) is list
+        ]
+    return levels

@@ -1,0 +1,172 @@
+"""Keeps answers that were too large to send, under handles, so that their callers can read them in pages (D9).
+
+Bounded in bytes, entries and age; the oldest go first, a caller's own before those of others. A handle is 128 random bits and opens nothing
+for anybody but the caller it was given to; one of somebody else is answered as one that never was. Must not: copy or change what it keeps.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.model import Tool
+from pactgate.protocol.messages import encode_json
+
+PREFIX: Final = "pactgate://results/"
+PAGE_KEY: Final = "dev.pactgate/page"
+_URI: Final = re.compile(re.escape(PREFIX) + r"([0-9a-f]{32})(?:\?page=([1-9][0-9]{0,5}))?", re.ASCII)
+_ENTRY_BYTES: Final = 512
+"""What an entry costs beside its result."""
+
+
+class Address(NamedTuple):
+    handle: str
+    page: int
+
+
+class Page(Struct, frozen=True, gc=False):
+    """One part of a kept result, as text; the parts of all pages in their order are the whole. Pages count from 1."""
+
+    text: str
+    page: int
+    pages: int
+
+
+class _Entry(Struct, frozen=True, gc=False):
+    owner: str
+    result: bytes
+    until_s: float
+
+
+def write_uri(handle: str, page: int = 1) -> str:
+    return f"{PREFIX}{handle}?page={page}"
+
+
+def read_uri(uri: str) -> Address | None:
+    """Which result and which page a URI means, or None when it is no URI of ours. Without a page it is the first."""
+    found = _URI.fullmatch(uri)
+    return Address(found[1], int(found[2] or 1)) if found else None
+
+
+class Shelf:
+    """The results that are kept. `page_bytes` is what one page takes at most when it is written as a JSON text."""
+
+    def __init__(
+        self,
+        *,
+        max_bytes: int = 33_554_432,
+        max_entries: int = 256,
+        ttl_s: float = 300.0,
+        page_bytes: int = 262_144,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.held_bytes = 0
+        self._max_bytes = max_bytes
+        self._max_entries = max_entries
+        self._ttl_s = ttl_s
+        # JSON written as a JSON text at most doubles, because its quotes are escaped; a page may begin up to three bytes early.
+        self._stride = max(4, (page_bytes - 2) // 2 - 3)
+        self._clock = clock
+        self._entries: dict[str, _Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def put(self, owner: str, result: bytes) -> str | None:
+        """Keep a result for its caller and give the handle it is read under; None when it alone is beyond the bound."""
+        self.sweep()
+        cost = len(result) + _ENTRY_BYTES
+        if cost > self._max_bytes or self._max_entries < 1:
+            return None
+        while self.held_bytes + cost > self._max_bytes or len(self._entries) >= self._max_entries:
+            own = (handle for handle, entry in self._entries.items() if entry.owner == owner)
+            self._drop(next(own, None) or next(iter(self._entries)))
+        handle = secrets.token_hex(16)
+        self._entries[handle] = _Entry(owner, result, self._clock() + self._ttl_s)
+        self.held_bytes += cost
+        return handle
+
+    def keep(self, owner: str, result: bytes, tool: Tool, max_response_bytes: int) -> GatewayFailure:
+        """Keep an answer that is too large to send, and give the failure that tells its caller where to read it."""
+        handle = self.put(owner, result)
+        told: dict[str, Any] = {"originalSizeBytes": len(result), "maxResponseBytes": max_response_bytes}
+        message = (
+            f"{tool.full_name} answered with {len(result)} bytes, more than the {max_response_bytes} an answer may have, "
+            "and structured content is not cut."
+        )
+        if handle is None:
+            message += " It was too large to be kept."
+        else:
+            uri, pages = write_uri(handle), self.pages(handle)
+            told |= {"resultUri": uri, "pages": pages, "expiresInMs": int(self._ttl_s * 1000)}
+            message += (
+                f" The next {self._ttl_s:.0f} s it can be read as a resource in {pages} pages, the first being {uri}."
+            )
+        return GatewayFailure(
+            Kind.RESPONSE_TOO_LARGE,
+            message,
+            server=tool.server,
+            tool=tool.full_name,
+            operation="tools/call",
+            details=told,
+        )
+
+    def pages(self, handle: str) -> int:
+        """How many pages a kept result has; none when it is not kept."""
+        entry = self._entries.get(handle)
+        return 0 if entry is None else max(1, -(-len(entry.result) // self._stride))
+
+    def read(self, owner: str, handle: str, page: int) -> Page | None:
+        """One page of a result that was put by this caller; None for everything else."""
+        entry = self._entries.get(handle)
+        if entry is None or entry.owner != owner or self._clock() > entry.until_s:
+            return None
+        pages = self.pages(handle)
+        if not 1 <= page <= pages:
+            return None
+        start, end = (self._boundary(entry.result, count * self._stride) for count in (page - 1, page))
+        return Page(entry.result[start:end].decode(), page, pages)
+
+    def read_resource(self, owner: str, uri: str) -> bytes | None:
+        """The result of `resources/read` for a page, with the URI of the next one; None where there is none."""
+        address = read_uri(uri)
+        found = None if address is None else self.read(owner, *address)
+        if address is None or found is None:
+            return None
+        about: dict[str, Any] = {"page": found.page, "pages": found.pages}
+        if found.page < found.pages:
+            about["next"] = write_uri(address.handle, found.page + 1)
+        kind = "application/json" if found.pages == 1 else "text/plain"
+        content = {"uri": uri, "mimeType": kind, "text": found.text}
+        return encode_json({"contents": [content], "_meta": {PAGE_KEY: about}})
+
+    def sweep(self) -> None:
+        """Let go of what is too old. Entries stand in the order of their age."""
+        now = self._clock()
+        while self._entries:
+            handle, oldest = next(iter(self._entries.items()))
+            if now <= oldest.until_s:
+                return
+            self._drop(handle)
+
+    def clear(self) -> None:
+        self._entries.clear()
+        self.held_bytes = 0
+
+    def _drop(self, handle: str) -> None:
+        self.held_bytes -= len(self._entries.pop(handle).result) + _ENTRY_BYTES
+
+    @staticmethod
+    def _boundary(text: bytes, place: int) -> int:
+        """The place itself, or the start of the character it is in the middle of."""
+        if place >= len(text):
+            return len(text)
+        while text[place] & 0xC0 == 0x80:
+            place -= 1
+        return place

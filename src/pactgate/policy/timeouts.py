@@ -1,0 +1,42 @@
+"""How long a call of a tool may take, and which setting says so.
+
+An override for the very tool counts before everything else; otherwise the shorter of what its category and what its server allow.
+Must not: look at a clock. Enforces S1/TIMEOUT-002 (equal category, equal limit) and S1/TIMEOUT-003 (overrides).
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from pactgate.config.bounds import Timeouts
+from pactgate.policy.categories import Category
+
+
+class Limit(Struct, frozen=True, gc=False):
+    """Milliseconds, and what set them, in words for people."""
+
+    ms: int
+    source: str
+
+
+def for_tool(
+    full_name: str, bare_name: str, category: Category | None, server_request_timeout_ms: int, settings: Timeouts
+) -> Limit:
+    """The limit of a tool. `category` is None where nothing is known of it."""
+    for name in (full_name, bare_name):
+        if name in settings.tool_overrides:
+            return Limit(settings.tool_overrides[name], f'timeouts.toolOverrides["{name}"]')
+    if category is None:
+        limit = Limit(settings.default_timeout_ms, "timeouts.defaultTimeoutMs")
+    else:
+        limit = Limit(getattr(settings.tool_timeouts, category.value), f"timeouts.toolTimeouts.{category.value}")
+    if server_request_timeout_ms < limit.ms:
+        return Limit(server_request_timeout_ms, "requestTimeoutMs of the server")
+    return limit
+
+
+def shortened(limit: Limit, caller_ms: int | None) -> Limit:
+    """The limit after the caller asked for one of its own, of at least 1 ms; what would lengthen it is passed over."""
+    if caller_ms is None or caller_ms >= limit.ms:
+        return limit
+    return Limit(max(1, caller_ms), "timeoutMs of the caller")

@@ -1,0 +1,1 @@
+"""What outlives a request: ports, and the stores behind them that live in this process."""

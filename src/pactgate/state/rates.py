@@ -1,0 +1,184 @@
+"""How often each caller has called, in this process: a bucket for each caller and quota.
+
+A bucket lets a call through when two things hold: a token is left (`burst` at most, one back every 60/rpm seconds), and fewer than
+`rpm` calls went through in the 60 seconds before. Tokens alone would let rpm + burst calls into a minute; the minute alone would let all of
+them come at once. A refusal names the longer of the two waits and leaves the bucket as it was.
+
+The number of buckets is bounded. One that is whole again says nothing that a new one would not, so it is dropped without loss; when all
+are in use, of a few the one that is least spent goes, so that a spent bucket can't be got rid of by calling under other names.
+Ages are whole nanoseconds of a clock that never runs back; should it, what is held moves with it, and nobody waits for the difference.
+One thread. Must not: wait, or know why a quota is what it is. Enforces the counting of S2/MCP-006.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable
+from itertools import islice
+from typing import Final
+
+from pactgate.state.ports import Quota, Refusal
+
+MAX_BUCKETS: Final = 20_000
+"""Each takes 40 bytes for each of its last `rpm` calls, beside some 500 bytes of its own."""
+WINDOW_NS: Final = 60_000_000_000
+_SAMPLE: Final = 8
+_SWEEP_EVERY_NS: Final = 1_000_000_000
+_SWEEPS: Final = 60
+"""How many sweeps look at every bucket once."""
+_NS_PER_MS: Final = 1_000_000
+
+
+class _Bucket:
+    """What one caller used of one quota.
+
+    `whole_ns` is when all tokens are back. `times` are the calls that went through, at most `rpm` of them: a ring once it is full, whose
+    oldest member is at `head`, so that the newest is always the one before. `earlier` are calls a quota that became smaller has no
+    place for; they count should it grow again within their minute.
+    """
+
+    __slots__ = ("earlier", "head", "interval_ns", "quota", "rpm", "slack_ns", "subject", "times", "whole_ns")
+
+    def __init__(self, subject: str, quota: Quota, now_ns: int) -> None:
+        self.subject = subject
+        self.times: list[int] = []
+        self.earlier: list[int] = []
+        self.head = 0
+        self.whole_ns = now_ns
+        self._set(quota)
+
+    def _set(self, quota: Quota) -> None:
+        self.quota = quota
+        self.rpm = quota.rpm
+        self.interval_ns = WINDOW_NS // quota.rpm
+        self.slack_ns = self.interval_ns * (quota.burst - 1)
+
+    def adopt(self, quota: Quota, now_ns: int) -> None:
+        """Go on under another quota: the calls of the last minute stay, and so do the tokens in use, as far as there are as many."""
+        used_ns = max(0, self.whole_ns - now_ns)
+        before_ns = self.interval_ns
+        times = self.earlier + self.times[self.head :] + self.times[: self.head]
+        times = [time_ns for time_ns in times if now_ns - time_ns < WINDOW_NS] or times[-1:]
+        self.times, self.earlier, self.head = times[-quota.rpm :], times[: -quota.rpm], 0
+        self._set(quota)
+        self.whole_ns = now_ns + min(used_ns * self.interval_ns // before_ns, self.slack_ns + self.interval_ns)
+
+    def run_back(self, by_ns: int) -> None:
+        """The clock did: move everything with it, so that the last call was just now."""
+        self.times = [time_ns - by_ns for time_ns in self.times]
+        self.earlier = [time_ns - by_ns for time_ns in self.earlier]
+        self.whole_ns -= by_ns
+
+    def newest_ns(self) -> int:
+        return self.times[self.head - 1]
+
+    def is_whole(self, now_ns: int) -> bool:
+        return self.whole_ns <= now_ns and now_ns - self.newest_ns() >= WINDOW_NS
+
+    def used_in_window(self, now_ns: int) -> int:
+        times, head, count = self.times, self.head, len(self.times)
+        return count - bisect_right(range(count), now_ns - WINDOW_NS, key=lambda place: times[(head + place) % count])
+
+    def spent(self, now_ns: int) -> float:
+        """The part of the quota that is in use, 0 to 1: of its tokens or of its minute, whichever is more."""
+        tokens = max(0, self.whole_ns - now_ns) / (self.slack_ns + self.interval_ns)
+        return max(tokens, self.used_in_window(now_ns) / self.rpm)
+
+    def wait_ns(self, now_ns: int) -> int:
+        """How long until a call goes through; not more than 0 when one would now."""
+        for_token_ns = self.whole_ns - self.slack_ns - now_ns
+        if len(self.times) < self.rpm:
+            return for_token_ns
+        return max(for_token_ns, self.times[self.head] + WINDOW_NS - now_ns)
+
+
+class MemoryRates:
+    """A `RateStore` in this process."""
+
+    def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns, max_buckets: int = MAX_BUCKETS) -> None:
+        self._clock_ns = clock_ns
+        self._max_buckets = max_buckets
+        self._tables: dict[str, dict[str, _Bucket]] = {}
+        """By the name of the quota, then by caller. A table is there as long as it holds a bucket."""
+        self._order: OrderedDict[_Bucket, None] = OrderedDict()
+        """All buckets, the next to be looked at first."""
+        self._sweep_at_ns = 0
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def take(self, subject: str, quota: Quota) -> Refusal | None:
+        # Asked on every call, so the two conditions of `wait_ns` are written out.
+        now_ns = self._clock_ns()
+        try:
+            bucket = self._tables[quota.name][subject]
+        except KeyError:
+            bucket = self._open(subject, quota, now_ns)
+        if bucket.quota is not quota:
+            bucket.adopt(quota, now_ns)
+        whole_ns = bucket.whole_ns
+        if whole_ns <= now_ns:
+            whole_ns = now_ns
+        elif whole_ns - now_ns > bucket.slack_ns:
+            return self._refuse(bucket, now_ns)
+        times = bucket.times
+        head = bucket.head
+        if len(times) < bucket.rpm:
+            times.append(now_ns)
+        elif now_ns - times[head] < WINDOW_NS:
+            return self._refuse(bucket, now_ns)
+        else:
+            times[head] = now_ns
+            bucket.head = (head + 1) % bucket.rpm
+        bucket.whole_ns = whole_ns + bucket.interval_ns
+        return None
+
+    def _refuse(self, bucket: _Bucket, now_ns: int) -> Refusal:
+        ahead_ns = bucket.newest_ns() - now_ns
+        if ahead_ns > 0:
+            bucket.run_back(ahead_ns)
+        until_whole_ns = max(bucket.whole_ns, bucket.newest_ns() + WINDOW_NS) - now_ns
+        return Refusal(
+            retry_after_ms=_ms(bucket.wait_ns(now_ns)),
+            reset_in_ms=_ms(until_whole_ns),
+            remaining_in_window=max(0, bucket.rpm - bucket.used_in_window(now_ns)),
+        )
+
+    def _open(self, subject: str, quota: Quota, now_ns: int) -> _Bucket:
+        if now_ns >= self._sweep_at_ns:
+            self._sweep(now_ns)
+        if len(self._order) >= self._max_buckets:
+            self._make_room(now_ns)
+        bucket = _Bucket(subject, quota, now_ns)
+        self._tables.setdefault(quota.name, {})[subject] = bucket
+        self._order[bucket] = None
+        return bucket
+
+    def _drop(self, bucket: _Bucket) -> None:
+        del self._order[bucket]
+        table = self._tables[bucket.quota.name]
+        del table[bucket.subject]
+        if not table:
+            del self._tables[bucket.quota.name]
+
+    def _sweep(self, now_ns: int) -> None:
+        """Drop what is whole again, looking at a part of the buckets at a time."""
+        self._sweep_at_ns = now_ns + _SWEEP_EVERY_NS
+        for bucket in list(islice(self._order, self._max_buckets // _SWEEPS + 1)):
+            if bucket.is_whole(now_ns):
+                self._drop(bucket)
+            else:
+                self._order.move_to_end(bucket)
+
+    def _make_room(self, now_ns: int) -> None:
+        """Drop the least spent of a few buckets; the others are looked at again after all the rest."""
+        few = list(islice(self._order, _SAMPLE))
+        for bucket in few:
+            self._order.move_to_end(bucket)
+        self._drop(min(few, key=lambda bucket: bucket.spent(now_ns)))
+
+
+def _ms(ns: int) -> int:
+    return max(1, -(-ns // _NS_PER_MS))

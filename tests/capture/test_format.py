@@ -1,0 +1,213 @@
+"""The capture file: what is read, what is tolerated, what is refused, and within which memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pactgate.capture.format import CaptureError, CaptureProblem, Exchange, Head, Party, read
+from pactgate.protocol.versions import Era
+from tests.conformance.captures import long_capture
+
+ROOT = Path(__file__).parents[2]
+PING = {"request": {"jsonrpc": "2.0", "id": 1, "method": "ping"}, "response": {"jsonrpc": "2.0", "id": 1, "result": {}}}
+
+
+def sessions(capture: Any) -> list[tuple[Head, list[Exchange]]]:
+    return [(session.head, list(session.exchanges)) for session in _heads_last(read([json.dumps(capture).encode()]))]
+
+
+def _heads_last(recorded: Iterator[Any]) -> Iterator[Any]:
+    """Heads are complete once the exchanges were read."""
+    for session in recorded:
+        session.exchanges = iter(list(session.exchanges))
+        yield session
+
+
+def only(exchange: dict[str, Any]) -> Exchange:
+    ((_, exchanges),) = sessions({"exchanges": [exchange]})
+    return exchanges[0]
+
+
+@pytest.mark.requirement("S3/CAPTURE")
+def test_a_session_is_read_as_the_document_says() -> None:
+    capture = {"server_label": "stdio://my-server", "server_capabilities": {"tools": {}}, "exchanges": [PING]}
+    ((head, exchanges),) = sessions(capture)
+    assert head == Head("stdio://my-server", {"tools": {}})
+    assert exchanges == [Exchange(0, PING["request"], PING["response"])]
+
+
+@pytest.mark.requirement("S3/CAPTURE")
+def test_an_array_holds_any_number_of_sessions() -> None:
+    one = {"server_label": "a", "exchanges": []}
+    for number in (0, 1, 3):
+        assert len(sessions([one] * number)) == number
+
+
+@pytest.mark.requirement("S3/CAPTURE")
+def test_absent_capabilities_are_null() -> None:
+    ((absent, _),) = sessions({"server_label": "a", "exchanges": []})
+    ((null, _),) = sessions({"server_label": "a", "server_capabilities": None, "exchanges": []})
+    assert absent == null
+    assert absent.capabilities is None
+
+
+@pytest.mark.requirement("S3/CAPTURE")
+def test_a_notification_and_a_lost_answer_are_both_exchanges_without_a_response() -> None:
+    assert only({"request": {"method": "notifications/initialized"}}).response is None
+    assert only({"request": {"id": 1, "method": "ping"}, "response": None}).response is None
+
+
+@pytest.mark.requirement("S3/CAPTURE")
+def test_members_nobody_knows_are_passed_over_wherever_they_stand() -> None:
+    capture = {
+        "x": [1],
+        "exchanges": [{**PING, "note": {"a": 1}}],
+        "server_capabilities": {"tools": {}},
+        "y": None,
+        "server_label": "late",
+    }
+    ((head, exchanges),) = sessions(capture)
+    assert (head.label, head.capabilities) == ("late", {"tools": {}})
+    assert exchanges[0].request == PING["request"]
+
+
+def test_sessions_without_a_label_are_numbered() -> None:
+    assert [head.label for head, _ in sessions([{"exchanges": []}, {"exchanges": [], "server_label": None}])] == [
+        "session 1",
+        "session 2",
+    ]
+
+
+def test_what_our_recorder_adds_is_read() -> None:
+    exchange = only(
+        {
+            "request": {"id": "s1", "method": "roots/list"},
+            "direction": "server_to_client",
+            "seq": 4,
+            "response_seq": 6,
+            "at_ms": 1.5,
+            "response_at_ms": 2,
+            "stream": "g1",
+            "closed_by": "client",
+            "auth": "digest",
+            "event_id": "9",
+            "http": {
+                "verb": "get",
+                "status": 200,
+                "request_headers": {"Accept": "a", "X": ["1", "2"]},
+                "response_headers": {"Content-Type": "b"},
+                "response_bytes": 0,
+            },
+            "notifications": [
+                {"message": {"method": "n"}, "seq": 5, "event_id": "8", "direction": "client_to_server"},
+                {"jsonrpc": "2.0", "method": "bare"},
+            ],
+        }
+    )
+    assert (exchange.sender, exchange.seq, exchange.response_seq) == (Party.SERVER, 4, 6)
+    assert (exchange.at_ms, exchange.response_at_ms, exchange.stream) == (1.5, 2.0, "g1")
+    assert (exchange.closed_by, exchange.auth, exchange.event_id) == (Party.CLIENT, "digest", "9")
+    assert exchange.http is not None
+    assert exchange.http.verb == "GET"
+    assert exchange.http.request_headers == {"accept": ["a"], "x": ["1", "2"]}
+    assert [(frame.message["method"], frame.sender.value) for frame in exchange.frames] == [
+        ("n", "client"),
+        ("bare", "server"),
+    ]
+    head = {"capture_version": 1, "transport": "stdio", "transport_id": "t", "protocol_version": "v", "era": "modern"}
+    ((read_head, _),) = sessions({**head, "closed": True, "exchanges": []})
+    assert read_head == Head("session 1", None, 1, "stdio", "t", "v", Era.MODERN, True)
+
+
+def test_a_get_has_no_request_and_a_late_answer_neither() -> None:
+    assert only({"request": None, "http": {"verb": "GET"}}).request is None
+    assert only({"response": {"id": 1, "result": {}}}).request is None
+
+
+def test_a_batch_stands_where_a_message_stands() -> None:
+    assert only({"request": [PING["request"]], "response": []}).request == [PING["request"]]
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["seq", "at_ms", "direction", "http", "notifications", "closed_by"]),
+        st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers()),
+    )
+)
+def test_a_member_of_ours_in_another_shape_counts_as_absent(odd: dict[str, Any]) -> None:
+    assert only({**PING, **odd}).request == PING["request"]
+
+
+def _read_all(text: bytes) -> None:
+    for session in read([text]):
+        list(session.exchanges)
+
+
+@pytest.mark.requirement("S3/CAPTURE")
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (b"", CaptureProblem.NOT_JSON),
+        (b"  \n", CaptureProblem.NOT_JSON),
+        (b"{", CaptureProblem.NOT_JSON),
+        (b'{"exchanges": [', CaptureProblem.NOT_JSON),
+        (b'{"exchanges": []} {}', CaptureProblem.NOT_JSON),
+        (b'{"exchanges": [{"request": {}},]}', CaptureProblem.NOT_JSON),
+        (b'{"exchanges": []}\xff', CaptureProblem.NOT_JSON),
+        (b"7", CaptureProblem.NOT_A_CAPTURE),
+        (b'"x"', CaptureProblem.NOT_A_CAPTURE),
+        (b"{}", CaptureProblem.NOT_A_CAPTURE),
+        (b"[7]", CaptureProblem.NOT_A_CAPTURE),
+        (b'{"exchanges": null}', CaptureProblem.NOT_A_CAPTURE),
+        (b'{"exchanges": {}}', CaptureProblem.NOT_A_CAPTURE),
+        (b'{"exchanges": [7]}', CaptureProblem.NOT_A_CAPTURE),
+        (b'{"exchanges": [{}]}', CaptureProblem.NOT_A_CAPTURE),
+        (b'{"exchanges": [{"request": "x"}]}', CaptureProblem.NOT_A_CAPTURE),
+        (b'{"exchanges": [{"request": [7]}]}', CaptureProblem.NOT_A_CAPTURE),
+        (b'{"exchanges": [], "exchanges": []}', CaptureProblem.NOT_A_CAPTURE),
+        (b'{"server_label": 7, "exchanges": []}', CaptureProblem.NOT_A_CAPTURE),
+        (b'{"exchanges": [], "server_capabilities": []}', CaptureProblem.NOT_A_CAPTURE),
+    ],
+)
+def test_what_is_no_capture_is_refused_with_its_kind(text: bytes, kind: CaptureProblem) -> None:
+    with pytest.raises(CaptureError) as caught:
+        _read_all(text)
+    assert caught.value.kind is kind
+    assert caught.value.message
+
+
+def test_exchanges_that_nobody_reads_do_not_hide_the_next_session() -> None:
+    text = json.dumps([{"server_label": label, "exchanges": [PING]} for label in "ab"]).encode()
+    assert [session.head.label for session in read([text])] == ["a", "b"]
+
+
+MEASURE = """
+import sys
+from pactgate.conformance.check import check_capture
+report = check_capture(sys.argv[1])
+peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))
+print(report.passed, int(peak.split()[1]) // 1024)
+"""
+
+
+@pytest.mark.requirement("S3/CAPTURE")
+def test_two_hundred_megabytes_are_judged_within_bounded_memory(tmp_path: Path) -> None:
+    path = tmp_path / "large.json"
+    with path.open("wb") as file:
+        file.writelines(long_capture(exchanges=6000, row_count=750))
+    assert path.stat().st_size > 200_000_000
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, path], capture_output=True, text=True, timeout=55, check=True, cwd=ROOT
+    )
+    passed, megabytes = done.stdout.split()
+    assert passed == "True"
+    assert int(megabytes) < 150

@@ -1,0 +1,17 @@
+"""Pauses between attempts."""
+
+from __future__ import annotations
+
+import pytest
+
+from pactgate.catalog.pauses import Pauses
+
+
+@pytest.mark.requirement("S0/ECO-101")
+def test_pauses_grow_are_capped_and_jittered() -> None:
+    pauses = Pauses(first_s=1, factor=2, cap_s=30)
+    for retry in range(1, 12):
+        full = min(30, 2 ** (retry - 1))
+        drawn = [pauses.before(retry) for _ in range(50)]
+        assert all(full / 2 <= pause <= full for pause in drawn)
+        assert len(set(drawn)) > 1

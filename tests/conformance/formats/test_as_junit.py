@@ -1,0 +1,49 @@
+"""The report as JUnit."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from pactgate.conformance.formats.as_junit import as_junit
+from pactgate.conformance.report import Report
+from tests.conformance.formats.samples import bad, good, unreadable
+
+
+@pytest.mark.parametrize("report", [good(), bad(), bad(rules="all"), unreadable()])
+def test_it_is_well_formed_and_its_counts_are_right(report: Report) -> None:
+    root = ElementTree.fromstring(as_junit(report))
+    assert root.tag == "testsuites"
+    for suite in root:
+        assert suite.tag == "testsuite"
+        for tag, attribute in (
+            ("testcase", "tests"),
+            ("failure", "failures"),
+            ("error", "errors"),
+            ("skipped", "skipped"),
+        ):
+            assert len(list(suite.iter(tag))) == int(suite.attrib[attribute])
+        for case in suite:
+            assert {"classname", "name"} <= case.attrib.keys()
+    faults = [*root.iter("failure"), *root.iter("error")]
+    assert bool(faults) is not report.passed
+
+
+def test_a_failure_says_where_and_what_does_not_count_is_skipped() -> None:
+    root = ElementTree.fromstring(as_junit(bad()))
+    cases = {(suite.attrib["name"], case.attrib["name"]): case for suite in root for case in suite}
+    failure = cases[("b", "INV-006 error_misshapen")].find("failure")
+    assert failure is not None
+    assert "exchange 2 /response/error/code" in (failure.text or "")
+    expected = cases[("b", "INV-002 initialized_missing")].find("skipped")
+    assert expected is not None
+    assert "expected" in expected.attrib["message"]
+    beside = cases[("b", "GW-040 tool_list_faulty")].find("skipped")
+    assert beside is not None
+    assert "not counted" in beside.attrib["message"]
+
+
+def test_sessions_hazards_and_stale_entries_have_suites() -> None:
+    names = [suite.attrib["name"] for suite in ElementTree.fromstring(as_junit(bad()))]
+    assert names[1:] == ["b", "composition", "baseline"]

@@ -1,0 +1,119 @@
+"""Every rule: listed once, named for its fault, explained in fixed sections, seen to pass and seen to fail."""
+
+from __future__ import annotations
+
+import re
+from inspect import getfile
+from pathlib import Path
+
+import pytest
+
+from pactgate.conformance import rules
+from pactgate.conformance.rule import SECTIONS, CompositionRule, Rule, SessionRule, Status
+from pactgate.conformance.rules import ALL
+from pactgate.protocol.versions import KNOWN_VERSIONS
+from tests.conformance.captures import FIXTURES, judged
+
+FILES = sorted(path for path in Path(rules.__file__).parent.glob("*/*.py") if path.stem != "__init__")
+CASES = [(rule, path) for rule in ALL for path in sorted((FIXTURES / rule.code).glob("*.json"))]
+MAX_LINES = 120
+
+
+def by_code(value: object) -> str:
+    if isinstance(value, Path):
+        return value.stem
+    return value.code if isinstance(value, type) and issubclass(value, Rule) else str(value)
+
+
+@pytest.mark.parametrize(("rule", "path"), CASES, ids=by_code)
+def test_a_rule_passes_what_is_right_and_fails_what_is_wrong(rule: type[Rule], path: Path) -> None:
+    report = judged(path, rules=rule.code)
+    if issubclass(rule, CompositionRule):
+        outcome = "fail" if report.findings else "pass"
+        assert all(hazard.kind == rule.kind and len(hazard.servers) > 0 for hazard in report.findings)
+    else:
+        statuses = {result.status for session in report.sessions for result in session.results}
+        outcome = "fail" if Status.FAIL in statuses else "pass"
+        assert statuses <= {Status.FAIL, Status.PASS}, "a capture for a rule must be one that it can judge"
+    assert outcome == path.stem.partition("_")[0]
+
+
+@pytest.mark.parametrize("rule", ALL, ids=by_code)
+def test_every_rule_has_captures_of_both_kinds(rule: type[Rule]) -> None:
+    kinds = {path.stem.partition("_")[0] for path in (FIXTURES / rule.code).glob("*.json")}
+    assert kinds == {"pass", "fail"}
+
+
+def test_no_capture_is_for_a_rule_that_does_not_exist() -> None:
+    assert {path.name for path in FIXTURES.iterdir()} == {rule.code for rule in ALL}
+
+
+def test_every_rule_file_is_listed_once_in_the_order_of_the_codes() -> None:
+    assert sorted(Path(getfile(rule)) for rule in ALL) == FILES
+    families = [rule.code.partition("-")[0] for rule in ALL]
+    assert families == sorted(families, key=["INV", "COMP", "GW"].index)
+    for family in ("INV", "COMP", "GW"):
+        codes = [rule.code for rule in ALL if rule.code.startswith(family)]
+        assert codes == sorted(set(codes))
+
+
+def test_the_forty_core_invariants_are_numbered_through() -> None:
+    assert {f"GW-{number:03}" for number in range(1, 41)} <= {rule.code for rule in ALL}
+
+
+@pytest.mark.parametrize("rule", ALL, ids=by_code)
+def test_a_rule_file_is_named_for_its_code_and_fault(rule: type[Rule]) -> None:
+    path = Path(getfile(rule))
+    assert path.stem == f"{rule.code.replace('-', '').lower()}_{rule.slug()}"
+    assert len(path.read_text().splitlines()) <= MAX_LINES
+
+
+@pytest.mark.parametrize("rule", ALL, ids=by_code)
+def test_a_rule_says_what_must_hold_why_and_how_to_mend_it(rule: type[Rule]) -> None:
+    assert rule.title().endswith(".")
+    assert tuple(rule.sections()) == SECTIONS
+    assert all(text.endswith(".") for text in rule.sections().values())
+    assert rule.since in KNOWN_VERSIONS
+    assert rule.revisions()
+
+
+@pytest.mark.parametrize("rule", [rule for rule in ALL if issubclass(rule, SessionRule)], ids=by_code)
+def test_a_rule_has_no_verdict_on_an_empty_session(rule: type[Rule]) -> None:
+    report = judged({"server_label": "x", "exchanges": []}, rules=rule.code)
+    assert report.sessions[0].results[0].status in (Status.NOT_APPLICABLE, Status.NOT_JUDGED)
+
+
+@pytest.mark.requirement(
+    "S3/INV-001", "S3/INV-002", "S3/INV-003", "S3/INV-004", "S3/INV-005", "S3/INV-006", "S3/INV-007"
+)
+def test_the_documented_family_has_its_ids_categories_and_wording() -> None:
+    documented = [(rule.code, rule.category, rule.title()) for rule in ALL if rule.code.startswith("INV")]
+    assert documented == [
+        ("INV-001", "lifecycle", "initialize is the first request the client sends."),
+        ("INV-002", "lifecycle", "The notifications/initialized notification follows the initialize response."),
+        (
+            "INV-003",
+            "capability",
+            "A server that answers tools/list, resources/list, or prompts/list advertised the matching capability "
+            "at initialize.",
+        ),
+        ("INV-004", "capability", "A server that advertised a capability does not error on every call to it."),
+        (
+            "INV-005",
+            "result-shape",
+            "A successful tools/call result carries a content array or a structuredContent object, and a boolean "
+            "isError when present.",
+        ),
+        ("INV-006", "error-envelope", "Every JSON-RPC error envelope carries an integer code and a string message."),
+        ("INV-007", "error-envelope", "A method-not-found error uses JSON-RPC code -32601."),
+    ]
+
+
+def test_evidence_leads_to_the_place_it_names() -> None:
+    for rule, path in CASES:
+        if issubclass(rule, CompositionRule):
+            continue
+        for session in judged(path, rules=rule.code).sessions:
+            for evidence in session.results[0].evidence:
+                assert evidence.exchange >= 0
+                assert re.fullmatch(r"(/[^/]*)*", evidence.pointer)

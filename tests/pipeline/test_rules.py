@@ -1,0 +1,47 @@
+"""What the settings say about one tool."""
+
+from __future__ import annotations
+
+from pactgate.config.cache import CacheRule
+from pactgate.config.model import Cache, Config, Limits, Timeouts
+from pactgate.core.model import Tool, Traits
+from pactgate.pipeline.rules import Rulebook
+from tests.support.servers import scripted
+
+
+def tool(name: str = "read", digest: str = "0", **traits: object) -> Tool:
+    known = Traits(**traits) if traits else Traits()  # type: ignore[arg-type]
+    return Tool("files", name, f"files.{name}", f"files__{name}", b"{}", b"{}", digest, traits=known)
+
+
+def book(**settings: object) -> Rulebook:
+    return Rulebook(Config(servers={"files": scripted(request_timeout_ms=5000)}, **settings), b"{}")  # type: ignore[arg-type]
+
+
+def test_rules_are_worked_out_once_per_tool_and_anew_for_a_tool_that_changed() -> None:
+    rules, first = book(), tool()
+    assert rules.of(first) is rules.of(first)
+    assert rules.of(tool(digest="1")) is not rules.of(first)
+
+
+def test_an_unknown_category_has_the_default_time_and_a_known_one_its_own() -> None:
+    timeouts = Timeouts(default_timeout_ms=3000)
+    assert book(timeouts=timeouts).of(tool()).limit.ms == 3000
+    query = tool(category="query", is_known=True, is_read_only=True)
+    assert book(timeouts=timeouts).of(query).limit.ms == 5000
+
+
+def test_a_tool_of_a_server_that_is_gone_still_has_rules() -> None:
+    gone = Tool("gone", "x", "gone.x", "gone__x", b"{}", b"{}", "0")
+    assert book().of(gone).limit.ms == 30000
+    assert book().server_limit_ms("gone") == 30000
+    assert book().server_limit_ms("files") == 5000
+
+
+def test_bounds_and_the_cache_follow_the_settings() -> None:
+    rules = book(
+        limits=Limits(tool_array_limits={"files.read": 7}), cache=Cache(tools={"files.*": CacheRule(ttl_ms=9)})
+    )
+    assert rules.of(tool()).bounds.max_array == 7
+    assert rules.of(tool()).plan.ttl_ms is None
+    assert rules.of(tool(category="query", is_known=True, is_read_only=True)).plan.ttl_ms == 9

@@ -1,0 +1,156 @@
+"""A program that claims to do nothing and tries everything: run with one JSON object that says where.
+
+Writes one line, a JSON-RPC notification whose params say of each deed "done" or the name of the error, then reads its input to
+the end. Needs nothing but the standard library, so that it starts with `python -I -S`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import mmap
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+IO_URING_SETUP, MEMFD_CREATE = 425, {"x86_64": 319, "aarch64": 279}[os.uname().machine]
+MSG_FASTOPEN, IPPROTO_MPTCP = 0x20000000, 262
+
+
+def syscall(number: int, *arguments: Any) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    result: int = libc.syscall(number, *arguments)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "")
+    return result
+
+
+def read(path: str) -> None:
+    with open(path, "rb") as file:
+        file.read(1)
+
+
+def append(path: str) -> None:
+    with open(path, "ab") as file:
+        file.write(b"x")
+
+
+def in_a_child(deed: Callable[[], None]) -> None:
+    """The same by a process of its own, which tells its errno by its exit code."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            deed()
+        except OSError as problem:
+            os._exit(problem.errno or 255)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if code:
+        raise OSError(code, "")
+
+
+def connect(
+    address: tuple[str, int] | str, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, protocol: int = 0
+) -> None:
+    with socket.socket(family, kind, protocol) as sock:
+        sock.settimeout(5)
+        sock.connect(address)
+
+
+def connect_by_sending(port: int) -> None:
+    with socket.socket() as sock:
+        sock.sendto(b"x", MSG_FASTOPEN, ("127.0.0.1", port))
+
+
+def listen(port: int | None) -> None:
+    with socket.socket() as sock:
+        if port is not None:
+            sock.bind(("127.0.0.1", port))
+        sock.listen()
+
+
+def send_udp(port: int) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.sendto(b"secret", ("127.0.0.1", port))
+
+
+def send_by_a_pair(path: str) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, theirs:
+        ours.sendto(b"secret", path)
+
+
+def start(program: str) -> None:
+    in_a_child(lambda: os.execv(program, [program]))
+
+
+def start_from_memory(program: str) -> None:
+    descriptor = syscall(MEMFD_CREATE, b"x", 0)
+    with open(program, "rb") as file:
+        os.write(descriptor, file.read())
+    in_a_child(lambda: os.execv(f"/proc/self/fd/{descriptor}", [program]))
+
+
+def talk_to_the_kernel_behind_its_back() -> None:
+    os.close(syscall(IO_URING_SETUP, 1, ctypes.byref(ctypes.create_string_buffer(mmap.PAGESIZE))))
+
+
+def deeds(at: dict[str, Any]) -> dict[str, Callable[[], None]]:
+    folder = at["folder"]
+    return {
+        "read a file": lambda: read(at["secret"]),
+        "read a file by a link": lambda: read(at["link"]),
+        "read a file by the root of a process": lambda: read("/proc/self/root" + at["secret"]),
+        "read what a child may": lambda: in_a_child(lambda: read(at["secret"])),
+        "list a folder": lambda: [None for _ in os.scandir(folder)][:0].clear(),
+        "write a file": lambda: append(f"{folder}/new"),
+        "write into a file": lambda: append(at["secret"]),
+        "write what a child may": lambda: in_a_child(lambda: append(f"{folder}/newer")),
+        "cut a file short": lambda: os.truncate(at["victim"], 0),
+        "rename a file": lambda: os.rename(at["victim"], f"{folder}/renamed"),
+        "remove a file": lambda: os.remove(f"{folder}/removable"),
+        "make a folder": lambda: os.mkdir(f"{folder}/made"),
+        "make a link": lambda: os.symlink("/", f"{folder}/root"),
+        "change a mode": lambda: os.chmod(at["secret"], 0o644),
+        "change times": lambda: os.utime(at["secret"]),
+        "connect": lambda: connect(("127.0.0.1", at["tcp"])),
+        "connect by another protocol": lambda: connect(("127.0.0.1", at["tcp"]), protocol=IPPROTO_MPTCP),
+        "connect by sending": lambda: connect_by_sending(at["tcp"]),
+        "connect what a child may": lambda: in_a_child(lambda: connect(("127.0.0.1", at["tcp"]))),
+        "listen": lambda: listen(at["free"]),
+        "listen anywhere": lambda: listen(None),
+        "send a datagram": lambda: send_udp(at["udp"]),
+        "connect to a Unix socket": lambda: connect(at["unix"], socket.AF_UNIX),
+        "send to a Unix socket": lambda: connect(at["log"], socket.AF_UNIX, socket.SOCK_DGRAM),
+        "send to a Unix socket by a pair": lambda: send_by_a_pair(at["log"]),
+        "connect to an abstract socket": lambda: connect("\0" + at["abstract"], socket.AF_UNIX),
+        "start a program": lambda: start("/bin/true"),
+        "start a program from memory": lambda: start_from_memory("/bin/true"),
+        "signal the parent": lambda: os.kill(os.getppid(), signal.SIGCONT),
+        "read the parent's environment": lambda: read(f"/proc/{os.getppid()}/environ"),
+        "use io_uring": talk_to_the_kernel_behind_its_back,
+    }
+
+
+def outcome(deed: Callable[[], None]) -> str:
+    try:
+        deed()
+    except OSError as problem:
+        return errno.errorcode.get(problem.errno or 0, str(problem))
+    return "done"
+
+
+def main() -> None:
+    at = json.loads(sys.argv[1])
+    only = at.get("only")
+    said = {name: outcome(deed) for name, deed in deeds(at).items() if only is None or name in only}
+    os.write(1, json.dumps({"jsonrpc": "2.0", "method": "deeds", "params": said}).encode() + b"\n")
+    sys.stdin.buffer.read()
+
+
+if __name__ == "__main__":
+    main()
