@@ -17,7 +17,7 @@ from pactgate.app import Gateway
 from pactgate.config.cache import CacheRule
 from pactgate.config.model import Cache, Config, ServerConfig
 from pactgate.core.context import ExecutionContext
-from pactgate.core.model import Caller
+from pactgate.core.model import Caller, Silence
 from pactgate.pipeline.tool_call import Call, Gate
 from pactgate.policy.recall import Lease
 from pactgate.protocol.messages import Request
@@ -33,11 +33,6 @@ _ROUNDS: Final = 5
 class GateCost(Struct, frozen=True):
     name: str
     cpu_us: float
-
-
-class _Nobody:
-    def notify(self, method: str, params: bytes) -> None:
-        return
 
 
 def measure_gates() -> list[GateCost]:
@@ -61,7 +56,7 @@ async def _measure() -> list[GateCost]:
 
 async def _ready(gateway: Gateway) -> Call:
     """A call that has been answered, as the gates after it find it; the gates before it take what they need of it."""
-    caller = Caller("bench", Era.LEGACY, LATEST_LEGACY, _Nobody())
+    caller = Caller("bench", Era.LEGACY, LATEST_LEGACY, Silence())
     call = Call(ExecutionContext("tools/call", caller, 0.0), Request(b"1", 1, "tools/call", _PARAMS), gateway.book)
     for gate in gateway.tool_call.gates:
         if gate.name == "bound":

@@ -31,7 +31,7 @@ from pactgate.core.events import (
     GatewayStarted,
     GatewayStopped,
 )
-from pactgate.core.model import Caller, Tool
+from pactgate.core.model import Caller, Silence, Tool
 from pactgate.faces.guard import Guard
 from pactgate.faces.http import HttpFace
 from pactgate.faces.limits import ServerLimits
@@ -75,14 +75,7 @@ def server_info() -> dict[str, Any]:
     return {"name": NAME, "title": "Pactgate", "version": __version__}
 
 
-class _Unheard:
-    """A program that calls us waits for the answer and hears nothing before it."""
-
-    def notify(self, method: str, params: bytes) -> None:
-        return
-
-
-_LIBRARY: Final = Caller("library", Era.MODERN, LATEST_MODERN, _Unheard(), client=f"{NAME}/{__version__}")
+_LIBRARY: Final = Caller("library", Era.MODERN, LATEST_MODERN, Silence(), client=f"{NAME}/{__version__}")
 
 
 def _ignore(event: Event) -> None:

@@ -30,6 +30,7 @@ _MAX_ITEMS: Final = 40
 _BURST: Final = 20
 _PER_SECOND: Final = 2.0
 _MAX_KEYS: Final = 1024
+_GOOD_REQUEST: Final = "RequestFinished.ok"
 
 
 class Level(IntEnum):
@@ -96,6 +97,9 @@ class Telemetry:
         self._mask = Mask(secrets)
 
     def emit(self, event: Event) -> None:
+        if isinstance(event, events.RequestFinished) and event.record.outcome == "ok" and self._level > Level.DEBUG:
+            self.counts[_GOOD_REQUEST] += 1  # nearly every event there is: counted, and nothing more
+            return
         self.counts[_count_name(event)] += 1
         level = level_of(event)
         if level < self._level or type(event) in self._hidden:

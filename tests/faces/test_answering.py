@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from pactgate.core.failures import Reply, WireError
-from pactgate.faces.answering import CANCELLED, Silence, answer, cancelled_answer, cancelled_key
+from pactgate.core.model import Silence
+from pactgate.faces.answering import CANCELLED, answer, cancelled_answer, cancelled_key
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Request
 

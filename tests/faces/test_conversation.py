@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.core.model import Caller
-from pactgate.faces.answering import Silence
+from pactgate.core.model import Caller, Silence
 from pactgate.faces.conversation import Conversation
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Rejection, Request

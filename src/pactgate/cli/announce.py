@@ -72,6 +72,8 @@ class Announcer:
         self.say()
 
     def emit(self, event: Event) -> None:
+        if isinstance(event, events.RequestFinished):
+            return
         if isinstance(event, events.ServerConnected):
             self._connected[event.server] = event
         elif isinstance(event, events.ServerDiscovered):

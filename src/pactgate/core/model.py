@@ -22,6 +22,13 @@ class CallerChannel(Protocol):
         """Hand over a notification. Never waits and never fails: what can't be delivered within bounds is dropped and counted."""
 
 
+class Silence:
+    """The channel of a caller that can't be told anything before its answer."""
+
+    def notify(self, method: str, params: bytes) -> None:
+        return
+
+
 class Caller(Struct, frozen=True):
     """`scope` is the server id of `/mcp/{serverId}`, or None for the merged view; `capabilities` are those this request may rely on."""
 

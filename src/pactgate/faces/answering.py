@@ -35,13 +35,6 @@ class Kernel(Protocol):
         """A client's notification that is not about one of its requests."""
 
 
-class Silence:
-    """The channel of a caller that can't be told anything before its answer."""
-
-    def notify(self, method: str, params: bytes) -> None:
-        return
-
-
 class Drops:
     """Notifications that could not be delivered within bounds."""
 

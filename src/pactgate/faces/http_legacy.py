@@ -13,14 +13,13 @@ from typing import Final
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
-from pactgate.core.model import Caller, CallerChannel
+from pactgate.core.model import Caller, CallerChannel, Silence
 from pactgate.faces.answering import (
     CANCELLED,
     MAX_WAITING_BYTES,
     STOPPING,
     Drops,
     Kernel,
-    Silence,
     answer,
     cancelled_answer,
     cancelled_key,

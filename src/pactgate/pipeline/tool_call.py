@@ -141,12 +141,11 @@ class ToolCall:
 class _Deadline:
     """One `call_later` that cancels the task it was made in, set when the call first has to wait; far cheaper than a scope per step."""
 
-    __slots__ = ("_began", "_call", "_has_expired", "_limit_ms", "_loop", "_task", "_timer")
+    __slots__ = ("_began", "_call", "_has_expired", "_limit_ms", "_task", "_timer")
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._loop = asyncio.get_running_loop()
-        self._began = self._loop.time()
+        self._began = 0.0
         self._has_expired = False
         self._limit_ms = 0
         self._task: asyncio.Task[Any] | None = None
@@ -156,10 +155,12 @@ class _Deadline:
         """The same to wait for, now under the limit the call has: the default one until its tool is known."""
         limit_ms = self._call.limit.ms
         if limit_ms != self._limit_ms:
+            loop = asyncio.get_running_loop()
+            if self._task is None:  # what came before the first wait took no time to speak of
+                self._task, self._began = asyncio.current_task(), loop.time()
             self.drop()
             self._limit_ms = limit_ms
-            self._task = asyncio.current_task()
-            self._timer = self._loop.call_at(self._began + limit_ms / 1000, self._expire)
+            self._timer = loop.call_at(self._began + limit_ms / 1000, self._expire)
         return pending
 
     def ended_it(self) -> bool:
