@@ -67,7 +67,7 @@ NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
 _PAGE_BYTES: Final = 262_144
 _PAGE_FRAME_BYTES: Final = 512
-_FIXED: Final = ("listen", "auth", "sessions", "log", "cache", "limits")
+_FIXED: Final = ("listen", "auth", "sessions", "log", "discovery", "cache", "limits")
 """Sections that, in part or whole, take effect at the next start."""
 
 
@@ -127,6 +127,7 @@ class Gateway:
             own_resources=(status.DEFINITION,),
             emit=self._emit,
             mask=self._masked,
+            max_age_s=config.discovery.discovery_interval_ms / 1000,
         )
         self.connections.on_offer_changed = self._offer_changed
         self._housekeeping = Housekeeping(self._cache, self._shelf, self.connections, self._emit)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from pactgate.config.model import ServerConfig
+from pactgate.config.model import Discovery, ServerConfig
 from tests.pipeline.conftest import open_gateway
 from tests.support.servers import methods, scripted
 
@@ -61,3 +62,19 @@ async def test_a_hanging_list_fails_its_own_row_only() -> None:
     async with open_gateway(mute, scripted()) as inside:
         report = await inside.gateway.discover()
     assert {row.server_id: row.status for row in report.server_results} == {"mute": "error", "files": "success"}
+
+
+@pytest.mark.requirement("S0/ECO-001")
+async def test_a_list_older_than_the_interval_is_asked_for_again(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with open_gateway(
+        scripted(options={"log": str(log)}), discovery=Discovery(discovery_interval_ms=1000)
+    ) as inside:
+        await inside.gateway.discover()
+        listed = inside.gateway.connections.servers["files"].lists
+        assert listed.is_fresh(1.0)
+        async with asyncio.timeout(5):
+            while listed.is_fresh(1.0):
+                await asyncio.sleep(0)
+        await inside.gateway.discover()
+    assert methods(log).count("tools/list") == 2

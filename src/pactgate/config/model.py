@@ -185,6 +185,19 @@ class Listen(Documented, frozen=True, kw_only=True):
     ] = ()
 
 
+class Discovery(Documented, frozen=True, kw_only=True):
+    """When servers are asked what they offer."""
+
+    discovery_interval_ms: Annotated[
+        int,
+        Meta(
+            ge=1000,
+            le=86400000,
+            description="Milliseconds a list is believed before it is asked for again. Change notices of a server count at once.",
+        ),
+    ] = 60000
+
+
 class Naming(Documented, frozen=True, kw_only=True):
     """How tools are called in lists."""
 
@@ -277,6 +290,7 @@ class Sections(Documented, frozen=True, kw_only=True):
 
     listen: Listen = Listen()
     naming: Naming = Naming()
+    discovery: Discovery = Discovery()
     categories: Categories = {}
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
