@@ -123,7 +123,8 @@ def test_a_tool_that_failed_is_exit_code_1_with_its_words_shown(gateway: Served)
     done = gateway.run("call", "sun_times", "place=Atlantis")
     assert done.returncode == 1
     assert "Atlantis" in done.stdout
-    assert "error:" in done.stderr
+    assert "error: The tool says that it failed." in done.stderr
+    assert re.search(r"request: [0-9a-f-]{36}", done.stderr)
     assert gateway.run("call", "sun_times", "place=Atlantis", "--json").returncode == 1
 
 

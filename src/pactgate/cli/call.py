@@ -137,8 +137,11 @@ def _show_result(result: dict[str, Any]) -> int:
         return 0
     meta = result.get("_meta")
     envelope = meta.get(_ENVELOPE_KEY) if isinstance(meta, dict) else None
-    failure = envelope.get("failure") if isinstance(envelope, dict) else None
-    _show_failure("The tool says that it failed." if failure is None else "The call failed.", failure)
+    known = envelope if isinstance(envelope, dict) else {}
+    failure = known.get("failure")
+    facts = {**(failure if isinstance(failure, dict) else {}), "requestId": known.get("requestId")}
+    is_its_own = facts.get("failure_mode") in (None, "tool_error")
+    _show_failure("The tool says that it failed." if is_its_own else "The call failed.", facts)
     return 1
 
 
@@ -162,7 +165,7 @@ _SHOWN_FACTS: Final = {
     "code": "code",
     "server": "server",
     "verdict": "the action",
-    "transient": "worth a retry",
+    "retryable": "worth a retry",
     "attempts": "attempts",
     "requestId": "request",
 }
