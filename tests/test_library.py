@@ -6,11 +6,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pactgate
-from tests.support.servers import UPSTREAM
+from pactgate.config.model import Config
+from tests.support.servers import UPSTREAM, scripted
 
 
 async def test_the_example_of_the_readme_works(tmp_path: Path) -> None:
@@ -24,6 +26,16 @@ async def test_the_example_of_the_readme_works(tmp_path: Path) -> None:
     assert [row.status for row in report.server_results] == ["success"]
     assert envelope["success"] is True
     assert envelope["data"]["content"] == [{"type": "text", "text": "a"}]
+
+
+@pytest.mark.requirement("S1/RESP-001")
+@pytest.mark.parametrize("arguments", [{"text": object()}, {"text": 1j}, ["a"], "a"])
+async def test_arguments_that_are_no_json_object_are_an_envelope_too(arguments: Any) -> None:
+    async with pactgate.Gateway.open(Config(servers={"files": scripted()})) as gateway:
+        envelope = await gateway.invoke("files.echo", arguments)
+    assert envelope["success"] is False
+    assert envelope["error"]["code"] == "INVALID_INPUT"
+    assert envelope["error"]["context"]["dispatched"] is False
 
 
 def test_importing_the_package_loads_nothing_else() -> None:

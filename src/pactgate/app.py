@@ -31,6 +31,7 @@ from pactgate.core.events import (
     GatewayStarted,
     GatewayStopped,
 )
+from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller, Silence, Tool
 from pactgate.faces.guard import Guard
 from pactgate.faces.http import HttpFace
@@ -221,11 +222,18 @@ class Gateway:
         self, tool_name: str, arguments: Mapping[str, Any] | None = None, *, timeout_ms: int | None = None
     ) -> dict[str, Any]:
         """Call one tool. The answer is always an envelope (success and data, or error; metadata), never an exception."""
-        params: dict[str, Any] = {"name": tool_name, "arguments": arguments or {}}
+        params: dict[str, Any] = {"name": tool_name, "arguments": {} if arguments is None else arguments}
         if timeout_ms is not None:
             params["_meta"] = {TIMEOUT_KEY: timeout_ms}
         ctx = ExecutionContext(TOOL_CALL, _LIBRARY, time.monotonic())
-        reply = await self.kernel.handle(ctx, Request(b"0", 0, TOOL_CALL, encode_json(params)))
+        try:
+            text = encode_json(params)
+        except (TypeError, ValueError, RecursionError) as problem:
+            unfit = GatewayFailure(
+                Kind.INVALID_ARGUMENTS, f"The arguments can't be written as JSON: {problem}.", tool=tool_name
+            )
+            return runtime_view(facts_of(ctx, time.monotonic()), unfit)
+        reply = await self.kernel.handle(ctx, Request(b"0", 0, TOOL_CALL, text))
         outcome = ctx.failure or reply.result
         assert outcome is not None, "a reply without a failure has a result"
         return runtime_view(facts_of(ctx, time.monotonic()), outcome)

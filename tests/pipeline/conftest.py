@@ -15,6 +15,7 @@ from pactgate.config.model import Config, ServerConfig
 from pactgate.core.events import Event
 from pactgate.core.failures import Reply
 from pactgate.core.model import Caller
+from pactgate.protocol.messages import Request
 from tests.support.callers import call, caller, context, request
 
 
@@ -29,8 +30,7 @@ class Inside:
         return await self.ask("tools/call", who=who, params=call(name, arguments, **more).params)
 
     async def ask(self, method: str, *, who: Caller | None = None, params: Any = None) -> Reply:
-        asked = request(method, params) if not isinstance(params, bytes) else None
-        message = asked or request(method).__class__(b"1", 1, method, params)
+        message = Request(b"1", 1, method, params) if isinstance(params, bytes) else request(method, params)
         async with asyncio.timeout(10):
             return await self.gateway.kernel.handle(context(method, who or caller()), message)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pactgate.config.cache import CacheRule
 from pactgate.config.model import Cache, Config, Limits, Timeouts
 from pactgate.core.model import Tool, Traits
+from pactgate.pipeline import rules
 from pactgate.pipeline.rules import Rulebook
 from tests.support.servers import scripted
 
@@ -45,3 +48,11 @@ def test_bounds_and_the_cache_follow_the_settings() -> None:
     assert rules.of(tool()).bounds.max_array == 7
     assert rules.of(tool()).plan.ttl_ms is None
     assert rules.of(tool(category="query", is_known=True, is_read_only=True)).plan.ttl_ms == 9
+
+
+def test_a_server_that_invents_names_without_end_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "_REMEMBERED", 10)
+    ours = book()
+    for number in range(100):
+        ours.of(tool(f"t{number}"))
+    assert len(ours._known) <= 10

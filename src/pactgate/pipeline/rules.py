@@ -15,6 +15,7 @@ from pactgate.policy.limits import Bounds, bounds_for
 from pactgate.policy.timeouts import Limit, for_tool
 from pactgate.protocol.versions import LATEST_MODERN
 
+_REMEMBERED: Final = 20_000
 _ERA_BYTES: Final = 80
 """What a modern result has beside our identity: its type, and the name the identity goes by."""
 
@@ -50,6 +51,8 @@ class Rulebook:
     def of(self, tool: Tool) -> ToolRules:
         known = self._known.get(tool.full_name)
         if known is None or known.tool is not tool:
+            if len(self._known) >= _REMEMBERED:  # a server may invent names without end
+                self._known.clear()
             known = self._known[tool.full_name] = self._work_out(tool)
         return known
 
