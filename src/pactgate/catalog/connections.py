@@ -109,6 +109,7 @@ class Connections:
         if naming != self._naming or dict(categories or {}) != self._categories:
             self._naming, self._categories, self._named = naming, dict(categories or {}), {}
         self._supervisors = {id_: kept.get(id_) or self._supervise(config) for id_, config in wanted.items()}
+        self._named = {id_: named for id_, named in self._named.items() if id_ in kept}
         toggled = [id_ for id_, item in kept.items() if item.config.enabled != wanted[id_].enabled]
         for id_, supervisor in self._supervisors.items():
             if self._is_started and id_ not in kept:

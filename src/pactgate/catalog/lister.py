@@ -29,7 +29,7 @@ _CHANGED: Final = frozenset(
 
 
 class Lister:
-    """What one server offers, as of the last good answer. `max_age_s` is how long that answer is believed without being asked again."""
+    """What one server offers, as of the last good answer."""
 
     def __init__(
         self, server: str, on_change: Callable[[], None], emit: Emit, pauses: Pauses, mask: Callable[[str], str]
@@ -53,7 +53,10 @@ class Lister:
         self._next: asyncio.Future[None] | None = None
 
     async def run(self, session: Session, limit_ms: int, max_age_s: float) -> None:
-        """Until cancelled, which the end of the connection does. A flood of notices costs one list per pause."""
+        """Until cancelled, which the end of the connection does. A flood of notices costs one list per pause.
+
+        `max_age_s` is how long an answer is believed of a server that gives no notices.
+        """
         failures = 0
         try:
             while True:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import platform
 import re
@@ -19,12 +18,11 @@ from pactgate.cli.finding import Finding, fail, ok, warn
 from pactgate.config.model import ServerConfig
 from pactgate.core.display import flat
 from pactgate.upstreams.process import child_environment
+from pactgate.upstreams.sandbox import probe
 
 _TOPIC: Final = "machine"
 _OPTIONAL: Final = {"uvloop": "It works without, more slowly. To have it: pip install uvloop"}
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)[^;]*?>=([0-9.]+)")
-_LANDLOCK_CREATE_RULESET: Final = 444
-_LANDLOCK_VERSION_FLAG: Final = 1
 _PROGRAM_S: Final = 5.0
 _BROUGHT: Final = {"npx": ("node", "npx"), "npm": ("node", "npm")}
 _ASKED_FOR_VERSION: Final = frozenset({"node", "npx", "npm", "uvx", "uv", "deno", "bun", "bunx", "pipx", "docker"})
@@ -92,9 +90,9 @@ def _kernel() -> Iterator[Finding]:
         yield warn(
             _TOPIC, "there is no /bin/sh: child processes may outlive a gateway that is killed", "Install a shell."
         )
-    abi = _landlock_abi()
-    if abi > 0:
-        yield ok(_TOPIC, f"Landlock, ABI {abi}: the kernel can confine child processes")
+    support = probe()
+    if support.landlock:
+        yield ok(_TOPIC, f"Landlock, ABI {support.abi}: the kernel can confine child processes")
     else:
         hint = "Use Linux 5.13 or newer with landlock among the security modules (the boot option lsm=)."
         yield warn(_TOPIC, "no Landlock: the kernel can't confine child processes", hint)
@@ -106,15 +104,6 @@ def _has_pidfd() -> bool:
     except (AttributeError, OSError):
         return False
     return True
-
-
-def _landlock_abi() -> int:
-    """Asked with the flag that only asks; 0 where there is none, or a sandbox does not let us ask."""
-    try:
-        number: int = ctypes.CDLL(None).syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION_FLAG)
-    except (OSError, AttributeError):
-        return 0
-    return max(number, 0)
 
 
 async def examine_programs(servers: Iterable[ServerConfig]) -> list[Finding]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -20,6 +19,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from pactgate.config.effects import Effects
+from pactgate.core.display import cut, visible
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol.framing import LineDecoder, Oversized
@@ -62,17 +62,11 @@ class _Member(Struct, gc=False):
 _batch_shape: Final = msgspec.json.Decoder(list[_Member])
 _batch: Final = msgspec.json.Decoder(list[Raw])
 
-# C0 and C1 controls but the tab, zero-width and bidirectional characters, line separators, tags
-_UNFIT_TO_SHOW: Final = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
-)
-
 
 def printable(raw: bytes | bytearray, max_chars: int) -> str:
     """Foreign bytes as one line of text that can't move a cursor, hide or reorder anything."""
-    text = raw[: 4 * max_chars].decode("utf-8", "backslashreplace")
-    text = _UNFIT_TO_SHOW.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
-    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
+    text = visible(raw[: 4 * max_chars].decode("utf-8", "backslashreplace"))
+    return cut(text.replace("\n", "\\n"), max_chars)
 
 
 def frames_of(line: bytes) -> list[bytes]:
