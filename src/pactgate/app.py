@@ -16,7 +16,6 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from pactgate import __version__
-from pactgate.catalog.catalog import Catalog
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.report import DiscoveryReport
 from pactgate.config.load import load
@@ -32,12 +31,13 @@ from pactgate.core.events import (
     GatewayStopped,
 )
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Caller, Silence, Tool
+from pactgate.core.model import Caller, Silence
 from pactgate.faces.guard import Guard
 from pactgate.faces.http import HttpFace
 from pactgate.faces.limits import ServerLimits
 from pactgate.faces.server import HttpServer
 from pactgate.faces.stdio import serve_stdio
+from pactgate.facts import Facts
 from pactgate.metrics import Metrics
 from pactgate.pipeline import status
 from pactgate.pipeline.admit import TIMEOUT_KEY, AcceptInput, Limit, Mirror, Rate, Read, Recall, Resolve
@@ -54,7 +54,6 @@ from pactgate.policy.overload import Overload
 from pactgate.policy.rates import RatePolicy
 from pactgate.policy.recall import Recall as SharedRecall
 from pactgate.policy.shelf import Shelf
-from pactgate.protocol import messages
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import LATEST_MODERN, Era
 from pactgate.state.guarded import GuardedStore
@@ -97,10 +96,7 @@ class Gateway:
         """Made when the address can be reached from elsewhere and the configuration names no token."""
         self.address: str | None = None
         self._listener = emit
-        self._started_at = time.monotonic()
         self.metrics = Metrics()
-        self._rows_of: Catalog | None = None
-        self._rows: list[dict[str, Any]] = []
         info = server_info()
         self._mask = Mask(config.secrets)
         self._encoded_info = encode_json(info)
@@ -133,6 +129,14 @@ class Gateway:
         self.connections.on_offer_changed = self._offer_changed
         self._housekeeping = Housekeeping(self._cache, self._shelf, self.connections, self._emit)
         self._status = status.Status(self.connections)
+        self.facts = Facts(
+            connections=self.connections,
+            metrics=self.metrics,
+            cache=self._cache,
+            recall=self.recall,
+            overload=self._overload,
+            rates=self._rates,
+        )
         self.tool_call = ToolCall(
             admit=(
                 Read(),
@@ -176,7 +180,7 @@ class Gateway:
             self._guard(),
             servers=lambda: self.connections.servers,
             snapshot=self.snapshot,
-            metrics=self.render_metrics,
+            metrics=self.facts.render_metrics,
             emit=self._emit,
             sessions=self.config.sessions,
         )
@@ -267,51 +271,7 @@ class Gateway:
 
     def snapshot(self) -> dict[str, Any]:
         """The state of the gateway as the admin API and the command line show it. No secrets, no command lines."""
-        return {
-            "name": NAME,
-            "version": __version__,
-            "address": self.address,
-            "uptimeMs": round((time.monotonic() - self._started_at) * 1000),
-            "servers": self.connections.rows(),
-            "tools": self._tool_rows(),
-            "calls": self.metrics.calls,
-            "cache": self._cache_facts(),
-            "rateLimits": self._rates.describe(),
-        }
-
-    def render_metrics(self) -> bytes:
-        gauges = {
-            f"pactgate_cache_{_snake(name)}": fact for name, fact in self._cache_facts().items() if name != "pressure"
-        }
-        gauges["pactgate_calls_held"] = self._overload.held_count
-        gauges["pactgate_calls_refused"] = self._overload.refused_count
-        gauges["pactgate_calls_rate_limited"] = self._rates.refused_count
-        return self.metrics.render(self.connections.rows(), time.monotonic() - self._started_at, gauges)
-
-    def _cache_facts(self) -> dict[str, Any]:
-        held, asked = self._cache.statistics(), self.recall.statistics()
-        return {
-            "hits": asked.hits,
-            "misses": asked.misses,
-            "shared": asked.shared,
-            "faults": asked.faults,
-            "entries": held.entries,
-            "sizeBytes": held.size_bytes,
-            "rejected": held.rejected,
-            "evictedForSize": held.evicted_for_size,
-            "evictedForEntries": held.evicted_for_entries,
-            "expired": held.expired,
-            "dropped": held.dropped,
-            "pressure": held.pressure.value,
-        }
-
-    def _tool_rows(self) -> list[dict[str, Any]]:
-        """Decoded once per catalog: health checks ask often, tools change rarely."""
-        catalog = self.connections.catalog
-        if self._rows_of is not catalog:
-            self._rows_of = catalog
-            self._rows = [_tool_row(tool) for tool in catalog.tools.entries()]
-        return self._rows
+        return {"name": NAME, "version": __version__, "address": self.address, **self.facts.snapshot()}
 
     def _emit(self, event: Event) -> None:
         self.metrics.emit(event)
@@ -369,23 +329,3 @@ def _at_start(config: Config, section: str) -> Any:
             limits.max_queued_per_server,
         )
     return getattr(config, section)
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-
-
-def _tool_row(tool: Tool) -> dict[str, Any]:
-    definition = messages.value(tool.definition)
-    return {
-        "fullName": tool.full_name,
-        "exposedName": tool.exposed_name,
-        "toolName": tool.name,
-        "serverId": tool.server,
-        "title": definition.get("title"),
-        "description": definition.get("description"),
-        "inputSchema": definition.get("inputSchema"),
-        "category": tool.traits.category,
-        "categoryReason": tool.traits.reason,
-        "isReadOnly": tool.traits.is_read_only,
-    }

@@ -1,0 +1,113 @@
+"""What can be seen of a running gateway: the snapshot the admin API and the command line show, and the gauges of the metrics.
+
+Reads the parts it is given and changes none of them. Must not: show a secret, a command line or an argument.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pactgate.catalog.catalog import Catalog
+from pactgate.catalog.connections import Connections
+from pactgate.core.model import Tool
+from pactgate.metrics import Metrics
+from pactgate.policy.overload import Overload
+from pactgate.policy.rates import RatePolicy
+from pactgate.policy.recall import Recall
+from pactgate.protocol import messages
+from pactgate.state.memory import MemoryCache
+
+
+class Facts:
+    """Looks at the parts of one gateway."""
+
+    def __init__(
+        self,
+        *,
+        connections: Connections,
+        metrics: Metrics,
+        cache: MemoryCache,
+        recall: Recall,
+        overload: Overload,
+        rates: RatePolicy,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._connections = connections
+        self._metrics = metrics
+        self._cache = cache
+        self._recall = recall
+        self._overload = overload
+        self._rates = rates
+        self._clock = clock
+        self._started_at = clock()
+        self._rows_of: Catalog | None = None
+        self._rows: list[dict[str, Any]] = []
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "uptimeMs": round(self._uptime_s() * 1000),
+            "servers": self._connections.rows(),
+            "tools": self._tool_rows(),
+            "calls": self._metrics.calls,
+            "cache": self._cache_facts(),
+            "rateLimits": self._rates.describe(),
+        }
+
+    def render_metrics(self) -> bytes:
+        gauges = {
+            f"pactgate_cache_{_snake(name)}": fact for name, fact in self._cache_facts().items() if name != "pressure"
+        }
+        gauges["pactgate_calls_held"] = self._overload.held_count
+        gauges["pactgate_calls_refused"] = self._overload.refused_count
+        gauges["pactgate_calls_rate_limited"] = self._rates.refused_count
+        return self._metrics.render(self._connections.rows(), self._uptime_s(), gauges)
+
+    def _uptime_s(self) -> float:
+        return self._clock() - self._started_at
+
+    def _cache_facts(self) -> dict[str, Any]:
+        held, asked = self._cache.statistics(), self._recall.statistics()
+        return {
+            "hits": asked.hits,
+            "misses": asked.misses,
+            "shared": asked.shared,
+            "faults": asked.faults,
+            "entries": held.entries,
+            "sizeBytes": held.size_bytes,
+            "rejected": held.rejected,
+            "evictedForSize": held.evicted_for_size,
+            "evictedForEntries": held.evicted_for_entries,
+            "expired": held.expired,
+            "dropped": held.dropped,
+            "pressure": held.pressure.value,
+        }
+
+    def _tool_rows(self) -> list[dict[str, Any]]:
+        """Decoded once per catalog: health checks ask often, tools change rarely."""
+        catalog = self._connections.catalog
+        if self._rows_of is not catalog:
+            self._rows_of = catalog
+            self._rows = [_tool_row(tool) for tool in catalog.tools.entries()]
+        return self._rows
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def _tool_row(tool: Tool) -> dict[str, Any]:
+    definition = messages.value(tool.definition)
+    return {
+        "fullName": tool.full_name,
+        "exposedName": tool.exposed_name,
+        "toolName": tool.name,
+        "serverId": tool.server,
+        "title": definition.get("title"),
+        "description": definition.get("description"),
+        "inputSchema": definition.get("inputSchema"),
+        "category": tool.traits.category,
+        "categoryReason": tool.traits.reason,
+        "isReadOnly": tool.traits.is_read_only,
+    }

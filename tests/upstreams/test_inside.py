@@ -1,0 +1,91 @@
+"""A server inside the gateway is reached like any other: discovered, listed, called, and its failures stay typed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from pactgate.core.events import Event
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.protocol import messages
+from pactgate.protocol.messages import Notification, encode_json
+from pactgate.protocol.versions import Era
+from pactgate.upstreams.inside import InsideChannel, unknown_tool
+from pactgate.upstreams.negotiate import negotiate
+from pactgate.upstreams.peer import Peer, UpstreamReplied
+
+
+class Sums:
+    """One tool that adds, and says no to anything else."""
+
+    def __init__(self) -> None:
+        self.info = {"name": "sums", "version": "1"}
+        self.is_closed = False
+
+    def definitions(self) -> list[Raw]:
+        return [Raw(encode_json({"name": "add", "inputSchema": {"type": "object"}}))]
+
+    async def call(self, name: str, params: dict[str, Raw]) -> bytes:
+        if name != "add":
+            raise unknown_tool("sums", name)
+        numbers = messages.value(params["arguments"])
+        return encode_json({"content": [{"type": "text", "text": str(sum(numbers.values()))}]})
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+def ignore(event: Event) -> None:
+    return
+
+
+async def connected(server: Sums) -> tuple[Peer, InsideChannel]:
+    channel = InsideChannel("sums", server)
+    peer = Peer("sums", channel, ignore, {"name": "test", "version": "1"})
+    await peer.open()
+    identity = await negotiate(peer, Era.MODERN)
+    assert identity.server_info == server.info
+    return peer, channel
+
+
+async def call(peer: Peer, name: str, arguments: dict[str, Any]) -> Any:
+    members = {"name": Raw(encode_json(name)), "arguments": Raw(encode_json(arguments))}
+    return messages.value(await peer.request("tools/call", members, name=name))
+
+
+async def test_its_tools_are_listed_and_run() -> None:
+    peer, _ = await connected(Sums())
+    listed = messages.value(await peer.request("tools/list", {}))
+    assert [tool["name"] for tool in listed["tools"]] == ["add"]
+    assert (await call(peer, "add", {"a": 2, "b": 3}))["content"][0]["text"] == "5"
+    await peer.close()
+
+
+async def test_a_tool_that_has_gone_is_a_typed_failure_naming_the_server() -> None:
+    peer, _ = await connected(Sums())
+    with pytest.raises(GatewayFailure) as raised:
+        await call(peer, "subtract", {})
+    assert (raised.value.kind, raised.value.server) == (Kind.UNKNOWN_TOOL, "sums")
+    await peer.close()
+
+
+async def test_what_it_has_not_is_refused_as_an_unknown_method() -> None:
+    peer, _ = await connected(Sums())
+    with pytest.raises(UpstreamReplied) as raised:
+        await peer.request("prompts/list", {})
+    assert raised.value.reply.code == messages.METHOD_NOT_FOUND
+    await peer.close()
+
+
+async def test_a_change_of_its_tools_is_noticed_until_it_is_closed() -> None:
+    server = Sums()
+    peer, channel = await connected(server)
+    heard: list[Notification] = []
+    peer.on_notice = heard.append
+    channel.changed()
+    await peer.close()
+    channel.changed()
+    assert [notice.method for notice in heard] == ["notifications/tools/list_changed"]
+    assert server.is_closed
