@@ -64,7 +64,9 @@ def project_files() -> Iterator[Path]:
     for folder, folders, files in os.walk(ROOT):
         inside = Path(folder).relative_to(ROOT)
         folders[:] = [name for name in folders if not {name, (inside / name).as_posix()} & ignored]
-        yield from (Path(folder) / name for name in sorted(files))
+        yield from (
+            Path(folder) / name for name in sorted(files) if name != ".git"
+        )  # a worktree has a file of that name
 
 
 @pytest.mark.requirement("S4/SIB-4")

@@ -46,6 +46,7 @@ from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.handlers import Handlers
 from pactgate.pipeline.housekeeping import Housekeeping
 from pactgate.pipeline.kernel import TOOL_CALL, Kernel
+from pactgate.pipeline.recognition import Recognition
 from pactgate.pipeline.rules import Rulebook
 from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Bound, Remember, Stamp, facts_of
 from pactgate.pipeline.tool_call import ToolCall
@@ -137,6 +138,7 @@ class Gateway:
             overload=self._overload,
             rates=self._rates,
         )
+        recognition = Recognition(self.connections)
         self.tool_call = ToolCall(
             admit=(
                 Read(),
@@ -145,12 +147,13 @@ class Gateway:
                 Limit(),
                 Rate(self._rates),
                 AcceptInput(),
-                Recall(self.recall),
+                Recall(self.recall, recognition),
             ),
             dispatch=Dispatch(self.connections, self._overload, self.recall),
             verify=(AcceptResult(), AcceptOutput()),
             finish=(Bound(self._shelf), Remember(), Stamp(self._encoded_info)),
             book=lambda: self.book,
+            recognise=recognition.find,
         )
         forward = Forward(
             self.connections,

@@ -24,6 +24,7 @@ class Step:
         self, name: str, seen: list[str], then: Callable[[Call], Awaitable[None] | None] | None = None
     ) -> None:
         self.name = name
+        self.judges_bytes = name == "check"
         self._seen = seen
         self._then = then
 
@@ -50,6 +51,7 @@ def driver(
     *,
     default_limit_ms: int = 5000,
     limit_ms: int = 5000,
+    is_known: bool = False,
     **then: Callable[[Call], Awaitable[None] | None],
 ) -> ToolCall:
     gate = {name: Step(name, seen, then.get(name)) for name in ("resolve", "check", "dispatch", "verify", "shape")}
@@ -57,7 +59,12 @@ def driver(
     timeouts = Timeouts(default_timeout_ms=default_limit_ms, tool_overrides={"files.read": limit_ms})
     book = Rulebook(Config(timeouts=timeouts), b"{}")
     return ToolCall(
-        (gate["resolve"], gate["check"]), gate["dispatch"], (gate["verify"],), (gate["shape"],), book=lambda: book
+        (gate["resolve"], gate["check"]),
+        gate["dispatch"],
+        (gate["verify"],),
+        (gate["shape"],),
+        book=lambda: book,
+        recognise=lambda call: is_known,
     )
 
 
@@ -65,6 +72,12 @@ async def test_gates_run_in_the_order_they_are_listed() -> None:
     seen: list[str] = []
     await driver(seen).run(context(), call("x"))
     assert seen == ["resolve", "check", "dispatch", "verify", "shape"]
+
+
+async def test_a_call_known_by_its_bytes_skips_the_gates_that_judge_bytes_and_no_other() -> None:
+    seen: list[str] = []
+    await driver(seen, is_known=True).run(context(), call("x"))
+    assert seen == ["resolve", "dispatch", "verify", "shape"]
 
 
 async def test_a_gate_that_refuses_leaves_every_later_gate_untouched() -> None:

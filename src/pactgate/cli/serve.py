@@ -18,7 +18,7 @@ import msgspec
 
 from pactgate.app import Gateway, build
 from pactgate.cli import console
-from pactgate.cli.allocator import keep_large_buffers
+from pactgate.cli.allocator import keep_large_buffers, search_garbage_rarely
 from pactgate.cli.announce import SHOWN, Announcer, announces_on
 from pactgate.cli.check import show_problems, show_warnings
 from pactgate.cli.options import ServeOptions
@@ -47,6 +47,7 @@ def run(options: ServeOptions) -> int:
         config = msgspec.structs.replace(config, servers=demo_servers())
     show_warnings(config)
     keep_large_buffers()
+    search_garbage_rarely()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_Serving(config, path, flags, is_stdio=options.stdio).run())
 

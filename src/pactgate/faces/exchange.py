@@ -42,6 +42,7 @@ class Exchange:
     __slots__ = (
         "body",
         "extra_head",
+        "head",
         "headers",
         "is_answered",
         "is_complete",
@@ -57,6 +58,7 @@ class Exchange:
     )
 
     def __init__(self, head: Head, body: bytes, line: Line, max_unsent_bytes: int) -> None:
+        self.head = head
         self.method = head.method
         self.path = head.path
         self.headers = head.headers

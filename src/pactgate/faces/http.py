@@ -27,6 +27,7 @@ from pactgate.protocol.messages import Message, Rejection, Request
 from pactgate.protocol.versions import LEGACY_VERSIONS
 
 _MCP: Final = "/mcp"
+_SCOPED: Final = "/mcp/"
 _MCP_METHODS: Final = b"Allow: GET, POST, DELETE, OPTIONS\r\n"
 _MAX_TYPE_CHARS: Final = 1024
 _JSON_TYPE: Final = re.compile(r'application/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?', re.IGNORECASE)
@@ -39,6 +40,17 @@ _LEGACY: Final = frozenset(LEGACY_VERSIONS)
 class Accepts(NamedTuple):
     json: bool
     stream: bool
+
+
+class Post(NamedTuple):
+    """What a POST to an MCP path says before its body. `names_modern`: its version is no legacy one (the ladder says what is wrong)."""
+
+    admitted: Admitted
+    scope: str | None
+    accepts: Accepts
+    has_session: bool
+    names_modern: bool
+    extra_head: bytes
 
 
 class HttpFace:
@@ -67,70 +79,86 @@ class HttpFace:
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one exchange."""
-        path = exchange.path
-        if self._admin.answer_plainly(exchange):
+        post: Post | None = exchange.head.judged
+        if post is None or not self._is_served(post.scope):
+            post = exchange.head.judged = self._route(exchange)
+            if post is None:
+                return
+        exchange.extra_head = post.extra_head
+        body, exchange.body = exchange.body, b""
+        accepts = post.accepts
+        if post.has_session and is_batch(body):
+            await self._legacy.post_batch(exchange, post.admitted, post.scope, body, may_stream=accepts.stream)
             return
+        message = messages.decode(body)
+        if isinstance(message, Rejection):
+            refuse(exchange, self._emit, 400, message)
+        elif post.names_modern or _has_envelope(message):
+            await self._modern.post(
+                exchange, post.admitted, post.scope, message, may_stream=accepts.stream, may_json=accepts.json
+            )
+        else:
+            await self._legacy.post(exchange, post.admitted, post.scope, message, may_stream=accepts.stream)
+
+    def _route(self, exchange: Exchange) -> Post | None:
+        """What a POST to an MCP path says before its body; everything else is answered here."""
+        if self._admin.answer_plainly(exchange):
+            return None
         refusal = self._guard.check_source(exchange)
         if refusal is not None:
             self._turn_away(exchange, refusal)
-            return
+            return None
         if exchange.method == "OPTIONS":
             self._guard.preflight(exchange)
-            return
-        admitted = self._guard.identify(exchange)
+            return None
+        admitted, path = self._guard.identify(exchange), exchange.path
         if path == "/health":
             self._admin.health(exchange, in_detail=isinstance(admitted, Admitted))
         elif isinstance(admitted, Refusal):
             self._turn_away(exchange, admitted)
-        elif path == _MCP:
-            await self._mcp(exchange, admitted, None)
-        elif path.startswith("/mcp/"):
-            await self._scoped(exchange, admitted, path[5:])
+        elif path == _MCP or path.startswith(_SCOPED):
+            return self._mcp(exchange, admitted, None if path == _MCP else path.removeprefix(_SCOPED))
         elif not self._admin.answer(exchange):
             self._refuse(exchange, 404, "There is nothing at this path; MCP is served at /mcp.")
+        return None
 
     def close(self) -> None:
         """End every session and what runs in it."""
         self.sessions.close()
 
-    async def _scoped(self, exchange: Exchange, admitted: Admitted, scope: str) -> None:
-        if scope in self._servers():
-            await self._mcp(exchange, admitted, scope)
-        else:
-            unknown = Rejection(messages.INVALID_PARAMS, "There is no server at this path.")
-            refuse(exchange, self._emit, 404, unknown)
+    def _is_served(self, scope: str | None) -> bool:
+        return scope is None or scope in self._servers()
 
-    async def _mcp(self, exchange: Exchange, admitted: Admitted, scope: str | None) -> None:
-        if exchange.method == "POST":
-            await self._post(exchange, admitted, scope)
+    def _mcp(self, exchange: Exchange, admitted: Admitted, scope: str | None) -> Post | None:
+        if not self._is_served(scope):
+            refuse(exchange, self._emit, 404, Rejection(messages.INVALID_PARAMS, "There is no server at this path."))
+        elif exchange.method == "POST":
+            return self._post(exchange, admitted, scope)
         elif exchange.method == "GET":
             self._legacy.get(exchange, admitted, scope, may_stream=self._accepts(exchange).stream)
         elif exchange.method == "DELETE":
             self._legacy.delete(exchange, admitted, scope)
         else:
             self._refuse(exchange, 405, "Send POST requests here.", _MCP_METHODS)
+        return None
 
-    async def _post(self, exchange: Exchange, admitted: Admitted, scope: str | None) -> None:
-        if not _is_json(exchange.headers.get("content-type")):
+    def _post(self, exchange: Exchange, admitted: Admitted, scope: str | None) -> Post | None:
+        headers = exchange.headers
+        if not _is_json(headers.get("content-type")):
             self._refuse(exchange, 415, "Send Content-Type: application/json.")
-            return
+            return None
         accepts = self._accepts(exchange)
         if not (accepts.json or accepts.stream):
             self._refuse(exchange, 406, "Accept application/json and text/event-stream.")
-            return
-        body, exchange.body = exchange.body, b""
-        if is_batch(body) and "mcp-session-id" in exchange.headers:
-            await self._legacy.post_batch(exchange, admitted, scope, body, may_stream=accepts.stream)
-            return
-        message = messages.decode(body)
-        if isinstance(message, Rejection):
-            refuse(exchange, self._emit, 400, message)
-        elif _is_modern(exchange, message):
-            await self._modern.post(
-                exchange, admitted, scope, message, may_stream=accepts.stream, may_json=accepts.json
-            )
-        else:
-            await self._legacy.post(exchange, admitted, scope, message, may_stream=accepts.stream)
+            return None
+        return Post(
+            admitted=admitted,
+            scope=scope,
+            accepts=accepts,
+            has_session="mcp-session-id" in headers,
+            names_modern=not _LEGACY.issuperset(headers.get("mcp-protocol-version", ())),
+            extra_head=exchange.extra_head,
+        )
 
     @staticmethod
     def _accepts(exchange: Exchange) -> Accepts:
@@ -146,11 +174,7 @@ class HttpFace:
         refuse(exchange, self._emit, status, Rejection(messages.INVALID_REQUEST, message), head)
 
 
-def _is_modern(exchange: Exchange, message: Message) -> bool:
-    """The envelope in the body, or a version header that is no legacy one (then the ladder says what is wrong with it)."""
-    versions = exchange.headers.get("mcp-protocol-version")
-    if versions is not None and not _LEGACY.issuperset(versions):
-        return True
+def _has_envelope(message: Message) -> bool:
     return isinstance(message, Request) and modern.has_envelope(message.params)
 
 

@@ -190,7 +190,7 @@ class LegacyFace:
         if len(ids) != 1:
             self._refuse(exchange, 400, "Send initialize first, then its Mcp-Session-Id with every request.", id_=id_)
             return None
-        if len(spoken) > 1 or any(version not in versions.LEGACY_VERSIONS for version in spoken):
+        if len(spoken) > 1 or (spoken and spoken[0] not in versions.LEGACY_VERSIONS):
             self._refuse(exchange, 400, "Sessions speak one of " + ", ".join(versions.LEGACY_VERSIONS) + ".", id_=id_)
             return None
         session = self._sessions.find(ids[0], admitted.subject, scope)

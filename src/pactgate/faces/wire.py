@@ -8,7 +8,7 @@ Must not: answer, wait, or look at what a header means to MCP. Enforces the fram
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import httptools
 
@@ -43,6 +43,7 @@ class Head:
         "expects_continue",
         "headers",
         "is_http10",
+        "judged",
         "keep_alive",
         "length",
         "method",
@@ -60,6 +61,8 @@ class Head:
         self.keep_alive = not is_http10
         self.expects_continue = False
         self.complete = False
+        self.judged: Any = None
+        """What a face found out about this head: a client that repeats it byte for byte is asked nothing twice."""
 
     def on_url(self, url: bytes) -> None:
         self.url += url

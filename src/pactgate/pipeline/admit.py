@@ -16,6 +16,7 @@ from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import server_of
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.model import Misfit, Tool
+from pactgate.pipeline.recognition import Recognition
 from pactgate.pipeline.tool_call import Call
 from pactgate.policy import limits
 from pactgate.policy.cache import is_plain
@@ -39,6 +40,7 @@ class Read:
     """The params of a call: a name, an object of arguments or none, `_meta` apart. Nothing else is interpreted."""
 
     name = "read"
+    judges_bytes = True
 
     def __call__(self, call: Call) -> None:
         members = messages.members(call.params or b"{}")
@@ -59,6 +61,7 @@ class Resolve:
     """The tool meant by the requested name, on one snapshot of the catalog."""
 
     name = "resolve"
+    judges_bytes = True
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -82,6 +85,7 @@ class Mirror:
     """Arguments a modern HTTP caller mirrored into headers must say what the body says."""
 
     name = "mirror"
+    judges_bytes = True
 
     def __call__(self, call: Call) -> None:
         sent: Mapping[str, list[str]] | None = call.ctx.caller.headers
@@ -100,6 +104,7 @@ class Limit:
     """Arguments within the tool's bounds of lists, texts and nesting."""
 
     name = "limit"
+    judges_bytes = True
 
     def __call__(self, call: Call) -> None:
         arguments = call.members.get("arguments")
@@ -115,6 +120,7 @@ class Rate:
     """As many calls as one caller may make of this kind of tool. A refused call consumes nothing."""
 
     name = "rate"
+    judges_bytes = False
 
     def __init__(self, rates: RatePolicy) -> None:
         self._rates = rates
@@ -127,6 +133,7 @@ class AcceptInput:
     """Arguments that fit the tool's input schema. Nothing is coerced, filled in or left out (D8)."""
 
     name = "accept_input"
+    judges_bytes = True
 
     def __call__(self, call: Call) -> None:
         tool = call.bound.tool
@@ -141,18 +148,26 @@ class Recall:
     """A kept answer to the very same call, or the lead of all who ask for it now; only where the operator allows it."""
 
     name = "recall"
+    judges_bytes = False
 
-    def __init__(self, recall: SharedRecall) -> None:
+    def __init__(self, recall: SharedRecall, recognition: Recognition) -> None:
         self._recall = recall
+        self._recognition = recognition
 
     def __call__(self, call: Call) -> Awaitable[None] | None:
-        rules = call.bound
-        if rules.plan.ttl_ms is None or not is_plain(call.members, call.meta):
-            return None
-        arguments = bytes(call.members.get("arguments", _NO_ARGUMENTS))
-        keys = rules.plan.keys(call.ctx.caller.subject, arguments)
+        rules, keys = call.bound, call.keys
+        if keys is None:
+            if rules.plan.ttl_ms is None or not is_plain(call.members, call.meta):
+                return None
+            arguments = bytes(call.members.get("arguments", _NO_ARGUMENTS))
+            keys = rules.plan.keys(call.ctx.caller.subject, arguments)
         answer = self._recall.ask(keys, rules.tool.server)
-        if isinstance(answer, Lookup | Lease):
+        if isinstance(answer, Lookup):
+            _take(call, answer)
+            if call.keys is None:
+                self._recognition.note(call, keys)
+            return None
+        if isinstance(answer, Lease):
             _take(call, answer)
             return None
         return _wait(call, answer)

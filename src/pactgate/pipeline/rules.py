@@ -37,12 +37,9 @@ class Rulebook:
         self._config = config
         self._era_bytes = len(server_info) + _ERA_BYTES
         self._cache = CachePolicy(config.cache)
+        self.default_limit = Limit(config.timeouts.default_timeout_ms, "timeouts.defaultTimeoutMs")
         self._known: dict[str, ToolRules] = {}
         self._reads: dict[str, Plan] = {}
-
-    @property
-    def default_limit(self) -> Limit:
-        return Limit(self._config.timeouts.default_timeout_ms, "timeouts.defaultTimeoutMs")
 
     @property
     def max_response_bytes(self) -> int:

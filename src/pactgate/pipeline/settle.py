@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +18,17 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Tool
 from pactgate.pipeline.tool_call import Call
 from pactgate.policy import cache, sizes
-from pactgate.policy.envelope import Facts, failure_facts, failure_of, stamp
+from pactgate.policy.envelope import (
+    Facts,
+    Opened,
+    failure_facts,
+    failure_of,
+    open_for_stamp,
+    open_plain,
+    origin_of,
+    stamp,
+    success_stamp,
+)
 from pactgate.policy.shelf import Shelf
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import encode_json
@@ -32,6 +43,9 @@ class _ToolResult(Struct):
 
 
 _result: Final = msgspec.json.Decoder(_ToolResult)
+_KEPT_OPEN: Final = 512
+_KEPT_OPEN_BYTES: Final = 8192
+"""Together at most 8 MiB of halves, and for those results only that the cache may hold anyway."""
 
 
 def facts_of(ctx: ExecutionContext, now: float) -> Facts:
@@ -130,22 +144,53 @@ class Remember:
 
 
 class Stamp:
-    """What the caller's era asks of a result, and our envelope in its `_meta`."""
+    """What the caller's era asks of a result, and our envelope in its `_meta`.
+
+    A kept result is the same bytes each time: its two halves around the stamp are made once for each era.
+    """
 
     name = "stamp"
 
     def __init__(self, server_info: bytes, clock: Callable[[], float] = time.monotonic) -> None:
         self._server_info = server_info
         self._clock = clock
+        self._open_again = lru_cache(maxsize=_KEPT_OPEN)(self._open)
 
     def __call__(self, call: Call) -> None:
-        members = messages.members(call.result)
-        if call.ctx.caller.era is Era.MODERN:
-            members = modern.complete(members, self._server_info, cacheable=False)
-        elif call.upstream_era is Era.MODERN:
-            members = modern.strip_result(members)
-        facts = facts_of(call.ctx, self._clock())
-        failure = failure_of(facts, call.result) if call.ctx.is_error else None
+        ctx, result = call.ctx, call.result
+        if ctx.is_error or ctx.original_size_bytes is not None:
+            self._stamp_in_full(call)
+            return
+        tool = call.bound.tool
+        is_modern, was_modern = ctx.caller.era is Era.MODERN, call.upstream_era is Era.MODERN
+        open_result = self._open_again if ctx.is_cached and len(result) <= _KEPT_OPEN_BYTES else self._open
+        before, after = open_result(result, is_modern, was_modern)
+        ours = success_stamp(
+            ctx.request_id,
+            origin_of(tool.server, tool.full_name, ctx.upstream_revision),
+            (self._clock() - ctx.opened_at) * 1000,
+            is_cached=ctx.is_cached,
+            is_truncated=False,
+            is_validated=ctx.is_validated,
+        )
+        call.result = b"".join((before, ours, after))
+
+    def _open(self, result: bytes, is_modern: bool, was_modern: bool) -> Opened:
+        plain = None if is_modern or was_modern else open_plain(result)
+        return plain or open_for_stamp(self._shape(result, is_modern, was_modern))
+
+    def _shape(self, result: bytes, is_modern: bool, was_modern: bool) -> dict[str, Raw]:
+        members = messages.members(result)
+        if is_modern:
+            return modern.complete(members, self._server_info, cacheable=False)
+        return modern.strip_result(members) if was_modern else members
+
+    def _stamp_in_full(self, call: Call) -> None:
+        """A tool's own error and a result that was cut have more to say."""
+        ctx = call.ctx
+        members = self._shape(call.result, ctx.caller.era is Era.MODERN, call.upstream_era is Era.MODERN)
+        facts = facts_of(ctx, self._clock())
+        failure = failure_of(facts, call.result) if ctx.is_error else None
         stamp(members, facts, None if failure is None else failure_facts(facts, failure))
         call.result = encode_json(members)
 

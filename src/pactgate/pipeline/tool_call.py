@@ -17,6 +17,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import Tool
 from pactgate.pipeline.rules import Rulebook, ToolRules
+from pactgate.policy.cache import Keys
 from pactgate.policy.recall import Lease
 from pactgate.policy.timeouts import Limit, shortened
 from pactgate.protocol.messages import Request
@@ -40,6 +41,7 @@ class Call:
         "frame_bytes",
         "is_answered",
         "is_sent",
+        "keys",
         "lease",
         "limit",
         "members",
@@ -67,6 +69,8 @@ class Call:
         self.progress_token: Raw | None = None
         self.tool: Tool | None = None
         self.rules: ToolRules | None = None
+        self.keys: Keys | None = None
+        """Where its answer is kept, of a call that was recognised."""
         self.lease: Lease | None = None
         self.is_answered = False
         self.is_sent = False
@@ -95,45 +99,62 @@ class Gate(Protocol):
     def __call__(self, call: Call) -> Awaitable[None] | None: ...
 
 
+class AdmitGate(Gate, Protocol):
+    """A step before anything leaves."""
+
+    judges_bytes: bool
+    """Whether its verdict depends on nothing but the bytes of the call, the caller's rights, the rules and the catalog."""
+
+
 class ToolCall:
-    """Drives the gates. `book` gives the rules in force when a call begins; they stay its rules to the end."""
+    """Drives the gates. `book` gives the rules in force when a call begins; they stay its rules to the end.
+
+    `recognise` says whether the gates that judge bytes have judged these very bytes before, and well.
+    """
 
     def __init__(
         self,
-        admit: Sequence[Gate],
+        admit: Sequence[AdmitGate],
         dispatch: Gate,
         verify: Sequence[Gate],
         finish: Sequence[Gate],
         *,
         book: Callable[[], Rulebook],
+        recognise: Callable[[Call], bool],
     ) -> None:
         self.gates = (*admit, dispatch, *verify, *finish)
         self._admit = tuple(admit)
+        self._admit_again = tuple(gate for gate in admit if not gate.judges_bytes)
+        self._recognise = recognise
         self._ask_and_finish = (dispatch, *verify, *finish)
         self._finish = tuple(finish)
         self._book = book
 
     async def run(self, ctx: ExecutionContext, request: Request) -> bytes:
         call = Call(ctx, request, self._book())
-        deadline = _Deadline(call)
+        deadline: _Deadline | None = None
         try:
-            for gate in self._admit:
+            admit: Sequence[Gate] = self._admit_again if self._recognise(call) else self._admit
+            for gate in admit:
                 pending = gate(call)
                 if pending is not None:
+                    deadline = deadline or _Deadline(call)
                     await deadline.over(pending)
             for gate in self._finish if call.is_answered else self._ask_and_finish:
                 pending = gate(call)
                 if pending is not None:
+                    deadline = deadline or _Deadline(call)
                     await deadline.over(pending)
             return call.result
         except asyncio.CancelledError:
             if call.lease is not None:
                 call.lease.hand_over()
-            if deadline.ended_it():
+            if deadline is not None and deadline.ended_it():
                 raise _too_slow(call) from None
             raise
         finally:
-            deadline.drop()
+            if deadline is not None:
+                deadline.drop()
             if call.lease is not None:
                 call.lease.decline()  # the first word counts: this is for whatever ended the call without one
 
@@ -141,26 +162,24 @@ class ToolCall:
 class _Deadline:
     """One `call_later` that cancels the task it was made in, set when the call first has to wait; far cheaper than a scope per step."""
 
-    __slots__ = ("_began", "_call", "_has_expired", "_limit_ms", "_task", "_timer")
+    __slots__ = ("_began", "_call", "_has_expired", "_limit_ms", "_loop", "_task", "_timer")
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._began = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()  # what came before the first wait took no time to speak of
+        self._task: asyncio.Task[Any] | None = asyncio.current_task(self._loop)
         self._has_expired = False
         self._limit_ms = 0
-        self._task: asyncio.Task[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def over(self, pending: Awaitable[None]) -> Awaitable[None]:
         """The same to wait for, now under the limit the call has: the default one until its tool is known."""
         limit_ms = self._call.limit.ms
         if limit_ms != self._limit_ms:
-            loop = asyncio.get_running_loop()
-            if self._task is None:  # what came before the first wait took no time to speak of
-                self._task, self._began = asyncio.current_task(), loop.time()
             self.drop()
             self._limit_ms = limit_ms
-            self._timer = loop.call_at(self._began + limit_ms / 1000, self._expire)
+            self._timer = self._loop.call_at(self._began + limit_ms / 1000, self._expire)
         return pending
 
     def ended_it(self) -> bool:

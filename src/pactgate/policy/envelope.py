@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
@@ -43,6 +43,7 @@ _FLAGS: Final = {
     for validated in (False, True)
 }
 _KEY: Final = encode_json(ENVELOPE_KEY)
+_LEAST_RESULT_BYTES: Final = len(b'{"a":0}')
 _BACKSLASH: Final = ord("\\")
 _PLAIN_KEY: Final = ENVELOPE_KEY.encode()
 _TOOL_CODE: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}", re.ASCII)
@@ -72,6 +73,13 @@ class Facts(Struct, frozen=True, gc=False):
     @property
     def whole_ms(self) -> int:
         return max(0, int(self.duration_ms))
+
+
+class Opened(NamedTuple):
+    """A result in two halves, with the place for the stamp between them."""
+
+    before: bytes
+    after: bytes
 
 
 Outcome = bytes | GatewayFailure
@@ -160,23 +168,53 @@ def stamp(members: dict[str, Raw], facts: Facts, failure: dict[str, Any] | None 
 
     `failure` is what `failure_facts` gives, where there is one.
     """
-    ours = _stamp(facts, failure)
-    raw = members.get("_meta")
+    members["_meta"] = Raw(b"{%b%b" % (_stamp(facts, failure), _others(members.get("_meta"))))
+
+
+def open_for_stamp(members: dict[str, Raw]) -> Opened:
+    """A result in two halves with the place for `success_stamp` between them: what can be kept of it for the next time."""
+    rest = dict(members)
+    others = _others(rest.pop("_meta", None))
+    text = encode_json(rest)
+    return Opened(text[:-1] + (b',"_meta":{' if rest else b'"_meta":{'), others + b"}")
+
+
+def open_plain(result: bytes) -> Opened | None:
+    """The same without reading the result, where that is safe: it has members, and none can be called `_meta`."""
+    if b'"_meta"' in result or b"\\u" in result or len(result) < _LEAST_RESULT_BYTES:
+        return None
+    return Opened(result[:-1] + b',"_meta":{', b"}}")
+
+
+def success_stamp(
+    request_id: str, origin: bytes, duration_ms: float, *, is_cached: bool, is_truncated: bool, is_validated: bool
+) -> bytes:
+    """What stands between the halves of a result that was neither cut nor an error."""
+    return b'%b:{"requestId":"%b",%b"durationMs":%d,%b' % (
+        _KEY,
+        request_id.encode(),
+        origin,
+        duration_ms if duration_ms > 0 else 0,
+        _FLAGS[is_cached, is_truncated, is_validated],
+    )
+
+
+def _others(raw: Raw | None) -> bytes:
+    """What follows our stamp in `_meta`: the members others put there, and the end."""
     held = b"" if raw is None else bytes(raw)
     if held[:1] != b"{":
-        members["_meta"] = Raw(b"{%b}" % ours)
-        return
+        return b"}"
     if _BACKSLASH in held or held.find(_PLAIN_KEY) >= 0:  # our key may be there, perhaps spelt with escapes
         others = messages.members(held)
         others.pop(ENVELOPE_KEY, None)
         held = encode_json(others)
     rest = held[1:].lstrip()
-    members["_meta"] = Raw(b"{%b%b" % (ours, rest) if rest.startswith(b"}") else b"{%b,%b" % (ours, rest))
+    return rest if rest.startswith(b"}") else b"," + rest
 
 
 def room_bytes(server: str | None, tool: str | None, upstream_revision: str | None) -> int:
     """What `stamp` adds to a result that did not fail, at most: to be kept free when the result is fitted."""
-    return _STAMP_BYTES + len(_origin(server, tool, upstream_revision))
+    return _STAMP_BYTES + len(origin_of(server, tool, upstream_revision))
 
 
 def stamp_failure(reply: Reply, facts: Facts, failure: GatewayFailure, max_bytes: int) -> Reply:
@@ -203,7 +241,7 @@ def _stamp(facts: Facts, failure: dict[str, Any] | None) -> bytes:
         end = b'"originalSizeBytes":%d,%b' % (facts.original_size_bytes, end)
     if failure is not None:
         end = b'"failure":%b,%b' % (encode_json(failure), end)
-    origin = _origin(facts.server, facts.tool, facts.upstream_revision)
+    origin = origin_of(facts.server, facts.tool, facts.upstream_revision)
     return b'%b:{"requestId":%b,%b"durationMs":%d,%b' % (
         _KEY,
         encode_json(facts.request_id),
@@ -214,7 +252,8 @@ def _stamp(facts: Facts, failure: dict[str, Any] | None) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _origin(server: str | None, tool: str | None, revision: str | None) -> bytes:
+def origin_of(server: str | None, tool: str | None, revision: str | None) -> bytes:
+    """Where a result comes from, as the stamp says it."""
     known = {"server": server, "tool": tool, "upstreamRevision": revision}
     return b"".join(
         b"%b:%b," % (encode_json(name), encode_json(held)) for name, held in known.items() if held is not None
