@@ -18,6 +18,8 @@ JSON_HEAD: Final = b"Content-Type: application/json\r\n"
 STREAM_HEAD: Final = b"Content-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n"
 
 _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_COPIED_BYTES: Final = 32 * 1024
+"""Up to here one buffer is cheaper than two."""
 _BODILESS: Final = frozenset({204, 304})
 
 
@@ -87,11 +89,14 @@ class Exchange:
         self.is_answered = True
         if not body:
             head = head.replace(JSON_HEAD, b"")
-        parts = [_STATUS_LINES[status], head, self.extra_head, self._connection_head(line)]
-        parts.append(b"\r\n" if status in _BODILESS else b"Content-Length: %d\r\n\r\n" % len(body))
-        if self.method != "HEAD":
-            parts.append(body)
-        line.transport.write(b"".join(parts))
+        length = b"\r\n" if status in _BODILESS else b"Content-Length: %d\r\n\r\n" % len(body)
+        top = b"".join((_STATUS_LINES[status], head, self.extra_head, self._connection_head(line), length))
+        if self.method == "HEAD":
+            line.transport.write(top)
+        elif len(body) < _COPIED_BYTES:
+            line.transport.write(top + body)
+        else:
+            line.transport.writelines((top, body))
         line.answered(self)
 
     def open_stream(self, status: int = 200, head: bytes = STREAM_HEAD) -> EventStream:

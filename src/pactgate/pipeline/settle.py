@@ -43,6 +43,7 @@ class _ToolResult(Struct):
 
 
 _result: Final = msgspec.json.Decoder(_ToolResult)
+_ARRAY: Final = ord("[")
 _KEPT_OPEN: Final = 512
 _KEPT_OPEN_BYTES: Final = 8192
 """Together at most 8 MiB of halves, and for those results only that the cache may hold anyway."""
@@ -77,7 +78,7 @@ class AcceptResult:
             raise _malformed(call, str(problem)) from problem
         if read.content is UNSET and read.structuredContent is UNSET:
             raise _malformed(call, "it has neither content nor structuredContent")
-        if not isinstance(read.content, UnsetType) and not bytes(read.content).startswith(b"["):
+        if not isinstance(read.content, UnsetType) and memoryview(read.content)[0] != _ARRAY:
             raise _malformed(call, "its content is not an array")
         if read.resultType != "complete":
             raise _malformed(call, f"it is {read.resultType!r}, which this caller did not offer to handle")
@@ -164,7 +165,7 @@ class Stamp:
         tool = call.bound.tool
         is_modern, was_modern = ctx.caller.era is Era.MODERN, call.upstream_era is Era.MODERN
         open_result = self._open_again if ctx.is_cached and len(result) <= _KEPT_OPEN_BYTES else self._open
-        before, after = open_result(result, is_modern, was_modern)
+        most, before, after = open_result(result, is_modern, was_modern)
         ours = success_stamp(
             ctx.request_id,
             origin_of(tool.server, tool.full_name, ctx.upstream_revision),
@@ -173,7 +174,7 @@ class Stamp:
             is_truncated=False,
             is_validated=ctx.is_validated,
         )
-        call.result = b"".join((before, ours, after))
+        call.result = b"".join((most, before, ours, after))
 
     def _open(self, result: bytes, is_modern: bool, was_modern: bool) -> Opened:
         plain = None if is_modern or was_modern else open_plain(result)

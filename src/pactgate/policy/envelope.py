@@ -76,8 +76,9 @@ class Facts(Struct, frozen=True, gc=False):
 
 
 class Opened(NamedTuple):
-    """A result in two halves, with the place for the stamp between them."""
+    """A result around the place for the stamp. Large ones are not copied for it: all but the last brace is only looked at."""
 
+    all_but_the_end: memoryview
     before: bytes
     after: bytes
 
@@ -176,14 +177,14 @@ def open_for_stamp(members: dict[str, Raw]) -> Opened:
     rest = dict(members)
     others = _others(rest.pop("_meta", None))
     text = encode_json(rest)
-    return Opened(text[:-1] + (b',"_meta":{' if rest else b'"_meta":{'), others + b"}")
+    return Opened(memoryview(text)[:-1], b',"_meta":{' if rest else b'"_meta":{', others + b"}")
 
 
 def open_plain(result: bytes) -> Opened | None:
     """The same without reading the result, where that is safe: it has members, and none can be called `_meta`."""
     if b'"_meta"' in result or b"\\u" in result or len(result) < _LEAST_RESULT_BYTES:
         return None
-    return Opened(result[:-1] + b',"_meta":{', b"}}")
+    return Opened(memoryview(result)[:-1], b',"_meta":{', b"}}")
 
 
 def success_stamp(

@@ -145,7 +145,8 @@ def _judge(text: bytes, max_depth: int) -> Message | Rejection:
     if misshapen is not None:
         return Rejection(PARSE_ERROR, misshapen)
     try:
-        text.decode()
+        if not text.isascii():
+            text.decode()
         envelope = _strict.decode(text)
         repeated = find_duplicate_key(text)
     except UnicodeDecodeError as problem:
@@ -163,7 +164,8 @@ def _judge(text: bytes, max_depth: int) -> Message | Rejection:
 def decode_from_upstream(text: bytes) -> Message | Rejection:
     """An upstream's message: unknown members beside the known ones are ignored, large results are not walked."""
     try:
-        text.decode()
+        if not text.isascii():
+            text.decode()
         envelope = _lenient.decode(text)
     except UnicodeDecodeError as problem:
         return Rejection(PARSE_ERROR, f"not UTF-8 at byte {problem.start}")

@@ -54,9 +54,8 @@ class Connection(asyncio.Protocol):
     def _reset(self) -> None:
         self._headers: dict[bytes, bytes] = {}
         self._status = 0
-        self._first = b""
-        self._rest: bytearray | None = None
-        self._pieces = 0
+        self._body: list[bytes] = []
+        self._body_bytes = 0
         self._idle_bytes = 0
         self._head_bytes = 0
         self._is_complete = False
@@ -210,12 +209,11 @@ class Connection(asyncio.Protocol):
             self._drain_left -= len(data)
             if self._drain_left < 0:
                 self.abort()
-        elif not self._first:
-            self._first = data
-            if len(data) > self._max_body_bytes:
-                self._refuse(self._oversized())
         else:
-            self._append(data)
+            self._body.append(data)
+            self._body_bytes += len(data)
+            if self._body_bytes > self._max_body_bytes or len(self._body) > _MAX_PIECES:
+                self._refuse(self._oversized())
 
     def on_message_complete(self) -> None:
         if self._status and not self._is_complete:  # without a status: an interim answer (1xx), the real one follows
@@ -223,14 +221,6 @@ class Connection(asyncio.Protocol):
             self._is_kept = self._parser.should_keep_alive()
 
     # Inside.
-
-    def _append(self, data: bytes) -> None:
-        if self._rest is None:
-            self._rest = bytearray(self._first)
-        self._rest += data
-        self._pieces += 1
-        if len(self._rest) > self._max_body_bytes or self._pieces > _MAX_PIECES:
-            self._refuse(self._oversized())
 
     def _hand_over_stream(self, status: int) -> None:
         self._stream = Stream(self)
@@ -243,8 +233,7 @@ class Connection(asyncio.Protocol):
     def _deliver(self) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
-            body = self._first if self._rest is None else bytes(self._rest)
-            waiter.set_result(Response(self._status, self._headers, body))
+            waiter.set_result(Response(self._status, self._headers, b"".join(self._body)))
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.end(None)
