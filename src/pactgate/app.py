@@ -48,7 +48,7 @@ from pactgate.pipeline.housekeeping import Housekeeping
 from pactgate.pipeline.kernel import TOOL_CALL, Kernel
 from pactgate.pipeline.recognition import Recognition
 from pactgate.pipeline.rules import Rulebook
-from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Bound, Remember, Stamp, facts_of
+from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Audit, Bound, Remember, Stamp, facts_of
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.policy.envelope import runtime_view
 from pactgate.policy.overload import Overload
@@ -150,7 +150,7 @@ class Gateway:
                 Recall(self.recall, recognition),
             ),
             dispatch=Dispatch(self.connections, self._overload, self.recall),
-            verify=(AcceptResult(), AcceptOutput()),
+            verify=(AcceptResult(), Audit(self._emit), AcceptOutput()),
             finish=(Bound(self._shelf), Remember(), Stamp(self._encoded_info)),
             book=lambda: self.book,
             recognise=recognition.find,

@@ -9,10 +9,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from pactgate.catalog.catalog import Catalog
 from pactgate.catalog.connections import Connections
 from pactgate.core.model import Tool
 from pactgate.metrics import Metrics
+from pactgate.policy import contracts
 from pactgate.policy.overload import Overload
 from pactgate.policy.rates import RatePolicy
 from pactgate.policy.recall import Recall
@@ -89,15 +92,21 @@ class Facts:
         catalog = self._connections.catalog
         if self._rows_of is not catalog:
             self._rows_of = catalog
-            self._rows = [_tool_row(tool) for tool in catalog.tools.entries()]
+            self._rows = [_tool_row(tool, self._effects_level(tool)) for tool in catalog.tools.entries()]
         return self._rows
+
+    def _effects_level(self, tool: Tool) -> str | None:
+        """How far what the tool says of its effects is more than words (D12); None where nothing is said."""
+        session = self._connections.connected(tool.server)
+        level = session.effects_level if session is not None else None
+        return level or (contracts.DECLARED if tool.contract is not None or tool.traits.is_known else None)
 
 
 def _snake(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
-def _tool_row(tool: Tool) -> dict[str, Any]:
+def _tool_row(tool: Tool, effects_level: str | None) -> dict[str, Any]:
     definition = messages.value(tool.definition)
     return {
         "fullName": tool.full_name,
@@ -110,4 +119,7 @@ def _tool_row(tool: Tool) -> dict[str, Any]:
         "category": tool.traits.category,
         "categoryReason": tool.traits.reason,
         "isReadOnly": tool.traits.is_read_only,
+        "isIdempotent": tool.traits.is_idempotent,
+        "effectsLevel": effects_level,
+        "contract": None if tool.contract is None else msgspec.to_builtins(tool.contract),
     }

@@ -51,6 +51,9 @@ LEVELS: Final[dict[type[Event], Level]] = {
     events.DiscoveryFailed: Level.WARNING,
     events.ConfigurationReloaded: Level.INFO,
     events.ConfigurationRefused: Level.ERROR,
+    events.EffectsExceeded: Level.WARNING,
+    events.CodeReplaced: Level.WARNING,
+    events.ToolReported: Level.WARNING,
     events.CacheFailed: Level.WARNING,
     events.UpstreamNoise: Level.WARNING,
     events.CompositionHazard: Level.WARNING,
@@ -59,6 +62,9 @@ LEVELS: Final[dict[type[Event], Level]] = {
 }
 _PARTY_LEVELS: Final = {"caller": Level.INFO, "upstream": Level.WARNING}
 _PROVOKED: Final = (
+    events.EffectsExceeded,
+    events.CodeReplaced,
+    events.ToolReported,
     events.CacheFailed,
     events.UpstreamNoise,
     events.CompositionHazard,
@@ -255,6 +261,16 @@ SENTENCES: Final[dict[type[Event], Callable[[dict[str, Any]], str]]] = {
     events.DiscoveryFailed: lambda f: f"{f['server']}: its tools can't be listed: {f['reason']}",
     events.ConfigurationReloaded: _reloaded,
     events.ConfigurationRefused: lambda f: "the configuration was not taken over: " + "; ".join(f["problems"]),
+    events.EffectsExceeded: lambda f: (
+        f"{f['tool']} did what its contract does not allow: {', '.join(f['operations'])}"
+        + (f", request {f['request_id']}" if f["request_id"] else ", after its answer")
+    ),
+    events.CodeReplaced: lambda f: (
+        f"{f['tool']} failed with a code it does not declare: {f['code']}, request {f['request_id']}"
+    ),
+    events.ToolReported: lambda f: (
+        f"{f['server']}: {f['tool'] or 'the file'} {f['what'].replace('_', ' ')}: {f['text']}"
+    ),
     events.CacheFailed: lambda f: f"the cache could not {f['operation']}: {f['reason']}",
     events.UpstreamNoise: lambda f: f"{f['server']}: {f['what']}" + (f": {f['sample']}" if f["sample"] else ""),
     events.CompositionHazard: lambda f: f"{f['severity']}: {f['message']} ({f['kind']})",

@@ -96,7 +96,7 @@ class Catalog:
 def _tool(server: str, found: FoundTool, separator: str, categories: Mapping[str, str]) -> Tool:
     exposed = exposed_name(server, found.key, separator)
     full_name = f"{server}.{found.key}"
-    kind = categorise(full_name, found.annotations, categories)
+    kind = categorise(full_name, found.annotations, categories, found.contract)
     traits = Traits(
         kind.category.value, kind.reason, kind.rate_class.value, kind.is_known, kind.is_read_only, kind.is_idempotent
     )
@@ -112,6 +112,7 @@ def _tool(server: str, found: FoundTool, separator: str, categories: Mapping[str
         input_check=found.input_check,
         output_check=found.output_check,
         traits=traits,
+        contract=found.contract,
     )
 
 

@@ -14,8 +14,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
+from pactgate.core.contract import Contract
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import SchemaCheck
+from pactgate.policy.contracts import read_contract
 from pactgate.policy.schemas import Schema, compile_schema
 from pactgate.protocol import headers, messages
 from pactgate.protocol.headers import HeaderParam
@@ -56,6 +58,8 @@ class FoundTool(Found, frozen=True):
     output_check: SchemaCheck | None = None
     annotations: dict[str, Any] = {}
     header_params: tuple[HeaderParam, ...] = ()
+    contract: Contract | None = None
+    """Read only from servers of ours; anybody may write anything into `_meta`."""
 
 
 class Discovered(Struct, frozen=True):
@@ -76,7 +80,9 @@ async def discover(session: Session, known: Discovered | None = None) -> Discove
     left_out: list[str] = []
     definitions = await _ask(session, TOOLS)
     before = {tool.digest: tool for tool in known.tools} if known is not None else {}
-    tools = _read_tools(definitions, before, left_out, drops_bad_headers=session.is_modern_http)
+    tools = _read_tools(
+        definitions, before, left_out, drops_bad_headers=session.is_modern_http, has_contracts=session.is_ours
+    )
     others = await asyncio.gather(
         *(_ask_leniently(session, listing, left_out) for listing in (PROMPTS, RESOURCES, TEMPLATES))
     )
@@ -149,11 +155,18 @@ def _read(definitions: list[Raw], listing: Listing, left_out: list[str]) -> tupl
 
 
 def _read_tools(
-    definitions: list[Raw], before: dict[str, FoundTool], left_out: list[str], *, drops_bad_headers: bool
+    definitions: list[Raw],
+    before: dict[str, FoundTool],
+    left_out: list[str],
+    *,
+    drops_bad_headers: bool,
+    has_contracts: bool,
 ) -> tuple[FoundTool, ...]:
     tools: list[FoundTool] = []
     for found in _read(definitions, TOOLS, left_out):
-        tool = before.get(found.digest) or _tool(found, drops_bad_headers=drops_bad_headers)
+        tool = before.get(found.digest) or _tool(
+            found, drops_bad_headers=drops_bad_headers, has_contracts=has_contracts
+        )
         if isinstance(tool, str):
             left_out.append(f"{found.key}: {tool}")
         else:
@@ -161,7 +174,7 @@ def _read_tools(
     return tuple(tools)
 
 
-def _tool(found: Found, *, drops_bad_headers: bool) -> FoundTool | str:
+def _tool(found: Found, *, drops_bad_headers: bool, has_contracts: bool) -> FoundTool | str:
     """The tool, or why it can't be offered."""
     members = messages.members(found.definition)
     if "inputSchema" not in members:
@@ -177,6 +190,9 @@ def _tool(found: Found, *, drops_bad_headers: bool) -> FoundTool | str:
         if drops_bad_headers:  # an HTTP client must not call such a tool (streamable HTTP, custom headers)
             return mirrored
         mirrored = ()
+    contract = read_contract(found.definition) if has_contracts else None
+    if isinstance(contract, str):
+        return contract
     annotations = messages.value(members.get("annotations", Raw(b"{}")))
     told = annotations if isinstance(annotations, dict) else {}
     return FoundTool(
@@ -187,6 +203,7 @@ def _tool(found: Found, *, drops_bad_headers: bool) -> FoundTool | str:
         output_check=output,
         annotations=told,
         header_params=mirrored,
+        contract=contract,
     )
 
 

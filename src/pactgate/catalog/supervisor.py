@@ -18,9 +18,20 @@ from pactgate.catalog.lister import Lister
 from pactgate.catalog.pauses import Pauses
 from pactgate.catalog.waiting import now, unwatched, wait_for
 from pactgate.config.model import ServerConfig
-from pactgate.core.events import Emit, ServerConnected, ServerConnecting, ServerDisconnected, ServerFailed
+from pactgate.core.contract import REPORT_METHOD
+from pactgate.core.events import (
+    EffectsExceeded,
+    Emit,
+    ServerConnected,
+    ServerConnecting,
+    ServerDisconnected,
+    ServerFailed,
+    ToolReported,
+)
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import ServerStatus
+from pactgate.policy import contracts
+from pactgate.protocol.messages import Notification
 from pactgate.upstreams.connect import Dialer, Session
 
 _PATIENCE_S: Final = 1.0
@@ -231,7 +242,7 @@ class Supervisor:
     # What happens to it.
 
     def _connected(self, session: Session) -> None:
-        session.peer.on_notice = self.lists.notice
+        session.peer.on_notice = self._on_report if session.is_ours else self.lists.notice
         self.session = session
         self.last_error = None
         self._failure = None
@@ -242,6 +253,20 @@ class Supervisor:
         self._emit(
             ServerConnected(self.config.id, identity.era.value, identity.version, self.attempts, session.connect_ms)
         )
+
+    def _on_report(self, notification: Notification) -> None:
+        """A runner of ours may also say what no answer could carry."""
+        if notification.method != REPORT_METHOD:
+            self.lists.notice(notification)
+            return
+        report = contracts.read_report(notification.params)
+        if report is None:
+            return
+        tool = f"{self.config.id}.{report.tool}" if report.tool else ""
+        if report.operations:
+            self._emit(EffectsExceeded(self.config.id, tool, "", contracts.described(report.operations)))
+        else:
+            self._emit(ToolReported(self.config.id, tool, report.what, self._mask(report.text)))
 
     def _lost(self, reason: GatewayFailure) -> None:
         self.session = None

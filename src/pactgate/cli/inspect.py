@@ -13,11 +13,13 @@ from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers
 from pactgate.core.display import flat
 
 _CATEGORY_STYLES: Final = {"query": "green", "scan": "green", "mutation": "yellow", "execution": "red"}
+_LEVEL_STYLES: Final = {"enforced": "green", "observed": "green"}
 _TOOL_COLUMNS: Final = (
     Column("TOOL"),
     Column("SERVER", from_width=100),
     Column("CATEGORY", _CATEGORY_STYLES, from_width=70),
     Column("WHY", from_width=120),
+    Column("EFFECTS", _LEVEL_STYLES, from_width=110),
     Column("DESCRIPTION", is_long=True),
 )
 _REASON_CHARS: Final = 300
@@ -84,7 +86,15 @@ def _rows(client: GatewayClient, path: str, key: str) -> list[dict[str, Any]]:
 
 def _tool_cells(tool: dict[str, Any]) -> list[Any]:
     category, why = (tool.get(key) or "-" for key in ("category", "categoryReason"))
-    return [tool.get("exposedName"), tool.get("serverId"), category, why, _gist(tool)]
+    return [tool.get("exposedName"), tool.get("serverId"), category, why, _effects(tool), _gist(tool)]
+
+
+def _effects(tool: dict[str, Any]) -> str:
+    """How far its effects are known, and which a contract names: `observed: network`."""
+    level = str(tool.get("effectsLevel") or "unknown").partition(":")[0]
+    contract = tool.get("contract")
+    named = contract.get("effects") if isinstance(contract, dict) else None
+    return f"{level}: {', '.join(map(str, named)) or 'none'}" if isinstance(named, list | tuple) else level
 
 
 def _no_tools(client: GatewayClient, server: str | None) -> int:

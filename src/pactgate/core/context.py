@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from pactgate.core.contract import Operation, ToolFault
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.model import Caller, Tool
 
@@ -34,6 +35,13 @@ class ExecutionRecord(Struct, frozen=True):
     failure: dict[str, Any] | None
     is_cached: bool = False
     is_truncated: bool = False
+    effects_level: str | None = None
+    """How far the declared effects of the tool are more than words (D12); None where nothing is declared."""
+    operations: tuple[Operation, ...] = ()
+    violations: tuple[Operation, ...] = ()
+    """Those of the operations that the contract of the tool does not allow."""
+    tool_code: str | None = None
+    """The code a contract tool failed with, where the failure was its own."""
 
 
 class ExecutionContext:
@@ -41,19 +49,24 @@ class ExecutionContext:
 
     __slots__ = (
         "caller",
+        "effects_level",
         "failure",
         "is_cached",
         "is_error",
         "is_truncated",
         "is_validated",
         "method",
+        "observed",
         "opened_at",
+        "operations",
         "original_size_bytes",
         "record",
         "request_id",
         "requested",
         "tool",
+        "tool_fault",
         "upstream_revision",
+        "violations",
     )
 
     def __init__(self, method: str, caller: Caller, opened_at: float, request_id: str | None = None) -> None:
@@ -71,6 +84,12 @@ class ExecutionContext:
         self.is_validated = False
         self.original_size_bytes: int | None = None
         self.upstream_revision: str | None = None
+        self.effects_level: str | None = None
+        self.operations: tuple[Operation, ...] = ()
+        self.violations: tuple[Operation, ...] = ()
+        self.observed = b""
+        """Operations and violations as members of the envelope, encoded once."""
+        self.tool_fault: ToolFault | None = None
         self.record: ExecutionRecord | None = None
 
     def bind(self, tool: Tool) -> None:
@@ -104,6 +123,10 @@ class ExecutionContext:
             failure=failure.record() if failure else None,
             is_cached=self.is_cached,
             is_truncated=self.is_truncated,
+            effects_level=self.effects_level,
+            operations=self.operations,
+            violations=self.violations,
+            tool_code=self.tool_fault.code if self.tool_fault else None,
         )
         return self.record
 

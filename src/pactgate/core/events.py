@@ -91,6 +91,33 @@ class CompositionHazard(Event, frozen=True):
     severity: str
 
 
+class EffectsExceeded(Event, frozen=True):
+    """A contract tool did something its contract does not allow. `request_id` is empty where it came after the answer."""
+
+    server: str
+    tool: str
+    request_id: str
+    operations: tuple[str, ...]
+
+
+class CodeReplaced(Event, frozen=True):
+    """A contract tool failed with a code it does not declare; callers see a standard one in its place."""
+
+    server: str
+    tool: str
+    request_id: str
+    code: str
+
+
+class ToolReported(Event, frozen=True):
+    """What the runner of Python tools says outside of an answer. `what` is crashed, reloaded or not_reloaded."""
+
+    server: str
+    tool: str
+    what: str
+    text: str
+
+
 class CacheFailed(Event, frozen=True):
     """A store could not be asked or told; the call went on without it."""
 

@@ -219,7 +219,8 @@ class GatewayFailure(Exception):  # noqa: N818 - the name the failure model give
         server: str | None = None,
         tool: str | None = None,
         operation: str | None = None,
-        code: ErrorCode | None = None,
+        code: str | None = None,
+        is_transient: bool | None = None,
         number: int | None = None,
         verdict: Verdict | None = None,
         attempts: int | None = None,
@@ -234,7 +235,9 @@ class GatewayFailure(Exception):  # noqa: N818 - the name the failure model give
         self.tool = tool
         self.operation = operation
         self.category = row.category
-        self.code = code or row.code
+        self.code: str = code or row.code
+        """A code of ours, or one that the contract of the tool declares."""
+        self.is_transient = self.code in RETRYABLE_ERRORS if is_transient is None else is_transient
         self.ecosystem = row.ecosystem
         self.plane = row.plane
         self.number = number if number is not None else row.number
@@ -244,10 +247,6 @@ class GatewayFailure(Exception):  # noqa: N818 - the name the failure model give
         self.attempts = attempts
         self.retry_after_ms = retry_after_ms
         self.details = details or {}
-
-    @property
-    def is_transient(self) -> bool:
-        return self.code in RETRYABLE_ERRORS
 
     def again(self, *, verdict: Verdict | None = None, operation: str | None = None) -> GatewayFailure:
         """The same failure for one more request that met it: an exception of its own, so that tracebacks don't mix."""
@@ -265,7 +264,7 @@ class GatewayFailure(Exception):  # noqa: N818 - the name the failure model give
         facts: dict[str, Any] = {
             "failure_mode": self.mode,
             "category": self.category.value,
-            "code": self.code.value,
+            "code": str(self.code),
             "party": self.party.value,
             "verdict": self.verdict.value,
             "transient": self.is_transient,

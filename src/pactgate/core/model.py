@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from pactgate.core.contract import Contract
 from pactgate.protocol.headers import HeaderParam
 from pactgate.protocol.versions import Era
 
@@ -102,6 +103,8 @@ class Tool(Entry, frozen=True):
     input_check: SchemaCheck | None = None
     output_check: SchemaCheck | None = None
     traits: Traits = Traits()
+    contract: Contract | None = None
+    """What the tool promises, where its server is one of ours."""
 
 
 class Resource(Struct, frozen=True):

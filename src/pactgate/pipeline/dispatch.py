@@ -50,6 +50,7 @@ class Dispatch:
         tool, token = call.bound.tool, call.progress_token
         call.upstream_era = session.identity.era
         call.ctx.upstream_revision = session.identity.version
+        call.ctx.effects_level = session.effects_level
         call.members["name"] = Raw(encode_json(tool.name))
         call.is_sent = True
         call.result = await session.peer.request(

@@ -1,6 +1,6 @@
 """The gates after a call came back: judge the result, fit it into its bound, keep it, stamp and shape it for the caller.
 
-Must not: change anything an era change, a bound or our own stamp does not require. Enforces S1/RESP-003, S1/RESP-004 and decisions D9, D21.
+Must not: change anything an era change, a bound or our own stamp does not require. Enforces S1/RESP-003, S1/RESP-004, S2/MCP-002 and decisions D9, D21.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pactgate.core.context import ExecutionContext
+from pactgate.core.events import Emit, CodeReplaced, EffectsExceeded
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Tool
 from pactgate.pipeline.tool_call import Call
-from pactgate.policy import cache, sizes
+from pactgate.policy import cache, contracts, sizes
 from pactgate.policy.envelope import (
     Facts,
     Opened,
@@ -47,6 +48,8 @@ _ARRAY: Final = ord("[")
 _KEPT_OPEN: Final = 512
 _KEPT_OPEN_BYTES: Final = 8192
 """Together at most 8 MiB of halves, and for those results only that the cache may hold anyway."""
+_OBSERVED_SHARE: Final = 8
+"""What of an answer the envelope may use to show what a tool did: one part in so many."""
 
 
 def facts_of(ctx: ExecutionContext, now: float) -> Facts:
@@ -63,6 +66,9 @@ def facts_of(ctx: ExecutionContext, now: float) -> Facts:
         is_validated=ctx.is_validated,
         upstream_revision=ctx.upstream_revision,
         is_idempotent=tool.traits.is_idempotent if tool else None,
+        effects_level=ctx.effects_level,
+        observed=ctx.observed,
+        fault=ctx.tool_fault,
     )
 
 
@@ -84,6 +90,37 @@ class AcceptResult:
             raise _malformed(call, f"it is {read.resultType!r}, which this caller did not offer to handle")
         if read.isError:
             call.ctx.note_tool_error()
+
+
+class Audit:
+    """What a contract tool did and how it failed, held against its contract. A breach is recorded and reported; it does not undo anything."""
+
+    name = "audit"
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+
+    def __call__(self, call: Call) -> None:
+        tool, ctx = call.bound.tool, call.ctx
+        contract = tool.contract
+        if contract is None:
+            return
+        account = contracts.take_account(contract, call.result)
+        call.result = account.result
+        if account.operations is not None:
+            ctx.effects_level = ctx.effects_level or contracts.OBSERVED
+            ctx.operations, ctx.violations = account.operations, contracts.audit(contract, account.operations)
+            ctx.observed = contracts.envelope_members(
+                ctx.operations, ctx.violations, call.bound.max_result_bytes // _OBSERVED_SHARE
+            )
+        ctx.effects_level = ctx.effects_level or contracts.DECLARED
+        if ctx.violations:
+            told = contracts.described(ctx.violations)
+            self._emit(EffectsExceeded(tool.server, tool.full_name, ctx.request_id, told))
+        if account.fault is not None and ctx.is_error:
+            ctx.tool_fault = account.fault
+            if account.fault.undeclared:
+                self._emit(CodeReplaced(tool.server, tool.full_name, ctx.request_id, account.fault.undeclared))
 
 
 class AcceptOutput:
@@ -118,7 +155,7 @@ class Bound:
             call.result,
             rules.max_result_bytes,
             has_output_schema=rules.tool.output_check is not None,
-            reserve_bytes=rules.room_bytes + call.frame_bytes,
+            reserve_bytes=rules.room_bytes + call.frame_bytes + len(ctx.observed),
         )
         if isinstance(fitted, sizes.TooLarge):
             ctx.is_truncated, ctx.original_size_bytes = True, fitted.original_size_bytes
@@ -159,7 +196,7 @@ class Stamp:
 
     def __call__(self, call: Call) -> None:
         ctx, result = call.ctx, call.result
-        if ctx.is_error or ctx.original_size_bytes is not None:
+        if ctx.is_error or ctx.observed or ctx.original_size_bytes is not None:
             self._stamp_in_full(call)
             return
         tool = call.bound.tool
@@ -168,7 +205,7 @@ class Stamp:
         most, before, after = open_result(result, is_modern, was_modern)
         ours = success_stamp(
             ctx.request_id,
-            origin_of(tool.server, tool.full_name, ctx.upstream_revision),
+            origin_of(tool.server, tool.full_name, ctx.upstream_revision, ctx.effects_level),
             (self._clock() - ctx.opened_at) * 1000,
             is_cached=ctx.is_cached,
             is_truncated=False,
@@ -187,7 +224,7 @@ class Stamp:
         return modern.strip_result(members) if was_modern else members
 
     def _stamp_in_full(self, call: Call) -> None:
-        """A tool's own error and a result that was cut have more to say."""
+        """A tool's own error, a result that was cut, and a tool that was seen doing something have more to say."""
         ctx = call.ctx
         members = self._shape(call.result, ctx.caller.era is Era.MODERN, call.upstream_era is Era.MODERN)
         facts = facts_of(ctx, self._clock())

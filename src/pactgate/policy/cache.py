@@ -1,6 +1,6 @@
 """Whether the result of a call may be kept, under which key, and for how long.
 
-Nothing is kept unless the operator named the tool, and then only what is known to be safe to give again: complete, whole, successful
+Nothing is kept unless the operator named the tool, or its contract says how long, and then only what is known to be safe to give again: complete, whole, successful
 results of tools that are read-only or idempotent. A key is the caller, the server, the tool, its definition and the exact bytes of
 the arguments: whatever differs in any of them is another key. What an upstream says about freshness shortens a life and never
 lengthens it. Pure. Must not: store anything. Enforces decision D11, S1/CACHE-003 (hints) and the keys of S1/CACHE-005.
@@ -75,9 +75,12 @@ class CachePolicy:
         nobody said anything about; it can't make a tool read-only that says it is not.
         """
         is_vouched_for = tool.full_name in self._tools and is_read_only is None
+        ttl_ms = self.rule_for(tool.full_name)
+        if ttl_ms is None and tool.contract is not None and tool.contract.cache_ttl_ms is not UNSET:
+            ttl_ms = tool.contract.cache_ttl_ms
         is_safe = is_read_only is True or is_idempotent is True or is_vouched_for
         return Plan(
-            self.rule_for(tool.full_name) if is_safe else None,
+            ttl_ms if is_safe else None,
             is_writer=not (is_read_only or is_vouched_for),
             follows_hints=False,
             identity=("tools/call", tool.server, tool.name, tool.digest),

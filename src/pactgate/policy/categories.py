@@ -1,4 +1,4 @@
-"""What kind of tool it is, and who said so: the operator, else the tool's server, else nobody (decision D10).
+"""What kind of tool it is, and who said so: the operator, else its contract, else its annotations, else nobody (decision D10).
 
 A tool nobody says anything about may change things. Annotations are hints of a server we need not believe, so they never count
 before the operator's word, and a tool that calls itself both read-only and destructive is taken to be neither safe nor known.
@@ -12,7 +12,9 @@ from enum import StrEnum
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from pactgate.core.contract import Contract
 from pactgate.policy.patterns import most_specific
 
 
@@ -52,12 +54,24 @@ _RATE_CLASSES: Final = {
 }
 
 
-def categorise(full_name: str, annotations: Any, settings: Mapping[str, str]) -> Categorised:
-    """The category of a tool, from the setting `categories` and the decoded `annotations` of its definition, whatever they are."""
+def categorise(
+    full_name: str, annotations: Any, settings: Mapping[str, str], contract: Contract | None = None
+) -> Categorised:
+    """The category of a tool, from the setting `categories`, its contract, and the decoded `annotations` of its definition, whatever
+    they are. What the contract says of repeating it counts whoever gave the category."""
     hints = annotations if isinstance(annotations, dict) else {}
+    kind = _by_hints(full_name, hints, settings, contract)
+    return kind if contract is None else replace(kind, is_idempotent=contract.idempotent)
+
+
+def _by_hints(
+    full_name: str, hints: dict[str, Any], settings: Mapping[str, str], contract: Contract | None
+) -> Categorised:
     pattern = most_specific(full_name, settings)
     if pattern is not None:
         return _categorised(Category(settings[pattern]), f'set by categories["{pattern}"]', hints)
+    if contract is not None:
+        return _categorised(Category(contract.category), "declared in its contract", hints)
     if hints.get("readOnlyHint") is True:
         if hints.get("destructiveHint") is True:
             reason = "the server says readOnlyHint and destructiveHint: may change things"

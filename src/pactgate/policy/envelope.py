@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
+from pactgate.core.contract import CODE_PATTERN, ToolFault
 from pactgate.core.display import cut
 from pactgate.core.failures import (
     ENVELOPE_KEY,
@@ -69,6 +70,11 @@ class Facts(Struct, frozen=True, gc=False):
     is_validated: bool = False
     upstream_revision: str | None = None
     is_idempotent: bool | None = None
+    effects_level: str | None = None
+    observed: bytes = b""
+    """What the tool was seen to do, as encoded members of the envelope."""
+    fault: ToolFault | None = None
+    """What a contract tool's own error says, in words of its contract."""
 
     @property
     def whole_ms(self) -> int:
@@ -130,7 +136,7 @@ def ecosystem_view(facts: Facts, outcome: Outcome) -> dict[str, Any]:
     }
     if failure is not None:
         view["error"] = _message(failure)
-        view["errorCode"] = (failure.ecosystem or failure.code).value
+        view["errorCode"] = str(failure.ecosystem or failure.code)
     return view
 
 
@@ -141,14 +147,31 @@ def failure_of(facts: Facts, outcome: Outcome) -> GatewayFailure | None:
     result = _result.decode(outcome)
     if not result.isError:
         return None
+    words = _words(messages.value(result.content))
+    if facts.fault is not None:
+        return _contract_failure(facts, facts.fault, words)
     code = _tool_code(messages.value(result.structuredContent))
     return GatewayFailure(
         Kind.TOOL_ERROR,
-        _words(messages.value(result.content)) or f"{facts.tool or 'The tool'} reported an error without saying which.",
+        words or f"{facts.tool or 'The tool'} reported an error without saying which.",
         server=facts.server,
         tool=facts.tool,
         operation="tools/call",
         details={} if code is None else {"toolCode": code},
+    )
+
+
+def _contract_failure(facts: Facts, fault: ToolFault, words: str) -> GatewayFailure:
+    said = {**fault.details, "undeclaredCode": fault.undeclared} if fault.undeclared else fault.details
+    return GatewayFailure(
+        Kind.TOOL_ERROR,
+        fault.message or words,
+        server=facts.server,
+        tool=facts.tool,
+        operation="tools/call",
+        code=fault.code,
+        is_transient=fault.is_transient,
+        details=said,
     )
 
 
@@ -215,7 +238,7 @@ def _others(raw: Raw | None) -> bytes:
 
 def room_bytes(server: str | None, tool: str | None, upstream_revision: str | None) -> int:
     """What `stamp` adds to a result that did not fail, at most: to be kept free when the result is fitted."""
-    return _STAMP_BYTES + len(origin_of(server, tool, upstream_revision))
+    return _STAMP_BYTES + len(origin_of(server, tool, upstream_revision, "partly enforced"))
 
 
 def stamp_failure(reply: Reply, facts: Facts, failure: GatewayFailure, max_bytes: int) -> Reply:
@@ -242,7 +265,8 @@ def _stamp(facts: Facts, failure: dict[str, Any] | None) -> bytes:
         end = b'"originalSizeBytes":%d,%b' % (facts.original_size_bytes, end)
     if failure is not None:
         end = b'"failure":%b,%b' % (encode_json(failure), end)
-    origin = origin_of(facts.server, facts.tool, facts.upstream_revision)
+    origin = origin_of(facts.server, facts.tool, facts.upstream_revision, facts.effects_level)
+    end = facts.observed + end
     return b'%b:{"requestId":%b,%b"durationMs":%d,%b' % (
         _KEY,
         encode_json(facts.request_id),
@@ -253,9 +277,10 @@ def _stamp(facts: Facts, failure: dict[str, Any] | None) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def origin_of(server: str | None, tool: str | None, revision: str | None) -> bytes:
-    """Where a result comes from, as the stamp says it."""
-    known = {"server": server, "tool": tool, "upstreamRevision": revision}
+def origin_of(server: str | None, tool: str | None, revision: str | None, effects: str | None = None) -> bytes:
+    """Where a result comes from, and how far the effects of its tool are known, as the stamp says it."""
+    level = None if effects is None else effects.partition(":")[0]
+    known = {"server": server, "tool": tool, "upstreamRevision": revision, "effects": level}
     return b"".join(
         b"%b:%b," % (encode_json(name), encode_json(held)) for name, held in known.items() if held is not None
     )
@@ -315,6 +340,8 @@ _WHOLE: Final = {"type": "integer", "minimum": 0}
 _TEXT: Final = {"type": "string", "minLength": 1, "maxLength": MESSAGE_CHARS}
 _FLAG: Final = {"type": "boolean"}
 _CODES: Final = [code.value for code in ErrorCode]
+_DECLARED_CODE: Final = {"type": "string", "pattern": CODE_PATTERN}
+"""A code of the contract of the tool."""
 _UUID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 METADATA_SCHEMA: Final = _object(
@@ -333,7 +360,7 @@ ERROR_SCHEMA: Final = _object(
         "success": {"const": False},
         "error": _object(
             {
-                "code": {"enum": _CODES},
+                "code": {"anyOf": [{"enum": _CODES}, _DECLARED_CODE]},
                 "message": _TEXT,
                 "context": {"type": "object", "required": ["failure_mode", "category", "transient", "dispatched"]},
                 "retryable": _FLAG,
@@ -352,7 +379,7 @@ ECOSYSTEM_SCHEMA: Final = _object(
         "content": {"type": "array"},
         "isError": _FLAG,
         "error": _TEXT,
-        "errorCode": {"enum": [*(code.value for code in EcosystemCode), *_CODES]},
+        "errorCode": {"anyOf": [{"enum": [*(code.value for code in EcosystemCode), *_CODES]}, _DECLARED_CODE]},
         "durationMs": _WHOLE,
     },
     optional=("error", "errorCode"),

@@ -14,6 +14,7 @@ from pactgate.upstreams.guardian import Guardian
 from pactgate.upstreams.http import HttpChannel, NotStreamableHttp
 from pactgate.upstreams.http_client import HttpClient
 from pactgate.upstreams.http_sse import HttpSseChannel
+from pactgate.upstreams.inside import InsideChannel
 from pactgate.upstreams.negotiate import Identity, negotiate
 from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.port import Channel
@@ -23,23 +24,28 @@ from pactgate.upstreams.stdio import StdioChannel
 class Session:
     """A connected server: the conversation and what the server said of itself."""
 
-    def __init__(self, peer: Peer, identity: Identity, transport: str, connect_ms: float) -> None:
+    def __init__(
+        self, peer: Peer, identity: Identity, transport: str, connect_ms: float, *, is_ours: bool = False
+    ) -> None:
         self.peer = peer
         self.identity = identity
         self.transport = transport
         self.connect_ms = connect_ms
         self.is_modern_http = identity.era is Era.MODERN and transport == "http"
+        self.is_ours = is_ours or isinstance(peer.channel, InsideChannel)
+        """Whether what runs there is our own code, so that what it says of its tools is believed."""
+        self.effects_level = _effects_level(peer.channel, is_observed=is_ours)
+        """ "declared", "observed", "enforced" or "partly enforced: ..."; None where no effects are declared (D12)."""
 
     @property
     def pid(self) -> int | None:
         channel = self.peer.channel
         return channel.pid if isinstance(channel, StdioChannel) else None
 
-    @property
-    def effects_level(self) -> str | None:
-        """ "declared", "enforced" or "partly enforced: ..."; None where no effects are declared."""
-        channel = self.peer.channel
-        return channel.sandbox_level if isinstance(channel, StdioChannel) else None
+
+def _effects_level(channel: Channel, *, is_observed: bool) -> str | None:
+    level = channel.sandbox_level if isinstance(channel, StdioChannel) else None
+    return "observed" if is_observed and level in (None, "declared") else level
 
 
 class Dialer:

@@ -1,0 +1,162 @@
+"""The contract of a tool, and what became of it in a call: which operations it did not declare, which code it failed with.
+
+A contract is read from a definition only where its server is one of ours; from anybody else it is foreign `_meta`. Works on values and
+returns values. Must not: believe an upstream about itself, or let what a runner said grow beyond its bounds.
+Enforces S2/MCP-002 (observed), S2/MCP-003 and the declared half of S2/MCP-004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from pactgate.core.contract import (
+    CONTRACT_KEY,
+    ERROR_KEY,
+    MAX_OPERATIONS,
+    MAX_TARGET_CHARS,
+    OPERATIONS_KEY,
+    Contract,
+    ContractError,
+    Operation,
+    Report,
+    ToolFault,
+    covers,
+)
+from pactgate.core.display import cut, flat
+from pactgate.core.failures import RETRYABLE_ERRORS, ErrorCode
+from pactgate.protocol import messages
+from pactgate.protocol.messages import encode_json
+
+DECLARED: Final = "declared"
+OBSERVED: Final = "observed"
+_SHOWN_OPERATIONS: Final = 20
+_MESSAGE_CHARS: Final = 2000
+_REPORT_CHARS: Final = 4000
+_STANDARD: Final = frozenset(code.value for code in ErrorCode)
+
+_contract: Final = msgspec.json.Decoder(Contract)
+_operations: Final = msgspec.json.Decoder(list[Operation])
+_error: Final = msgspec.json.Decoder(ContractError)
+_report: Final = msgspec.json.Decoder(Report)
+
+
+class Account(Struct, frozen=True):
+    """What a result says of its call, taken off the result. `operations` is None where nobody observed."""
+
+    result: bytes
+    operations: tuple[Operation, ...] | None = None
+    fault: ToolFault | None = None
+
+
+def read_contract(definition: bytes) -> Contract | str | None:
+    """The contract in a definition of a server of ours: None where there is none, a text where it can't be read."""
+    meta = messages.members(definition).get("_meta")
+    if meta is None or not bytes(meta).startswith(b"{"):
+        return None
+    held = messages.members(bytes(meta)).get(CONTRACT_KEY)
+    if held is None:
+        return None
+    try:
+        return _contract.decode(held)
+    except msgspec.DecodeError as problem:
+        return f"its contract can't be read: {problem}"
+
+
+def audit(contract: Contract, operations: Iterable[Operation]) -> tuple[Operation, ...]:
+    """The operations that the contract does not allow."""
+    return tuple(one for one in operations if one.kind and not covers(contract.effects, one.kind))
+
+
+def take_account(contract: Contract, result: bytes) -> Account:
+    """What a result of a contract tool says for the gateway alone, and the result without it."""
+    members = messages.members(result)
+    raw = members.get("_meta")
+    if raw is None or not bytes(raw).startswith(b"{"):
+        return Account(result)
+    meta = messages.members(bytes(raw))
+    operations, error = meta.pop(OPERATIONS_KEY, None), meta.pop(ERROR_KEY, None)
+    if operations is None and error is None:
+        return Account(result)
+    if meta:
+        members["_meta"] = Raw(encode_json(meta))
+    else:
+        del members["_meta"]
+    return Account(
+        encode_json(members),
+        None if operations is None else _read_operations(operations),
+        None if error is None else _read_fault(contract, error),
+    )
+
+
+def read_report(params: bytes | None) -> Report | None:
+    """What a runner of ours reports outside of an answer, within bounds; None where it can't be read."""
+    try:
+        report = _report.decode(params or b"{}")
+    except msgspec.DecodeError:
+        return None
+    return Report(
+        flat(report.what, 40), flat(report.tool, 128), cut(report.text, _REPORT_CHARS), _bounded(report.operations)
+    )
+
+
+def described(operations: Iterable[Operation]) -> tuple[str, ...]:
+    """Operations in words, for people and logs."""
+    return tuple(
+        f"{one.kind} {one.target}".strip() + (" (refused)" if one.refused else "") if one.kind else f"{one.more} more"
+        for one in operations
+    )
+
+
+def envelope_members(operations: tuple[Operation, ...], violations: tuple[Operation, ...], max_bytes: int) -> bytes:
+    """What the envelope shows of them, ready to be put into it, within a bound: a part of the list, and how many more."""
+    shown = _SHOWN_OPERATIONS
+    while shown:
+        text = b"".join(
+            b'"%b":%b,' % (name, encode_json(_shortened(held, shown)))
+            for name, held in ((b"operations", operations), (b"violations", violations))
+            if held
+        )
+        if len(text) <= max_bytes:
+            return text
+        shown //= 2
+    return b'"violations":[{"more":%d}],' % len(violations) if violations else b""
+
+
+def _shortened(operations: tuple[Operation, ...], count: int) -> tuple[Operation, ...]:
+    if len(operations) <= count:
+        return operations
+    return (*operations[:count], Operation(more=sum(one.more or 1 for one in operations[count:])))
+
+
+def _read_operations(raw: Raw) -> tuple[Operation, ...]:
+    try:
+        return _bounded(_operations.decode(raw))
+    except msgspec.DecodeError:
+        return ()
+
+
+def _bounded(operations: Iterable[Operation]) -> tuple[Operation, ...]:
+    held = [
+        Operation(flat(one.kind, 40), flat(one.target, MAX_TARGET_CHARS), one.refused, max(0, one.more))
+        for one in operations
+    ]
+    return _shortened(tuple(held), MAX_OPERATIONS)
+
+
+def _read_fault(contract: Contract, raw: Raw) -> ToolFault | None:
+    try:
+        error = _error.decode(raw)
+    except msgspec.DecodeError:
+        return None
+    code, message = error.code, cut(error.message, _MESSAGE_CHARS)
+    declared = contract.declared(code)
+    undeclared = error.undeclared_code or (code if declared is None and code not in _STANDARD else None)
+    if undeclared:
+        kept = code if code in _STANDARD else ErrorCode.OPERATION_FAILED.value
+        return ToolFault(kept, message, kept in RETRYABLE_ERRORS, error.details, flat(undeclared, 64))
+    is_transient = declared.retryable if declared is not None else code in RETRYABLE_ERRORS
+    return ToolFault(code, message, is_transient, error.details)
