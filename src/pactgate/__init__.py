@@ -8,10 +8,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["Gateway", "__version__", "check_capture"]
+__all__ = ["Call", "Gateway", "Retryable", "ToolError", "__version__", "check_capture", "tool"]
 __version__ = "0.1.0"
 
-_LAZY = {"Gateway": "pactgate.app", "check_capture": "pactgate.conformance.check"}
+_LAZY = {
+    "Gateway": "pactgate.app",
+    "check_capture": "pactgate.conformance.check",
+    **dict.fromkeys(("Call", "Retryable", "ToolError", "tool"), "pactgate.tools"),
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -195,9 +195,10 @@ class Gateway:
         self._emit(GatewayStarted(self.address, len(self.connections.servers)))
         return self.address
 
-    async def serve_stdio(self) -> None:
-        """Serve one caller on standard input and output until it goes away."""
-        await serve_stdio(self.kernel, emit=self._emit, max_message_bytes=self.config.limits.max_request_bytes)
+    async def serve_stdio(self, scope: str | None = None) -> None:
+        """Serve one caller on standard input and output until it goes away; with a `scope`, that server alone."""
+        limit_bytes = self.config.limits.max_request_bytes
+        await serve_stdio(self.kernel, emit=self._emit, scope=scope, max_message_bytes=limit_bytes)
 
     async def stop(self, grace_s: float = GRACE_S) -> None:
         """End everything, in reverse order, within the grace period and the ladder of the child processes."""

@@ -189,7 +189,9 @@ def _count_name(event: Event) -> str:
 def _facts(event: Event) -> dict[str, Any]:
     if isinstance(event, events.RequestFinished):
         return {
-            name: fact for name in event.record.__struct_fields__ if (fact := getattr(event.record, name)) is not None
+            name: fact
+            for name in event.record.__struct_fields__
+            if (fact := getattr(event.record, name)) not in (None, ())
         }
     return {name: getattr(event, name) for name in event.__struct_fields__}
 

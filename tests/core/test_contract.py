@@ -49,6 +49,11 @@ def test_an_operation_says_only_what_there_is_to_say() -> None:
     assert msgspec.to_builtins(Operation(more=3)) == {"more": 3}
 
 
+def test_operations_in_words() -> None:
+    done = (Operation("network", "a:1"), Operation("filesystem.write", "/b", refused=True), Operation(more=2))
+    assert [str(one) for one in done] == ["network a:1", "filesystem.write /b (refused)", "2 more"]
+
+
 def test_a_declared_code_is_found_by_its_name() -> None:
     contract = Contract("query", True, (), (DeclaredCode("A"), DeclaredCode("B", retryable=True)))
     assert contract.declared("B") == DeclaredCode("B", retryable=True)

@@ -19,7 +19,7 @@ from pactgate.core.contract import (
     Effect,
     Operation,
 )
-from pactgate.policy.contracts import audit, described, envelope_members, read_contract, read_report, take_account
+from pactgate.policy.contracts import audit, envelope_members, read_contract, read_report, take_account
 
 READER = Contract("query", True, (Effect.READ,), (DeclaredCode("NO_NOTE", "none", True),))
 
@@ -108,11 +108,6 @@ def test_operations_are_bounded_and_so_is_what_the_envelope_shows(done: list[tup
     members = envelope_members(operations, audit(READER, operations), room)
     assert len(members) <= max(room, 60)
     json.loads(b'{%b"end":1}' % members)
-
-
-def test_operations_in_words() -> None:
-    done = (Operation("network", "a:1"), Operation("filesystem.write", "/b", refused=True), Operation(more=2))
-    assert described(done) == ("network a:1", "filesystem.write /b (refused)", "2 more")
 
 
 def test_a_report_is_read_within_bounds() -> None:

@@ -264,7 +264,7 @@ class Supervisor:
             return
         tool = f"{self.config.id}.{report.tool}" if report.tool else ""
         if report.operations:
-            self._emit(EffectsExceeded(self.config.id, tool, "", contracts.described(report.operations)))
+            self._emit(EffectsExceeded(self.config.id, tool, "", tuple(map(str, report.operations))))
         else:
             self._emit(ToolReported(self.config.id, tool, report.what, self._mask(report.text)))
 

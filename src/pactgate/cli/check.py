@@ -116,7 +116,7 @@ def _show_settings(config: Config) -> None:
         Column("ENABLED", {"no": "dim"}),
         Column("ERA"),
         Column("TIMEOUT", is_number=True),
-        Column("COMMAND OR URL", is_long=True, wraps=True),
+        Column("COMMAND, URL OR FILE", is_long=True, wraps=True),
     )
     shown = (
         [row["serverId"], "yes" if row["enabled"] else "no", row["era"], f"{row['requestTimeoutMs']} ms", row["target"]]
@@ -142,7 +142,7 @@ def _report(config: Config, hazards: Iterable[Hazard], *, is_ok: bool) -> dict[s
 
 
 def _server(server: ServerConfig, mask: Mask) -> dict[str, Any]:
-    target = server.url if server.url is not None else " ".join([server.command or "", *server.args])
+    target = server.url or server.tools or " ".join([server.command or "", *server.args])
     return {
         "serverId": server.id,
         "enabled": server.enabled,

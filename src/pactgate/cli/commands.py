@@ -22,6 +22,7 @@ Examples:
   pactgate call sun_times place=Lisbon            call it
   pactgate call countdown steps:=3 --json         an argument as JSON, the answer as JSON
   pactgate check                                  is the configuration good?
+  pactgate serve --stdio notes.py                 your own tools, in one Python file
   pactgate doctor                                 why does it not work?
   pactgate compliance invariants --capture F      is a recorded session as the protocol wants it?
 
@@ -77,6 +78,9 @@ def _root(
 
 @app.command()
 def serve(
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="A Python file of tools, to be served without a configuration.")
+    ] = None,
     config: _Config = None,
     stdio: Annotated[
         bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead of HTTP.")
@@ -93,11 +97,15 @@ def serve(
     from pactgate.cli.options import ServeOptions
     from pactgate.cli.serve import run as run_gateway
 
-    raise typer.Exit(run_gateway(ServeOptions(config, stdio, host, port, log_level)))
+    raise typer.Exit(run_gateway(ServeOptions(config, stdio, host, port, log_level, file)))
 
 
 @app.command()
 def check(
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE", help="A Python file of tools, to be checked instead of a configuration."),
+    ] = None,
     config: _Config = None,
     live: Annotated[
         bool, typer.Option("--live", help="Connect to every server once, and compare what they offer.")
@@ -105,6 +113,10 @@ def check(
     as_json: _Json = False,
 ) -> None:
     """Check the configuration: every problem with its place, or what would be served. Starts nothing without --live."""
+    if file is not None:
+        from pactgate.cli.tools_file import check_tools
+
+        raise typer.Exit(check_tools(file, as_json=as_json))
     from pactgate.cli import check as family
 
     raise typer.Exit(family.check(config, is_live=live, as_json=as_json))

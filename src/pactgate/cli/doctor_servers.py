@@ -37,6 +37,8 @@ _TOO_SLOW: Final = re.compile(r"\bwithin \d+ ms\b")
 
 async def examine_before(server: ServerConfig) -> list[Finding]:
     """Whether it can be there at all: the program and the folder, or the name and the port."""
+    if server.tools is not None:
+        return _tools_file(server, server.tools)
     return _program(server) if server.url is None else await _address(server)
 
 
@@ -65,10 +67,19 @@ def _next_step(server: ServerConfig, reason: str, mask: Mask) -> str:
         if _CREDENTIALS.search(reason):
             return "It refuses the credentials: look at `headers`, and at the variables they are made of."
         return "Is `url` the address of its MCP endpoint? Its path is often /mcp or /sse."
+    if server.tools is not None:
+        return f"See what is wrong with the file: pactgate check {shlex.quote(server.tools)}"
     by_hand = cut(mask(shlex.join([server.command or "", *server.args])), _COMMAND_CHARS)
     if _TOO_SLOW.search(reason):
         return f"A first start may have to download: run it once by hand, or raise connectionTimeoutMs. {by_hand}"
     return f"Run it by hand, in its folder and with its variables, to see what it says: {by_hand}"
+
+
+def _tools_file(server: ServerConfig, file: str) -> list[Finding]:
+    topic = f"server:{server.id}"
+    if not os.path.isfile(file):
+        return [fail(topic, f"the file {file} does not exist", "Create it, or correct `tools`.")]
+    return [ok(topic, f"its file is {file}")]
 
 
 def _program(server: ServerConfig) -> list[Finding]:

@@ -18,6 +18,8 @@ class ServeOptions(NamedTuple):
     host: str | None = None
     port: int | None = None
     log_level: str | None = None
+    file: str | None = None
+    """A file of Python tools to serve alone."""
 
 
 def parse(words: list[str]) -> ServeOptions | None:
@@ -29,6 +31,8 @@ def parse(words: list[str]) -> ServeOptions | None:
         field = _OPTIONS.get(name)
         if word == "--stdio":
             given["stdio"] = True
+        elif word.endswith(".py") and not word.startswith("-") and "file" not in given:
+            given["file"] = word
         elif field is None:
             return None
         else:

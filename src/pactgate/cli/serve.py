@@ -23,6 +23,7 @@ from pactgate.cli.announce import SHOWN, Announcer, announces_on
 from pactgate.cli.check import show_problems, show_warnings
 from pactgate.cli.options import ServeOptions
 from pactgate.cli.reload import Reloader
+from pactgate.cli.tools_file import tools_server, unfit_file
 from pactgate.config.load import find, load
 from pactgate.config.model import Config, ServerConfig
 from pactgate.config.problems import ConfigurationError
@@ -35,39 +36,54 @@ DEMO_SERVERS: Final = ("almanac", "scratchpad")
 
 
 def run(options: ServeOptions) -> int:
+    if options.file is not None and (wrong := unfit_file(options)):
+        console.problem(wrong)
+        return 2
     try:
-        path = Path(options.config) if options.config is not None else find(Path.cwd(), os.environ)
+        path = Path(options.config) if options.config is not None else _usual_file(options)
         flags = {"listen.host": options.host, "listen.port": options.port, "log.level": options.log_level}
         config = load(path, environ=os.environ, overrides=flags)
     except ConfigurationError as error:
         show_problems(error)
         return 2
-    is_demo = path is None
-    if is_demo:
+    scope = None
+    if options.file is not None:
+        alone = tools_server(options.file)
+        scope, config = alone.id, msgspec.structs.replace(config, servers={alone.id: alone})
+    elif path is None:
         config = msgspec.structs.replace(config, servers=demo_servers())
     show_warnings(config)
     keep_large_buffers()
     search_garbage_rarely()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_Serving(config, path, flags, is_stdio=options.stdio).run())
+        return runner.run(_Serving(config, path, flags, scope=scope, is_stdio=options.stdio).run())
 
 
 def demo_servers() -> dict[str, ServerConfig]:
-    return {
-        name: ServerConfig(id=name, command=sys.executable, args=("-m", f"pactgate.demo.{name}"))
-        for name in DEMO_SERVERS
-    }
+    programs = [
+        ServerConfig(id=name, command=sys.executable, args=("-m", f"pactgate.demo.{name}")) for name in DEMO_SERVERS
+    ]
+    tools = ServerConfig(id="pocket", tools=str(Path(__file__).parents[1] / "demo" / "pocket.py"))
+    return {server.id: server for server in (*programs, tools)}
+
+
+def _usual_file(options: ServeOptions) -> Path | None:
+    """Who names a file of tools wants that, whatever lies in the folder."""
+    return None if options.file is not None else find(Path.cwd(), os.environ)
 
 
 class _Serving:
     """One run of the gateway, from its first line to its last."""
 
-    def __init__(self, config: Config, path: Path | None, flags: dict[str, Any], *, is_stdio: bool) -> None:
+    def __init__(
+        self, config: Config, path: Path | None, flags: dict[str, Any], *, scope: str | None, is_stdio: bool
+    ) -> None:
         self._config = config
         self._path = path
         self._flags = flags
         self._is_stdio = is_stdio
-        self._is_demo = path is None
+        self._scope = scope
+        self._is_demo = path is None and scope is None
         self._stop = asyncio.Event()
         stream = sys.stderr if is_stdio else sys.stdout
         self._announcer: Announcer | None = None
@@ -109,7 +125,7 @@ class _Serving:
 
     async def _serve_stdio(self) -> int:
         await self._gateway.start()
-        face = asyncio.create_task(self._gateway.serve_stdio())
+        face = asyncio.create_task(self._gateway.serve_stdio(self._scope))
         stop = asyncio.create_task(self._stop.wait())
         await asyncio.wait({face, stop}, return_when=asyncio.FIRST_COMPLETED)
         for task in (face, stop):

@@ -63,7 +63,7 @@ class ServerSettings(Documented, frozen=True, kw_only=True):
     command: Annotated[
         Command | None,
         Meta(
-            description="Program to start; it speaks MCP on stdin and stdout. A server has this or `url`. No shell reads it."
+            description="Program to start; it speaks MCP on stdin and stdout. No shell reads it. A server has this, `url` or `tools`."
         ),
     ] = None
     args: Annotated[
@@ -91,6 +91,20 @@ class ServerSettings(Documented, frozen=True, kw_only=True):
     headers: Annotated[
         dict[HeaderName, HeaderValue], Meta(max_length=50, description="Headers sent with every request to `url`.")
     ] = {}
+    tools: Annotated[
+        Folder | None,
+        Meta(
+            description="Python file whose functions marked with `@tool` are served, from a process of its own that loads it again "
+            "when it changes; a relative one starts at the folder of the configuration file. Its folder is where it runs."
+        ),
+    ] = None
+    undeclared_effects: Annotated[
+        Literal["report", "refuse"],
+        Meta(
+            description="What happens when one of `tools` does something it does not declare: `report` records it, "
+            "`refuse` prevents it as well, as far as Python sees it."
+        ),
+    ] = "report"
     enabled: Annotated[
         bool, Meta(description="A server that is not enabled is never started, called or looked up.")
     ] = True
@@ -114,7 +128,7 @@ class ServerSettings(Documented, frozen=True, kw_only=True):
 
 
 class ServerEntry(ServerSettings, frozen=True, kw_only=True):
-    """One server: a program to start (`command`) or an address to call (`url`)."""
+    """One server: a program to start (`command`), an address to call (`url`) or a file of Python tools (`tools`)."""
 
     transport: Annotated[
         ClientTransport,
@@ -152,7 +166,7 @@ class ServerEntry(ServerSettings, frozen=True, kw_only=True):
 
 
 class ServerConfig(ServerSettings, frozen=True, kw_only=True):
-    """One server as the gateway knows it. Exactly one of `command` and `url` is set."""
+    """One server as the gateway knows it. Exactly one of `command`, `url` and `tools` is set."""
 
     id: str
     transport: Transport = "auto"
@@ -306,7 +320,7 @@ class Sections(Documented, frozen=True, kw_only=True):
 _SERVER_SHAPE: Final = {
     "oneOf": [
         {"required": [key], "properties": {key: {"type": "string"}}, "title": f"a server with a {key}"}
-        for key in ("command", "url")
+        for key in ("command", "url", "tools")
     ]
 }
 Servers = dict[ServerId, Annotated[ServerEntry, Meta(extra_json_schema=_SERVER_SHAPE)]]

@@ -23,10 +23,17 @@ _TRANSPORTS: Final = {
     "streamable-http": "streamable-http",
     "streamableHttp": "streamable-http",
 }
-_FOREIGN: Final[dict[bool, tuple[tuple[str, ...], str]]] = {
-    True: (("headers",), "a url, and this server has a command"),
-    False: (("args", "env", "cwd", "effects"), "a command, and this server has a url"),
+_KINDS: Final = {"command": "a command", "url": "a url", "tools": "a file of tools"}
+_BELONGS_TO: Final[dict[str, tuple[str, ...]]] = {
+    "args": ("command",),
+    "env": ("command", "tools"),
+    "cwd": ("command", "tools"),
+    "effects": ("command", "tools"),
+    "headers": ("url",),
+    "undeclaredEffects": ("tools",),
 }
+"""Settings that only some kinds of servers have."""
+_SPOKEN_BY: Final = {"command": ("stdio",), "url": tuple(word for word in _TRANSPORTS if word != "stdio"), "tools": ()}
 _KNOWN: Final = frozenset(ServerConfig.__struct_encode_fields__)
 
 
@@ -45,6 +52,8 @@ def settle(
         settled["headers"] = _sendable(headers, node.value["headers"], (*path, "headers"), found)
     if cwd := entry.get("cwd"):
         settled["cwd"] = os.path.normpath(os.path.join(folder, cwd))
+    if tools := entry.get("tools"):
+        settled["tools"] = os.path.abspath(os.path.join(folder, tools))
     if (effects := entry.get("effects")) is not None:
         settled["effects"] = settle_effects(effects, node.value["effects"], (*path, "effects"), found, folder)
     if "timeout" in node.value:
@@ -58,22 +67,25 @@ def settle(
 
 
 def _check_kind(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> None:
-    has_command, has_url = _is_given(node, "command"), _is_given(node, "url")
-    if has_command == has_url:
+    given = [kind for kind in _KINDS if _is_given(node, kind)]
+    if len(given) != 1:
+        words = [_KINDS[kind] for kind in given or _KINDS]
         message = (
-            "This server has both a command and a url." if has_url else "This server has neither a command nor a url."
+            f"This server has {' and '.join(words)}." if given else f"This server has neither {' nor '.join(words)}."
         )
-        found.add(path, node.anchor, message, "Give it a command to start, or the url of a server that runs already.")
+        hint = "Give it a command to start, the url of a server that runs already, or a file of Python tools."
+        found.add(path, node.anchor, message, hint)
         return
-    foreign, reason = _FOREIGN[has_command]
-    for key in foreign:
-        if entry.get(key) or (key == "effects" and key in entry):  # an empty declaration is one: nothing is allowed
+    kind = given[0]
+    for key, kinds in _BELONGS_TO.items():
+        # An empty declaration of effects is one: nothing is allowed.
+        if kind not in kinds and (entry.get(key) or (key == "effects" and key in entry)):
+            reason = f"{' or '.join(_KINDS[one] for one in kinds)}, and this server has {_KINDS[kind]}"
             found.add((*path, key), node.value[key].anchor, f"{key} belongs to {reason}.", "Remove it.")
-    what = "a command" if has_command else "a url"
     for key in ("type", "transport"):
         word = entry.get(key, "auto")
-        if word != "auto" and (word == "stdio") != has_command:
-            found.add((*path, key), node.value[key].place, f'"{word}" does not go with {what}.', "Remove it.")
+        if word != "auto" and word not in _SPOKEN_BY[kind]:
+            found.add((*path, key), node.value[key].place, f'"{word}" does not go with {_KINDS[kind]}.', "Remove it.")
 
 
 def _transport(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> str:

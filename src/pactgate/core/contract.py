@@ -69,6 +69,11 @@ class Operation(Struct, frozen=True, omit_defaults=True):
     refused: bool = False
     more: int = 0
 
+    def __str__(self) -> str:
+        if not self.kind:
+            return f"{self.more} more"
+        return f"{self.kind} {self.target}".rstrip() + (" (refused)" if self.refused else "")
+
 
 class ContractError(Struct, frozen=True, rename="camel", omit_defaults=True):
     """How a call of a contract tool failed. `undeclared_code` is what the tool said, where that is no code of its contract."""

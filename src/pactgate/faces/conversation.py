@@ -19,11 +19,12 @@ from pactgate.protocol.versions import Era
 class Conversation:
     """`era` is None until a request has been admitted; `version` is what a handshake agreed on."""
 
-    def __init__(self, subject: str, roles: frozenset[str] = frozenset()) -> None:
+    def __init__(self, subject: str, roles: frozenset[str] = frozenset(), scope: str | None = None) -> None:
         self.era: Era | None = None
         self.version: str | None = None
         self._subject = subject
         self._roles = roles
+        self._scope = scope
         self._phase = Phase.NEW
         self._client = ""
         self._capabilities: dict[str, Any] = {}
@@ -61,6 +62,7 @@ class Conversation:
             version=self.version or versions.LATEST_LEGACY,
             channel=channel,
             roles=self._roles,
+            scope=self._scope,
             client=self._client,
             capabilities=self._capabilities,
         )
@@ -76,6 +78,7 @@ class Conversation:
             version=route.version,
             channel=channel,
             roles=self._roles,
+            scope=self._scope,
             client=route.client,
             capabilities=route.capabilities,
         )

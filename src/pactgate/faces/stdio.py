@@ -57,14 +57,18 @@ async def serve_stdio(
     emit: Emit,
     subject: str = "local",
     roles: frozenset[str] = frozenset(),
+    scope: str | None = None,
     max_message_bytes: int = 10 * MIB,
     finish_s: float = FINISH_S,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Serve one caller until it closes its side. Without streams, the caller is at this process's stdin and stdout."""
+    """Serve one caller until it closes its side. Without streams, the caller is at this process's stdin and stdout.
+
+    `scope` is the one server it sees, under that server's own names.
+    """
     if reader is None or writer is None:
         reader, writer = await open_stdio()
-    face = StdioFace(kernel, reader, writer, Conversation(subject, roles), emit, clock)
+    face = StdioFace(kernel, reader, writer, Conversation(subject, roles, scope), emit, clock)
     reading = asyncio.get_running_loop().create_task(face.read(max_message_bytes))
     face.on_gone = reading.cancel
     try:

@@ -1,6 +1,7 @@
 """The gates after a call came back: judge the result, fit it into its bound, keep it, stamp and shape it for the caller.
 
-Must not: change anything an era change, a bound or our own stamp does not require. Enforces S1/RESP-003, S1/RESP-004, S2/MCP-002 and decisions D9, D21.
+Must not: change anything an era change, a bound or our own stamp does not require.
+Enforces S1/RESP-003, S1/RESP-004, S2/MCP-002 and decisions D9, D21.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pactgate.core.context import ExecutionContext
-from pactgate.core.events import Emit, CodeReplaced, EffectsExceeded
+from pactgate.core.events import CodeReplaced, EffectsExceeded, Emit
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Tool
 from pactgate.pipeline.tool_call import Call
@@ -93,7 +94,7 @@ class AcceptResult:
 
 
 class Audit:
-    """What a contract tool did and how it failed, held against its contract. A breach is recorded and reported; it does not undo anything."""
+    """What a contract tool did and how it failed, held against its contract. A breach is recorded and reported; nothing is undone."""
 
     name = "audit"
 
@@ -115,7 +116,7 @@ class Audit:
             )
         ctx.effects_level = ctx.effects_level or contracts.DECLARED
         if ctx.violations:
-            told = contracts.described(ctx.violations)
+            told = tuple(map(str, ctx.violations))
             self._emit(EffectsExceeded(tool.server, tool.full_name, ctx.request_id, told))
         if account.fault is not None and ctx.is_error:
             ctx.tool_fault = account.fault

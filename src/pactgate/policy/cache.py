@@ -1,9 +1,10 @@
 """Whether the result of a call may be kept, under which key, and for how long.
 
-Nothing is kept unless the operator named the tool, or its contract says how long, and then only what is known to be safe to give again: complete, whole, successful
-results of tools that are read-only or idempotent. A key is the caller, the server, the tool, its definition and the exact bytes of
-the arguments: whatever differs in any of them is another key. What an upstream says about freshness shortens a life and never
-lengthens it. Pure. Must not: store anything. Enforces decision D11, S1/CACHE-003 (hints) and the keys of S1/CACHE-005.
+Nothing is kept unless the operator named the tool or its contract says how long, and then only what is known to be safe to give again:
+complete, whole, successful results of tools that are read-only or idempotent. A key is the caller, the server, the tool, its
+definition and the exact bytes of the arguments: whatever differs in any of them is another key. What an upstream says about freshness
+shortens a life and never lengthens it. Pure. Must not: store anything. Enforces decision D11, S1/CACHE-003 (hints) and the keys of
+S1/CACHE-005.
 """
 
 from __future__ import annotations

@@ -103,14 +103,6 @@ def read_report(params: bytes | None) -> Report | None:
     )
 
 
-def described(operations: Iterable[Operation]) -> tuple[str, ...]:
-    """Operations in words, for people and logs."""
-    return tuple(
-        f"{one.kind} {one.target}".strip() + (" (refused)" if one.refused else "") if one.kind else f"{one.more} more"
-        for one in operations
-    )
-
-
 def envelope_members(operations: tuple[Operation, ...], violations: tuple[Operation, ...], max_bytes: int) -> bytes:
     """What the envelope shows of them, ready to be put into it, within a bound: a part of the list, and how many more."""
     shown = _SHOWN_OPERATIONS

@@ -15,6 +15,7 @@ from pactgate.upstreams.http import HttpChannel, NotStreamableHttp
 from pactgate.upstreams.http_client import HttpClient
 from pactgate.upstreams.http_sse import HttpSseChannel
 from pactgate.upstreams.inside import InsideChannel
+from pactgate.upstreams.local import python_tools
 from pactgate.upstreams.negotiate import Identity, negotiate
 from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.port import Channel
@@ -71,6 +72,10 @@ class Dialer:
 
     async def dial(self) -> Session:
         """Connect once. The caller bounds it with `connectionTimeoutMs`; cancelling leaves no process or socket."""
+        if self._config.tools is not None:
+            return await self._converse(
+                self._runner, "stdio", Era.LEGACY
+            )  # the era in which it may tell that its tools changed
         if self._config.url is None:
             return await self._dial_process()
         return await self._dial_url()
@@ -109,7 +114,8 @@ class Dialer:
         finally:
             if not connected:
                 await peer.close()
-        return Session(peer, identity, transport, (time.monotonic() - started) * 1000)
+        took_ms = (time.monotonic() - started) * 1000
+        return Session(peer, identity, transport, took_ms, is_ours=self._config.tools is not None)
 
     def _stdio(self) -> Channel:
         config = self._config
@@ -125,6 +131,9 @@ class Dialer:
             effects=config.effects,
             max_frame_bytes=self._max_frame_bytes,
         )
+
+    def _runner(self) -> Channel:
+        return python_tools(self._config, self._emit, self._guardian, self._max_frame_bytes)
 
     def _http(self) -> Channel:
         return self._over_http(HttpChannel)

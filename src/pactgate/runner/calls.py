@@ -1,0 +1,194 @@
+"""One call of one tool: its own copy of the arguments, its own watch, its own end; what comes of it is a result, whatever happened.
+
+Functions that are not `async` run in threads, so many at once and no more; a cancelled one is let go, and when nothing but such threads are
+left the runner gives up, to be started anew. An exception of a tool is an INTERNAL_ERROR, and nothing of it is on the wire.
+Enforces S2/MCP-001 and S2/MCP-003 on the tool's side, and S2/MCP-005: no two calls share an object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Future as Job
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from pactgate.core.contract import ERROR_KEY, OPERATIONS_KEY, ContractError, Operation
+from pactgate.core.display import cut
+from pactgate.core.failures import ErrorCode
+from pactgate.protocol.messages import encode_json
+from pactgate.runner.observe import NotDeclared, Watch, current
+from pactgate.runner.signature import ServedTool
+from pactgate.tools import Call, ToolError
+
+THREADS: Final = 32
+_STANDARD: Final = frozenset(code.value for code in ErrorCode)
+_MESSAGE_CHARS: Final = 2000
+_DETAILS_BYTES: Final = 16_384
+_DONE: Final = "Done."
+
+
+class Ending(Struct, frozen=True):
+    """What a call came to, beside its result. `crash` is the traceback of an exception nobody declared."""
+
+    result: bytes
+    crash: str | None = None
+
+
+class Calls:
+    """Runs the calls of one runner. `on_stuck` is told when every thread is held by a call nobody waits for any more."""
+
+    def __init__(
+        self,
+        *,
+        refuses: bool,
+        max_result_bytes: int,
+        on_late: Callable[[Watch, Operation], None],
+        on_stuck: Callable[[], None],
+        threads: int = THREADS,
+    ) -> None:
+        self._refuses = refuses
+        self._max_result_bytes = max_result_bytes
+        self._on_late = on_late
+        self._on_stuck = on_stuck
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tool")
+        self._let_go = 0
+
+    @property
+    def let_go(self) -> int:
+        """Threads that still work for calls nobody waits for."""
+        return self._let_go
+
+    async def run(self, tool: ServedTool, arguments: bytes, call: Call) -> Ending:
+        """The result of one call. Cancelling it ends the call; never raises anything else."""
+        try:
+            given = tool.arguments.decode(arguments)
+        except msgspec.DecodeError as problem:
+            return Ending(_failed(ContractError(ErrorCode.INVALID_INPUT, f"The arguments do not fit: {problem}."), []))
+        named = {name: getattr(given, name) for name in tool.names}
+        if tool.call_parameter is not None:
+            named[tool.call_parameter] = call
+        watch = Watch(tool.name, tool.contract.effects, refuses=self._refuses, on_late=self._on_late)
+        try:
+            outcome = await self._outcome(tool, named, call, watch)
+        finally:
+            watch.has_ended = True
+        return self._ending(tool, outcome, watch.operations())
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _outcome(self, tool: ServedTool, named: dict[str, Any], call: Call, watch: Watch) -> Any:
+        """What the function returned, or the exception it ended with."""
+        context = copy_context()
+        context.run(current.set, watch)
+        job: Job[Any] | None = None
+        if tool.is_async:
+            work: asyncio.Future[Any] = asyncio.get_running_loop().create_task(_awaited(tool, named), context=context)
+        else:
+            job = context.run(self._pool.submit, tool.function, **named)
+            work = asyncio.wrap_future(job)
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError:
+            call.cancel()
+            work.cancel()
+            if job is not None and not job.cancel() and not job.done():
+                self._leave(job)
+            raise
+        if work.cancelled():
+            return RuntimeError("the tool cancelled itself")
+        return work.exception() or _Returned(work.result())
+
+    def _leave(self, job: Job[Any]) -> None:
+        """A thread can't be ended from outside: it is left to itself, and counted."""
+        loop = asyncio.get_running_loop()
+        self._let_go += 1
+        job.add_done_callback(lambda _: loop.call_soon_threadsafe(self._came_back))
+        if self._let_go >= self._threads:
+            self._on_stuck()
+
+    def _came_back(self) -> None:
+        self._let_go -= 1
+
+    def _ending(self, tool: ServedTool, outcome: Any, seen: list[Operation]) -> Ending:
+        if isinstance(outcome, _Returned):
+            return self._returned(tool, outcome.value, seen)
+        if isinstance(outcome, ToolError):
+            return Ending(_failed(_as_error(tool, outcome), seen))
+        if isinstance(outcome, NotDeclared):
+            return Ending(_failed(ContractError(ErrorCode.PERMISSION_DENIED, str(outcome)), seen))
+        crash = "".join(traceback.format_exception(outcome))
+        print(crash, end="", file=sys.stderr, flush=True)
+        message = (
+            f"The tool {tool.name} failed unexpectedly. Its author finds the reason on the server's standard error."
+        )
+        return Ending(_failed(ContractError(ErrorCode.INTERNAL_ERROR, message), seen), crash)
+
+    def _returned(self, tool: ServedTool, value: Any, seen: list[Operation]) -> Ending:
+        if tool.result is None:
+            return Ending(_succeeded(_DONE, None, seen))
+        try:
+            structured = encode_json({"result": value} if tool.is_wrapped else value)
+            tool.result.decode(structured)
+        except (TypeError, ValueError, RecursionError) as problem:
+            message = f"The tool {tool.name} returned something that does not fit what it declares: {problem}."
+            return Ending(_failed(ContractError(ErrorCode.INVALID_OUTPUT, message), seen))
+        result = _succeeded(value if isinstance(value, str) else structured.decode(), structured, seen)
+        if len(result) > self._max_result_bytes:
+            message = f"The result of {tool.name} takes {len(result)} bytes; {self._max_result_bytes} can be sent."
+            return Ending(_failed(ContractError(ErrorCode.OPERATION_FAILED, message), seen))
+        return Ending(result)
+
+
+class _Returned:
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+async def _awaited(tool: ServedTool, named: dict[str, Any]) -> Any:
+    try:
+        return await tool.function(**named)
+    except (SystemExit, KeyboardInterrupt) as ending:  # these would end the loop, and with it every other call
+        raise RuntimeError(f"the tool tried to end the process: {ending!r}") from ending
+
+
+def _as_error(tool: ServedTool, error: ToolError) -> ContractError:
+    """A declared or standard code as it is; any other is mapped, and named for whoever looks into it."""
+    message = cut(error.message.strip() or f"{tool.name} failed: {error.code}", _MESSAGE_CHARS)
+    details = _fit(error.details)
+    if error.code in _STANDARD or tool.contract.declared(error.code) is not None:
+        return ContractError(error.code, message, details)
+    print(f"{tool.name}: the code {error.code!r} is neither standard nor declared", file=sys.stderr, flush=True)
+    return ContractError(ErrorCode.OPERATION_FAILED, message, details, cut(error.code, 64) or "(empty)")
+
+
+def _fit(details: dict[str, Any]) -> dict[str, Any]:
+    try:
+        text = encode_json(details)
+    except (TypeError, ValueError, RecursionError) as problem:
+        return {"detailsLost": f"They can't be written as JSON: {cut(str(problem), 200)}."}
+    return (
+        msgspec.json.decode(text) if len(text) <= _DETAILS_BYTES else {"detailsLost": f"They have {len(text)} bytes."}
+    )
+
+
+def _succeeded(text: str, structured: bytes | None, seen: list[Operation]) -> bytes:
+    result: dict[str, Any] = {"content": [{"type": "text", "text": text}]}
+    if structured is not None:
+        result["structuredContent"] = msgspec.Raw(structured)
+    return encode_json({**result, "isError": False, "_meta": {OPERATIONS_KEY: seen}})
+
+
+def _failed(error: ContractError, seen: list[Operation]) -> bytes:
+    meta = {ERROR_KEY: error, OPERATIONS_KEY: seen}
+    return encode_json({"content": [{"type": "text", "text": error.message}], "isError": True, "_meta": meta})

@@ -1,0 +1,140 @@
+"""A file of tools, loaded: every tool it declares, or everything that is wrong with it, each with file and line.
+
+Loading runs the file's code, so it happens in a thread of its own, where nothing it does can stop the runner from answering. Loaded
+again, the file and the modules beside it begin anew. Must not: serve half a file. Enforces the refusals of S2/MCP-002 to S2/MCP-004.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from msgspec import Struct
+
+from pactgate.runner.signature import ServedTool, serve
+from pactgate.tools import MARK, Declaration, collected
+
+MAX_TOOLS: Final = 500
+MODULE: Final = "pactgate_tools_file"
+MAX_WATCHED: Final = 64
+
+
+class Problem(Struct, frozen=True):
+    """`line` is 0 where it is about the whole file."""
+
+    file: str
+    line: int
+    tool: str
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {self.tool}: {self.message}" if self.tool else f"{place}: {self.message}"
+
+
+class Unloadable(Exception):  # noqa: N818 - it says what the file is
+    """The file can't be served, for all these reasons."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class Toolbox(Struct, frozen=True):
+    """What one state of a file offers. `files` are those whose change means another state."""
+
+    tools: dict[str, ServedTool]
+    about: str
+    files: tuple[str, ...]
+
+
+def load(path: Path) -> Toolbox:
+    """Run the file and take its tools. Raises Unloadable, and whatever the file's own code raises."""
+    forget(path)
+    spec = importlib.util.spec_from_file_location(MODULE, path)
+    if spec is None or spec.loader is None:
+        raise Unloadable([Problem(str(path), 0, "", "This is no Python file; its name must end with .py.")])
+    module = importlib.util.module_from_spec(spec)
+    declared: list[Declaration] = []
+    token = collected.set(declared)
+    sys.modules[MODULE] = module
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        collected.reset(token)
+    return Toolbox(_take(module, declared, path), (module.__doc__ or "").strip(), tuple(neighbours(path)))
+
+
+def problems_of(error: BaseException, path: Path) -> tuple[Problem, ...]:
+    """What a failed loading comes to, for the person who wrote the file."""
+    if isinstance(error, Unloadable):
+        return error.problems
+    if isinstance(error, SyntaxError):
+        return (Problem(error.filename or str(path), error.lineno or 0, "", f"SyntaxError: {error.msg}."),)
+    if isinstance(error, FileNotFoundError) and error.filename == str(path):
+        return (Problem(str(path), 0, "", "There is no such file."),)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    line = (frames[-1].lineno or 0) if frames else 0
+    return (Problem(str(path), line, "", f"{type(error).__name__}: {error}"),)
+
+
+def forget(path: Path) -> None:
+    """What was loaded from this folder is loaded anew when it is asked for."""
+    importlib.invalidate_caches()
+    folder = str(path.parent)
+    for name, module in [*sys.modules.items()]:
+        if _is_beside(module, folder):
+            del sys.modules[name]
+
+
+def neighbours(path: Path) -> list[str]:
+    """The file, and the modules of its own folder that it uses."""
+    folder = str(path.parent)
+    beside = [str(module.__file__) for module in [*sys.modules.values()] if _is_beside(module, folder)]
+    return list(dict.fromkeys([str(path), *beside]))[:MAX_WATCHED]
+
+
+def _is_beside(module: ModuleType, folder: str) -> bool:
+    """Installed packages may lie below the folder (a virtual environment does); they don't change with the file."""
+    file = getattr(module, "__file__", None)
+    if module.__name__ == "__main__" or not isinstance(file, str) or "site-packages" in file:
+        return False
+    return os.path.dirname(file) == folder or os.path.dirname(os.path.dirname(file)) == folder
+
+
+def _take(module: ModuleType, declared: list[Declaration], path: Path) -> dict[str, ServedTool]:
+    """Everything declared in the file, and what it has taken from others."""
+    own = [one for one in declared if one.file == str(path)]
+    known = {id(one) for one in own}
+    marked = (getattr(value, MARK, None) for value in vars(module).values())
+    taken = [one for one in marked if isinstance(one, Declaration) and id(one) not in known]
+    tools: dict[str, ServedTool] = {}
+    problems: list[Problem] = []
+    seen: dict[str, Declaration] = {}
+    for one in (*own, *taken):
+        first = seen.setdefault(one.name, one)
+        if first is not one:
+            problems.append(_problem(one, f"There is a tool of this name already, in line {first.line}."))
+        problems += [_problem(one, text) for text in one.problems]
+        tool = serve(one) if not one.problems else []
+        if isinstance(tool, ServedTool):
+            tools[one.name] = tool
+        else:
+            problems += [_problem(one, text) for text in tool]
+    if not seen:
+        problems.append(Problem(str(path), 0, "", "It declares no tool: mark a function with @tool(...)."))
+    if len(seen) > MAX_TOOLS:
+        problems.append(Problem(str(path), 0, "", f"It declares {len(seen)} tools; {MAX_TOOLS} are allowed."))
+    if problems:
+        raise Unloadable(problems)
+    return tools
+
+
+def _problem(declared: Declaration, text: str) -> Problem:
+    return Problem(declared.file, declared.line, declared.name, text)

@@ -1,0 +1,147 @@
+"""The life of the runner's process: whose descriptors are whose, loading the file, loading it again when it changes, ending.
+
+The file is looked at once a second: a look costs microseconds. A new version that can't be loaded changes nothing but what is said of it.
+Must not: leave a thread or task that outlives the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from pactgate.core.contract import Effect
+from pactgate.protocol.framing import Oversized
+from pactgate.runner import observe
+from pactgate.runner.load import Toolbox, load, neighbours, problems_of
+from pactgate.runner.observe import Watch
+from pactgate.runner.server import STUCK, Server, Wire, read_lines
+
+LOOK_EVERY_S: Final = 1.0
+LEFT_BEHIND: Final = 4
+"""The exit code where threads of cancelled calls still run."""
+
+
+async def run(path: Path, *, refuses: bool, reports: bool, max_result_bytes: int) -> int:
+    """Serve until the client closes its side. The exit code is not 0 where threads are left that will not end."""
+    source, sink = take_descriptors()
+    stuck: asyncio.Event = asyncio.Event()
+    server = Server(
+        path,
+        Wire(sink),
+        refuses=refuses,
+        reports=reports,
+        max_result_bytes=max_result_bytes,
+        on_stuck=stuck.set,
+    )
+    outside = Watch("", tuple(Effect), refuses=False, on_late=server.tell_late)
+    outside.has_ended = True
+    observe.install(outside)
+    work = [
+        asyncio.create_task(keep_loaded(path, server, outside)),
+        asyncio.create_task(read_lines(source, server.take)),
+        asyncio.create_task(stuck.wait()),
+    ]
+    done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+    for task in work:
+        task.cancel()
+    await asyncio.wait(work)
+    await server.stop()
+    return _exit_code(done, stuck.is_set(), server.calls.let_go)
+
+
+def _exit_code(done: set[asyncio.Task[Any]], is_stuck: bool, let_go: int) -> int:
+    if is_stuck:
+        print("every thread is held by a call that was cancelled and does not end", file=sys.stderr)
+        return STUCK
+    for task in done:
+        problem = task.exception()
+        if isinstance(problem, Oversized | OSError):
+            print(f"the conversation can't go on: {problem}", file=sys.stderr)
+            return STUCK
+        if problem is not None:
+            raise problem
+    return LEFT_BEHIND if let_go else 0
+
+
+def take_descriptors() -> tuple[int, int]:
+    """Our ends of the wire. From now on standard output leads to standard error, and nothing comes from standard input."""
+    source, sink = os.dup(0), os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
+    os.dup2(2, 1)
+    os.register_at_fork(after_in_child=lambda: _close(source, sink))
+    return source, sink
+
+
+def _close(*descriptors: int) -> None:
+    """A tool's own child must not hold the wire open, or write to it."""
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+async def keep_loaded(path: Path, server: Server, outside: Watch, look_every_s: float = LOOK_EVERY_S) -> None:
+    """Load the file, and load it again whenever it or a module beside it has changed. Until cancelled."""
+    while True:
+        before = _state(str(path))
+        outcome = await attempt(path, outside)
+        if isinstance(outcome, Toolbox):
+            outside.effects = frozenset(effect for tool in outcome.tools.values() for effect in tool.contract.effects)
+            server.offer(outcome)
+            files = outcome.files
+        else:
+            text = "\n".join(str(problem) for problem in problems_of(outcome, path))
+            print(text, file=sys.stderr, flush=True)
+            server.refuse(text)
+            files = tuple(neighbours(path))
+        seen = [before, *_look(files[1:])]
+        while _look(files) == seen:  # noqa: ASYNC110 - somebody else changes a file: there is no event to wait for
+            await asyncio.sleep(look_every_s)
+
+
+async def attempt(path: Path, outside: Watch | None = None) -> Toolbox | BaseException:
+    """The tools, or what loading them raised. In a thread: the file's code is not ours and may take its time."""
+    context = copy_context()
+    if outside is not None:
+        outside.effects = tuple(
+            Effect
+        )  # a file may look around while it is loaded; later it is held to what its tools declare
+        context.run(observe.current.set, outside)
+    pool = ThreadPoolExecutor(1, thread_name_prefix="loading")
+    try:
+        work = asyncio.wrap_future(context.run(pool.submit, load, path))
+        await asyncio.wait({work})
+        return work.exception() or work.result()
+    finally:
+        pool.shutdown(wait=False)
+
+
+def _look(files: tuple[str, ...]) -> list[tuple[int, int, int] | None]:
+    return [_state(file) for file in files]
+
+
+def _state(file: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+async def check(path: Path, write: Callable[[str], Any] = print) -> int:
+    """What the file offers, as JSON, and 0; or its problems on standard error, and 1."""
+    outcome = await attempt(path)
+    if not isinstance(outcome, Toolbox):
+        for problem in problems_of(outcome, path):
+            print(problem, file=sys.stderr)
+        return 1
+    write(msgspec.json.encode([msgspec.Raw(tool.definition) for tool in outcome.tools.values()]).decode())
+    return 0

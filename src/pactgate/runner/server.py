@@ -1,0 +1,296 @@
+"""The protocol side of the runner: an MCP server of either era on two descriptors, for the tools of one file.
+
+Requests run side by side, so many and no more. What tools print goes to standard error, and they find nothing on standard
+input: the wire is ours alone. A file that can't be loaded is served as just that, in every list, until it can. Must not: answer a cancelled
+request, or let one call wait for another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from pactgate import __version__
+from pactgate.core.contract import REPORT_METHOD, Operation, Report
+from pactgate.core.display import cut
+from pactgate.protocol import legacy, messages, modern, versions
+from pactgate.protocol.framing import LineDecoder, Oversized
+from pactgate.protocol.messages import Notification, Rejection, Request, encode_json
+from pactgate.protocol.versions import MODERN_VERSIONS, Era
+from pactgate.runner.calls import Calls
+from pactgate.runner.load import Toolbox
+from pactgate.runner.observe import Watch
+from pactgate.tools import Call
+
+MAX_RUNNING: Final = 256
+MAX_MESSAGE_BYTES: Final = 128 * 1024 * 1024
+MAX_RESULT_BYTES: Final = 7 * 1024 * 1024
+"""Well within what the gateway takes for one line."""
+FRAME_BYTES: Final = 4096
+"""More than an answer has beside its result: an id, and who we are."""
+READ_BYTES: Final = 64 * 1024
+REPORT_CHARS: Final = 3000
+STUCK: Final = 3
+
+
+class Wire:
+    """Whole lines to one descriptor, in the order they are ready. Waits where the reader does not read: that is its way to slow us down."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write(self, line: bytes) -> None:
+        rest = memoryview(messages.one_line(line) + b"\n")
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+
+class Session(Struct):
+    """What was agreed with a legacy client."""
+
+    phase: legacy.Phase = legacy.Phase.NEW
+    version: str = versions.LATEST_LEGACY
+
+
+class Server:
+    """Takes lines, gives lines. `reports` says whether the client wants to hear what no answer can carry."""
+
+    def __init__(
+        self,
+        path: Path,
+        wire: Wire,
+        *,
+        refuses: bool = False,
+        reports: bool = False,
+        max_result_bytes: int = MAX_RESULT_BYTES,
+        on_stuck: Callable[[], None],
+    ) -> None:
+        self._info = {"name": path.stem, "version": __version__}
+        self._wire = wire
+        self._reports = reports
+        self._session = Session()
+        self._box: Toolbox | None = None
+        self._problem: str | None = None
+        self._loop = asyncio.get_running_loop()
+        self.is_loaded = asyncio.Event()
+        self.calls = Calls(
+            refuses=refuses, max_result_bytes=max_result_bytes - FRAME_BYTES, on_late=self.tell_late, on_stuck=on_stuck
+        )
+        self._running: dict[str | int, asyncio.Task[None]] = {}
+
+    # What the file is.
+
+    def offer(self, box: Toolbox) -> None:
+        """From now on these are the tools."""
+        is_new, self._box, self._problem = self.is_loaded.is_set(), box, None
+        self.is_loaded.set()
+        if is_new:
+            self._notify("notifications/tools/list_changed")
+            self._report(Report("reloaded", text=f"{len(box.tools)} tools"))
+
+    def refuse(self, problem: str) -> None:
+        """The file can't be served as it is now. What was good before goes on."""
+        self._problem = problem
+        was_loaded = self.is_loaded.is_set()
+        self.is_loaded.set()
+        if was_loaded and self._box is not None:
+            self._report(Report("not_reloaded", text=cut(problem, REPORT_CHARS)))
+
+    def tell_late(self, watch: Watch, done: Operation) -> None:
+        """From any thread: something undeclared happened when its call was already answered."""
+        report = Report("late_operations", watch.tool, operations=(done,))
+        self._loop.call_soon_threadsafe(self._report, report)
+
+    # What comes in.
+
+    def take(self, line: bytes) -> None:
+        message = messages.decode(line)
+        if isinstance(message, Rejection):
+            self._wire.write(messages.encode_rejection(message))
+        elif isinstance(message, Request):
+            self._take_request(message)
+        elif isinstance(message, Notification):
+            self._take_notice(message)
+
+    def _take_request(self, request: Request) -> None:
+        era = Era.MODERN if modern.has_envelope(request.params) else Era.LEGACY
+        refused = self._admit(request, era)
+        if refused is not None:
+            self._wire.write(messages.encode_rejection(refused))
+            return
+        task = self._loop.create_task(self._answer(request, era))
+        self._running[request.key] = task
+        task.add_done_callback(lambda _: self._running.pop(request.key, None))
+
+    def _admit(self, request: Request, era: Era) -> Rejection | None:
+        if request.key in self._running:
+            return Rejection(messages.INVALID_REQUEST, "A request with this id is still running.", request.id)
+        if len(self._running) >= MAX_RUNNING:
+            return Rejection(messages.INTERNAL_ERROR, f"{MAX_RUNNING} requests are running already.", request.id)
+        if era is Era.MODERN:
+            route = modern.classify(request, None)
+            return route if isinstance(route, Rejection) else None
+        if request.method == "server/discover":
+            return Rejection(messages.INVALID_PARAMS, f"The _meta needs {modern.PV} and {modern.CC}.", request.id)
+        outcome = legacy.step(self._session.phase, request)
+        if outcome.rejection is not None:
+            return outcome.rejection
+        if request.method == legacy.INITIALIZE:
+            asked = legacy.read_initialize(request)
+            if isinstance(asked, Rejection):
+                return asked
+            self._session.version = versions.negotiate(asked.version)
+        self._session.phase = outcome.phase
+        return None
+
+    def _take_notice(self, notice: Notification) -> None:
+        if notice.method == "notifications/cancelled":
+            key = _cancelled(notice.params)
+            task = self._running.get(key) if key is not None else None
+            if task is not None:
+                task.cancel()
+        elif self._session.phase is not legacy.Phase.NEW:
+            self._session.phase = legacy.step(self._session.phase, notice).phase
+
+    # What goes out.
+
+    async def _answer(self, request: Request, era: Era) -> None:
+        try:
+            result = await self._result(request)
+        except _Refused as refused:
+            self._wire.write(messages.encode_error(request.id, refused.code, refused.message))
+            return
+        if era is Era.MODERN:
+            is_cacheable = request.method in versions.CACHEABLE
+            members = modern.complete(messages.members(result), encode_json(self._info), cacheable=is_cacheable)
+            result = encode_json(members)
+        self._wire.write(messages.encode_result(request.id, result))
+
+    async def _result(self, request: Request) -> bytes:
+        if request.method == "tools/call":
+            return await self._call(request)
+        if request.method == "tools/list":
+            box = await self._loaded()
+            return encode_json({"tools": [Raw(tool.definition) for tool in box.tools.values()]})
+        if request.method in ("initialize", "server/discover"):
+            return encode_json(self._about(request.method))
+        if request.method == "ping":
+            return b"{}"
+        raise _Refused(messages.METHOD_NOT_FOUND, f"There is no method {request.method[:100]!r} here: only tools.")
+
+    def _about(self, method: str) -> dict[str, Any]:
+        about: dict[str, Any] = {"capabilities": {"tools": {"listChanged": True}}}
+        if self._box is not None and self._box.about:
+            about["instructions"] = self._box.about
+        if method == "server/discover":
+            return {**about, "supportedVersions": list(MODERN_VERSIONS)}
+        return {**about, "protocolVersion": self._session.version, "serverInfo": self._info}
+
+    async def _loaded(self) -> Toolbox:
+        await self.is_loaded.wait()
+        if self._box is None:
+            raise _Refused(messages.INTERNAL_ERROR, f"The file can't be served: {self._problem}")
+        return self._box
+
+    async def _call(self, request: Request) -> bytes:
+        params = messages.members(request.params or b"{}")
+        box = await self._loaded()
+        name = messages.value(params["name"]) if "name" in params else None
+        tool = box.tools.get(name) if isinstance(name, str) else None
+        if tool is None:
+            known = ", ".join(box.tools)
+            raise _Refused(
+                messages.INVALID_PARAMS, f"There is no tool {str(name)[:64]!r}; there are: {cut(known, 500)}."
+            )
+        arguments = bytes(params.get("arguments", Raw(b"{}")))
+        call = Call(self._teller(request.params))
+        ending = await self.calls.run(tool, arguments, call)
+        if ending.crash is not None:
+            self._report(Report("crashed", tool.name, ending.crash[-REPORT_CHARS:]))
+        return ending.result
+
+    def _teller(self, params: bytes | None) -> Callable[[float, float | None, str | None], None] | None:
+        meta = messages.value(params or b"{}").get("_meta")
+        token = meta.get("progressToken") if isinstance(meta, dict) else None
+        if isinstance(token, bool) or not isinstance(token, str | int):
+            return None
+
+        def tell(done: float, total: float | None, message: str | None) -> None:
+            told = {"progressToken": token, "progress": done, "total": total, "message": message}
+            known = {key: value for key, value in told.items() if value is not None}
+            self._loop.call_soon_threadsafe(self._notify, "notifications/progress", known)
+
+        return tell
+
+    def _report(self, report: Report) -> None:
+        if self._reports:
+            self._notify(REPORT_METHOD, report)
+        elif report.operations:
+            print(
+                f"{report.tool or 'the file'} went on after its answer: {report.operations}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def _notify(self, method: str, params: Any = None) -> None:
+        if self._session.phase is not legacy.Phase.NEW or method == "notifications/progress":
+            self._wire.write(messages.encode_notification(method, None if params is None else encode_json(params)))
+
+    async def stop(self) -> None:
+        """End what runs; nobody is left to answer."""
+        running = [*self._running.values()]
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+        self.calls.close()
+
+
+class _Refused(Exception):  # noqa: N818 - it says what became of the request
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def _cancelled(params: bytes | None) -> str | int | None:
+    try:
+        raw = messages.members(params or b"{}").get("requestId")
+    except msgspec.DecodeError:
+        return None
+    return None if raw is None else messages.id_key(bytes(raw))
+
+
+async def read_lines(descriptor: int, take: Callable[[bytes], None]) -> None:
+    """Hand over each line until the other side closes. Raises Oversized."""
+    loop = asyncio.get_running_loop()
+    decoder = LineDecoder(MAX_MESSAGE_BYTES)
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def on_readable() -> None:
+        data = os.read(descriptor, READ_BYTES)
+        if not data:
+            loop.remove_reader(descriptor)
+            ended.set_result(None)
+            return
+        try:
+            lines = decoder.feed(data)
+        except Oversized as problem:
+            loop.remove_reader(descriptor)
+            ended.set_exception(problem)
+            return
+        for line in lines:
+            take(line)
+
+    loop.add_reader(descriptor, on_readable)
+    try:
+        await ended
+    finally:
+        loop.remove_reader(descriptor)
