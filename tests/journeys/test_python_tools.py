@@ -1,0 +1,259 @@
+"""The tool contract, invariant by invariant, for tools written in Python: a whole gateway in front of a real runner."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pactgate.app import Gateway
+from pactgate.config.effects import Effects
+from pactgate.config.model import Config, ServerConfig
+from pactgate.core import events
+from pactgate.core.context import ExecutionRecord
+from pactgate.core.events import Event
+from tests.pipeline.conftest import Inside, open_gateway
+from tests.support.callers import caller
+from tests.support.python_tools import DEEDS, KIT, kit
+from tests.upstreams.confinement import needs_kernel, world
+
+UNDENIABLE = ("filesystem.write", "network", "process", "network", "process")
+
+
+class Opened:
+    """A gateway with the kit behind it."""
+
+    def __init__(self, inside: Inside) -> None:
+        self.inside = inside
+        self.gateway = inside.gateway
+        self.events = inside.events
+
+    async def invoke(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        async with asyncio.timeout(10):
+            return await self.gateway.invoke(f"kit.{tool}", arguments)
+
+    def record(self, envelope: dict[str, Any]) -> ExecutionRecord:
+        wanted = envelope["metadata"]["requestId"]
+        return next(one.record for one in self.heard(events.RequestFinished) if one.record.request_id == wanted)
+
+    def heard(self, kind: type[Event]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    async def hear(self, kind: type[Event]) -> Any:
+        async with asyncio.timeout(5):
+            while not self.heard(kind):
+                await asyncio.sleep(0)
+        return self.heard(kind)[0]
+
+
+@pytest.fixture
+def kit_opened(tmp_path: Path) -> Callable[..., Any]:
+    def opened(server: dict[str, Any] | None = None, **settings: Any) -> Any:
+        return open_gateway(kit(tmp_path, **(server or {})), **settings)
+
+    return opened
+
+
+@pytest.mark.requirement("S2/MCP-001")
+async def test_input_is_judged_before_and_output_after_and_a_bad_value_is_never_a_success(kit_opened: Any) -> None:
+    async with kit_opened() as inside:
+        opened = Opened(inside)
+        assert (await opened.invoke("grow", item={"tags": "x"}))["error"]["code"] == "INVALID_INPUT"
+        assert (await opened.invoke("grow", item={"tags": []}, more=1))["error"]["code"] == "INVALID_INPUT"
+        for what in ("nothing", "wrong"):
+            failed = await opened.invoke("give", what=what)
+            assert (failed["success"], failed["error"]["code"]) == (False, "INVALID_OUTPUT")
+            assert "data" not in failed
+        good = await opened.invoke("give", what="good")
+        assert good["data"]["structuredContent"] == {"tags": ["a"]}
+
+
+@pytest.mark.requirement("S2/MCP-002")
+async def test_as_an_observed_tool_the_liar_is_found_out_and_honest_tools_beside_it_are_not_blamed(
+    kit_opened: Any, tmp_path: Path
+) -> None:
+    with world(tmp_path / "there") as at:
+        async with kit_opened() as inside:
+            opened = Opened(inside)
+            await opened.invoke("honest", rounds=1)
+            where = {"folder": at["folder"], "tcp": at["tcp"], "udp": at["udp"]}
+            beside = [opened.invoke("honest") for _ in range(10)]
+            lies = [opened.invoke("lie", **where) for _ in range(3)]
+            *honest, first, second, third = await asyncio.gather(*beside, *lies)
+            reported = opened.heard(events.EffectsExceeded)
+            shown = await inside.call("kit.lie", where, who=caller())
+    for lie in (first, second, third):
+        assert lie["data"]["structuredContent"] == dict.fromkeys(DEEDS, "done")
+        record = opened.record(lie)
+        assert record.effects_level == "observed"
+        assert tuple(one.kind for one in record.violations) == UNDENIABLE
+        assert record.violations[0].target == str(Path(at["folder"]) / "new")
+        assert record.violations == record.operations
+    for calm in honest:
+        record = opened.record(calm)
+        assert (calm["success"], record.operations, record.violations) == (True, (), ())
+    assert {event.tool for event in reported} == {"kit.lie"}
+    assert len(reported) == 3
+    envelope = json.loads(shown.result)["_meta"]["dev.pactgate/envelope"]
+    assert envelope["effects"] == "observed"
+    assert [one["kind"] for one in envelope["violations"]] == list(UNDENIABLE)
+
+
+@pytest.mark.requirement("S2/MCP-002")
+async def test_where_undeclared_effects_are_refused_the_liar_achieves_nothing_python_sees(
+    kit_opened: Any, tmp_path: Path
+) -> None:
+    with world(tmp_path / "there") as at:
+        async with kit_opened({"undeclared_effects": "refuse"}) as inside:
+            opened = Opened(inside)
+            lie = await opened.invoke("lie", folder=at["folder"], tcp=at["tcp"], udp=at["udp"])
+            calm = await opened.invoke("honest")
+        assert not (Path(at["folder"]) / "new").exists()
+    assert "done" not in lie["data"]["structuredContent"].values()
+    assert all(one.refused for one in opened.record(lie).violations)
+    assert calm["success"]
+
+
+@needs_kernel
+@pytest.mark.requirement("S2/MCP-002")
+async def test_as_an_enforced_child_the_same_liar_is_denied_everything_and_honest_tools_go_on(
+    kit_opened: Any, tmp_path: Path
+) -> None:
+    with world(tmp_path / "there") as at:
+        async with kit_opened({"effects": Effects()}) as inside:
+            opened = Opened(inside)
+            where = {"folder": at["folder"], "tcp": at["tcp"], "udp": at["udp"]}
+            lie, calm = await asyncio.gather(opened.invoke("lie", **where), opened.invoke("honest"))
+            (row,) = opened.gateway.snapshot()["servers"]
+        assert not (Path(at["folder"]) / "new").exists()
+    assert set(lie["data"]["structuredContent"].values()) <= {"EACCES", "EPERM"}
+    assert (row["effectsLevel"], opened.record(lie).effects_level) == ("enforced", "enforced")
+    assert calm["success"]
+
+
+@pytest.mark.requirement("S2/MCP-003")
+@pytest.mark.parametrize(
+    ("said", "code"), [("GONE", "GONE"), ("NOT_FOUND", "NOT_FOUND"), ("MADE_UP", "OPERATION_FAILED")]
+)
+async def test_a_declared_code_is_kept_and_an_undeclared_one_is_mapped_and_reported(
+    kit_opened: Any, said: str, code: str
+) -> None:
+    async with kit_opened() as inside:
+        opened = Opened(inside)
+        failed = await opened.invoke("fail", code=said)
+        on_the_wire = json.loads((await inside.call("kit.fail", {"code": said})).result)
+    assert failed["error"]["code"] == code
+    assert failed["error"]["message"] == f"Failed with {said}."
+    assert failed["error"]["context"]["asked"] == said
+    assert opened.record(failed).tool_code == code
+    assert on_the_wire["_meta"]["dev.pactgate/envelope"]["failure"]["code"] == code
+    assert "dev.pactgate/error" not in on_the_wire["_meta"]
+    assert {event.code for event in opened.heard(events.CodeReplaced)} == ({said} if code != said else set())
+
+
+@pytest.mark.requirement("S2/MCP-003")
+async def test_an_exception_is_an_internal_error_and_its_traceback_is_for_the_operator_alone(kit_opened: Any) -> None:
+    async with kit_opened() as inside:
+        opened = Opened(inside)
+        failed = await opened.invoke("crash")
+        reported = await opened.hear(events.ToolReported)
+    assert failed["error"]["code"] == "INTERNAL_ERROR"
+    assert "a secret" not in json.dumps(failed)
+    assert (reported.tool, reported.what) == ("kit.crash", "crashed")
+    assert "KeyError: 'a secret'" in reported.text
+
+
+@pytest.mark.requirement("S2/MCP-004")
+async def test_what_a_tool_declares_of_repeating_it_decides_what_is_said_of_retrying(kit_opened: Any) -> None:
+    async with kit_opened() as inside:
+        opened = Opened(inside)
+        busy = (await opened.invoke("be_busy"))["error"]
+        assert (busy["code"], busy["retryable"], busy["context"]["transient"]) == ("BUSY", True, True)
+        for code in ("GONE", "SERVICE_UNAVAILABLE", "RATE_LIMITED", "TOOL_TIMEOUT", "MEMORY_PRESSURE", "MADE_UP"):
+            assert (await opened.invoke("fail", code=code))["error"]["retryable"] is False
+        rows = {row["toolName"]: row for row in opened.gateway.snapshot()["tools"]}
+    assert (rows["fail"]["category"], rows["fail"]["isIdempotent"]) == ("mutation", False)
+    assert rows["fail"]["contract"]["idempotent"] is False
+    assert (rows["grow"]["category"], rows["grow"]["categoryReason"]) == ("query", "declared in its contract")
+    assert {row["effectsLevel"] for row in rows.values()} == {"observed"}
+
+
+@pytest.mark.requirement("S2/MCP-005")
+async def test_the_arguments_of_a_caller_are_the_same_after_the_call_also_when_calls_share_them(
+    kit_opened: Any,
+) -> None:
+    arguments = {"item": {"tags": ["yours"]}}
+    before = copy.deepcopy(arguments)
+    async with kit_opened() as inside:
+        opened = Opened(inside)
+        answers = await asyncio.gather(*(opened.invoke("grow", **arguments) for _ in range(20)))
+    assert arguments == before
+    assert [one["data"]["structuredContent"] for one in answers] == [{"tags": ["yours", "mine"]}] * 20
+
+
+@pytest.mark.requirement("S2/MCP-005")
+async def test_what_is_kept_of_a_call_is_not_changed_by_it(kit_opened: Any) -> None:
+    async with kit_opened() as inside:
+        opened = Opened(inside)
+        first = await opened.invoke("count")
+        again = await opened.invoke("count")
+        first["data"]["structuredContent"]["result"] = 99
+        third = await opened.invoke("count")
+    assert [one["metadata"]["cached"] for one in (first, again, third)] == [False, True, True]
+    assert third["data"]["structuredContent"] == {"result": 1}
+    assert opened.record(again).operations == ()
+
+
+async def test_a_call_that_takes_too_long_ends_and_the_runner_serves_on(kit_opened: Any) -> None:
+    async with kit_opened() as inside:
+        opened = Opened(inside)
+        await opened.invoke("honest")
+        late = await opened.gateway.invoke("kit.sleep", {}, timeout_ms=200)
+        assert (late["error"]["code"], late["error"]["context"]["verdict"]) == ("TOOL_TIMEOUT", "may_have_run")
+        assert (await opened.invoke("honest"))["success"]
+
+
+async def test_a_file_that_changes_is_served_as_it_is_now(kit_opened: Any, tmp_path: Path) -> None:
+    async with kit_opened() as inside:
+        opened = Opened(inside)
+        assert (await opened.invoke("honest", rounds=1))["success"]
+        added = '\n@tool(category="query", idempotent=True, effects=[])\ndef newer() -> int:\n    """Is new."""\n    return 1\n'
+        (tmp_path / "kit.py").write_text(KIT + added, encoding="utf-8")
+        reported = await opened.hear(events.ToolReported)
+        assert reported.what == "reloaded"
+        assert (await opened.gateway.discover(force_refresh=True)).server_results[0].tool_count == 10
+        assert (await opened.invoke("newer"))["success"]
+
+
+async def test_a_file_that_can_not_be_served_is_named_with_every_problem(tmp_path: Path) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text("from pactgate import tool\n@tool\ndef one():\n    pass\n@tool\ndef two():\n    pass\n")
+    server = ServerConfig(id="bad", tools=str(path))
+    async with Gateway.open(Config(servers={"bad": server})) as gateway:
+        (row,) = (await gateway.discover()).server_results
+        failed = await gateway.invoke("bad.one")
+    assert row.error is not None
+    for word in (f"{path}:2: one: ", f"{path}:5: two: ", "idempotent"):
+        assert word in row.error
+        assert word in failed["error"]["message"]
+
+
+async def test_a_contract_in_the_definition_of_a_foreign_server_is_not_believed(tmp_path: Path) -> None:
+    (tmp_path / "kit.py").write_text(KIT, encoding="utf-8")
+    foreign = ServerConfig(
+        id="kit", command=sys.executable, args=("-m", "pactgate.runner", str(tmp_path / "kit.py")), era="legacy"
+    )
+    async with open_gateway(foreign) as inside:
+        opened = Opened(inside)
+        failed = await opened.invoke("fail", code="GONE")
+        rows = {row["toolName"]: row for row in opened.gateway.snapshot()["tools"]}
+    assert failed["error"]["code"] == "OPERATION_FAILED"
+    assert rows["fail"]["contract"] is None
+    assert rows["fail"]["categoryReason"] != "declared in its contract"
+    assert opened.record(failed).effects_level is None

@@ -1,0 +1,161 @@
+"""`@tool`: what a declaration must say, what it must not, and that importing it costs nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pactgate import Call, Retryable, ToolError, tool
+from pactgate.core.contract import Contract, DeclaredCode, Effect
+from pactgate.tools import MARK, Declaration, DeclarationError
+
+GOOD: dict[str, Any] = {"category": "query", "idempotent": True, "effects": []}
+
+
+def declared(function: Callable[..., Any] | None = None, **words: Any) -> Declaration:
+    def plain() -> None:
+        """Does nothing."""
+
+    found = getattr(tool(**{**GOOD, **words})(function or plain), MARK)
+    assert isinstance(found, Declaration)
+    return found
+
+
+def problems(**words: Any) -> str:
+    with pytest.raises(DeclarationError) as refused:
+        declared(**words)
+    return str(refused.value)
+
+
+def test_a_marked_function_stays_what_it_was() -> None:
+    @tool(**GOOD)
+    def double(number: int) -> int:
+        """Doubles."""
+        return 2 * number
+
+    assert double(4) == 8
+    assert double.__name__ == "double"
+
+
+def test_a_declaration_becomes_a_contract() -> None:
+    found = declared(
+        category="mutation",
+        effects=["network", "network", Effect.WRITE],
+        errors={"BUSY": Retryable("Later."), "GONE": "Not there.", "SERVICE_UNAVAILABLE": "Down."},
+        cache_ttl_ms=5,
+        name="other",
+        title="Other",
+        description="Something else.",
+    )
+    assert (found.name, found.title, found.description) == ("other", "Other", "Something else.")
+    assert found.contract == Contract(
+        "mutation",
+        True,
+        (Effect.NETWORK, Effect.WRITE),
+        (
+            DeclaredCode("BUSY", "Later.", True),
+            DeclaredCode("GONE", "Not there."),
+            DeclaredCode("SERVICE_UNAVAILABLE", "Down.", True),
+        ),
+        5,
+    )
+
+
+@pytest.mark.requirement("S2/MCP-004")
+def test_a_tool_that_says_nothing_of_itself_is_refused_with_everything_that_is_missing() -> None:
+    with pytest.raises(DeclarationError) as refused:
+
+        @tool  # type: ignore[arg-type]
+        def Odd() -> None:  # noqa: N802
+            pass
+
+    said = str(refused.value)
+    assert __file__ in said
+    for word in ("'Odd'", "category", "idempotent", "effects", "docstring"):
+        assert word in said
+
+
+@pytest.mark.requirement("S2/MCP-004")
+def test_no_error_of_a_tool_that_is_not_idempotent_may_be_retried() -> None:
+    assert "BUSY can't be Retryable" in problems(idempotent=False, errors={"BUSY": Retryable("Later.")})
+    assert "RATE_LIMITED" in problems(idempotent=False, errors={"RATE_LIMITED": "Later."})
+    assert declared(idempotent=False, errors={"BUSY": "Never again."}).contract is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"category": "read"}, "no category"),
+        ({"idempotent": "yes"}, "True or False"),
+        ({"effects": "network"}, "effects is a list"),
+        ({"effects": ["netwrok"]}, "did you mean 'network'"),
+        ({"effects": ["filesystem.write"]}, "changes nothing"),
+        ({"category": "scan", "effects": ["state"]}, "changes nothing"),
+        ({"errors": ["A"]}, "mapping"),
+        ({"errors": {"lower": "x"}}, "can't be an error code"),
+        ({"errors": {"A" * 65: "x"}}, "can't be an error code"),
+        ({"errors": {"GONE": " "}}, "needs a description"),
+        ({"errors": {"NOT_FOUND": Retryable("x")}}, "not retryable"),
+        ({"errors": {f"C{number}": "x" for number in range(51)}}, "more than 50"),
+        ({"cache_ttl_ms": 0}, "at least 1"),
+        ({"cache_ttl_ms": True}, "at least 1"),
+        ({"idempotent": False, "cache_ttl_ms": 5}, "remove cache_ttl_ms"),
+        ({"name": "Bad-Name"}, "can't be its name"),
+        ({"name": "n" * 65}, "can't be its name"),
+        ({"description": " "}, "needs a description"),
+        ({"description": "d" * 1025}, "1025 characters"),
+    ],
+)
+def test_what_is_wrong_or_contradicts_itself_is_refused(words: dict[str, Any], said: str) -> None:
+    assert said in problems(**words)
+
+
+def test_the_description_is_the_docstring_up_to_its_parameters() -> None:
+    def documented(a: int) -> None:
+        """Does a thing.
+
+        In two paragraphs.
+
+        Args:
+            a: What.
+        """
+
+    assert declared(documented).description == "Does a thing.\n\nIn two paragraphs."
+
+
+def test_a_call_made_by_hand_tells_nobody_and_waits_for_nobody() -> None:
+    call = Call()
+    call.progress(1, 2, "half")
+    assert not call.wait(0)
+    call.cancel()
+    assert call.is_cancelled
+    assert call.wait(60)
+
+
+async def test_progress_may_be_awaited() -> None:
+    told: list[Any] = []
+    call = Call(lambda *words: told.append(words))
+    await call.progress(1)
+    call.cancel()
+    call.progress(2)
+    assert told == [(1, None, None)]
+
+
+def test_an_error_carries_its_code_and_its_own_details() -> None:
+    details = {"id": 1}
+    error = ToolError("GONE", "Not there.", details)
+    details["id"] = 2
+    assert (error.code, error.message, error.details) == ("GONE", "Not there.", {"id": 1})
+
+
+def test_whoever_writes_tools_does_not_load_the_gateway() -> None:
+    code = (
+        "import sys; from pactgate import tool; print(*(name for name in sys.modules if name.startswith('pactgate.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
+    rooms = {name.split(".")[1] for name in done.stdout.split()}
+    assert rooms == {"tools", "core", "protocol"}
