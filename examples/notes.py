@@ -44,7 +44,9 @@ def read_note(number: Annotated[int, Meta(ge=1)]) -> Note:
     """
     lines = _lines()
     if number > len(lines):
-        raise ToolError("NO_SUCH_NOTE", f"There are {len(lines)} notes.", {"count": len(lines)})
+        raise ToolError(
+            "NO_SUCH_NOTE", f"There is no note {number}; the last one is {len(lines)}.", {"count": len(lines)}
+        )
     return Note(number, lines[number - 1])
 
 

@@ -129,20 +129,35 @@ def _show_result(result: dict[str, Any]) -> int:
     content = result.get("content")
     blocks = content if isinstance(content, list) else []
     shown = [_block(block) for block in blocks if structured is None or not _repeats(block, structured)]
-    if structured is not None:
+    if structured is not None and not any(structured == {"result": text} for text in shown):
         shown.append(_pretty(structured))
     for text in shown:
         console.say(text)
-    if not result.get("isError"):
-        return 0
     meta = result.get("_meta")
     envelope = meta.get(_ENVELOPE_KEY) if isinstance(meta, dict) else None
     known = envelope if isinstance(envelope, dict) else {}
+    _show_violations(known)
+    if not result.get("isError"):
+        return 0
     failure = known.get("failure")
     facts = {**(failure if isinstance(failure, dict) else {}), "requestId": known.get("requestId")}
     is_its_own = facts.get("failure_mode") in (None, "tool_error")
     _show_failure("The tool says that it failed." if is_its_own else "The call failed.", facts)
     return 1
+
+
+def _show_violations(envelope: dict[str, Any]) -> None:
+    found = envelope.get("violations")
+    told = [_violation(one) for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    if told:
+        sys.stdout.flush()
+        console.warning(f"{envelope.get('tool')} did what it does not declare: {', '.join(told)}")
+
+
+def _violation(one: dict[str, Any]) -> str:
+    if "kind" not in one:
+        return f"{one.get('more')} more"
+    return f"{one['kind']} {one.get('target', '')}" + (" (refused)" if one.get("refused") else "")
 
 
 def _show_error(error: dict[str, Any]) -> int:

@@ -6,7 +6,6 @@ Served by `"tools": "pocket.py"`; the gateway knows the category, the effects an
 from __future__ import annotations
 
 import hashlib
-import platform
 import random
 import threading
 from pathlib import Path
@@ -84,5 +83,4 @@ def checksum(text: str, algorithm: Literal["sha256", "blake2b", "md5"] = "sha256
 @tool(category="query", idempotent=True, effects=[])
 def fib() -> str:
     """Says that it touches nothing, and reads a file: call it to see that the gateway notices."""
-    place = Path("/proc/sys/kernel/hostname")
-    return place.read_text().strip() if place.exists() else platform.node()
+    return Path("/proc/sys/kernel/ostype").read_text().strip()
