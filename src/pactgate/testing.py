@@ -112,16 +112,13 @@ async def serving(
     file: str | Path, *, undeclared: Literal["report", "refuse"] = "report", env: Mapping[str, str] | None = None
 ) -> AsyncIterator[ServedTools]:
     """Serve a file of tools to this program alone. Raises ContractBroken with every problem where it can't be served."""
-    path = Path(file).absolute()
-    server = ServerConfig(
-        id=legal_id(path.stem), tools=str(path), undeclared_effects=undeclared, env=dict(env or {}), max_retries=0
-    )
+    server = _server(Path(file), undeclared, dict(env or {}))
     heard = _Heard()
     config = Config(servers={server.id: server}, rate_limits=RateLimits(enabled=False))
     async with Gateway.open(config, heard.take) as gateway:
         (row,) = (await gateway.discover(force_refresh=True)).server_results
         if row.status != "success":
-            raise ContractBroken(f"{path} can't be served: {row.error}")
+            raise ContractBroken(f"{server.tools} can't be served: {row.error}")
         yield ServedTools(gateway, server.id, heard)
 
 
@@ -174,6 +171,11 @@ def _breaches(tool: str, outcome: Outcome, fails_with: str | None) -> Iterator[s
         else:
             wanted = "it was to succeed" if fails_with is None else f"it was to fail with {fails_with}"
             yield f"{wanted}, and failed with {outcome.code}: {outcome.message}"
+
+
+def _server(file: Path, undeclared: Literal["report", "refuse"], env: dict[str, str]) -> ServerConfig:
+    path, id_ = str(file.absolute()), legal_id(file.stem)
+    return ServerConfig(id=id_, tools=path, undeclared_effects=undeclared, env=env, max_retries=0)
 
 
 def _contract(tool: Tool) -> Contract:

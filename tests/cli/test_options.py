@@ -13,6 +13,7 @@ GOOD = [
     (["--stdio"], ServeOptions(stdio=True)),
     (["--config", "a b.json", "--port", "0"], ServeOptions(config="a b.json", port=0)),
     (["-c", "x.toml", "--log-level=debug"], ServeOptions(config="x.toml", log_level="debug")),
+    (["notes.py", "--stdio"], ServeOptions(stdio=True, file="notes.py")),
     (["--host=::1", "--port=8080", "--port", "9090"], ServeOptions(host="::1", port=9090)),
 ]
 LEFT_TO_OTHERS = [

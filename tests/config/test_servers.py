@@ -115,3 +115,31 @@ def test_what_only_concerns_a_client_is_accepted_and_ignored(tmp_path: Path) -> 
     )
     assert config.servers["files"].command == "serve-files"
     assert config.warnings == ()
+
+
+def test_a_file_of_tools_starts_at_the_folder_of_the_configuration(tmp_path: Path) -> None:
+    kit = loaded(tmp_path, {"mcpServers": {"kit": {"tools": "kit.py", "undeclaredEffects": "refuse"}}}).servers["kit"]
+    assert (kit.tools, kit.undeclared_effects, kit.command, kit.url) == (str(tmp_path / "kit.py"), "refuse", None, None)
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"tools": "kit.py", "command": "x"}, ["mcpServers.kit"]),
+        ({"tools": "kit.py", "url": "https://a.example"}, ["mcpServers.kit"]),
+        ({"tools": "kit.py", "args": ["x"]}, ["mcpServers.kit.args"]),
+        ({"tools": "kit.py", "headers": {"a": "b"}}, ["mcpServers.kit.headers"]),
+        ({"tools": "kit.py", "type": "stdio"}, ["mcpServers.kit.type"]),
+        ({"command": "x", "undeclaredEffects": "refuse"}, ["mcpServers.kit.undeclaredEffects"]),
+        ({"tools": "kit.py", "undeclaredEffects": "maybe"}, ["mcpServers.kit.undeclaredEffects"]),
+    ],
+)
+def test_a_file_of_tools_is_a_kind_of_its_own(entry: dict[str, Any], expected: list[str], tmp_path: Path) -> None:
+    assert paths(problems(tmp_path, {"mcpServers": {"kit": entry}})) == expected
+
+
+def test_a_file_of_tools_may_have_an_environment_a_folder_and_effects(tmp_path: Path) -> None:
+    entry = {"tools": "kit.py", "env": {"A": "b"}, "cwd": ".", "effects": {"read": ["."]}}
+    kit = loaded(tmp_path, {"mcpServers": {"kit": entry}}).servers["kit"]
+    assert kit.effects is not None
+    assert (kit.env, kit.cwd, kit.effects.read) == ({"A": "b"}, str(tmp_path), (str(tmp_path),))

@@ -24,30 +24,39 @@ REQUIREMENTS = (
         statement="What a tool was observed to do is a subset of the effects it declares; the operations are audited "
         "and a breach is recorded.",
         source=f"{TITLE}, INV-MCP-002: No Undeclared Side Effects",
-        enforced_by=("pactgate.upstreams.sandbox:confine", "pactgate.upstreams.launcher:launch"),
-        deferred=STILL_MISSING
-        + "effects of servers without a declaration are not observed, and there is no audit record",
+        enforced_by=(
+            "pactgate.tools:tool",
+            "pactgate.runner.observe:Watch",
+            "pactgate.pipeline.settle:Audit",
+            "pactgate.policy.contracts:audit",
+            "pactgate.upstreams.sandbox:confine",
+            "pactgate.upstreams.launcher:launch",
+        ),
+        deferred=STILL_MISSING + "what was done is in the record of a call, but there is no audit log yet",
     ),
     Requirement(
         id="S2/MCP-003",
         statement="Every failure carries a standard code or one the tool declared, a message a person can read and "
         "details to act on.",
         source=f"{TITLE}, INV-MCP-003: Standardized Error Codes",
-        enforced_by=("pactgate.core.failures:ErrorCode",),
-        deferred="error codes declared by tools are not read yet",
+        enforced_by=(
+            "pactgate.core.failures:ErrorCode",
+            "pactgate.policy.contracts:take_account",
+            "pactgate.runner.calls:Calls",
+        ),
     ),
     Requirement(
         id="S2/MCP-004",
         statement="Every tool written under the contract declares whether it is idempotent, and no error of one that "
         "is not is retryable.",
         source=f"{TITLE}, INV-MCP-004: Idempotency Declaration",
-        deferred="tools written under the contract do not exist yet",
+        enforced_by=("pactgate.tools:tool", "pactgate.runner.load:load", "pactgate.policy.envelope:is_retryable"),
     ),
     Requirement(
         id="S2/MCP-005",
         statement="The arguments a caller handed over are the same after the call, whatever the tool did with its own.",
         source=f"{TITLE}, INV-MCP-005: Input Isolation",
-        deferred="tools that run inside the product do not exist yet",
+        enforced_by=("pactgate.runner.calls:Calls", "pactgate.runner.signature:serve"),
     ),
     Requirement(
         id="S2/MCP-006",

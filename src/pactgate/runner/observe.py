@@ -101,6 +101,8 @@ class Watch:
 
 
 current: Final[ContextVar[Watch | None]] = ContextVar("current", default=None)
+own_files: Final[set[str]] = set()
+"""The sources of the tools themselves: a traceback or a warning may look at them."""
 _collecting: Final = threading.local()
 _outside: list[Watch] = []
 
@@ -153,7 +155,7 @@ def _on_open(arguments: tuple[Any, ...]) -> _Seen:
         return None
     if flags & _WRITING:
         return Effect.WRITE, place
-    return None if place.startswith(_OWN_PLACES) else (Effect.READ, place)
+    return None if place in own_files or place.startswith(_OWN_PLACES) else (Effect.READ, place)
 
 
 def _on_read(arguments: tuple[Any, ...]) -> _Seen:

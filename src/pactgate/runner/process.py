@@ -102,6 +102,8 @@ async def keep_loaded(path: Path, server: Server, outside: Watch, look_every_s: 
             print(text, file=sys.stderr, flush=True)
             server.refuse(text)
             files = tuple(neighbours(path))
+        observe.own_files.clear()
+        observe.own_files.update(files)
         seen = [before, *_look(files[1:])]
         while _look(files) == seen:  # noqa: ASYNC110 - somebody else changes a file: there is no event to wait for
             await asyncio.sleep(look_every_s)

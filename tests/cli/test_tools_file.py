@@ -1,0 +1,101 @@
+"""A Python file of tools on the command line: checked, and served alone to any client."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from tests.cli.program import PROGRAM, Served, environment, run, write_config
+from tests.runner.driving import write_tools
+
+KIT = '@tool(**query)\ndef double(number: int) -> int:\n    "Doubles."\n    return 2 * number\n'
+BAD = '@tool\ndef one() -> None:\n    "x"\n@tool(**query)\ndef two(a):\n    "x"\n'
+
+
+def test_a_good_file_is_summed_up(tmp_path: Path) -> None:
+    write_tools(tmp_path, KIT)
+    done = run(tmp_path, "check", "kit.py")
+    assert done.returncode == 0
+    assert "kit.py is good: 1 tool." in done.stdout
+    assert json.loads(run(tmp_path, "check", "kit.py", "--json").stdout)["tools"][0]["name"] == "double"
+
+
+def test_every_problem_of_a_bad_file_is_named_with_its_line(tmp_path: Path) -> None:
+    path = write_tools(tmp_path, BAD)
+    done = run(tmp_path, "check", "kit.py")
+    assert (done.returncode, done.stdout) == (1, "")
+    line = path.read_text().splitlines().index("@tool") + 1
+    assert done.stderr.count(f"kit.py:{line}: one: ") == 3
+    assert f"kit.py:{line + 3}: two: " in done.stderr
+    assert json.loads(run(tmp_path, "check", "kit.py", "--json").stdout)["ok"] is False
+
+
+@pytest.mark.parametrize("words", [["serve", "absent.py"], ["serve", "kit.txt"], ["check", "absent.py"]])
+def test_a_file_that_is_not_there_or_no_python_is_a_wrong_invocation(tmp_path: Path, words: list[str]) -> None:
+    done = run(tmp_path, *words)
+    assert done.returncode == 2
+    assert words[1] in done.stderr
+
+
+def test_a_file_and_a_configuration_at_once_are_refused(tmp_path: Path) -> None:
+    write_tools(tmp_path, KIT)
+    write_config(tmp_path, {})
+    assert run(tmp_path, "serve", "kit.py", "--config", "pactgate.json").returncode == 2
+
+
+async def test_any_client_can_be_given_the_file_alone_under_its_own_names(tmp_path: Path) -> None:
+    write_tools(tmp_path, KIT)
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "pactgate", "serve", "--stdio", "kit.py"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+    )
+    with (tmp_path / "log").open("w") as log:
+        async with (
+            stdio_client(server, errlog=log) as (incoming, outgoing),
+            ClientSession(incoming, outgoing) as session,
+        ):
+            await session.initialize()
+            tools = (await session.list_tools()).tools
+            assert [tool.name for tool in tools] == ["double"]
+            result = await session.call_tool("double", {"number": 21})
+            assert result.structured_content == {"result": 42}
+
+
+def test_over_http_it_is_served_without_a_configuration(tmp_path: Path) -> None:
+    write_tools(tmp_path, KIT)
+    write_config(tmp_path, {"broken": {"command": "nothing"}})
+    with Served(tmp_path, "kit.py") as gateway:
+        gateway.wait_for(r"ok +kit +legacy")
+        assert gateway.run("call", "double", "number:=4").stdout.split() == ["{", '"result":', "8", "}"]
+
+
+def test_what_a_call_did_beside_its_declaration_is_shown_with_the_answer(tmp_path: Path) -> None:
+    write_tools(
+        tmp_path, '@tool(**query)\ndef read() -> str:\n    "Reads."\n    return open("/etc/hosts").readline()[:0]\n'
+    )
+    with Served(tmp_path, "kit.py") as gateway:
+        done = gateway.run("call", "read")
+        assert "kit.read did what it does not declare: filesystem.read /etc/hosts" in done.stderr
+        assert "observed: none" in gateway.run("tools").stdout
+
+
+def test_the_doctor_looks_at_the_file(tmp_path: Path) -> None:
+    write_config(tmp_path, {"kit": {"tools": "absent.py"}})
+    done = subprocess.run(
+        [*PROGRAM, "doctor"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=40,
+        check=False,
+    )
+    assert "absent.py does not exist" in done.stdout
