@@ -150,7 +150,7 @@ class Gateway:
                 Recall(self.recall, recognition),
             ),
             dispatch=Dispatch(self.connections, self._overload, self.recall),
-            verify=(AcceptResult(), Audit(self._emit), AcceptOutput()),
+            verify=(AcceptResult(), Audit(self._emit, self._masked), AcceptOutput()),
             finish=(Bound(self._shelf), Remember(), Stamp(self._encoded_info)),
             book=lambda: self.book,
             recognise=recognition.find,

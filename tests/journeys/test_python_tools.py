@@ -6,19 +6,20 @@ import asyncio
 import copy
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pactgate.app import Gateway
+from pactgate.app import Gateway, build
 from pactgate.config.effects import Effects
 from pactgate.config.model import Config, ServerConfig
 from pactgate.core import events
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.events import Event
-from tests.pipeline.conftest import Inside, open_gateway
+from tests.pipeline.conftest import Inside
 from tests.support.callers import caller
 from tests.support.python_tools import DEEDS, KIT, kit
 from tests.upstreams.confinement import needs_kernel, world
@@ -27,12 +28,13 @@ UNDENIABLE = ("filesystem.write", "network", "process", "network", "process")
 
 
 class Opened:
-    """A gateway with the kit behind it."""
+    """A gateway with the kit behind it, and what it said."""
 
-    def __init__(self, inside: Inside) -> None:
-        self.inside = inside
-        self.gateway = inside.gateway
-        self.events = inside.events
+    def __init__(self, server: ServerConfig, settings: dict[str, Any]) -> None:
+        self.events: list[Event] = []
+        self._happened = asyncio.Event()
+        self.gateway = build(Config(servers={server.id: server}, **settings), self._take)
+        self.inside = Inside(self.gateway, self.events)
 
     async def invoke(self, tool: str, **arguments: Any) -> dict[str, Any]:
         async with asyncio.timeout(10):
@@ -45,25 +47,42 @@ class Opened:
     def heard(self, kind: type[Event]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
-    async def hear(self, kind: type[Event]) -> Any:
+    async def hear(self, kind: type[Event], **facts: Any) -> Any:
+        """The first event of this kind with these facts, waited for if need be."""
         async with asyncio.timeout(5):
-            while not self.heard(kind):
-                await asyncio.sleep(0)
-        return self.heard(kind)[0]
+            while True:
+                for event in self.heard(kind):
+                    if all(getattr(event, name) == fact for name, fact in facts.items()):
+                        return event
+                self._happened.clear()
+                await self._happened.wait()
+
+    def _take(self, event: Event) -> None:
+        self.events.append(event)
+        self._happened.set()
+
+
+@asynccontextmanager
+async def opened_gateway(server: ServerConfig, **settings: Any) -> AsyncIterator[Opened]:
+    opened = Opened(server, settings)
+    await opened.gateway.start()
+    try:
+        yield opened
+    finally:
+        await opened.gateway.stop(grace_s=0)
 
 
 @pytest.fixture
 def kit_opened(tmp_path: Path) -> Callable[..., Any]:
     def opened(server: dict[str, Any] | None = None, **settings: Any) -> Any:
-        return open_gateway(kit(tmp_path, **(server or {})), **settings)
+        return opened_gateway(kit(tmp_path, **(server or {})), **settings)
 
     return opened
 
 
 @pytest.mark.requirement("S2/MCP-001")
 async def test_input_is_judged_before_and_output_after_and_a_bad_value_is_never_a_success(kit_opened: Any) -> None:
-    async with kit_opened() as inside:
-        opened = Opened(inside)
+    async with kit_opened() as opened:
         assert (await opened.invoke("grow", item={"tags": "x"}))["error"]["code"] == "INVALID_INPUT"
         assert (await opened.invoke("grow", item={"tags": []}, more=1))["error"]["code"] == "INVALID_INPUT"
         for what in ("nothing", "wrong"):
@@ -79,15 +98,14 @@ async def test_as_an_observed_tool_the_liar_is_found_out_and_honest_tools_beside
     kit_opened: Any, tmp_path: Path
 ) -> None:
     with world(tmp_path / "there") as at:
-        async with kit_opened() as inside:
-            opened = Opened(inside)
+        async with kit_opened() as opened:
             await opened.invoke("honest", rounds=1)
             where = {"folder": at["folder"], "tcp": at["tcp"], "udp": at["udp"]}
             beside = [opened.invoke("honest") for _ in range(10)]
             lies = [opened.invoke("lie", **where) for _ in range(3)]
             *honest, first, second, third = await asyncio.gather(*beside, *lies)
             reported = opened.heard(events.EffectsExceeded)
-            shown = await inside.call("kit.lie", where, who=caller())
+            shown = await opened.inside.call("kit.lie", where, who=caller())
     for lie in (first, second, third):
         assert lie["data"]["structuredContent"] == dict.fromkeys(DEEDS, "done")
         record = opened.record(lie)
@@ -110,8 +128,7 @@ async def test_where_undeclared_effects_are_refused_the_liar_achieves_nothing_py
     kit_opened: Any, tmp_path: Path
 ) -> None:
     with world(tmp_path / "there") as at:
-        async with kit_opened({"undeclared_effects": "refuse"}) as inside:
-            opened = Opened(inside)
+        async with kit_opened({"undeclared_effects": "refuse"}) as opened:
             lie = await opened.invoke("lie", folder=at["folder"], tcp=at["tcp"], udp=at["udp"])
             calm = await opened.invoke("honest")
         assert not (Path(at["folder"]) / "new").exists()
@@ -126,8 +143,7 @@ async def test_as_an_enforced_child_the_same_liar_is_denied_everything_and_hones
     kit_opened: Any, tmp_path: Path
 ) -> None:
     with world(tmp_path / "there") as at:
-        async with kit_opened({"effects": Effects()}) as inside:
-            opened = Opened(inside)
+        async with kit_opened({"effects": Effects()}) as opened:
             where = {"folder": at["folder"], "tcp": at["tcp"], "udp": at["udp"]}
             lie, calm = await asyncio.gather(opened.invoke("lie", **where), opened.invoke("honest"))
             (row,) = opened.gateway.snapshot()["servers"]
@@ -144,10 +160,9 @@ async def test_as_an_enforced_child_the_same_liar_is_denied_everything_and_hones
 async def test_a_declared_code_is_kept_and_an_undeclared_one_is_mapped_and_reported(
     kit_opened: Any, said: str, code: str
 ) -> None:
-    async with kit_opened() as inside:
-        opened = Opened(inside)
+    async with kit_opened() as opened:
         failed = await opened.invoke("fail", code=said)
-        on_the_wire = json.loads((await inside.call("kit.fail", {"code": said})).result)
+        on_the_wire = json.loads((await opened.inside.call("kit.fail", {"code": said})).result)
     assert failed["error"]["code"] == code
     assert failed["error"]["message"] == f"Failed with {said}."
     assert failed["error"]["context"]["asked"] == said
@@ -159,8 +174,7 @@ async def test_a_declared_code_is_kept_and_an_undeclared_one_is_mapped_and_repor
 
 @pytest.mark.requirement("S2/MCP-003")
 async def test_an_exception_is_an_internal_error_and_its_traceback_is_for_the_operator_alone(kit_opened: Any) -> None:
-    async with kit_opened() as inside:
-        opened = Opened(inside)
+    async with kit_opened() as opened:
         failed = await opened.invoke("crash")
         reported = await opened.hear(events.ToolReported)
     assert failed["error"]["code"] == "INTERNAL_ERROR"
@@ -171,8 +185,7 @@ async def test_an_exception_is_an_internal_error_and_its_traceback_is_for_the_op
 
 @pytest.mark.requirement("S2/MCP-004")
 async def test_what_a_tool_declares_of_repeating_it_decides_what_is_said_of_retrying(kit_opened: Any) -> None:
-    async with kit_opened() as inside:
-        opened = Opened(inside)
+    async with kit_opened() as opened:
         busy = (await opened.invoke("be_busy"))["error"]
         assert (busy["code"], busy["retryable"], busy["context"]["transient"]) == ("BUSY", True, True)
         for code in ("GONE", "SERVICE_UNAVAILABLE", "RATE_LIMITED", "TOOL_TIMEOUT", "MEMORY_PRESSURE", "MADE_UP"):
@@ -190,8 +203,7 @@ async def test_the_arguments_of_a_caller_are_the_same_after_the_call_also_when_c
 ) -> None:
     arguments = {"item": {"tags": ["yours"]}}
     before = copy.deepcopy(arguments)
-    async with kit_opened() as inside:
-        opened = Opened(inside)
+    async with kit_opened() as opened:
         answers = await asyncio.gather(*(opened.invoke("grow", **arguments) for _ in range(20)))
     assert arguments == before
     assert [one["data"]["structuredContent"] for one in answers] == [{"tags": ["yours", "mine"]}] * 20
@@ -199,8 +211,7 @@ async def test_the_arguments_of_a_caller_are_the_same_after_the_call_also_when_c
 
 @pytest.mark.requirement("S2/MCP-005")
 async def test_what_is_kept_of_a_call_is_not_changed_by_it(kit_opened: Any) -> None:
-    async with kit_opened() as inside:
-        opened = Opened(inside)
+    async with kit_opened() as opened:
         first = await opened.invoke("count")
         again = await opened.invoke("count")
         first["data"]["structuredContent"]["result"] = 99
@@ -211,8 +222,7 @@ async def test_what_is_kept_of_a_call_is_not_changed_by_it(kit_opened: Any) -> N
 
 
 async def test_a_call_that_takes_too_long_ends_and_the_runner_serves_on(kit_opened: Any) -> None:
-    async with kit_opened() as inside:
-        opened = Opened(inside)
+    async with kit_opened() as opened:
         await opened.invoke("honest")
         late = await opened.gateway.invoke("kit.sleep", {}, timeout_ms=200)
         assert (late["error"]["code"], late["error"]["context"]["verdict"]) == ("TOOL_TIMEOUT", "may_have_run")
@@ -220,13 +230,11 @@ async def test_a_call_that_takes_too_long_ends_and_the_runner_serves_on(kit_open
 
 
 async def test_a_file_that_changes_is_served_as_it_is_now(kit_opened: Any, tmp_path: Path) -> None:
-    async with kit_opened() as inside:
-        opened = Opened(inside)
+    async with kit_opened() as opened:
         assert (await opened.invoke("honest", rounds=1))["success"]
         added = '\n@tool(category="query", idempotent=True, effects=[])\ndef newer() -> int:\n    """Is new."""\n    return 1\n'
         (tmp_path / "kit.py").write_text(KIT + added, encoding="utf-8")
-        reported = await opened.hear(events.ToolReported)
-        assert reported.what == "reloaded"
+        await opened.hear(events.ToolReported, what="reloaded")
         assert (await opened.gateway.discover(force_refresh=True)).server_results[0].tool_count == 10
         assert (await opened.invoke("newer"))["success"]
 
@@ -249,11 +257,38 @@ async def test_a_contract_in_the_definition_of_a_foreign_server_is_not_believed(
     foreign = ServerConfig(
         id="kit", command=sys.executable, args=("-m", "pactgate.runner", str(tmp_path / "kit.py")), era="legacy"
     )
-    async with open_gateway(foreign) as inside:
-        opened = Opened(inside)
+    async with opened_gateway(foreign) as opened:
         failed = await opened.invoke("fail", code="GONE")
         rows = {row["toolName"]: row for row in opened.gateway.snapshot()["tools"]}
     assert failed["error"]["code"] == "OPERATION_FAILED"
     assert rows["fail"]["contract"] is None
     assert rows["fail"]["categoryReason"] != "declared in its contract"
     assert opened.record(failed).effects_level is None
+
+
+async def test_a_new_version_with_a_mistake_is_named_with_the_server_and_the_old_one_serves_on(
+    kit_opened: Any, tmp_path: Path
+) -> None:
+    async with kit_opened() as opened:
+        assert (await opened.invoke("honest", rounds=1))["success"]
+        (tmp_path / "kit.py").write_text(KIT + "\nraise ValueError('half written')\n", encoding="utf-8")
+        await opened.hear(events.ToolReported, what="not_reloaded")
+        (row,) = opened.gateway.snapshot()["servers"]
+        assert "half written" in row["leftOut"][0]
+        assert (await opened.invoke("honest", rounds=1))["success"]
+        (tmp_path / "kit.py").write_text(KIT, encoding="utf-8")
+        await opened.hear(events.ToolReported, what="reloaded")
+        assert opened.gateway.snapshot()["servers"][0]["leftOut"] == []
+
+
+async def test_a_secret_of_the_configuration_is_masked_in_what_a_tool_was_seen_to_do(
+    kit_opened: Any, tmp_path: Path
+) -> None:
+    secret = "token-0123456789"
+    (tmp_path / secret).mkdir()
+    with world(tmp_path / "there") as at:
+        async with kit_opened(secrets=(secret,)) as opened:
+            where = {"folder": str(tmp_path / secret), "tcp": at["tcp"], "udp": at["udp"]}
+            record = opened.record(await opened.invoke("lie", **where))
+    assert record.violations[0].target == str(tmp_path / "***" / "new")
+    assert secret not in repr(opened.heard(events.EffectsExceeded))

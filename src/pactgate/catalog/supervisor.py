@@ -72,6 +72,8 @@ class Supervisor:
         self._is_resting = False
         self._is_failing = False
         self._quick_ends = 0
+        self._not_reloaded: str | None = None
+        """Why the file of its tools is served as it was before its last change."""
         self._task: asyncio.Task[None] | None = None
         if not config.enabled:
             self.lists.settled.set()
@@ -151,7 +153,7 @@ class Supervisor:
             "toolCount": len(found.tools),
             "promptCount": len(found.prompts),
             "resourceCount": len(found.resources),
-            "leftOut": list(found.left_out),
+            "leftOut": [*found.left_out, *([f"its new version: {self._not_reloaded}"] if self._not_reloaded else [])],
             "lastError": self.last_error or self.lists.problem,
             "trouble": self.trouble,
             "lastConnectedAt": self.last_connected_at,
@@ -244,7 +246,7 @@ class Supervisor:
     def _connected(self, session: Session) -> None:
         session.peer.on_notice = self._on_report if session.is_ours else self.lists.notice
         self.session = session
-        self.last_error = None
+        self.last_error = self._not_reloaded = None
         self._failure = None
         self._is_failing = False
         self.last_connected_at = now()
@@ -264,8 +266,11 @@ class Supervisor:
             return
         tool = f"{self.config.id}.{report.tool}" if report.tool else ""
         if report.operations:
-            self._emit(EffectsExceeded(self.config.id, tool, "", tuple(map(str, report.operations))))
+            told = tuple(self._mask(str(one)) for one in report.operations)
+            self._emit(EffectsExceeded(self.config.id, tool, "", told))
         else:
+            if report.what in ("reloaded", "not_reloaded"):
+                self._not_reloaded = self._mask(report.text) if report.what == "not_reloaded" else None
             self._emit(ToolReported(self.config.id, tool, report.what, self._mask(report.text)))
 
     def _lost(self, reason: GatewayFailure) -> None:

@@ -98,8 +98,9 @@ class Audit:
 
     name = "audit"
 
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, emit: Emit, mask: Callable[[str], str] = str) -> None:
         self._emit = emit
+        self._mask = mask
 
     def __call__(self, call: Call) -> None:
         tool, ctx = call.bound.tool, call.ctx
@@ -110,7 +111,8 @@ class Audit:
         call.result = account.result
         if account.operations is not None:
             ctx.effects_level = ctx.effects_level or contracts.OBSERVED
-            ctx.operations, ctx.violations = account.operations, contracts.audit(contract, account.operations)
+            ctx.operations = contracts.masked(account.operations, self._mask)
+            ctx.violations = contracts.audit(contract, ctx.operations)
             ctx.observed = contracts.envelope_members(
                 ctx.operations, ctx.violations, call.bound.max_result_bytes // _OBSERVED_SHARE
             )

@@ -7,11 +7,12 @@ Enforces S2/MCP-002 (observed), S2/MCP-003 and the declared half of S2/MCP-004.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from pactgate.core.contract import (
     CONTRACT_KEY,
@@ -69,6 +70,11 @@ def read_contract(definition: bytes) -> Contract | str | None:
 def audit(contract: Contract, operations: Iterable[Operation]) -> tuple[Operation, ...]:
     """The operations that the contract does not allow."""
     return tuple(one for one in operations if one.kind and not covers(contract.effects, one.kind))
+
+
+def masked(operations: tuple[Operation, ...], mask: Callable[[str], str]) -> tuple[Operation, ...]:
+    """A command line or a path may hold a secret the tool was given (D18)."""
+    return tuple(replace(one, target=mask(one.target)) for one in operations)
 
 
 def take_account(contract: Contract, result: bytes) -> Account:

@@ -23,6 +23,7 @@ from pactgate.runner import observe
 from pactgate.runner.load import Toolbox, load, neighbours, problems_of
 from pactgate.runner.observe import Watch
 from pactgate.runner.server import STUCK, Server, Wire, read_lines
+from pactgate.runner.watchdog import Watchdog
 
 LOOK_EVERY_S: Final = 1.0
 LEFT_BEHIND: Final = 4
@@ -44,12 +45,15 @@ async def run(path: Path, *, refuses: bool, reports: bool, max_result_bytes: int
     outside = Watch("", tuple(Effect), refuses=False, on_late=server.tell_late)
     outside.has_ended = True
     observe.install(outside)
+    watchdog = Watchdog(lambda: os._exit(STUCK))
+    watchdog.start()
     work = [
         asyncio.create_task(keep_loaded(path, server, outside)),
         asyncio.create_task(read_lines(source, server.take)),
         asyncio.create_task(stuck.wait()),
     ]
     done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+    watchdog.stop()
     for task in work:
         task.cancel()
     await asyncio.wait(work)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -127,7 +128,15 @@ class Server:
             return
         task = self._loop.create_task(self._answer(request, era))
         self._running[request.key] = task
-        task.add_done_callback(lambda _: self._running.pop(request.key, None))
+        task.add_done_callback(lambda done: self._answered(request, done))
+
+    def _answered(self, request: Request, task: asyncio.Task[None]) -> None:
+        """Every request is answered, also where we made a mistake."""
+        self._running.pop(request.key, None)
+        mistake = None if task.cancelled() else task.exception()
+        if mistake is not None and not isinstance(mistake, BrokenPipeError):
+            traceback.print_exception(mistake)
+            self._wire.write(messages.encode_error(request.id, messages.INTERNAL_ERROR, "The runner made a mistake."))
 
     def _admit(self, request: Request, era: Era) -> Rejection | None:
         if request.key in self._running:
@@ -210,14 +219,14 @@ class Server:
                 messages.INVALID_PARAMS, f"There is no tool {str(name)[:64]!r}; there are: {cut(known, 500)}."
             )
         arguments = bytes(params.get("arguments", Raw(b"{}")))
-        call = Call(self._teller(request.params))
+        call = Call(self._teller(params.get("_meta")))
         ending = await self.calls.run(tool, arguments, call)
         if ending.crash is not None:
             self._report(Report("crashed", tool.name, ending.crash[-REPORT_CHARS:]))
         return ending.result
 
-    def _teller(self, params: bytes | None) -> Callable[[float, float | None, str | None], None] | None:
-        meta = messages.value(params or b"{}").get("_meta")
+    def _teller(self, raw: Raw | None) -> Callable[[float, float | None, str | None], None] | None:
+        meta = None if raw is None else messages.value(raw)
         token = meta.get("progressToken") if isinstance(meta, dict) else None
         if isinstance(token, bool) or not isinstance(token, str | int):
             return None
