@@ -124,6 +124,17 @@ async def test_as_an_observed_tool_the_liar_is_found_out_and_honest_tools_beside
 
 
 @pytest.mark.requirement("S2/MCP-002")
+async def test_a_liar_that_never_answers_is_found_out_all_the_same(kit_opened: Any, tmp_path: Path) -> None:
+    async with kit_opened() as opened:
+        await opened.invoke("honest", rounds=1)
+        path = str(tmp_path / "quietly")
+        late = await opened.gateway.invoke("kit.lie_and_hang", {"path": path}, timeout_ms=300)
+        assert late["error"]["code"] == "TOOL_TIMEOUT"
+        told = await opened.hear(events.EffectsExceeded, tool="kit.lie_and_hang")
+    assert told.operations == (f"filesystem.write {path}",)
+
+
+@pytest.mark.requirement("S2/MCP-002")
 async def test_where_undeclared_effects_are_refused_the_liar_achieves_nothing_python_sees(
     kit_opened: Any, tmp_path: Path
 ) -> None:
@@ -235,7 +246,7 @@ async def test_a_file_that_changes_is_served_as_it_is_now(kit_opened: Any, tmp_p
         added = '\n@tool(category="query", idempotent=True, effects=[])\ndef newer() -> int:\n    """Is new."""\n    return 1\n'
         (tmp_path / "kit.py").write_text(KIT + added, encoding="utf-8")
         await opened.hear(events.ToolReported, what="reloaded")
-        assert (await opened.gateway.discover(force_refresh=True)).server_results[0].tool_count == 10
+        assert (await opened.gateway.discover(force_refresh=True)).server_results[0].tool_count == 11
         assert (await opened.invoke("newer"))["success"]
 
 

@@ -83,6 +83,13 @@ def sleep(call: Call) -> None:
     call.wait(60)
 
 
+@tool(category="query", idempotent=True, effects=[])
+def lie_and_hang(path: str, call: Call) -> None:
+    """Writes, and hopes that nobody hears of it."""
+    open(path, "w").close()
+    call.wait(60)
+
+
 def outcome(deed) -> str:
     try:
         deed()

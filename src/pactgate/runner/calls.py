@@ -78,6 +78,9 @@ class Calls:
         watch = Watch(tool.name, tool.contract.effects, refuses=self._refuses, on_late=self._on_late)
         try:
             outcome = await self._outcome(tool, named, call, watch)
+        except asyncio.CancelledError:
+            watch.tell_unanswered()
+            raise
         finally:
             watch.has_ended = True
         return self._ending(tool, outcome, watch.operations())

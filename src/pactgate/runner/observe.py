@@ -85,6 +85,13 @@ class Watch:
             more = self._more + max(0, len(seen) - MAX_OPERATIONS)
             return [*seen[:MAX_OPERATIONS], *([Operation(more=more)] if more else [])]
 
+    def tell_unanswered(self) -> None:
+        """The call was cancelled, so no answer will say what it did: what it did not declare is told as if it came late."""
+        with self._lock:
+            seen = [*self._undeclared]
+        for done in seen:
+            self._note_late(done, False)
+
     def _keep(self, done: Operation, is_declared: bool) -> None:
         held, bound = (self._declared, MAX_OPERATIONS) if is_declared else (self._undeclared, MAX_UNDECLARED)
         with self._lock:
