@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, field
 
 from pactgate.config import checks
 from pactgate.config.bounds import Categories, Limits, Timeouts
 from pactgate.config.cache import Cache
+from pactgate.config.documented import Documented
 from pactgate.config.effects import Effects
 from pactgate.config.problems import Problem
 from pactgate.config.rates import RateLimits
+from pactgate.config.rest import RestSettings
 from pactgate.core.failures import Plane, WireSettings
 
 Command = Annotated[str, Meta(min_length=1, max_length=1000, extra={"expand": True, "check": checks.check_program})]
@@ -53,11 +55,7 @@ ClientTransport = Literal["auto", "streamable-http", "sse", "stdio", "http", "st
 Shown = Literal["jsonrpc_error", "tool_result"]
 
 
-class Documented(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Settings that belong together: camelCase in files, snake_case in code, unknown keys refused."""
-
-
-class ServerSettings(Documented, frozen=True, kw_only=True):
+class ServerSettings(RestSettings, frozen=True, kw_only=True):
     """What both a file and the gateway say about one server."""
 
     command: Annotated[
