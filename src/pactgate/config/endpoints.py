@@ -18,6 +18,8 @@ MAX_ENDPOINTS: Final = 2000
 
 WireName = Annotated[str, Meta(min_length=1, max_length=200)]
 Pointer = Annotated[str, Meta(min_length=1, max_length=500)]
+Title = Annotated[str, Meta(max_length=200)]
+JsonSchema = Annotated[dict[str, Any], Meta(max_length=1000)]
 Words = Annotated[str, Meta(max_length=10000)]
 BaseUrl = Annotated[
     str, Meta(min_length=1, max_length=2000, extra={"expand": True, "check": rest_checks.check_base_url})
@@ -44,9 +46,7 @@ class Parameter(Documented, frozen=True, kw_only=True):
     required: Annotated[bool, Meta(description="Whether a call without it is refused; always so in the `path`.")] = (
         False
     )
-    schema: Annotated[
-        dict[str, Any], Meta(max_length=1000, description="JSON Schema of the value; none means any value.")
-    ] = {}
+    schema: Annotated[JsonSchema, Meta(description="JSON Schema of the value; none means any value.")] = {}
     description: Annotated[Words | None, Meta(description="What it is, for the model.")] = None
     style: Annotated[
         Style | None,
@@ -71,7 +71,7 @@ class Body(Documented, frozen=True, kw_only=True):
             min_length=3, max_length=200, description="Its media type.", extra={"check": rest_checks.check_media_type}
         ),
     ] = "application/json"
-    schema: Annotated[dict[str, Any], Meta(max_length=1000, description="JSON Schema of the body.")] = {}
+    schema: Annotated[JsonSchema, Meta(description="JSON Schema of the body.")] = {}
     required: Annotated[bool, Meta(description="Whether a call without it is refused.")] = True
     argument: Annotated[
         WireName | None,
@@ -97,7 +97,7 @@ class Endpoint(Documented, frozen=True, kw_only=True):
 
     name: Annotated[ToolName, Meta(description="Name of the tool, once per server.")]
     description: Annotated[Words, Meta(description="What the tool does, for the model.")]
-    title: Annotated[str | None, Meta(max_length=200, description="Name for people.")] = None
+    title: Annotated[Title | None, Meta(description="Name for people.")] = None
     method: Annotated[Method, Meta(description="HTTP method. `GET`, `HEAD` and `OPTIONS` make a read-only tool.")]
     path: Annotated[
         PathTemplate, Meta(description="Path below the base URL; `{name}` stands for the path parameter of that name.")
@@ -116,9 +116,7 @@ class Endpoint(Documented, frozen=True, kw_only=True):
         ),
     ] = "json"
     expect: Annotated[Expect | None, Meta(description="What a successful answer has, without a whole schema.")] = None
-    output_schema: Annotated[
-        dict[str, Any] | None, Meta(max_length=1000, description="JSON Schema every successful answer fits.")
-    ] = None
+    output_schema: Annotated[JsonSchema | None, Meta(description="JSON Schema every successful answer fits.")] = None
     allow_empty: Annotated[
         bool, Meta(description="Whether an empty successful answer is one, instead of a failure.")
     ] = False

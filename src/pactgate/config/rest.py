@@ -15,6 +15,7 @@ from pactgate.config.documented import Documented
 from pactgate.config.endpoints import MAX_ENDPOINTS, BaseUrl, Endpoint
 
 EgressHost = Annotated[str, Meta(min_length=1, max_length=255, extra={"check": rest_checks.check_egress_host})]
+Endpoints = Annotated[tuple[Endpoint, ...], Meta(max_length=MAX_ENDPOINTS)]
 
 
 class RestSettings(Documented, frozen=True, kw_only=True):
@@ -24,9 +25,8 @@ class RestSettings(Documented, frozen=True, kw_only=True):
         BaseUrl | None, Meta(description="Where the paths of `endpoints` begin, as `https://api.example/v1`.")
     ] = None
     endpoints: Annotated[
-        tuple[Endpoint, ...] | None,
+        Endpoints | None,
         Meta(
-            max_length=MAX_ENDPOINTS,
             description="Endpoints of a REST API, each of them a tool. A server has this or `command` or `url`.",
         ),
     ] = None
