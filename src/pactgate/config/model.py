@@ -87,7 +87,8 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
         Url | None, Meta(description="Address of a server that is reached over HTTP, with http or https.")
     ] = None
     headers: Annotated[
-        dict[HeaderName, HeaderValue], Meta(max_length=50, description="Headers sent with every request to `url`.")
+        dict[HeaderName, HeaderValue],
+        Meta(max_length=50, description="Headers sent with every request over HTTP, credentials among them."),
     ] = {}
     enabled: Annotated[
         bool, Meta(description="A server that is not enabled is never started, called or looked up.")
@@ -112,7 +113,7 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
 
 
 class ServerEntry(ServerSettings, frozen=True, kw_only=True):
-    """One server: a program to start (`command`) or an address to call (`url`)."""
+    """One server: a program to start (`command`), an address to call (`url`) or a REST API (`endpoints`)."""
 
     transport: Annotated[
         ClientTransport,
@@ -150,7 +151,7 @@ class ServerEntry(ServerSettings, frozen=True, kw_only=True):
 
 
 class ServerConfig(ServerSettings, frozen=True, kw_only=True):
-    """One server as the gateway knows it. Exactly one of `command` and `url` is set."""
+    """One server as the gateway knows it. Exactly one of `command`, `url` and `endpoints` is set."""
 
     id: str
     transport: Transport = "auto"
@@ -303,8 +304,8 @@ class Sections(Documented, frozen=True, kw_only=True):
 
 _SERVER_SHAPE: Final = {
     "oneOf": [
-        {"required": [key], "properties": {key: {"type": "string"}}, "title": f"a server with a {key}"}
-        for key in ("command", "url")
+        {"required": [key], "properties": {key: {"type": kind}}, "title": f"a server with {key}"}
+        for key, kind in (("command", "string"), ("url", "string"), ("endpoints", "array"))
     ]
 }
 Servers = dict[ServerId, Annotated[ServerEntry, Meta(extra_json_schema=_SERVER_SHAPE)]]

@@ -10,6 +10,7 @@ import os.path
 from typing import Any, Final
 
 from pactgate.config.effects import settle_effects
+from pactgate.config.endpoint_checks import check_endpoints
 from pactgate.config.model import ServerConfig
 from pactgate.config.problems import Findings, Path
 from pactgate.config.tree import Node
@@ -23,10 +24,23 @@ _TRANSPORTS: Final = {
     "streamable-http": "streamable-http",
     "streamableHttp": "streamable-http",
 }
-_FOREIGN: Final[dict[bool, tuple[tuple[str, ...], str]]] = {
-    True: (("headers",), "a url, and this server has a command"),
-    False: (("args", "env", "cwd", "effects"), "a command, and this server has a url"),
+_KINDS: Final = {
+    "command": "a command to start",
+    "url": "the url of a server that runs already",
+    "endpoints": "endpoints of a REST API",
 }
+"""What a server can be, by the key that says so: each has exactly one of them."""
+_REST_ONLY: Final = ("baseUrl", "allowedHosts", "followRedirects", "emptyResponse", "nonJson", "outputValidation")
+_OWN_KEYS: Final = {
+    "args": ("command",),
+    "env": ("command",),
+    "cwd": ("command",),
+    "effects": ("command",),
+    "headers": ("url", "endpoints"),
+    **dict.fromkeys(_REST_ONLY, ("endpoints",)),
+}
+"""Keys that mean something only beside these kinds."""
+_WORDS: Final = {"stdio": ("command",), "auto": tuple(_KINDS)}
 _KNOWN: Final = frozenset(ServerConfig.__struct_encode_fields__)
 
 
@@ -43,6 +57,9 @@ def settle(
     }
     if headers := entry.get("headers"):
         settled["headers"] = _sendable(headers, node.value["headers"], (*path, "headers"), found)
+    if entry.get("endpoints") is not None:
+        own = settled.get("headers", {})
+        check_endpoints(entry, own, node.value["endpoints"], (*path, "endpoints"), found)
     if cwd := entry.get("cwd"):
         settled["cwd"] = os.path.normpath(os.path.join(folder, cwd))
     if (effects := entry.get("effects")) is not None:
@@ -58,22 +75,22 @@ def settle(
 
 
 def _check_kind(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> None:
-    has_command, has_url = _is_given(node, "command"), _is_given(node, "url")
-    if has_command == has_url:
-        message = (
-            "This server has both a command and a url." if has_url else "This server has neither a command nor a url."
-        )
-        found.add(path, node.anchor, message, "Give it a command to start, or the url of a server that runs already.")
+    kinds = [key for key in _KINDS if _is_given(node, key)]
+    if len(kinds) != 1:
+        has = f"has {' and '.join(kinds)}" if kinds else f"has none of {', '.join(_KINDS)}"
+        found.add(path, node.anchor, f"This server {has}.", f"Give it {', or '.join(_KINDS.values())}.")
         return
-    foreign, reason = _FOREIGN[has_command]
-    for key in foreign:
-        if entry.get(key) or (key == "effects" and key in entry):  # an empty declaration is one: nothing is allowed
+    for key, owners in _OWN_KEYS.items():
+        is_given = entry.get(key) or (
+            key == "effects" and key in entry
+        )  # an empty declaration is one: nothing is allowed
+        if is_given and kinds[0] not in owners:
+            reason = f"{' or '.join(owners)}, and this server has {kinds[0]}"
             found.add((*path, key), node.value[key].anchor, f"{key} belongs to {reason}.", "Remove it.")
-    what = "a command" if has_command else "a url"
     for key in ("type", "transport"):
         word = entry.get(key, "auto")
-        if word != "auto" and (word == "stdio") != has_command:
-            found.add((*path, key), node.value[key].place, f'"{word}" does not go with {what}.', "Remove it.")
+        if kinds[0] not in _WORDS.get(word, ("url",)):
+            found.add((*path, key), node.value[key].place, f'"{word}" does not go with {kinds[0]}.', "Remove it.")
 
 
 def _transport(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> str:
