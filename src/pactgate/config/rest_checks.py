@@ -30,6 +30,8 @@ def check_base_url(text: str) -> Fault | None:
     if "?" in text:
         return Fault("A base URL has no query.", "Write query parameters under parameters.")
     path = text.partition("://")[2].partition("/")[2]
+    if not _LITERAL.fullmatch(path):
+        return Fault("A base URL is written out: it has no placeholders.", "Write the path it leads to.")
     return _check_segments(path)
 
 

@@ -41,6 +41,7 @@ _OWN_KEYS: Final = {
 }
 """Keys that mean something only beside these kinds."""
 _WORDS: Final = {"stdio": ("command",), "auto": tuple(_KINDS)}
+_BODY_HEADERS: Final = frozenset({"content-type"})
 _KNOWN: Final = frozenset(ServerConfig.__struct_encode_fields__)
 
 
@@ -56,7 +57,8 @@ def settle(
         "enabled": _enabled(entry, node, path, found),
     }
     if headers := entry.get("headers"):
-        settled["headers"] = _sendable(headers, node.value["headers"], (*path, "headers"), found)
+        own = PLAIN_HEADERS - {"user-agent"} if entry.get("endpoints") is None else _BODY_HEADERS
+        settled["headers"] = _sendable(headers, node.value["headers"], (*path, "headers"), found, own)
     if entry.get("endpoints") is not None:
         own = settled.get("headers", {})
         check_endpoints(entry, own, node.value["endpoints"], (*path, "endpoints"), found)
@@ -117,7 +119,7 @@ def _enabled(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> 
     return not disabled
 
 
-def _sendable(headers: dict[str, str], node: Node, path: Path, found: Findings) -> dict[str, str]:
+def _sendable(headers: dict[str, str], node: Node, path: Path, found: Findings, own: frozenset[str]) -> dict[str, str]:
     """The headers we send: each once, and none of those the transport writes anyway."""
     sent: dict[str, str] = {}
     seen: dict[str, str] = {}
@@ -127,11 +129,11 @@ def _sendable(headers: dict[str, str], node: Node, path: Path, found: Findings) 
             found.add((*path, name), place, f"This is the same header as {seen[folded]}.", "Keep one of them.")
             continue
         seen[folded] = name
-        if folded in PLAIN_HEADERS - {"user-agent"}:
+        if folded in own:
             found.warn(
                 (*path, name),
                 place,
-                "This is ignored: the gateway writes this header as MCP asks for it.",
+                "This is ignored: the gateway writes this header itself.",
                 "Remove it.",
             )
         else:

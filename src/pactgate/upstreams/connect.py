@@ -14,9 +14,11 @@ from pactgate.upstreams.guardian import Guardian
 from pactgate.upstreams.http import HttpChannel, NotStreamableHttp
 from pactgate.upstreams.http_client import HttpClient
 from pactgate.upstreams.http_sse import HttpSseChannel
+from pactgate.upstreams.inside import InsideChannel
 from pactgate.upstreams.negotiate import Identity, negotiate
 from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.port import Channel
+from pactgate.upstreams.rest import RestServer, written_api
 from pactgate.upstreams.stdio import StdioChannel
 
 
@@ -65,6 +67,8 @@ class Dialer:
 
     async def dial(self) -> Session:
         """Connect once. The caller bounds it with `connectionTimeoutMs`; cancelling leaves no process or socket."""
+        if self._config.endpoints is not None:
+            return await self._converse(self._rest, "rest", Era.MODERN)
         if self._config.url is None:
             return await self._dial_process()
         return await self._dial_url()
@@ -119,6 +123,11 @@ class Dialer:
             effects=config.effects,
             max_frame_bytes=self._max_frame_bytes,
         )
+
+    def _rest(self) -> Channel:
+        config = self._config
+        server = RestServer(config, written_api(config), self._client, max_body_bytes=self._max_frame_bytes)
+        return InsideChannel(config.id, server)
 
     def _http(self) -> Channel:
         return self._over_http(HttpChannel)
