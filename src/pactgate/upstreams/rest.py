@@ -103,13 +103,21 @@ class RestServer:
         tool = self._tools.get(name)
         if tool is None:
             raise unknown_tool(self._id, name)
-        held = params.get("arguments")
-        request = tool.plan.build(messages.members(bytes(held)) if held is not None else {})
+        try:
+            return await self._exchange(tool, params.get("arguments"))
+        except GatewayFailure as failure:
+            failure.tool = failure.tool or f"{self._id}.{name}"
+            raise
+
+    async def close(self) -> None:
+        for target in self._targets.values():
+            self._client.abandon(target)
+
+    async def _exchange(self, tool: _Tool, arguments: Raw | None) -> bytes:
+        request = tool.plan.build(messages.members(bytes(arguments)) if arguments is not None else {})
         target = self._target(tool.base_url)
-        own = self._own.block + tool.headers
-        response = await self._send(
-            tool.method, target, own + request.headers, request.body, target.tail_of(request.path)
-        )
+        headers = self._own.block + tool.headers + request.headers
+        response = await self._send(tool.method, target, headers, request.body, target.tail_of(request.path))
         if self._hops and response.status in _FOLLOWED:
             try:
                 response = await self._follow(tool, request, target, response)
@@ -117,10 +125,6 @@ class RestServer:
                 failure.verdict = Verdict.MAY_HAVE_RUN  # the first request was answered, whatever became of the next
                 raise
         return tool.reader.read(response.status, response.headers, response.body)
-
-    async def close(self) -> None:
-        for target in self._targets.values():
-            self._client.abandon(target)
 
     async def _send(self, method: bytes, target: Target, headers: bytes, body: bytes, tail: bytes) -> Response:
         return await self._client.request(

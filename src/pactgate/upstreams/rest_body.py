@@ -94,7 +94,7 @@ def _multipart(members: Mapping[str, Raw]) -> Encoded:
     for name, held in members.items():
         if _UNSAFE_NAME.search(name):
             raise Unwritable("has a name that can't stand in a form")
-        kind = "Content-Type: application/json\r\n" if bytes(held[:1]) == b"{" else ""
+        kind = "Content-Type: application/json\r\n" if bytes(held).startswith(b"{") else ""
         head = f'Content-Disposition: form-data; name="{name}"\r\n{kind}\r\n'
         parts.extend(f"{head}{text}\r\n".encode() for text in _texts(held))
     boundary = hashlib.sha256(b"\x00".join(parts)).hexdigest()[:48].encode()

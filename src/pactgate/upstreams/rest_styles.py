@@ -141,12 +141,15 @@ _Held = str | list[str] | dict[str, str]
 
 def _parse(raw: Raw) -> _Held | None:
     """An argument as texts, one level deep; deeper ones have no spelling outside a body."""
-    start = bytes(raw[:1])
-    if start == b"{":
-        return {name: text_of(item) for name, item in messages.members(bytes(raw)).items() if bytes(item) != b"null"}
-    if start == b"[":
-        return [text_of(item) for item in _items.decode(raw)]
-    return None if bytes(raw) == b"null" else text_of(raw)
+    text = bytes(raw)
+    try:
+        if text.startswith(b"{"):
+            return {name: text_of(item) for name, item in messages.members(text).items() if bytes(item) != b"null"}
+        if text.startswith(b"["):
+            return [text_of(item) for item in _items.decode(text)]
+    except msgspec.DecodeError:
+        raise Unwritable("can't be read") from None
+    return None if text == b"null" else text_of(raw)
 
 
 def text_of(raw: Raw) -> str:
@@ -154,11 +157,10 @@ def text_of(raw: Raw) -> str:
     text = bytes(raw)
     if _NUMBER.match(text) or text in (b"true", b"false"):
         return text.decode()
-    held = messages.value(text)
+    try:
+        held = messages.value(text)
+    except msgspec.DecodeError:
+        raise Unwritable("can't be read, perhaps for half of a surrogate pair") from None
     if not isinstance(held, str):
         raise Unwritable("has null, lists or tables within, which can stand only in a body")
-    try:
-        held.encode()
-    except UnicodeEncodeError:
-        raise Unwritable("has half of a surrogate pair") from None
     return held
