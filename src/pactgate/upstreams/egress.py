@@ -47,6 +47,8 @@ class Egress:
     def target(self, url: str) -> Target:
         """Where this URL leads, or the failure that says why it may not be called."""
         host = host_of(url)
+        if not url.startswith(("http://", "https://")):
+            raise refused(self._server, "it is neither http nor https")
         is_named = host is not None and _folded(host) in self._named
         if not is_named:
             self._require_public(host, url)
