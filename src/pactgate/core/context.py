@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from pactgate.core.failures import GatewayFailure
+from pactgate.core.frozen import freeze
 from pactgate.core.model import Caller, Tool
 
 
@@ -19,7 +20,7 @@ class ContextError(Exception):
 
 
 class ExecutionRecord(Struct, frozen=True):
-    """What happened to one request. Final."""
+    """What happened to one request. Final, all the way down."""
 
     request_id: str
     method: str
@@ -101,15 +102,29 @@ class ExecutionContext:
             server=tool.server if tool else (failure.server if failure else caller.scope),
             tool=tool.full_name if tool else None,
             outcome=failure.mode if failure else "tool_error" if self.is_error else "ok",
-            failure=failure.record() if failure else None,
+            failure=freeze(failure.record()) if failure else None,
             is_cached=self.is_cached,
             is_truncated=self.is_truncated,
         )
-        return self.record
+        record = self.record
+        self.__class__ = _SealedContext
+        return record
 
     def _require_open(self) -> None:
         if self.record is not None:
             raise ContextError(f"request {self.request_id} is sealed")
+
+
+class _SealedContext(ExecutionContext):
+    """What a context becomes: it can be read and nothing else. A class of its own costs an open context nothing."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._require_open()
+
+    def __delattr__(self, name: str) -> None:
+        self._require_open()
 
 
 _IDS_AT_ONCE: Final = 256
