@@ -44,6 +44,7 @@ class ExecutionContext:
         "caller",
         "failure",
         "is_cached",
+        "is_empty",
         "is_error",
         "is_truncated",
         "is_validated",
@@ -68,6 +69,8 @@ class ExecutionContext:
         self.requested: str | None = None
         """The name that was asked for, whether or not it is a tool's."""
         self.is_cached = False
+        self.is_empty = False
+        """Whether the tool answered with an empty list of content: allowed, and said."""
         self.is_truncated = False
         self.is_validated = False
         self.original_size_bytes: int | None = None
