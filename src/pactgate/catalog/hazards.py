@@ -129,7 +129,7 @@ def _configured_twice(servers: Sequence[ServerConfig]) -> Iterator[Hazard]:
     for same in _grouped(servers, _identity):
         if len(same) > 1:
             ids = sorted(server.id for server in same)
-            what = "start the same program" if same[0].url is None else "call the same url"
+            what = "start the same program" if same[0].address is None else "call the same address"
             message = f"{_names(ids)} {what} in the same way: everything it offers is there {len(ids)} times."
             yield Hazard(HazardKind.DUPLICATE_SERVER, ids[0], tuple(ids), message, Severity.HAZARD)
 
@@ -138,7 +138,8 @@ def _identity(server: ServerConfig) -> Any:
     """What makes a server: the same program with other credentials is another one."""
     url = None if server.url is None else server.url.rstrip("/")
     given = (sorted(pairs.items()) for pairs in (server.env, server.headers))
-    return json.dumps([server.command, server.args, server.cwd, url, *given])
+    tools = sorted(endpoint.name for endpoint in server.endpoints or ())
+    return json.dumps([server.command, server.args, server.cwd, url, *given, server.base_url, tools])
 
 
 # Descriptions.

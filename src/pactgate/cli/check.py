@@ -142,7 +142,7 @@ def _report(config: Config, hazards: Iterable[Hazard], *, is_ok: bool) -> dict[s
 
 
 def _server(server: ServerConfig, mask: Mask) -> dict[str, Any]:
-    target = server.url if server.url is not None else " ".join([server.command or "", *server.args])
+    target = server.address or " ".join([server.command or "", *server.args])
     return {
         "serverId": server.id,
         "enabled": server.enabled,

@@ -37,7 +37,7 @@ _TOO_SLOW: Final = re.compile(r"\bwithin \d+ ms\b")
 
 async def examine_before(server: ServerConfig) -> list[Finding]:
     """Whether it can be there at all: the program and the folder, or the name and the port."""
-    return _program(server) if server.url is None else await _address(server)
+    return _program(server) if server.address is None else await _address(server)
 
 
 def examine_row(server: ServerConfig, row: dict[str, Any], mask: Mask) -> list[Finding]:
@@ -61,6 +61,8 @@ def _count(count: Any, word: str) -> str:
 
 
 def _next_step(server: ServerConfig, reason: str, mask: Mask) -> str:
+    if server.endpoints is not None:
+        return "Look at `baseUrl`, `headers` and `endpoints`, and at the variables they are made of."
     if server.url is not None:
         if _CREDENTIALS.search(reason):
             return "It refuses the credentials: look at `headers`, and at the variables they are made of."
@@ -91,16 +93,17 @@ def _program(server: ServerConfig) -> list[Finding]:
 
 async def _address(server: ServerConfig) -> list[Finding]:
     topic = f"server:{server.id}"
-    parts = urlsplit(server.url or "")
+    parts = urlsplit(server.address or "")
+    key = "url" if server.url is not None else "baseUrl"
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     addresses = await _resolve(host, port)
     if isinstance(addresses, str):
-        hint = "Correct the host in `url`, or look at the network and its name server."
+        hint = f"Correct the host in `{key}`, or look at the network and its name server."
         return [fail(topic, f"the host {host} {addresses}", hint)]
     started = time.monotonic()
     reached = await _reach(addresses)
     if isinstance(reached, str):
-        hint = "Is the server running? Correct the host or the port in `url`, or look at the firewall."
+        hint = f"Is the server running? Correct the host or the port in `{key}`, or look at the firewall."
         return [fail(topic, f"{host} can't be reached at port {port}: {reached}", hint)]
     took_ms = (time.monotonic() - started) * 1000
     return [ok(topic, f"{host} is {reached[0]}, and port {port} answers in {took_ms:.0f} ms")]

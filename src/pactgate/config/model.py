@@ -156,6 +156,12 @@ class ServerConfig(ServerSettings, frozen=True, kw_only=True):
     id: str
     transport: Transport = "auto"
 
+    @property
+    def address(self) -> str | None:
+        """Where a server that is no program of ours is reached: its `url`, or the base URL of its API."""
+        urls = (self.url, self.base_url, *(endpoint.base_url for endpoint in self.endpoints or ()))
+        return next((url for url in urls if url is not None), None)
+
     def __repr__(self) -> str:
         return f"ServerConfig(id={self.id!r})"
 
