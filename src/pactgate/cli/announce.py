@@ -54,7 +54,7 @@ class Announcer:
         self.say(f"{paint(f'Pactgate {__version__}', 'bold', self._stream)} at {paint(endpoint, 'cyan', self._stream)}")
         if is_demo:
             self.say(
-                "There is no configuration here, so this is the demo: two small servers, one of each protocol era."
+                "There is no configuration here, so this is the demo: two small servers, one of each protocol era, and a REST API."
             )
         elif file is not None:
             self.say(f"Configuration: {flat(file, _REASON_CHARS)}")

@@ -11,8 +11,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -31,8 +32,6 @@ from pactgate.core.events import ConfigurationReloaded, Event
 from pactgate.core.failures import GatewayFailure
 from pactgate.telemetry import Level, Telemetry
 
-DEMO_SERVERS: Final = ("almanac", "scratchpad")
-
 
 def run(options: ServeOptions) -> int:
     try:
@@ -42,21 +41,23 @@ def run(options: ServeOptions) -> int:
     except ConfigurationError as error:
         show_problems(error)
         return 2
-    is_demo = path is None
-    if is_demo:
-        config = msgspec.structs.replace(config, servers=demo_servers())
     show_warnings(config)
     keep_large_buffers()
     search_garbage_rarely()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with ExitStack() as stack:
+        if path is None:
+            config = msgspec.structs.replace(config, servers=_demo(stack))
+        runner = stack.enter_context(asyncio.Runner(loop_factory=_loop_factory()))
         return runner.run(_Serving(config, path, flags, is_stdio=options.stdio).run())
 
 
-def demo_servers() -> dict[str, ServerConfig]:
-    return {
-        name: ServerConfig(id=name, command=sys.executable, args=("-m", f"pactgate.demo.{name}"))
-        for name in DEMO_SERVERS
-    }
+def _demo(stack: ExitStack) -> dict[str, ServerConfig]:
+    # Imported here: a gateway with a configuration has servers of its own.
+    from pactgate.cli.demo import API, DemoApi, demo_servers
+
+    api = DemoApi()
+    stack.callback(api.close)
+    return {**demo_servers(), API: api.server()}
 
 
 class _Serving:

@@ -1,0 +1,60 @@
+"""The servers of the demo: two programs, one of each protocol era, and a REST API in a process of its own.
+
+The API listens on a socket made here, so its port is known before it runs; it ends with the pipe it holds, and with `close` at the
+latest. Must not: be needed by anything but the demo.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from typing import Final
+
+import msgspec
+
+from pactgate.config.endpoints import Endpoint
+from pactgate.config.model import ServerConfig
+from pactgate.demo.library_api import ENDPOINTS
+
+PROGRAMS: Final = ("almanac", "scratchpad")
+API: Final = "library"
+_END_S: Final = 2.0
+
+
+def demo_servers() -> dict[str, ServerConfig]:
+    """Those that need nobody to start them but the gateway."""
+    return {
+        name: ServerConfig(id=name, command=sys.executable, args=("-m", f"pactgate.demo.{name}")) for name in PROGRAMS
+    }
+
+
+class DemoApi:
+    """The REST API of the demo, running."""
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+            self.port: int = listener.getsockname()[1]
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", f"pactgate.demo.{API}", str(listener.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(listener.fileno(),),
+                start_new_session=True,
+            )
+
+    def server(self) -> ServerConfig:
+        return ServerConfig(
+            id=API,
+            base_url=f"http://127.0.0.1:{self.port}",
+            endpoints=msgspec.convert(ENDPOINTS, tuple[Endpoint, ...]),
+        )
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(_END_S)
