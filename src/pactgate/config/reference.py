@@ -52,9 +52,9 @@ also in a file named `.json`; YAML is YAML 1.2, without tags and merge keys; the
 A file that is wrong stops the start. Every problem is shown at once, with its place and what to do. Unknown keys, keys given
 twice and values out of range are problems; a server that can't be reached is not.
 
-`${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `effects`, `url`, `headers`
-and tokens. A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands for `${{` itself. What came from
-the environment, and every value of `env`, `headers` and `auth.tokens`, is masked in everything the gateway writes.
+`${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `effects`, `url`, `baseUrl`,
+`headers` and tokens. A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands for `${{` itself.
+What came from the environment, and every value of `env`, `headers` and `auth.tokens`, is masked in everything the gateway writes.
 """
 
 _ITEMS: Final = {inspect.IntType: "numbers", inspect.StructType: "tables", inspect.DictType: "tables"}
