@@ -156,6 +156,21 @@ async def test_the_real_resolver_gives_addresses_and_a_guarded_localhost_is_refu
     assert raised.value.kind is Kind.DESTINATION_REFUSED
 
 
+@pytest.mark.requirement("S4/F3")
+async def test_a_name_server_that_never_answers_is_a_timeout_of_connecting() -> None:
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        await asyncio.Event().wait()
+        return ()
+
+    client = HttpClient(resolve=resolve)
+    slow = Target("shop", "https://slow.example/x", is_guarded=True, connect_timeout_s=0.05)
+    with pytest.raises(GatewayFailure) as raised:
+        await client.request(b"GET", slow, b"")
+    await client.close()
+    assert (raised.value.kind, raised.value.mode) == (Kind.CONNECT_TIMEOUT, "timeout")
+    assert raised.value.verdict is Verdict.DID_NOT_RUN
+
+
 def test_guarded_connections_share_no_pool_with_others() -> None:
     assert Target("a", "https://x.example", is_guarded=True).key != Target("b", "https://x.example").key
 

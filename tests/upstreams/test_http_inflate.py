@@ -31,12 +31,12 @@ def test_a_bomb_is_refused_by_size_and_by_ratio() -> None:
     with pytest.raises(BombError):
         inflate(gzip.compress(bytes(3 * MEGABYTE)), "gzip", 2 * MEGABYTE)
     with pytest.raises(BombError):
-        inflate(gzip.compress(bytes(64 * MEGABYTE)), "gzip", 100 * MEGABYTE)
+        inflate(gzip.compress(bytes(20 * MEGABYTE)), "gzip", 100 * MEGABYTE)
 
 
-def test_a_gigabyte_costs_no_more_than_the_bound() -> None:
+def test_a_bomb_costs_no_more_than_the_bound() -> None:
     machine = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
-    bomb = b"".join(machine.compress(bytes(MEGABYTE)) for _ in range(200)) + machine.flush()
+    bomb = b"".join(machine.compress(bytes(MEGABYTE)) for _ in range(40)) + machine.flush()
     with pytest.raises(BombError):
         inflate(bomb, "gzip", MEGABYTE)
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pactgate.config.bounds import Timeouts
 from pactgate.config.model import Config, ServerConfig
@@ -392,6 +393,19 @@ async def test_an_endpoint_may_have_a_base_url_of_its_own() -> None:
             assert (await ask(inside, "shop.far"))["structuredContent"] == {"from": "other"}
             assert (await ask(inside))["structuredContent"] == {"id": "7"}
     assert other.requests[0].path == "/v2/ask"
+
+
+async def test_credentials_never_go_to_a_host_that_only_a_document_names() -> None:
+    async with serving() as api:
+        config = api.config(plain(), plain(name="far", baseUrl="https://elsewhere.example"), headers={"X-Key": SECRET})
+        described = replace(written_api(config), named_hosts=frozenset({"127.0.0.1"}))
+        client = HttpClient()
+        server = RestServer(config, described, client, max_body_bytes=1000)
+        with pytest.raises(GatewayFailure) as raised:
+            await server.call("far", {})
+        assert raised.value.kind is Kind.DESTINATION_REFUSED
+        assert json.loads(await server.call("ask", {}))["structuredContent"] == {"id": "7"}
+        await client.close()
 
 
 async def test_a_caller_who_gives_up_ends_the_exchange() -> None:

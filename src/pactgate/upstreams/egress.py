@@ -49,10 +49,15 @@ class Egress:
         host = host_of(url)
         if not url.startswith(("http://", "https://")):
             raise refused(self._server, "it is neither http nor https")
-        is_named = host is not None and _folded(host) in self._named
+        is_named = self.names(url)
         if not is_named:
             self._require_public(host, url)
         return Target(self._server, url, is_guarded=not is_named, connect_timeout_s=self._connect_timeout_s)
+
+    def names(self, url: str) -> bool:
+        """Whether the operator wrote the host of this URL."""
+        host = host_of(url)
+        return host is not None and _folded(host) in self._named
 
     def _require_public(self, host: str | None, url: str) -> None:
         if host is None or not _HOST.fullmatch(host):

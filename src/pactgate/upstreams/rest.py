@@ -86,6 +86,7 @@ class RestServer:
         self._id = config.id
         self._client = client
         self._own = OwnHeaders(config.id, given)
+        self._has_credentials = bool(given)
         self._hops = config.follow_redirects
         self._max_body_bytes = max_body_bytes
         self._egress = Egress(config.id, api.named_hosts, connect_timeout_s=config.connection_timeout_ms / 1000)
@@ -95,6 +96,13 @@ class RestServer:
             for endpoint in api.endpoints
         }
         self._definitions = _definitions(api.endpoints, announces_output=reading.checks_output)
+        home = host_of(api.base_url)
+        self._strangers = frozenset(
+            endpoint.name
+            for endpoint in api.endpoints
+            if endpoint.base_url and host_of(endpoint.base_url) != home and not self._egress.names(endpoint.base_url)
+        )
+        """Tools of hosts that only a document names: nothing of ours goes there."""
 
     def definitions(self) -> list[Raw]:
         return self._definitions
@@ -103,6 +111,8 @@ class RestServer:
         tool = self._tools.get(name)
         if tool is None:
             raise unknown_tool(self._id, name)
+        if name in self._strangers and self._has_credentials:
+            raise refused(self._id, "only the document names it, and the credentials of this server are not for it")
         try:
             return await self._exchange(tool, params.get("arguments"))
         except GatewayFailure as failure:
