@@ -209,6 +209,7 @@ async def test_a_refused_connection_is_a_tool_error() -> None:
             failure = failure_of(await ask(inside))
     assert (failure["failure_mode"], failure["category"]) == ("connection_failed", "transport_failure")
     assert failure["verdict"] == "did_not_run"
+    assert "127.0.0.1" not in json.dumps(failure)
 
 
 @pytest.mark.requirement("S4/F3")

@@ -1,6 +1,7 @@
 """What stands at the head of an HTTP/1.1 request: where it goes, and header lines that can't inject.
 
-Pure: no sockets, no clocks. Must not: show a path, a query or a header value in a message; credentials live there.
+Pure: no sockets, no clocks. Must not: show an address, a path, a query or a header value in a message: they are for
+callers, and credentials live there.
 Enforces T8 (no header injection towards upstreams).
 """
 
@@ -72,7 +73,8 @@ class Target:
         self.tail = self.tail_of(path)
 
     def __str__(self) -> str:
-        return f"{self.server} ({self.origin})"
+        """For messages, which callers read: who it is, never where."""
+        return self.server
 
     def tail_of(self, path: str) -> bytes:
         """The rest of a request's first line, and the headers every request has, for a path and query that are encoded already."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import re
 import socket
 import ssl
@@ -30,7 +31,7 @@ _TRIM_AGE_S: Final = 1.0
 _MAX_WAITING: Final = 1024
 _NUMBER: Final = re.compile(r"\[Errno (\d{1,4})\]")
 _REASONS: Final = {
-    errno.ECONNREFUSED: "nothing listens there (connection refused); start it or correct its `url`",
+    errno.ECONNREFUSED: "nothing listens there (connection refused); start it or correct its address in the configuration",
     errno.ENETUNREACH: "the network can't be reached",
     errno.EHOSTUNREACH: "the host can't be reached",
     errno.ECONNRESET: "it reset the connection while connecting",
@@ -277,9 +278,12 @@ def _unreachable(target: Target, problem: OSError | UnicodeError, timeout_s: flo
         case ssl.SSLError():
             return _failed(target, f"TLS failed ({problem.reason or problem}); does it speak https?")
         case socket.gaierror() | UnicodeError():
-            return _failed(target, f"the name {target.host!r} can't be resolved; check `url` and the DNS")
+            return _failed(
+                target, "the name of its host can't be resolved; check its address in the configuration and the DNS"
+            )
         case _:
-            return _failed(target, _REASONS.get(_error_number(problem), str(problem)))
+            number = _error_number(problem)
+            return _failed(target, _REASONS.get(number) or (os.strerror(number) if number else "connecting failed"))
 
 
 def _error_number(problem: OSError) -> int:
