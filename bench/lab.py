@@ -35,6 +35,15 @@ NEAR_CORE: Final = 0
 GATEWAY_CORE: Final = 1
 
 
+_REST_ECHO: Final = {
+    "name": "echo",
+    "description": "Gives the text back.",
+    "method": "GET",
+    "path": "/echo/{text}",
+    "parameters": [{"name": "text", "in": "path", "required": True, "schema": {"type": "string"}}],
+}
+
+
 class Place(Struct, frozen=True):
     """A row of a workload: through what (`direct`, `nginx`, `pactgate`), to how many upstreams with how many tools."""
 
@@ -132,6 +141,8 @@ class Lab:
             arguments = ["-m", "bench.upstream_stdio", "--tools", str(place.tools)]
             return "up", {"up": {"command": sys.executable, "args": arguments, "cwd": str(_ROOT)}}
         port, _ = self._upstream(place.tools, place.upstreams)
+        if place.transport == "rest":
+            return "up", {"up": {"baseUrl": f"http://127.0.0.1:{port}", "endpoints": [_REST_ECHO]}}
         ids = [f"up{n:02d}" for n in range(place.upstreams)]
         urls = {name: {"url": f"http://127.0.0.1:{port + n}/mcp"} for n, name in enumerate(ids)}
         return ids[place.upstreams // 2], dict(urls)

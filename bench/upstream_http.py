@@ -1,7 +1,7 @@
 """A very fast MCP upstream over Streamable HTTP in both eras: `python -m bench.upstream_http --port P --ports N`.
 
-N listeners on consecutive ports in one process, each with the same tools. JSON answers, no sessions. Prints `ready`
-when all listen.
+N listeners on consecutive ports in one process, each with the same tools. JSON answers, no sessions. `GET /echo/{text}` is the
+same echo as a REST endpoint. Prints `ready` when all listen.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from bench.answers import Later, Upstream
 _ACCEPTED: Final = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 _POST_ONLY: Final = b"HTTP/1.1 405 Method Not Allowed\r\nAllow: POST\r\nContent-Length: 0\r\n\r\n"
 _HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+_REST: Final = b"/echo/"
 _WRITE_WHOLE_BYTES: Final = 64 * 1024
 
 
@@ -31,6 +32,7 @@ class Exchange(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is not a subclass
         self._parser = httptools.HttpRequestParser(self)
         self._body = b""
+        self._url = b""
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -40,11 +42,18 @@ class Exchange(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         self._body = b""
+        self._url = b""
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
 
     def on_body(self, data: bytes) -> None:
         self._body = self._body + data if self._body else data
 
     def on_message_complete(self) -> None:
+        if self._url.startswith(_REST):
+            self._reply(b'{"text":"%b"}' % self._url.removeprefix(_REST))
+            return
         if self._parser.get_method() != b"POST":
             self._transport.write(_POST_ONLY)
             return

@@ -50,6 +50,9 @@ MANY: Final = Place("50 servers, 1000 tools", "pactgate", tools=20, upstreams=50
 MISS: Final = Place("asked every time", "pactgate", tools=23)
 HIT: Final = Place("kept", "pactgate", tools=23, is_cached=True)
 
+OVER_MCP: Final = Place("an MCP server", "pactgate", tools=23)
+OVER_REST: Final = Place("a REST endpoint", "pactgate", tools=23, transport="rest")
+
 WORKLOADS: Final = (
     Workload("echo-1", "echo, one caller after the other (legacy)", _beside(23)),
     Workload("echo-32", "echo, 32 callers at once (legacy)", _beside(23), connections=32),
@@ -61,6 +64,13 @@ WORKLOADS: Final = (
         "stdio-32",
         "echo over a stdio upstream, 32 callers at once (CPU includes the child)",
         (Place("pactgate + child", "pactgate", transport="stdio"),),
+        connections=32,
+    ),
+    Workload(
+        "rest-32",
+        "echo over MCP and over REST, 32 callers at once (modern)",
+        (OVER_MCP, OVER_REST),
+        era="modern",
         connections=32,
     ),
     Workload(
@@ -96,6 +106,11 @@ def _hit_to_miss(figures: Figures) -> float | None:
     return rows[HIT.label] / rows[MISS.label] if {HIT.label, MISS.label} <= rows.keys() else None
 
 
+def _rest_over_mcp(figures: Figures) -> float | None:
+    rows = figures.cpu_us.get("rest-32", {})
+    return rows[OVER_REST.label] - rows[OVER_MCP.label] if {OVER_REST.label, OVER_MCP.label} <= rows.keys() else None
+
+
 def _echo(workload: str) -> Callable[[Figures], float | None]:
     return lambda figures: figures.cpu_us.get(workload, {}).get("pactgate")
 
@@ -104,6 +119,7 @@ GOALS: Final = (
     Goal("echo-32", "CPU per echo call, 32 legacy callers", 150.0, "us", _echo("echo-32")),
     Goal("echo-32-modern", "CPU per echo call, 32 modern callers", 150.0, "us", _echo("echo-32-modern")),
     Goal("cache", "a kept answer over one that is asked for, CPU per call", 0.5, "x", _hit_to_miss),
+    Goal("rest-32", "a REST tool over an MCP tool, both over HTTP, more CPU per call", 60.0, "us", _rest_over_mcp),
     Goal(GATES, "limits, schema, cache, size and stamp together, CPU per call", 15.0, "us", lambda f: f.gates_us),
     Goal("flat", "50 servers / 1000 tools over 1 / 20, CPU per call", 1.10, "x", lambda figures: figures.many_to_few),
     Goal(

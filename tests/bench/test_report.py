@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from bench.load import Measured
 from bench.report import Results, Start, figures, judge, measured_names, remeasured, table, verdicts
-from bench.workloads import FEW, MANY, MIB, WORKLOADS
+from bench.workloads import FEW, MANY, MIB, OVER_MCP, OVER_REST, WORKLOADS
 
 
 def measured(cpu_us: float, p50_us: float = 100.0) -> Measured:
@@ -26,6 +26,13 @@ def test_what_was_not_measured_is_not_judged() -> None:
 def test_growth_with_servers_is_the_median_ratio_of_neighbouring_rounds() -> None:
     few, many = [measured(100), measured(200), measured(100)], [measured(105), measured(212), measured(300)]
     assert figures({"flat": {FEW.label: few, MANY.label: many}}, []).many_to_few == 1.06
+
+
+def test_a_rest_tool_is_held_against_an_mcp_tool_of_the_same_run() -> None:
+    within = {"rest-32": {OVER_MCP.label: [measured(100)], OVER_REST.label: [measured(159)]}}
+    assert missed(within, []) == []
+    beyond = {"rest-32": {OVER_MCP.label: [measured(100)], OVER_REST.label: [measured(161)]}}
+    assert missed(beyond, []) == ["a REST tool over an MCP tool, both over HTTP, more CPU per call"]
 
 
 def test_memory_and_start_have_goals() -> None:

@@ -60,6 +60,27 @@ def test_a_good_configuration_is_summed_up(tmp_path: Path) -> None:
     assert rows[2] == ["crm", "no", "modern", "60000", "ms", "https://crm.example/mcp"]
 
 
+REST = {
+    "baseUrl": "http://127.0.0.1:9",
+    "endpoints": [{"name": "ask", "description": "Asks.", "method": "GET", "path": "/ask", "parameters": []}],
+}
+
+
+def test_a_rest_api_is_shown_with_its_address_and_its_mistakes_with_their_place(tmp_path: Path) -> None:
+    write_config(tmp_path, {"shop": REST})
+    done = run(tmp_path, "check")
+    assert done.returncode == 0, done.stderr
+    assert "http://127.0.0.1:9" in done.stdout
+    live = run(tmp_path, "check", "--live", "--json")
+    (row,) = json.loads(live.stdout)["live"]
+    assert (row["status"], row["transport"], row["toolCount"]) == ("connected", "rest", 1)
+    wrong = {**REST, "endpoints": [{**REST["endpoints"][0], "path": "/ask/{id}"}]}  # type: ignore[dict-item]
+    write_config(tmp_path, {"shop": wrong})
+    refused = run(tmp_path, "check")
+    assert refused.returncode == 2
+    assert 'There is no path parameter "id".' in refused.stderr
+
+
 def test_the_summary_as_json_gives_no_secret_away(tmp_path: Path) -> None:
     servers = {"crm": {"command": "crm", "args": ["--token", "${CRM_TOKEN}"], "env": {"T": "${CRM_TOKEN}"}}}
     write_config(tmp_path, servers)

@@ -161,6 +161,8 @@ def test_a_url_is_followed_as_far_as_it_leads(tmp_path: Path) -> None:
             "refusing": {"url": f"http://127.0.0.1:{free_port()}/mcp"},
             "secured": {"url": f"http://127.0.0.1:{secured}/mcp"},
             "other": {"url": f"http://127.0.0.1:{other}/mcp"},
+            "api": {"baseUrl": f"http://127.0.0.1:{other}", "endpoints": []},
+            "dead-api": {"baseUrl": f"http://127.0.0.1:{free_port()}", "endpoints": []},
         }
         write_config(tmp_path, servers, listen={"port": 0})
         code, found = examine(tmp_path)
@@ -171,6 +173,8 @@ def test_a_url_is_followed_as_far_as_it_leads(tmp_path: Path) -> None:
     assert levels(found["server:secured"]) == levels(found["server:other"]) == ["ok", "fail"]
     assert "credentials" in found["server:secured"][1]["hint"]
     assert "MCP endpoint" in found["server:other"][1]["hint"]
+    assert levels(found["server:api"]) == ["ok", "ok"]
+    assert "`baseUrl`" in found["server:dead-api"][0]["hint"]
 
 
 def test_variables_are_named_and_their_values_never_shown(tmp_path: Path) -> None:

@@ -21,11 +21,14 @@ def test_every_command_of_the_table_exists_and_every_command_is_in_the_table() -
     assert in_table == set(getattr(get_command(app), "commands", {}))
 
 
-@pytest.mark.parametrize("block", re.findall(r"```jsonc\n(.*?)```", README, re.DOTALL))
+REST_PAGE = (ROOT / "docs" / "rest.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("block", re.findall(r"```jsonc\n(.*?)```", README + REST_PAGE, re.DOTALL))
 def test_every_configuration_of_ours_loads(block: str, tmp_path: Path) -> None:
     path = tmp_path / "pactgate.jsonc"
     path.write_text(block, encoding="utf-8")
-    assert load(path, environ={"CRM_TOKEN": "token"}).servers
+    assert load(path, environ={"CRM_TOKEN": "token", "BILLING_TOKEN": "token"}).servers
 
 
 def test_every_link_into_the_project_leads_somewhere() -> None:

@@ -54,6 +54,7 @@ def test_without_a_configuration_the_demo_is_served_and_the_newcomer_is_told_how
         url = gateway.url
         gateway.wait_for(r"ok +almanac +legacy 2025-11-25, 5 tools")
         gateway.wait_for(r"ok +scratchpad +modern 2026-07-28, 5 tools")
+        gateway.wait_for(r"ok +library +modern 2026-07-28, 5 tools")
         snippet = json.loads(gateway.wait_for(r"\n  (\{.*\})\n")[1])
         assert snippet == {"mcpServers": {"pactgate": {"url": f"{url}/mcp"}}}
         offered = gateway.wait_for(r" -m pactgate (call .*)\n")[1].split()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -27,6 +28,34 @@ def test_a_sealed_context_refuses_every_change() -> None:
     for change in changes:
         with pytest.raises(ContextError):
             change()
+
+
+@pytest.mark.requirement("S4/R4")
+@pytest.mark.parametrize("kind", [None, *Kind])
+def test_after_the_seal_nothing_of_it_can_change_on_any_level(kind: Kind | None) -> None:
+    ctx = context()
+    details: dict[str, Any] = {"errors": [{"path": "a"}], "upstream": {"code": 1}}
+    failure = None if kind is None else GatewayFailure(kind, "x", details=details)
+    if failure is not None:
+        ctx.fail(failure)
+    record = ctx.seal(1.0)
+    before = repr(record)
+    for name in ExecutionContext.__slots__:
+        with pytest.raises(ContextError):
+            setattr(ctx, name, None)
+        with pytest.raises(ContextError):
+            delattr(ctx, name)
+    details["errors"].append("more")
+    if failure is not None:
+        failure.details["upstream"]["code"] = 2
+        assert record.failure is not None
+        with pytest.raises(TypeError):
+            record.failure["code"] = "BETTER"
+        with pytest.raises(TypeError):
+            record.failure["errors"][0]["path"] = "b"
+    assert repr(record) == before
+    assert ctx.record is record
+    assert isinstance(ctx, ExecutionContext)
 
 
 @pytest.mark.requirement("S4/R4")

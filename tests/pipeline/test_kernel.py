@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from pactgate.core.context import ExecutionContext
+from pactgate.core.context import ContextError, ExecutionContext
 from pactgate.core.events import Event, InternalFailure, RequestFinished
-from pactgate.core.failures import GatewayFailure, Kind, Reply, WireSettings
+from pactgate.core.failures import TABLE, GatewayFailure, Kind, Plane, Reply, WireSettings
+from pactgate.core.model import Tool
 from pactgate.pipeline.kernel import Kernel
 from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import Era
@@ -92,6 +93,57 @@ async def test_a_failure_is_kept_in_the_sealed_record() -> None:
     assert ctx.record is not None
     assert ctx.record.failure is not None
     assert ctx.record.failure["failure_mode"] == "upstream_error"
+
+
+@pytest.mark.requirement("S4/R4")
+@pytest.mark.requirement("S4/CODES")
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("method", ["tools/call", "tools/list"])
+async def test_every_kind_of_failure_is_answered_and_sealed_with_what_is_known_of_it(kind: Kind, method: str) -> None:
+    async def fails(ctx: ExecutionContext, request: Request) -> bytes:
+        raise GatewayFailure(kind, "x", server="files", details={"errors": [{"path": "a"}]})
+
+    heard, ctx = Heard(tools__call=fails, tools__list=fails), context(method, caller(Era.MODERN))
+    reply = await heard.kernel.handle(ctx, call("x") if method == "tools/call" else request(method))
+    row = TABLE[kind]
+    if method == "tools/call" and row.plane is Plane.RESULT:
+        assert reply.result is not None
+        assert b'"isError":true' in reply.result
+    else:
+        assert reply.error is not None
+        assert (reply.error.code, reply.error.data["failure_mode"]) == (row.number, row.mode)
+    assert heard.records == [row.mode]
+    assert ctx.record is not None
+    assert ctx.record.failure is not None
+    told = {name: ctx.record.failure[name] for name in ("category", "failure_mode", "code", "verdict", "party")}
+    assert told == {
+        "category": row.category,
+        "failure_mode": row.mode,
+        "code": row.code,
+        "verdict": row.verdict,
+        "party": row.party,
+    }
+    assert ctx.record.duration_ms == 500
+    with pytest.raises(TypeError):
+        ctx.record.failure["errors"][0]["path"] = "b"
+    with pytest.raises(ContextError):
+        ctx.is_cached = True
+
+
+@pytest.mark.requirement("S4/F1")
+@pytest.mark.requirement("S4/R1")
+async def test_a_broken_invariant_of_the_context_is_internal_and_never_leaves_as_an_exception() -> None:
+    async def binds_twice(ctx: ExecutionContext, request: Request) -> bytes:
+        tool = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0")
+        ctx.bind(tool)
+        ctx.bind(tool)
+        return b""
+
+    heard = Heard(ping=binds_twice)
+    reply = await heard.kernel.handle(context("ping"), request("ping"))
+    assert reply.error is not None
+    assert (reply.error.code, reply.error.data["category"]) == (-32603, "contract_violation")
+    assert heard.records == ["internal"]
 
 
 @pytest.mark.requirement("S4/R4")

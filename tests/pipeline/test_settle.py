@@ -79,6 +79,22 @@ async def test_a_result_that_breaks_the_protocol_is_never_delivered_as_success(r
     assert got["_meta"]["dev.pactgate/envelope"]["failure"]["failure_mode"] == "malformed_result"
 
 
+@pytest.mark.requirement("S4/UNDECIDED-1")
+@pytest.mark.parametrize(
+    ("result", "is_flagged"),
+    [
+        ('{"content":[]}', True),
+        ('{"content":[],"structuredContent":{}}', False),
+        ('{"content":[],"isError":true}', False),
+    ],
+)
+async def test_an_empty_list_of_content_is_allowed_and_said(result: str, is_flagged: bool) -> None:
+    async with open_gateway(scripted()) as inside:
+        reply = await inside.call("files.raw", {"text": result})
+    stamped = json.loads(reply.result or b"{}")["_meta"]["dev.pactgate/envelope"]
+    assert stamped.get("empty", False) is is_flagged
+
+
 @pytest.mark.parametrize("result", ['{"content":[]}', '{"structuredContent":[1]}', '{"content":[],"isError":true}'])
 async def test_empty_content_and_structured_content_alone_are_results(result: str) -> None:
     async with open_gateway(scripted()) as inside:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.requirements.entry import STILL_MISSING, Requirement
+from tests.requirements.entry import Requirement
 
 TITLE = "MCP Gateway Failure Model"
 
@@ -12,7 +12,7 @@ _FORMAT = f"{TITLE}, Failure Response Format"
 _UNDECIDED = f"{TITLE}, Undecided Points"
 _SIBLING = "Invariants of the gateway the failure model belongs to"
 _FAILURES = "pactgate.core.failures"
-_NO_REST = "REST upstreams do not exist yet"
+_READER = "pactgate.upstreams.rest_response:ResponseReader"
 
 REQUIREMENTS = (
     Requirement(
@@ -34,8 +34,8 @@ REQUIREMENTS = (
         enforced_by=(
             f"{_FAILURES}:TABLE",
             f"{_FAILURES}:to_reply",
+            _READER,
         ),
-        deferred=STILL_MISSING + "HTTP statuses of REST endpoints, which do not exist yet",
     ),
     Requirement(
         id="S4/F3",
@@ -82,7 +82,7 @@ REQUIREMENTS = (
         id="S4/R3",
         statement="Partial, missing or unexpected data of an upstream is never turned into success.",
         source=f"{_RULES}, Rule 3: No Silent Degradation",
-        deferred=STILL_MISSING + "the answers of REST endpoints and declared output schemas are not checked",
+        enforced_by=(_READER, "pactgate.pipeline.settle:AcceptResult", "pactgate.pipeline.settle:AcceptOutput"),
     ),
     Requirement(
         id="S4/R4",
@@ -91,6 +91,7 @@ REQUIREMENTS = (
         source=f"{_RULES}, Rule 4: Context Preserves Failure State",
         enforced_by=(
             "pactgate.core.context:ExecutionContext",
+            "pactgate.core.frozen:FrozenTable",
             "pactgate.pipeline.kernel:Kernel.handle",
         ),
     ),
@@ -129,7 +130,7 @@ REQUIREMENTS = (
         statement="An empty upstream answer is an error unless the endpoint declares none or the status says so (204, "
         "205); an empty list is an answer.",
         source=f"{_UNDECIDED}, 1",
-        deferred=_NO_REST,
+        enforced_by=(_READER,),
     ),
     Requirement(
         id="S4/UNDECIDED-2",
@@ -145,14 +146,14 @@ REQUIREMENTS = (
         statement="An answer without the fields its schema requires is INVALID_OUTPUT; where nothing is declared it "
         "passes unchanged and is marked as not validated.",
         source=f"{_UNDECIDED}, 3",
-        deferred="validation against declared schemas does not exist yet",
+        enforced_by=("pactgate.pipeline.settle:AcceptOutput", _READER),
     ),
     Requirement(
         id="S4/UNDECIDED-4",
         statement="An endpoint that promises JSON and answers anything else has failed as an upstream; an MCP server "
         "that does not answer in JSON-RPC is a failed transport.",
         source=f"{_UNDECIDED}, 4",
-        deferred=_NO_REST,
+        enforced_by=(_READER, "pactgate.upstreams.http:HttpChannel"),
     ),
     Requirement(
         id="S4/SIB-3",

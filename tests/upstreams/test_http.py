@@ -340,6 +340,7 @@ async def test_a_notification_answered_with_a_stream_is_accepted_too() -> None:
 
 
 @pytest.mark.requirement("S4/R3")
+@pytest.mark.requirement("S4/UNDECIDED-4")
 @pytest.mark.parametrize(
     "text",
     [

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from pactgate.catalog.index import server_of
 from pactgate.catalog.lookalikes import drawn, fold, separated
@@ -130,11 +130,11 @@ def _configured_twice(servers: Sequence[ServerConfig]) -> Iterator[Hazard]:
         if len(same) > 1:
             ids = sorted(server.id for server in same)
             what = (
-                "call the same url"
-                if same[0].url
+                "start the same program"
+                if same[0].command is not None
                 else "serve the same file"
-                if same[0].tools
-                else "start the same program"
+                if same[0].tools is not None
+                else "call the same address"
             )
             message = f"{_names(ids)} {what} in the same way: everything it offers is there {len(ids)} times."
             yield Hazard(HazardKind.DUPLICATE_SERVER, ids[0], tuple(ids), message, Severity.HAZARD)
@@ -144,7 +144,10 @@ def _identity(server: ServerConfig) -> Any:
     """What makes a server: the same program with other credentials is another one."""
     url = None if server.url is None else server.url.rstrip("/")
     given = (sorted(pairs.items()) for pairs in (server.env, server.headers))
-    return json.dumps([server.command, server.args, server.cwd, server.tools, url, *given])
+    tools = sorted(endpoint.name for endpoint in server.endpoints or ())
+    document = to_builtins((server.openapi, server.include, server.exclude, server.credentials))
+    ours = (server.tools, server.base_url, tools, document)
+    return json.dumps([server.command, server.args, server.cwd, url, *given, *ours])
 
 
 # Descriptions.

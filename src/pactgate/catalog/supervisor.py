@@ -146,7 +146,7 @@ class Supervisor:
         return {
             "serverId": self.config.id,
             "status": self.status.value,
-            "transport": session.transport if session else ("http" if self.config.url else "stdio"),
+            "transport": session.transport if session else _expected_transport(self.config),
             "era": identity.era.value if identity else None,
             "protocolVersion": identity.version if identity else None,
             "serverInfo": identity.server_info if identity else None,
@@ -327,3 +327,9 @@ def _as_connect_failure(failure: GatewayFailure) -> GatewayFailure:
     return GatewayFailure(
         Kind.CONNECTION_FAILED, failure.message, details={**failure.details, "cause": failure.kind.value}
     )
+
+
+def _expected_transport(config: ServerConfig) -> str:
+    if config.endpoints is not None or config.openapi is not None:
+        return "rest"
+    return "stdio" if config.url is None else "http"

@@ -54,7 +54,7 @@ class Announcer:
         self.say(f"{paint(f'Pactgate {__version__}', 'bold', self._stream)} at {paint(endpoint, 'cyan', self._stream)}")
         if is_demo:
             self.say(
-                "There is no configuration here, so this is the demo: a server of each protocol era, and a file of Python tools."
+                "There is no configuration here, so this is the demo: a server of each protocol era, a file of Python tools, a REST API."
             )
         elif file is not None:
             self.say(f"Configuration: {flat(file, _REASON_CHARS)}")

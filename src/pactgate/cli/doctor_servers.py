@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pactgate.cli.finding import Finding, fail, ok, warn
 from pactgate.cli.server_table import left_out
 from pactgate.config.model import ServerConfig
+from pactgate.config.openapi import is_url
 from pactgate.core.display import Mask, cut
 from pactgate.upstreams.process import child_environment
 
@@ -39,7 +40,11 @@ async def examine_before(server: ServerConfig) -> list[Finding]:
     """Whether it can be there at all: the program and the folder, or the name and the port."""
     if server.tools is not None:
         return _tools_file(server, server.tools)
-    return _program(server) if server.url is None else await _address(server)
+    if server.openapi is not None and not is_url(server.openapi) and not os.access(server.openapi, os.R_OK):
+        return [fail(f"server:{server.id}", f"its document {server.openapi} can't be read", "Correct `openapi`.")]
+    if server.address is not None:
+        return await _address(server)
+    return [] if server.openapi is not None else _program(server)
 
 
 def examine_row(server: ServerConfig, row: dict[str, Any], mask: Mask) -> list[Finding]:
@@ -63,6 +68,10 @@ def _count(count: Any, word: str) -> str:
 
 
 def _next_step(server: ServerConfig, reason: str, mask: Mask) -> str:
+    if server.openapi is not None:
+        return "`pactgate check` says what is wrong with the document; `baseUrl` and `credentials` are the operator's."
+    if server.endpoints is not None:
+        return "Look at `baseUrl`, `headers` and `endpoints`, and at the variables they are made of."
     if server.url is not None:
         if _CREDENTIALS.search(reason):
             return "It refuses the credentials: look at `headers`, and at the variables they are made of."
@@ -102,16 +111,17 @@ def _program(server: ServerConfig) -> list[Finding]:
 
 async def _address(server: ServerConfig) -> list[Finding]:
     topic = f"server:{server.id}"
-    parts = urlsplit(server.url or "")
+    parts = urlsplit(server.address or "")
+    key = "url" if server.url is not None else "baseUrl"
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     addresses = await _resolve(host, port)
     if isinstance(addresses, str):
-        hint = "Correct the host in `url`, or look at the network and its name server."
+        hint = f"Correct the host in `{key}`, or look at the network and its name server."
         return [fail(topic, f"the host {host} {addresses}", hint)]
     started = time.monotonic()
     reached = await _reach(addresses)
     if isinstance(reached, str):
-        hint = "Is the server running? Correct the host or the port in `url`, or look at the firewall."
+        hint = f"Is the server running? Correct the host or the port in `{key}`, or look at the firewall."
         return [fail(topic, f"{host} can't be reached at port {port}: {reached}", hint)]
     took_ms = (time.monotonic() - started) * 1000
     return [ok(topic, f"{host} is {reached[0]}, and port {port} answers in {took_ms:.0f} ms")]

@@ -11,8 +11,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -32,8 +33,6 @@ from pactgate.core.events import ConfigurationReloaded, Event
 from pactgate.core.failures import GatewayFailure
 from pactgate.telemetry import Level, Telemetry
 
-DEMO_SERVERS: Final = ("almanac", "scratchpad")
-
 
 def run(options: ServeOptions) -> int:
     if options.file is not None and (wrong := unfit_file(options)):
@@ -50,26 +49,28 @@ def run(options: ServeOptions) -> int:
     if options.file is not None:
         alone = tools_server(options.file)
         scope, config = alone.id, msgspec.structs.replace(config, servers={alone.id: alone})
-    elif path is None:
-        config = msgspec.structs.replace(config, servers=demo_servers())
     show_warnings(config)
     keep_large_buffers()
     search_garbage_rarely()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with ExitStack() as stack:
+        if path is None and scope is None:
+            config = msgspec.structs.replace(config, servers=_demo(stack))
+        runner = stack.enter_context(asyncio.Runner(loop_factory=_loop_factory()))
         return runner.run(_Serving(config, path, flags, scope=scope, is_stdio=options.stdio).run())
-
-
-def demo_servers() -> dict[str, ServerConfig]:
-    programs = [
-        ServerConfig(id=name, command=sys.executable, args=("-m", f"pactgate.demo.{name}")) for name in DEMO_SERVERS
-    ]
-    tools = ServerConfig(id="pocket", tools=str(Path(__file__).parents[1] / "demo" / "pocket.py"))
-    return {server.id: server for server in (*programs, tools)}
 
 
 def _usual_file(options: ServeOptions) -> Path | None:
     """Who names a file of tools wants that, whatever lies in the folder."""
     return None if options.file is not None else find(Path.cwd(), os.environ)
+
+
+def _demo(stack: ExitStack) -> dict[str, ServerConfig]:
+    # Imported here: a gateway with a configuration has servers of its own.
+    from pactgate.cli.demo import API, DemoApi, demo_servers
+
+    api = DemoApi()
+    stack.callback(api.close)
+    return {**demo_servers(), API: api.server()}
 
 
 class _Serving:

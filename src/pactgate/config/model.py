@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, field
 
 from pactgate.config import checks
 from pactgate.config.bounds import Categories, Limits, Timeouts
 from pactgate.config.cache import Cache
+from pactgate.config.documented import Documented
 from pactgate.config.effects import Effects
+from pactgate.config.openapi import is_url
 from pactgate.config.problems import Problem
 from pactgate.config.rates import RateLimits
+from pactgate.config.rest import RestSettings
 from pactgate.core.failures import Plane, WireSettings
 
 Command = Annotated[str, Meta(min_length=1, max_length=1000, extra={"expand": True, "check": checks.check_program})]
@@ -53,11 +56,7 @@ ClientTransport = Literal["auto", "streamable-http", "sse", "stdio", "http", "st
 Shown = Literal["jsonrpc_error", "tool_result"]
 
 
-class Documented(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Settings that belong together: camelCase in files, snake_case in code, unknown keys refused."""
-
-
-class ServerSettings(Documented, frozen=True, kw_only=True):
+class ServerSettings(RestSettings, frozen=True, kw_only=True):
     """What both a file and the gateway say about one server."""
 
     command: Annotated[
@@ -89,7 +88,8 @@ class ServerSettings(Documented, frozen=True, kw_only=True):
         Url | None, Meta(description="Address of a server that is reached over HTTP, with http or https.")
     ] = None
     headers: Annotated[
-        dict[HeaderName, HeaderValue], Meta(max_length=50, description="Headers sent with every request to `url`.")
+        dict[HeaderName, HeaderValue],
+        Meta(max_length=50, description="Headers sent with every request over HTTP, credentials among them."),
     ] = {}
     tools: Annotated[
         Folder | None,
@@ -128,7 +128,8 @@ class ServerSettings(Documented, frozen=True, kw_only=True):
 
 
 class ServerEntry(ServerSettings, frozen=True, kw_only=True):
-    """One server: a program to start (`command`), an address to call (`url`) or a file of Python tools (`tools`)."""
+    """One server: a program to start (`command`), an address to call (`url`), a file of Python tools (`tools`) or a REST API
+    (`endpoints`, `openapi`)."""
 
     transport: Annotated[
         ClientTransport,
@@ -166,10 +167,18 @@ class ServerEntry(ServerSettings, frozen=True, kw_only=True):
 
 
 class ServerConfig(ServerSettings, frozen=True, kw_only=True):
-    """One server as the gateway knows it. Exactly one of `command`, `url` and `tools` is set."""
+    """One server as the gateway knows it. Exactly one of `command`, `url`, `tools`, `endpoints` and `openapi` is set."""
 
     id: str
     transport: Transport = "auto"
+
+    @property
+    def address(self) -> str | None:
+        """Where a server that is no program of ours is reached: its `url`, the base URL of its API, or where its document is."""
+        urls = (self.url, self.base_url, *(endpoint.base_url for endpoint in self.endpoints or ()))
+        if self.openapi is not None and is_url(self.openapi):
+            urls = (*urls, self.openapi)
+        return next((url for url in urls if url is not None), None)
 
     def __repr__(self) -> str:
         return f"ServerConfig(id={self.id!r})"
@@ -319,8 +328,14 @@ class Sections(Documented, frozen=True, kw_only=True):
 
 _SERVER_SHAPE: Final = {
     "oneOf": [
-        {"required": [key], "properties": {key: {"type": "string"}}, "title": f"a server with a {key}"}
-        for key in ("command", "url", "tools")
+        {"required": [key], "properties": {key: {"type": kind}}, "title": f"a server with {key}"}
+        for key, kind in (
+            ("command", "string"),
+            ("url", "string"),
+            ("tools", "string"),
+            ("endpoints", "array"),
+            ("openapi", "string"),
+        )
     ]
 }
 Servers = dict[ServerId, Annotated[ServerEntry, Meta(extra_json_schema=_SERVER_SHAPE)]]

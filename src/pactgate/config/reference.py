@@ -15,6 +15,7 @@ from msgspec import NODEFAULT, inspect
 
 from pactgate.config.load import MAX_FILE_BYTES
 from pactgate.config.model import ConfigFile, ServerEntry, ServerSettings
+from pactgate.config.rest import RestSettings
 from pactgate.config.text import FORMATS
 
 EXAMPLE: Final = """\
@@ -51,11 +52,13 @@ also in a file named `.json`; YAML is YAML 1.2, without tags and merge keys; the
 A file that is wrong stops the start. Every problem is shown at once, with its place and what to do. Unknown keys, keys given
 twice and values out of range are problems; a server that can't be reached is not.
 
-`${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `effects`, `url`, `headers`
-and tokens. A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands for `${{` itself. What came from
-the environment, and every value of `env`, `headers` and `auth.tokens`, is masked in everything the gateway writes.
+`${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `effects`, `url`, `headers`,
+`baseUrl`, `openapi`, `credentials` and tokens. A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands
+for `${{` itself. What came from the environment, and every value of `env`, `headers`, `credentials` and `auth.tokens`, is masked in
+everything the gateway writes.
 """
 
+_ITEMS: Final = {inspect.IntType: "numbers", inspect.StructType: "tables", inspect.DictType: "tables"}
 _HEAD: Final = "| setting | type | default | range | what it is |\n|---|---|---|---|---|\n"
 
 
@@ -76,9 +79,7 @@ def settings_page() -> str:
     assert isinstance(root, inspect.StructType)
     assert isinstance(entry, inspect.StructType)
     parts = [_INTRODUCTION, f"## Example\n\n```jsonc\n{EXAMPLE}```\n", _servers(root, entry)]
-    for field in entry.fields:
-        if isinstance(table := _bare(field.type), inspect.StructType):
-            parts.extend(_section(f"mcpServers.<id>.{field.encode_name}", table))
+    parts.extend(_tables("mcpServers.<id>", entry))
     for field in root.fields:
         section = _bare(field.type)
         if isinstance(section, inspect.StructType):
@@ -101,23 +102,32 @@ def settings_page() -> str:
 
 def _servers(root: inspect.StructType, entry: inspect.StructType) -> str:
     said = {field.encode_name: _says(field) for field in root.fields}
-    own = [field for field in entry.fields if field.name in ServerSettings.__struct_fields__]
-    clients = [field for field in entry.fields if field not in own and not _is_ignored(field)]
+    rest = [field for field in entry.fields if field.name in RestSettings.__struct_fields__]
+    own = [field for field in entry.fields if field.name in ServerSettings.__struct_fields__ and field not in rest]
+    clients = [field for field in entry.fields if field not in [*own, *rest] and not _is_ignored(field)]
     return (
         f"## `mcpServers.<id>`\n\n{said['mcpServers']} `servers`: {said['servers'][0].lower()}{said['servers'][1:]}\n\n"
-        f"{_HEAD}{''.join(_row(field) for field in [*own, *clients])}"
+        f"{_HEAD}{''.join(_row(field) for field in [*own, *clients])}\n"
+        f"Of a server that is a REST API:\n\n{_HEAD}{''.join(map(_row, rest))}"
     )
 
 
 def _section(name: str, kind: inspect.StructType) -> Iterator[str]:
-    inner = {field.encode_name: _bare(field.type) for field in kind.fields}
-    rows = (_row(field) for field in kind.fields if not isinstance(inner[field.encode_name], inspect.StructType))
+    rows = (_row(field) for field in kind.fields if not isinstance(_bare(field.type), inspect.StructType))
     yield f"## `{name}`\n\n{' '.join((kind.cls.__doc__ or '').split())}\n\n{_HEAD}{''.join(rows)}"
-    for key, table in inner.items():
+    yield from _tables(name, kind)
+
+
+def _tables(name: str, kind: inspect.StructType) -> Iterator[str]:
+    """The tables within a table, those of its lists and names included."""
+    for field in kind.fields:
+        table, key = _bare(field.type), field.encode_name
+        if isinstance(table, inspect.DictType):
+            table, key = _bare(table.value_type), f"{key}.<name>"
+        elif isinstance(table, inspect.VarTupleType):
+            table, key = _bare(table.item_type), f"{key}[]"
         if isinstance(table, inspect.StructType):
             yield from _section(f"{name}.{key}", table)
-        elif isinstance(table, inspect.DictType) and isinstance(member := _bare(table.value_type), inspect.StructType):
-            yield from _section(f"{name}.{key}.<name>", member)
 
 
 def _row(field: inspect.Field) -> str:
@@ -141,7 +151,7 @@ def _type(kind: inspect.Type) -> str:
         case inspect.LiteralType():
             return ", ".join(f"`{word}`" for word in kind.values)
         case inspect.VarTupleType():
-            return "list of numbers" if isinstance(_bare(kind.item_type), inspect.IntType) else "list of texts"
+            return f"list of {_ITEMS.get(type(_bare(kind.item_type)), 'texts')}"
         case inspect.StructType():
             return "table"
         case inspect.UnionType():
@@ -163,6 +173,8 @@ def _table(member: inspect.Type) -> str:
             return f"table of numbers, {_range(member)}"
         case inspect.LiteralType():
             return f"table of {_type(member)}"
+        case inspect.AnyType():
+            return "table"
     return "table of texts"
 
 
@@ -173,11 +185,12 @@ def _range(kind: inspect.Type) -> str:
         case inspect.StrType():
             return _characters(kind)
         case inspect.VarTupleType():
-            return f"at most {kind.max_length}, each {_range(_bare(kind.item_type))}"
+            each = _range(_bare(kind.item_type))
+            return f"at most {kind.max_length}" + (f", each {each}" if each else "")
         case inspect.UnionType():
             return "".join(_range(_bare(one)) for one in kind.types)
         case inspect.DictType():
-            return f"at most {kind.max_length}"
+            return f"at most {kind.max_length}" if kind.max_length else ""
     return ""
 
 
@@ -192,6 +205,8 @@ def _default(field: inspect.Field) -> str:
     if field.default is None:
         return ""
     default = field.default_factory() if field.default is NODEFAULT else field.default
+    if isinstance(default, msgspec.Struct):
+        return ""  # what its own table says
     return f"`{json.dumps(default)}`"
 
 

@@ -10,7 +10,9 @@ import os.path
 from typing import Any, Final
 
 from pactgate.config.effects import settle_effects
+from pactgate.config.endpoint_checks import check_endpoints
 from pactgate.config.model import ServerConfig
+from pactgate.config.openapi import OPENAPI_ONLY, settle_openapi
 from pactgate.config.problems import Findings, Path
 from pactgate.config.tree import Node
 from pactgate.config.validate import PLAIN_HEADERS
@@ -23,17 +25,28 @@ _TRANSPORTS: Final = {
     "streamable-http": "streamable-http",
     "streamableHttp": "streamable-http",
 }
-_KINDS: Final = {"command": "a command", "url": "a url", "tools": "a file of tools"}
-_BELONGS_TO: Final[dict[str, tuple[str, ...]]] = {
+_KINDS: Final = {
+    "command": "a command to start",
+    "url": "the url of a server that runs already",
+    "tools": "a file of Python tools",
+    "endpoints": "endpoints of a REST API",
+    "openapi": "the OpenAPI document of a REST API",
+}
+"""What a server can be, by the key that says so: each has exactly one of them."""
+_REST_ONLY: Final = ("baseUrl", "allowedHosts", "followRedirects", "emptyResponse", "nonJson", "outputValidation")
+_OWN_KEYS: Final = {
     "args": ("command",),
     "env": ("command", "tools"),
     "cwd": ("command", "tools"),
     "effects": ("command", "tools"),
-    "headers": ("url",),
     "undeclaredEffects": ("tools",),
+    "headers": ("url", "endpoints", "openapi"),
+    **dict.fromkeys(_REST_ONLY, ("endpoints", "openapi")),
+    **dict.fromkeys(OPENAPI_ONLY, ("openapi",)),
 }
-"""Settings that only some kinds of servers have."""
-_SPOKEN_BY: Final = {"command": ("stdio",), "url": tuple(word for word in _TRANSPORTS if word != "stdio"), "tools": ()}
+"""Keys that mean something only beside these kinds."""
+_WORDS: Final = {"stdio": ("command",), "auto": tuple(_KINDS)}
+_BODY_HEADERS: Final = frozenset({"content-type"})
 _KNOWN: Final = frozenset(ServerConfig.__struct_encode_fields__)
 
 
@@ -49,7 +62,13 @@ def settle(
         "enabled": _enabled(entry, node, path, found),
     }
     if headers := entry.get("headers"):
-        settled["headers"] = _sendable(headers, node.value["headers"], (*path, "headers"), found)
+        own = PLAIN_HEADERS - {"user-agent"} if entry.get("endpoints") is None else _BODY_HEADERS
+        settled["headers"] = _sendable(headers, node.value["headers"], (*path, "headers"), found, own)
+    if entry.get("endpoints") is not None:
+        own = settled.get("headers", {})
+        check_endpoints(entry, own, node.value["endpoints"], (*path, "endpoints"), found)
+    if entry.get("openapi") is not None:
+        settled |= settle_openapi(entry, node, path, found, folder)
     if cwd := entry.get("cwd"):
         settled["cwd"] = os.path.normpath(os.path.join(folder, cwd))
     if tools := entry.get("tools"):
@@ -67,25 +86,22 @@ def settle(
 
 
 def _check_kind(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> None:
-    given = [kind for kind in _KINDS if _is_given(node, kind)]
-    if len(given) != 1:
-        words = [_KINDS[kind] for kind in given or _KINDS]
-        message = (
-            f"This server has {' and '.join(words)}." if given else f"This server has neither {' nor '.join(words)}."
-        )
-        hint = "Give it a command to start, the url of a server that runs already, or a file of Python tools."
-        found.add(path, node.anchor, message, hint)
+    kinds = [key for key in _KINDS if _is_given(node, key)]
+    if len(kinds) != 1:
+        has = f"has {' and '.join(kinds)}" if kinds else f"has none of {', '.join(_KINDS)}"
+        found.add(path, node.anchor, f"This server {has}.", f"Give it {', or '.join(_KINDS.values())}.")
         return
-    kind = given[0]
-    for key, kinds in _BELONGS_TO.items():
-        # An empty declaration of effects is one: nothing is allowed.
-        if kind not in kinds and (entry.get(key) or (key == "effects" and key in entry)):
-            reason = f"{' or '.join(_KINDS[one] for one in kinds)}, and this server has {_KINDS[kind]}"
+    for key, owners in _OWN_KEYS.items():
+        is_given = entry.get(key) or (
+            key == "effects" and key in entry
+        )  # an empty declaration is one: nothing is allowed
+        if is_given and kinds[0] not in owners:
+            reason = f"{' or '.join(owners)}, and this server has {kinds[0]}"
             found.add((*path, key), node.value[key].anchor, f"{key} belongs to {reason}.", "Remove it.")
     for key in ("type", "transport"):
         word = entry.get(key, "auto")
-        if word != "auto" and word not in _SPOKEN_BY[kind]:
-            found.add((*path, key), node.value[key].place, f'"{word}" does not go with {_KINDS[kind]}.', "Remove it.")
+        if kinds[0] not in _WORDS.get(word, ("url",)):
+            found.add((*path, key), node.value[key].place, f'"{word}" does not go with {kinds[0]}.', "Remove it.")
 
 
 def _transport(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> str:
@@ -112,7 +128,7 @@ def _enabled(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> 
     return not disabled
 
 
-def _sendable(headers: dict[str, str], node: Node, path: Path, found: Findings) -> dict[str, str]:
+def _sendable(headers: dict[str, str], node: Node, path: Path, found: Findings, own: frozenset[str]) -> dict[str, str]:
     """The headers we send: each once, and none of those the transport writes anyway."""
     sent: dict[str, str] = {}
     seen: dict[str, str] = {}
@@ -122,11 +138,11 @@ def _sendable(headers: dict[str, str], node: Node, path: Path, found: Findings) 
             found.add((*path, name), place, f"This is the same header as {seen[folded]}.", "Keep one of them.")
             continue
         seen[folded] = name
-        if folded in PLAIN_HEADERS - {"user-agent"}:
+        if folded in own:
             found.warn(
                 (*path, name),
                 place,
-                "This is ignored: the gateway writes this header as MCP asks for it.",
+                "This is ignored: the gateway writes this header itself.",
                 "Remove it.",
             )
         else:

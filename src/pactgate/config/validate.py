@@ -48,7 +48,7 @@ class Validation:
             inspect.IntType: self._integer,
             inspect.FloatType: self._fraction,
             inspect.BoolType: self._boolean,
-            inspect.AnyType: self._ignored,
+            inspect.AnyType: self._anything,
         }
 
     def take(self, node: Node, kind: inspect.Type, path: Path = (), extra: _Extra | None = None) -> Any:
@@ -66,8 +66,9 @@ class Validation:
         lists = [one for one in kinds if isinstance(_bare(one), inspect.VarTupleType)]
         return self.take(node, lists[0] if lists and isinstance(node.value, list) else kinds[0], path, extra)
 
-    def _ignored(self, node: Node, kind: inspect.AnyType, path: Path, extra: _Extra) -> Any:
-        return UNSET
+    def _anything(self, node: Node, kind: inspect.AnyType, path: Path, extra: _Extra) -> Any:
+        """JSON as it is, such as a schema; or a client's own setting, which does not count here."""
+        return UNSET if extra.get("ignored") else _plain(node)
 
     def _struct(self, node: Node, kind: inspect.StructType, path: Path, extra: _Extra) -> Any:
         if not isinstance(node.value, dict):
@@ -192,6 +193,12 @@ class Validation:
     def _refuse(self, node: Node, path: Path, fault: Fault) -> Any:
         self._found.add(path, _value_place(node), fault.message, fault.hint)
         return UNSET
+
+
+def _plain(node: Node) -> Any:
+    if isinstance(node.value, dict):
+        return {key: _plain(member) for key, member in node.value.items()}
+    return [_plain(item) for item in node.value] if isinstance(node.value, list) else node.value
 
 
 def _bare(kind: inspect.Type) -> inspect.Type:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from pactgate.core.contract import Operation, ToolFault
 from pactgate.core.failures import GatewayFailure
+from pactgate.core.frozen import freeze
 from pactgate.core.model import Caller, Tool
 
 
@@ -20,7 +21,7 @@ class ContextError(Exception):
 
 
 class ExecutionRecord(Struct, frozen=True):
-    """What happened to one request. Final."""
+    """What happened to one request. Final, all the way down."""
 
     request_id: str
     method: str
@@ -52,6 +53,7 @@ class ExecutionContext:
         "effects_level",
         "failure",
         "is_cached",
+        "is_empty",
         "is_error",
         "is_truncated",
         "is_validated",
@@ -80,6 +82,8 @@ class ExecutionContext:
         self.requested: str | None = None
         """The name that was asked for, whether or not it is a tool's."""
         self.is_cached = False
+        self.is_empty = False
+        """Whether the tool answered with an empty list of content: allowed, and said."""
         self.is_truncated = False
         self.is_validated = False
         self.original_size_bytes: int | None = None
@@ -120,7 +124,7 @@ class ExecutionContext:
             server=tool.server if tool else (failure.server if failure else caller.scope),
             tool=tool.full_name if tool else None,
             outcome=failure.mode if failure else "tool_error" if self.is_error else "ok",
-            failure=failure.record() if failure else None,
+            failure=freeze(failure.record()) if failure else None,
             is_cached=self.is_cached,
             is_truncated=self.is_truncated,
             effects_level=self.effects_level,
@@ -128,11 +132,25 @@ class ExecutionContext:
             violations=self.violations,
             tool_code=self.tool_fault.code if self.tool_fault else None,
         )
-        return self.record
+        record = self.record
+        self.__class__ = _SealedContext
+        return record
 
     def _require_open(self) -> None:
         if self.record is not None:
             raise ContextError(f"request {self.request_id} is sealed")
+
+
+class _SealedContext(ExecutionContext):
+    """What a context becomes: it can be read and nothing else. A class of its own costs an open context nothing."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._require_open()
+
+    def __delattr__(self, name: str) -> None:
+        self._require_open()
 
 
 _IDS_AT_ONCE: Final = 256

@@ -101,6 +101,7 @@ class Kind(StrEnum):
     PERMISSION_DENIED = "permission_denied"
     RATE_LIMITED = "rate_limited"
     OVERLOADED = "overloaded"
+    DESTINATION_REFUSED = "destination_refused"
     CONNECTION_FAILED = "connection_failed"
     CONNECT_TIMEOUT = "connect_timeout"
     CALL_TIMEOUT = "call_timeout"
@@ -109,6 +110,9 @@ class Kind(StrEnum):
     UPSTREAM_ERROR = "upstream_error"
     TOOL_ERROR = "tool_error"
     HTTP_STATUS = "http_status"
+    EMPTY_RESPONSE = "empty_response"
+    NON_JSON_RESPONSE = "non_json_response"
+    UNDECODABLE_RESPONSE = "undecodable_response"
     MALFORMED_RESULT = "malformed_result"
     SCHEMA_MISMATCH = "schema_mismatch"
     RESPONSE_TOO_LARGE = "response_too_large"
@@ -164,6 +168,9 @@ TABLE: Final[dict[Kind, Row]] = {
     Kind.PERMISSION_DENIED: Row(_C, _E.PERMISSION_DENIED, None, _RES, _PARAMS, "permission_denied", Party.CALLER, _NO),
     Kind.RATE_LIMITED: Row(_C, _E.RATE_LIMITED, None, _RES, _INTERNAL, "rate_limited", Party.CALLER, _NO),
     Kind.OVERLOADED: Row(_T, _E.SERVICE_UNAVAILABLE, None, _RES, _INTERNAL, "overloaded", Party.GATEWAY, _NO),
+    Kind.DESTINATION_REFUSED: Row(
+        _T, _E.PERMISSION_DENIED, _X.INVOCATION_FAILED, _RES, _INTERNAL, "destination_refused", Party.OPERATOR, _NO
+    ),
     Kind.CONNECTION_FAILED: Row(
         _T, _E.SERVICE_UNAVAILABLE, _X.CONNECTION_FAILED, _RES, _INTERNAL, "connection_failed", Party.UPSTREAM, _NO
     ),
@@ -183,6 +190,15 @@ TABLE: Final[dict[Kind, Row]] = {
     Kind.TOOL_ERROR: Row(_U, _E.OPERATION_FAILED, None, _RES, _INTERNAL, "tool_error", Party.UPSTREAM, _RAN),
     Kind.HTTP_STATUS: Row(
         _U, _E.OPERATION_FAILED, _X.INVOCATION_FAILED, _RES, _INTERNAL, "http_status", Party.UPSTREAM, _MAY
+    ),
+    Kind.EMPTY_RESPONSE: Row(
+        _U, _E.INVALID_OUTPUT, _X.INVOCATION_FAILED, _RES, _INTERNAL, "empty_response", Party.UPSTREAM, _RAN
+    ),
+    Kind.NON_JSON_RESPONSE: Row(
+        _U, _E.INVALID_OUTPUT, _X.INVOCATION_FAILED, _RES, _INTERNAL, "non_json_response", Party.UPSTREAM, _RAN
+    ),
+    Kind.UNDECODABLE_RESPONSE: Row(
+        _U, _E.INVALID_OUTPUT, _X.INVOCATION_FAILED, _RES, _INTERNAL, "undecodable_response", Party.UPSTREAM, _RAN
     ),
     Kind.MALFORMED_RESULT: Row(
         _U, _E.INVALID_OUTPUT, _X.INVOCATION_FAILED, _RES, _INTERNAL, "malformed_result", Party.UPSTREAM, _RAN

@@ -46,6 +46,10 @@ class _ToolResult(Struct):
 
 _result: Final = msgspec.json.Decoder(_ToolResult)
 _ARRAY: Final = ord("[")
+_NOTHING: Final = Raw(b"[]")
+_NO_CONTENT: Final = b'"content":[]'
+_SMALL_BYTES: Final = 4096
+"""A result without content and more than this in other places is not worth looking for."""
 _KEPT_OPEN: Final = 512
 _KEPT_OPEN_BYTES: Final = 8192
 """Together at most 8 MiB of halves, and for those results only that the cache may hold anyway."""
@@ -62,6 +66,7 @@ def facts_of(ctx: ExecutionContext, now: float) -> Facts:
         server=tool.server if tool else (ctx.failure.server if ctx.failure else ctx.caller.scope),
         tool=tool.full_name if tool else ctx.requested,
         is_cached=ctx.is_cached,
+        is_empty=ctx.is_empty,
         is_truncated=ctx.is_truncated,
         original_size_bytes=ctx.original_size_bytes,
         is_validated=ctx.is_validated,
@@ -199,7 +204,8 @@ class Stamp:
 
     def __call__(self, call: Call) -> None:
         ctx, result = call.ctx, call.result
-        if ctx.is_error or ctx.observed or ctx.original_size_bytes is not None:
+        may_be_empty = len(result) <= _SMALL_BYTES and _NO_CONTENT in result
+        if ctx.is_error or ctx.observed or may_be_empty or ctx.original_size_bytes is not None:
             self._stamp_in_full(call)
             return
         tool = call.bound.tool
@@ -227,9 +233,11 @@ class Stamp:
         return modern.strip_result(members) if was_modern else members
 
     def _stamp_in_full(self, call: Call) -> None:
-        """A tool's own error, a result that was cut, and a tool that was seen doing something have more to say."""
+        """A tool's own error, a result that was cut or has no content, and a tool that was seen doing something have more to say."""
         ctx = call.ctx
         members = self._shape(call.result, ctx.caller.era is Era.MODERN, call.upstream_era is Era.MODERN)
+        if not ctx.is_error and members.get("content") == _NOTHING:
+            ctx.is_empty = "structuredContent" not in members
         facts = facts_of(ctx, self._clock())
         failure = failure_of(facts, call.result) if ctx.is_error else None
         stamp(members, facts, None if failure is None else failure_facts(facts, failure))

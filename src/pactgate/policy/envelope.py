@@ -75,6 +75,7 @@ class Facts(Struct, frozen=True, gc=False):
     """What the tool was seen to do, as encoded members of the envelope."""
     fault: ToolFault | None = None
     """What a contract tool's own error says, in words of its contract."""
+    is_empty: bool = False
 
     @property
     def whole_ms(self) -> int:
@@ -118,6 +119,8 @@ def runtime_view(facts: Facts, outcome: Outcome) -> dict[str, Any]:
     }
     if facts.original_size_bytes is not None:
         metadata["originalSizeBytes"] = facts.original_size_bytes
+    if facts.is_empty:
+        metadata["empty"] = True
     if failure is None:
         return {"success": True, "data": _data(outcome), "metadata": metadata}
     return {"success": False, "error": _error(facts, failure), "metadata": metadata}
@@ -263,6 +266,8 @@ def _stamp(facts: Facts, failure: dict[str, Any] | None) -> bytes:
     end = _FLAGS[facts.is_cached, facts.is_truncated, facts.is_validated]
     if facts.original_size_bytes is not None:
         end = b'"originalSizeBytes":%d,%b' % (facts.original_size_bytes, end)
+    if facts.is_empty:
+        end = b'"empty":true,%b' % end
     if failure is not None:
         end = b'"failure":%b,%b' % (encode_json(failure), end)
     origin = origin_of(facts.server, facts.tool, facts.upstream_revision, facts.effects_level)
@@ -350,9 +355,10 @@ METADATA_SCHEMA: Final = _object(
         "cached": _FLAG,
         "truncated": _FLAG,
         "originalSizeBytes": _WHOLE,
+        "empty": _FLAG,
         "requestId": {"type": "string", "format": "uuid", "pattern": _UUID},
     },
-    optional=("originalSizeBytes",),
+    optional=("originalSizeBytes", "empty"),
 )
 SUCCESS_SCHEMA: Final = _object({"success": {"const": True}, "data": {}, "metadata": METADATA_SCHEMA})
 ERROR_SCHEMA: Final = _object(

@@ -17,8 +17,10 @@ from pactgate.upstreams.http_sse import HttpSseChannel
 from pactgate.upstreams.inside import InsideChannel
 from pactgate.upstreams.local import python_tools
 from pactgate.upstreams.negotiate import Identity, negotiate
+from pactgate.upstreams.openapi_server import OpenApiServer
 from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.port import Channel
+from pactgate.upstreams.rest import RestServer, written_api
 from pactgate.upstreams.stdio import StdioChannel
 
 
@@ -35,13 +37,19 @@ class Session:
         self.is_modern_http = identity.era is Era.MODERN and transport == "http"
         self.is_ours = is_ours or isinstance(peer.channel, InsideChannel)
         """Whether what runs there is our own code, so that what it says of its tools is believed."""
-        self.effects_level = _effects_level(peer.channel, is_observed=is_ours)
+        self.effects_level = _effects_level(peer.channel, is_observed=self.is_ours)
         """ "declared", "observed", "enforced" or "partly enforced: ..."; None where no effects are declared (D12)."""
 
     @property
     def pid(self) -> int | None:
         channel = self.peer.channel
         return channel.pid if isinstance(channel, StdioChannel) else None
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What a server inside the gateway could have offered and does not, and why."""
+        channel = self.peer.channel
+        return channel.left_out if isinstance(channel, InsideChannel) else ()
 
 
 def _effects_level(channel: Channel, *, is_observed: bool) -> str | None:
@@ -73,9 +81,15 @@ class Dialer:
     async def dial(self) -> Session:
         """Connect once. The caller bounds it with `connectionTimeoutMs`; cancelling leaves no process or socket."""
         if self._config.tools is not None:
-            return await self._converse(
-                self._runner, "stdio", Era.LEGACY
-            )  # the era in which it may tell that its tools changed
+            # The era in which it may tell that its tools changed.
+            return await self._converse(self._runner, "stdio", Era.LEGACY)
+        if self._config.endpoints is not None:
+            return await self._converse(self._rest, "rest", Era.MODERN)
+        if self._config.openapi is not None:
+            started = time.monotonic()
+            server = OpenApiServer(self._config, self._client, max_body_bytes=self._max_frame_bytes)
+            await server.load()
+            return await self._converse(lambda: self._openapi(server), "rest", Era.MODERN, started)
         if self._config.url is None:
             return await self._dial_process()
         return await self._dial_url()
@@ -103,8 +117,10 @@ class Dialer:
             failure.message = f"{failure.message} (neither Streamable HTTP nor HTTP+SSE answers there)"
             raise
 
-    async def _converse(self, make: Callable[[], Channel], transport: str, era: Era | None) -> Session:
-        started = time.monotonic()
+    async def _converse(
+        self, make: Callable[[], Channel], transport: str, era: Era | None, started: float | None = None
+    ) -> Session:
+        started = time.monotonic() if started is None else started
         peer = Peer(self._config.id, make(), self._emit, self._client_info)
         connected = False
         try:
@@ -134,6 +150,16 @@ class Dialer:
 
     def _runner(self) -> Channel:
         return python_tools(self._config, self._emit, self._guardian, self._max_frame_bytes)
+
+    def _rest(self) -> Channel:
+        config = self._config
+        server = RestServer(config, written_api(config), self._client, max_body_bytes=self._max_frame_bytes)
+        return InsideChannel(config.id, server)
+
+    def _openapi(self, server: OpenApiServer) -> Channel:
+        channel = InsideChannel(self._config.id, server)
+        server.watch(channel.changed, channel.lost)
+        return channel
 
     def _http(self) -> Channel:
         return self._over_http(HttpChannel)

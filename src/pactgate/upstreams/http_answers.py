@@ -5,7 +5,7 @@ Must not: let a credential, an unbounded text or a control character of a server
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -25,7 +25,7 @@ _RESERVED: Final = frozenset(
         *("last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"),
     }
 )
-_REFUSED_UNREAD: Final = frozenset({400, 401, 403, 404, 405, 406, 411, 413, 414, 415, 421, 429, 431})
+REFUSED_UNREAD: Final = frozenset({400, 401, 403, 404, 405, 406, 411, 413, 414, 415, 421, 429, 431})
 """Statuses that say the request was not acted on."""
 _MAX_RETRY_AFTER_MS: Final = 3_600_000
 _SNIPPET_CHARS: Final = 200
@@ -35,7 +35,7 @@ _MIN_SECRET_CHARS: Final = 6
 class OwnHeaders:
     """The headers an operator configured for one server, encoded once; knows how to keep their values out of messages."""
 
-    def __init__(self, server: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, server: str, headers: Mapping[str, str], also_secret: Iterable[str] = ()) -> None:
         taken = sorted(name for name in headers if name.lower() in _RESERVED or name.lower().startswith("mcp-param-"))
         if taken:
             raise _unusable(server, f"{', '.join(taken)} is set by the gateway itself; remove it")
@@ -47,15 +47,22 @@ class OwnHeaders:
         except UnsafeHeaderError as problem:
             raise _unusable(server, str(problem)) from problem
         parts = (part for value in headers.values() for part in (value, value.rpartition(" ")[2]))
-        self._secrets = tuple(sorted({part for part in parts if len(part) >= _MIN_SECRET_CHARS}, key=len, reverse=True))
+        hidden = {*parts, *also_secret}
+        self._secrets = tuple(
+            sorted({part for part in hidden if len(part) >= _MIN_SECRET_CHARS}, key=len, reverse=True)
+        )
 
     def quote(self, body: bytes) -> str:
         """The beginning of what a server wrote, on one line, printable, without our own header values."""
-        text = body[: _SNIPPET_CHARS * 8].decode("utf-8", "replace")
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
+        text = self.mask(body[: _SNIPPET_CHARS * 8].decode("utf-8", "replace"))
         words = " ".join("".join(character if character.isprintable() else " " for character in text).split())
         return words if len(words) <= _SNIPPET_CHARS else words[:_SNIPPET_CHARS] + "…"
+
+    def mask(self, text: str) -> str:
+        """The same without our own header values: what we send, a server may repeat."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
 
 
 def _unusable(server: str, why: str) -> GatewayFailure:
@@ -90,7 +97,7 @@ def refusal(target: Target, response: Response, own: OwnHeaders) -> GatewayFailu
         message,
         server=target.server,
         code=code,
-        verdict=Verdict.DID_NOT_RUN if status in _REFUSED_UNREAD else None,
+        verdict=Verdict.DID_NOT_RUN if status in REFUSED_UNREAD else None,
         retry_after_ms=retry_after_ms(response.header(b"retry-after")) if code is not None else None,
         details=details,
     )

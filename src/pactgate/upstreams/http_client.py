@@ -14,12 +14,14 @@ import ssl
 from typing import Final
 
 from pactgate.core.failures import Verdict
-from pactgate.upstreams.http_connection import Connection
+from pactgate.upstreams.egress import Resolve, look_up
+from pactgate.upstreams.http_connection import Connection, Takes
 from pactgate.upstreams.http_message import Target
 from pactgate.upstreams.http_pool import Pool, PoolLimits, closed
 from pactgate.upstreams.http_response import Response
 
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
+_ANY_OF: Final = {b"HEAD": Takes.HEAD}
 _SWEEP_S: Final = 5.0
 _CLOSE_S: Final = 1.0
 
@@ -27,26 +29,41 @@ _CLOSE_S: Final = 1.0
 class HttpClient:
     """One for the whole gateway. Made anywhere, used on one event loop, ended by `close`."""
 
-    def __init__(self, limits: PoolLimits | None = None, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, limits: PoolLimits | None = None, *, tls: ssl.SSLContext | None = None, resolve: Resolve = look_up
+    ) -> None:
         self._limits = limits or PoolLimits()
+        self._resolve = resolve
         self._tls = tls
-        self._pools: dict[tuple[str, str, int], Pool] = {}
+        self._pools: dict[tuple[str, str, int, bool], Pool] = {}
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     async def request(
-        self, method: bytes, target: Target, headers: bytes, body: bytes = b"", *, max_body_bytes: int = MAX_BODY_BYTES
+        self,
+        method: bytes,
+        target: Target,
+        headers: bytes,
+        body: bytes = b"",
+        *,
+        tail: bytes | None = None,
+        max_body_bytes: int = MAX_BODY_BYTES,
+        takes_any: bool = False,
     ) -> Response:
         """One exchange; `headers` is a block of encoded lines. An event stream is returned at its head, all else whole.
 
-        Cancelling closes the connection. Raises a transport failure that says whether the request can have run.
+        `tail` is what `target.tail_of` gives for another path of the target. With `takes_any` redirects, codings and event streams are
+        answers like any other. Cancelling closes the connection. Raises a transport failure that says whether the request can have run.
         """
         pool = self._pools.get(target.key)
         connection = pool.take() if pool is not None and not target.is_closed else None
         if connection is None:
             connection = await self._obtain(target)
         length = b"Content-Length: %d\r\n\r\n" % len(body) if body else b"\r\n"
-        answer = connection.begin(target, b"".join((method, target.tail, headers, length, body)), max_body_bytes)
+        text = b"".join((method, tail or target.tail, headers, length, body))
+        answer = connection.begin(
+            target, text, max_body_bytes, _ANY_OF.get(method, Takes.ANY) if takes_any else Takes.MCP
+        )
         try:
             return await answer
         except asyncio.CancelledError:
@@ -81,7 +98,7 @@ class HttpClient:
                 raise closed(target, Verdict.DID_NOT_RUN)
             pool = self._pools.get(target.key)
             if pool is None:
-                pool = self._pools[target.key] = Pool(self._limits, self._schedule_sweep)
+                pool = self._pools[target.key] = Pool(self._limits, self._schedule_sweep, self._resolve)
             connection = await pool.obtain(target, self._tls_context() if target.is_tls else None)
             if self._refuses(target):
                 pool.give_back(connection)

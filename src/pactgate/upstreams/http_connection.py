@@ -11,6 +11,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable
+from enum import Enum
 from typing import Final, cast
 from urllib.parse import urlsplit
 
@@ -27,6 +28,14 @@ _DRAIN_BYTES: Final = 64 * 1024
 _DRAIN_S: Final = 1.0
 _KEEP_ALIVE: Final = re.compile(rb"timeout\s*=\s*(\d{1,6})", re.IGNORECASE)
 _NOT_PROCESSED: Final = frozenset({301, 302, 307, 308})
+
+
+class Takes(Enum):
+    """What an exchange takes for an answer: what MCP allows, anything HTTP allows, or the same without a body."""
+
+    MCP = 0
+    ANY = 1
+    HEAD = 2
 
 
 class Connection(asyncio.Protocol):
@@ -49,6 +58,7 @@ class Connection(asyncio.Protocol):
         self._drain_timer: asyncio.TimerHandle | None = None
         self._is_busy = False
         self._max_body_bytes = 0
+        self._takes = Takes.MCP
         self._reset()
 
     def _reset(self) -> None:
@@ -74,12 +84,15 @@ class Connection(asyncio.Protocol):
     def is_busy(self) -> bool:
         return self._is_busy
 
-    def begin(self, target: Target, request: bytes, max_body_bytes: int) -> asyncio.Future[Response]:
+    def begin(
+        self, target: Target, request: bytes, max_body_bytes: int, takes: Takes = Takes.MCP
+    ) -> asyncio.Future[Response]:
         """Write a request. The future gives the answer; a caller that stops waiting for it must call `give_up`."""
         assert self._transport is not None
         self._reset()
         self.target = target
         self._max_body_bytes = max_body_bytes
+        self._takes = takes
         self._is_busy = True
         self._waiter = waiter = self._loop.create_future()
         self._transport.write(request)
@@ -190,6 +203,12 @@ class Connection(asyncio.Protocol):
         headers = self._headers
         if b"content-encoding" in headers or b"transfer-encoding" in headers:
             self._refuse_encodings(headers)
+        if self._takes is not Takes.MCP:
+            if (
+                self._takes is Takes.HEAD
+            ):  # the length is that of a body that does not come, which the parser can't be told
+                self._is_complete = self._is_dirty = True
+            return
         if 300 <= status < 400:
             self._refuse(self._redirect(status, headers.get(b"location", b"")))
         if status == 200:
@@ -271,7 +290,7 @@ class Connection(asyncio.Protocol):
         raise failure
 
     def _refuse_encodings(self, headers: dict[bytes, bytes]) -> None:
-        content = headers.get(b"content-encoding", b"").strip().lower()
+        content = headers.get(b"content-encoding", b"").strip().lower() if self._takes is Takes.MCP else b""
         transfer = headers.get(b"transfer-encoding", b"chunked").strip().lower()
         if content not in (b"", b"identity") or transfer != b"chunked":
             used = content or transfer
@@ -285,9 +304,10 @@ class Connection(asyncio.Protocol):
         return GatewayFailure(Kind.INVALID_FRAME, f"{self.target} {what}.", server=self.target.server)
 
     def _oversized(self) -> GatewayFailure:
-        return self._invalid(
-            f"answered HTTP {self._status} with more than {self._max_body_bytes} bytes or {_MAX_PIECES} chunks"
-        )
+        what = f"answered HTTP {self._status} with more than {self._max_body_bytes} bytes or {_MAX_PIECES} chunks"
+        if self._takes is Takes.MCP:
+            return self._invalid(what)
+        return GatewayFailure(Kind.RESPONSE_TOO_LARGE, f"{self.target} {what}.", server=self.target.server)
 
     def _lost(self) -> GatewayFailure:
         if self._status or self._head_bytes or self._idle_bytes:

@@ -1,6 +1,7 @@
 """What stands at the head of an HTTP/1.1 request: where it goes, and header lines that can't inject.
 
-Pure: no sockets, no clocks. Must not: show a path, a query or a header value in a message; credentials live there.
+Pure: no sockets, no clocks. Must not: show an address, a path, a query or a header value in a message: they are for
+callers, and credentials live there.
 Enforces T8 (no header injection towards upstreams).
 """
 
@@ -41,27 +42,43 @@ def media_type(content_type: bytes) -> bytes:
 
 
 class Target:
-    """Where the requests of one channel go. Pools are shared by `key`; `is_closed` stops requests that have not left."""
+    """Where the requests of one channel go. Pools are shared by `key`; `is_closed` stops requests that have not left.
 
-    __slots__ = ("host", "is_closed", "is_tls", "key", "origin", "port", "server", "tail", "url")
+    A guarded target is one the operator did not name: its connections go to addresses that were checked, and share no pool with others.
+    """
 
-    def __init__(self, server: str, url: str) -> None:
+    __slots__ = (
+        *("connect_timeout_s", "host", "is_closed", "is_guarded", "is_tls", "key", "origin", "port", "server", "tail"),
+        *("_after_path", "url"),
+    )
+
+    def __init__(
+        self, server: str, url: str, *, is_guarded: bool = False, connect_timeout_s: float | None = None
+    ) -> None:
         scheme, host, port, path = _split(server, url)
+        self.is_guarded = is_guarded
+        self.connect_timeout_s = connect_timeout_s
         self.server = server
         self.url = url
         self.host = host
         self.port = port
         self.is_tls = scheme == "https"
-        self.key = (scheme, host, port)
+        self.key = (scheme, host, port, is_guarded)
         self.is_closed = False
         authority = f"[{host}]" if ":" in host else host
         if port != _DEFAULT_PORTS[scheme]:
             authority = f"{authority}:{port}"
         self.origin = f"{scheme}://{authority}"
-        self.tail = f" {path} HTTP/1.1\r\nHost: {authority}\r\nAccept-Encoding: identity\r\n".encode("ascii")
+        self._after_path = f" HTTP/1.1\r\nHost: {authority}\r\nAccept-Encoding: identity\r\n".encode("ascii")
+        self.tail = self.tail_of(path)
 
     def __str__(self) -> str:
-        return f"{self.server} ({self.origin})"
+        """For messages, which callers read: who it is, never where."""
+        return self.server
+
+    def tail_of(self, path: str) -> bytes:
+        """The rest of a request's first line, and the headers every request has, for a path and query that are encoded already."""
+        return b" %b%b" % (path.encode("ascii"), self._after_path)
 
     def resolve(self, reference: str) -> Target | None:
         """Another place on the same origin, or None when the reference leads elsewhere or nowhere."""

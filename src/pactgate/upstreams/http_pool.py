@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import re
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.upstreams.egress import Resolve, checked_addresses, look_up
 from pactgate.upstreams.http_connection import Connection
 from pactgate.upstreams.http_message import Target
 
@@ -29,7 +31,7 @@ _TRIM_AGE_S: Final = 1.0
 _MAX_WAITING: Final = 1024
 _NUMBER: Final = re.compile(r"\[Errno (\d{1,4})\]")
 _REASONS: Final = {
-    errno.ECONNREFUSED: "nothing listens there (connection refused); start it or correct its `url`",
+    errno.ECONNREFUSED: "nothing listens there (connection refused); start it or correct its address in the configuration",
     errno.ENETUNREACH: "the network can't be reached",
     errno.EHOSTUNREACH: "the host can't be reached",
     errno.ECONNRESET: "it reset the connection while connecting",
@@ -49,8 +51,9 @@ class PoolLimits(Struct, frozen=True):
 class Pool:
     """`on_idle` is called when a connection begins to be idle; its owner then calls `sweep` every few seconds."""
 
-    def __init__(self, limits: PoolLimits, on_idle: Callable[[], None]) -> None:
+    def __init__(self, limits: PoolLimits, on_idle: Callable[[], None], resolve: Resolve = look_up) -> None:
         self._limits = limits
+        self._resolve = resolve
         self._on_idle = on_idle
         self._loop = asyncio.get_running_loop()
         self._open: set[Connection] = set()
@@ -197,17 +200,13 @@ class Pool:
 
     async def _dial(self, target: Target, tls: ssl.SSLContext | None) -> Connection:
         connection = None
+        timeout_s = target.connect_timeout_s or self._limits.connect_timeout_s
         try:
-            async with asyncio.timeout(self._limits.connect_timeout_s):
-                _, connection = await self._loop.create_connection(
-                    lambda: Connection(target, self.give_back, self._forget),
-                    target.host,
-                    target.port,
-                    ssl=tls,
-                    server_hostname=target.host if tls is not None else None,
-                )
+            async with asyncio.timeout(timeout_s):
+                hosts = await checked_addresses(target, self._resolve) if target.is_guarded else (target.host,)
+                connection = await self._connect(target, hosts, tls)
         except (OSError, UnicodeError) as problem:
-            raise _unreachable(target, problem, self._limits.connect_timeout_s) from problem
+            raise _unreachable(target, problem, timeout_s) from problem
         finally:
             self._opening -= 1
             if connection is not None and connection.is_open:
@@ -217,6 +216,24 @@ class Pool:
         if not connection.is_open:
             raise _failed(target, "it closed the connection at once")
         return connection
+
+    async def _connect(self, target: Target, hosts: Sequence[str], tls: ssl.SSLContext | None) -> Connection:
+        """To the first of these that takes it. They are addresses where they were checked, so nothing is looked up twice."""
+        problem: OSError | None = None
+        for host in hosts:
+            try:
+                _, connection = await self._loop.create_connection(
+                    lambda: Connection(target, self.give_back, self._forget),
+                    host,
+                    target.port,
+                    ssl=tls,
+                    server_hostname=target.host if tls is not None else None,
+                )
+            except OSError as refusal:
+                problem = refusal
+            else:
+                return connection
+        raise problem or OSError("it has no address")
 
     def _forget(self, connection: Connection) -> None:
         self._open.discard(connection)
@@ -261,9 +278,12 @@ def _unreachable(target: Target, problem: OSError | UnicodeError, timeout_s: flo
         case ssl.SSLError():
             return _failed(target, f"TLS failed ({problem.reason or problem}); does it speak https?")
         case socket.gaierror() | UnicodeError():
-            return _failed(target, f"the name {target.host!r} can't be resolved; check `url` and the DNS")
+            return _failed(
+                target, "the name of its host can't be resolved; check its address in the configuration and the DNS"
+            )
         case _:
-            return _failed(target, _REASONS.get(_error_number(problem), str(problem)))
+            number = _error_number(problem)
+            return _failed(target, _REASONS.get(number) or (os.strerror(number) if number else "connecting failed"))
 
 
 def _error_number(problem: OSError) -> int:

@@ -123,7 +123,9 @@ class Peer:
             raise
         finally:
             self._progress.pop(id_, None)
-            if answer.done() and not answer.cancelled():
+            if not answer.done():
+                answer.cancel()  # nobody waits for it any more
+            elif not answer.cancelled():
                 answer.exception()  # retrieved here in case `send` failed first, so that no warning follows
 
     async def notify(self, method: str, members: Mapping[str, Raw] | None = None) -> None:

@@ -1,0 +1,58 @@
+"""The servers of the demo: two programs, one of each protocol era, a file of Python tools, and a REST API behind its OpenAPI document.
+
+The API listens on a socket made here, so its port is known before it runs; it ends with the pipe it holds, and with `close` at the
+latest. Must not: be needed by anything but the demo.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from pactgate.config.model import ServerConfig
+
+PROGRAMS: Final = ("almanac", "scratchpad")
+TOOLS: Final = "pocket"
+API: Final = "library"
+_END_S: Final = 2.0
+
+
+def demo_servers() -> dict[str, ServerConfig]:
+    """Those that need nobody to start them but the gateway."""
+    programs = [
+        ServerConfig(id=name, command=sys.executable, args=("-m", f"pactgate.demo.{name}")) for name in PROGRAMS
+    ]
+    tools = ServerConfig(id=TOOLS, tools=str(Path(__file__).parents[1] / "demo" / f"{TOOLS}.py"))
+    return {server.id: server for server in (*programs, tools)}
+
+
+class DemoApi:
+    """The REST API of the demo, running."""
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+            self.port: int = listener.getsockname()[1]
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", f"pactgate.demo.{API}", str(listener.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(listener.fileno(),),
+                start_new_session=True,
+            )
+
+    def server(self) -> ServerConfig:
+        """Its tools come from the OpenAPI document it serves itself; being ours, it is held to it."""
+        address = f"http://127.0.0.1:{self.port}"
+        return ServerConfig(id=API, openapi=f"{address}/openapi.json", base_url=address, output_validation="enforce")
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(_END_S)
