@@ -2,6 +2,7 @@
 # Fetches the real clients and servers that tests/interop runs against the gateway, into .tools/ of this project:
 #   .tools/mcp1      a virtual environment with the 1.x line of the official Python SDK
 #   .tools/servers   another with servers from PyPI that people use: time, git, fetch
+#   .tools/openapi   OpenAPI documents of real APIs, from npm packages
 #   .tools/node      the TypeScript clients, the inspector and servers from npm, with a Node.js >= 22 as .tools/node/node
 # Versions and hashes are pinned by committed files. Quick when nothing changed. What can't be fetched is said and its
 # tests are skipped; that is never a reason to fail, so the exit code is 0. Every step is bounded in time.
@@ -88,7 +89,30 @@ prepare_node() {
     fi
 }
 
+prepare_openapi() {
+    local wanted folder=.tools/openapi log=.tools/openapi.log sources=tests/interop/openapi
+    wanted=$(digest "$sources"/package-lock.json)
+    if [ "$(cat "$folder/.installed" 2>/dev/null)" = "$wanted" ]; then return 0; fi
+    local lost="the documents of real APIs (GitHub, Figma, Directus and others) as tools"
+    if ! command -v npm >/dev/null; then
+        warn "npm is not installed" "$lost"
+        return 0
+    fi
+    echo "Fetching the OpenAPI documents for the interop tests ..."
+    rm -rf "$folder"
+    if fetch_packages "$sources" "$folder" >"$log" 2>&1; then
+        # That package has every edition of its document, 370 MB of them; one is enough.
+        find "$folder/node_modules/@octokit/openapi/generated" -name '*.json' ! -name api.github.com.json -delete
+        printf '%s\n' "$wanted" >"$folder/.installed"
+    else
+        tail_of "$log"
+        rm -rf "$folder"
+        warn "the OpenAPI documents could not be installed (is the npm registry reachable?); see $log" "$lost"
+    fi
+}
+
 mkdir -p .tools
+prepare_openapi &
 prepare_python mcp1 "the 1.x Python SDK" "the mcp 1.x client, and every pairing with a legacy-only upstream built on it" &
 prepare_python servers "the servers from PyPI" "mcp-server-time, mcp-server-git and mcp-server-fetch behind the gateway" &
 prepare_node &

@@ -159,7 +159,7 @@ def test_the_page_has_a_row_for_every_setting_with_default_range_and_sentence() 
     for struct in [ServerEntry(), ToolTimeouts(), *rates, *(one for one in sections if isinstance(one, Struct))]:
         for field, name in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True):
             row = rf"^\| `(?:mcpServers\.<id>\.)?{name}` \|.*\S \|$"
-            table = rf"^## `\w+\.{name}`$"
+            table = rf"^## `(?:\w+|mcpServers\.<id>)\.{name}`$"
             is_table = isinstance(getattr(struct, field), Struct)
             assert re.search(table if is_table else row, page, re.MULTILINE), name
     assert all(f"## `{name}`" in page for name in Sections.__struct_encode_fields__)

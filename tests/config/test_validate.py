@@ -163,12 +163,14 @@ def test_each_problem_has_its_place_and_what_to_do(tmp_path: Path) -> None:
     assert [str(problem).removeprefix(f"{file}:") for problem in found] == [
         '3:5 mcpServers.My_Server: "My_Server" can\'t be the id of a server: ids have 1 to 50 letters a-z, digits and hyphens, '
         'a letter first. Call it "my-server".',
-        "3:5 mcpServers.My_Server: This server has none of command, url, endpoints. "
-        "Give it a command to start, or the url of a server that runs already, or endpoints of a REST API.",
+        "3:5 mcpServers.My_Server: This server has none of command, url, endpoints, openapi. "
+        "Give it a command to start, or the url of a server that runs already, or endpoints of a REST API, "
+        "or the OpenAPI document of a REST API.",
         '4:7 mcpServers.My_Server.comand: There is no such setting. Did you mean "command"?',
         "5:21 mcpServers.My_Server.maxRetries: 99 is more than 10. Use a number from 0 to 10.",
         "7:5 mcpServers.files: This server has command and url. "
-        "Give it a command to start, or the url of a server that runs already, or endpoints of a REST API.",
+        "Give it a command to start, or the url of a server that runs already, or endpoints of a REST API, "
+        "or the OpenAPI document of a REST API.",
         "7:38 mcpServers.files.url: This URL is neither http nor https. Write it as https://host/path.",
         '9:22 listen.port: Expected a whole number, found the text "7411". Write it without quotes.',
     ]

@@ -26,6 +26,7 @@ MAX_ENTRIES: Final = 10_000
 MAX_NAME_CHARS: Final = 256
 MAX_URI_CHARS: Final = 8192
 MAX_DEFINITION_BYTES: Final = 512 * 1024
+_AT_ONCE: Final = 16
 
 
 class Listing(NamedTuple):
@@ -73,10 +74,10 @@ async def discover(session: Session, known: Discovered | None = None) -> Discove
 
     What is defined as it was in `known` is not worked out again.
     """
-    left_out: list[str] = []
+    left_out = list(session.left_out)
     definitions = await _ask(session, TOOLS)
     before = {tool.digest: tool for tool in known.tools} if known is not None else {}
-    tools = _read_tools(definitions, before, left_out, drops_bad_headers=session.is_modern_http)
+    tools = await _read_tools(definitions, before, left_out, drops_bad_headers=session.is_modern_http)
     others = await asyncio.gather(
         *(_ask_leniently(session, listing, left_out) for listing in (PROMPTS, RESOURCES, TEMPLATES))
     )
@@ -148,11 +149,13 @@ def _read(definitions: list[Raw], listing: Listing, left_out: list[str]) -> tupl
     return tuple(found.values())
 
 
-def _read_tools(
+async def _read_tools(
     definitions: list[Raw], before: dict[str, FoundTool], left_out: list[str], *, drops_bad_headers: bool
 ) -> tuple[FoundTool, ...]:
     tools: list[FoundTool] = []
-    for found in _read(definitions, TOOLS, left_out):
+    for number, found in enumerate(_read(definitions, TOOLS, left_out)):
+        if number % _AT_ONCE == _AT_ONCE - 1:
+            await asyncio.sleep(0)  # a thousand schemas take a second, and others are being served meanwhile
         tool = before.get(found.digest) or _tool(found, drops_bad_headers=drops_bad_headers)
         if isinstance(tool, str):
             left_out.append(f"{found.key}: {tool}")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from pactgate.catalog.index import server_of
 from pactgate.catalog.lookalikes import drawn, fold, separated
@@ -129,7 +129,7 @@ def _configured_twice(servers: Sequence[ServerConfig]) -> Iterator[Hazard]:
     for same in _grouped(servers, _identity):
         if len(same) > 1:
             ids = sorted(server.id for server in same)
-            what = "start the same program" if same[0].address is None else "call the same address"
+            what = "start the same program" if same[0].command is not None else "call the same address"
             message = f"{_names(ids)} {what} in the same way: everything it offers is there {len(ids)} times."
             yield Hazard(HazardKind.DUPLICATE_SERVER, ids[0], tuple(ids), message, Severity.HAZARD)
 
@@ -139,7 +139,8 @@ def _identity(server: ServerConfig) -> Any:
     url = None if server.url is None else server.url.rstrip("/")
     given = (sorted(pairs.items()) for pairs in (server.env, server.headers))
     tools = sorted(endpoint.name for endpoint in server.endpoints or ())
-    return json.dumps([server.command, server.args, server.cwd, url, *given, server.base_url, tools])
+    document = to_builtins((server.openapi, server.include, server.exclude, server.credentials))
+    return json.dumps([server.command, server.args, server.cwd, url, *given, server.base_url, tools, document])
 
 
 # Descriptions.

@@ -300,6 +300,6 @@ def _as_connect_failure(failure: GatewayFailure) -> GatewayFailure:
 
 
 def _expected_transport(config: ServerConfig) -> str:
-    if config.endpoints is not None:
+    if config.endpoints is not None or config.openapi is not None:
         return "rest"
     return "stdio" if config.url is None else "http"

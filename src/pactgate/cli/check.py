@@ -15,6 +15,7 @@ from pactgate.catalog.hazards import Hazard, Severity, find_static_hazards
 from pactgate.cli import console
 from pactgate.cli.composition import is_hazardous, sentences
 from pactgate.cli.console import Column
+from pactgate.cli.document_check import documents_report, read_documents, show_documents
 from pactgate.config.load import find, load
 from pactgate.config.model import Config, ServerConfig
 from pactgate.config.problems import ConfigurationError, Problem
@@ -65,15 +66,17 @@ def show_warnings(config: Config) -> None:
 
 def _check_text(config: Config, *, as_json: bool) -> int:
     hazards = find_static_hazards(config.servers.values())
-    code = 1 if is_hazardous(hazards) else 0
+    read = read_documents(config)
+    code = 1 if is_hazardous(hazards) or any(isinstance(found, str) for found in read.values()) else 0
     if as_json:
-        console.say_json(_report(config, hazards, is_ok=code == 0))
+        console.say_json({**_report(config, hazards, is_ok=code == 0), **documents_report(read)})
         return code
     show_warnings(config)
     _say_good(config)
     if config.servers:
         _show_settings(config)
         _show_hazards(hazards)
+        show_documents(read)
         console.say("`pactgate check --live` connects to the servers once and compares what they offer.")
     return code
 
@@ -116,7 +119,7 @@ def _show_settings(config: Config) -> None:
         Column("ENABLED", {"no": "dim"}),
         Column("ERA"),
         Column("TIMEOUT", is_number=True),
-        Column("COMMAND OR URL", is_long=True, wraps=True),
+        Column("WHAT IT IS", is_long=True, wraps=True),
     )
     shown = (
         [row["serverId"], "yes" if row["enabled"] else "no", row["era"], f"{row['requestTimeoutMs']} ms", row["target"]]
@@ -142,7 +145,7 @@ def _report(config: Config, hazards: Iterable[Hazard], *, is_ok: bool) -> dict[s
 
 
 def _server(server: ServerConfig, mask: Mask) -> dict[str, Any]:
-    target = server.address or " ".join([server.command or "", *server.args])
+    target = server.openapi or server.address or " ".join([server.command or "", *server.args])
     return {
         "serverId": server.id,
         "enabled": server.enabled,

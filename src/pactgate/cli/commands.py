@@ -21,6 +21,7 @@ Examples:
   pactgate tools                                  what can be called
   pactgate call sun_times place=Lisbon            call it
   pactgate call countdown steps:=3 --json         an argument as JSON, the answer as JSON
+  pactgate add weather --openapi weather.yaml     a REST API behind the gateway
   pactgate check                                  is the configuration good?
   pactgate doctor                                 why does it not work?
   pactgate compliance invariants --capture F      is a recorded session as the protocol wants it?
@@ -108,6 +109,38 @@ def check(
     from pactgate.cli import check as family
 
     raise typer.Exit(family.check(config, is_live=live, as_json=as_json))
+
+
+@app.command(
+    epilog="Examples: pactgate add weather --openapi weather.yaml, pactgate add crm --url https://crm.example/mcp, "
+    "pactgate add files -- npx -y @modelcontextprotocol/server-filesystem ."
+)
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Id of the server: letters a-z, digits and hyphens.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- CMD...]", help="Program to start, with its arguments.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="Address of an MCP server.")] = None,
+    openapi: Annotated[
+        str | None, typer.Option(metavar="URL|FILE", help="OpenAPI document of a REST API; shows the tools it makes.")
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where the API is. Default: as the document says.")
+    ] = None,
+    credential: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SCHEME=VALUE", help="Credential for a security scheme of the document, as ${VARIABLE}."),
+    ] = None,
+    config: _Config = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")] = False,
+    as_json: _Json = False,
+) -> None:
+    """Add a server to the configuration, which is made if there is none. Starts nothing."""
+    from pactgate.cli.add import AddOptions
+    from pactgate.cli.add import add as add_server
+
+    given = (tuple(command or ()), url, openapi, base_url, tuple(credential or ()))
+    raise typer.Exit(add_server(AddOptions(name, *given, config, dry_run, as_json)))
 
 
 @app.command()

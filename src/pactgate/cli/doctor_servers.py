@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pactgate.cli.finding import Finding, fail, ok, warn
 from pactgate.cli.server_table import left_out
 from pactgate.config.model import ServerConfig
+from pactgate.config.openapi import is_url
 from pactgate.core.display import Mask, cut
 from pactgate.upstreams.process import child_environment
 
@@ -37,7 +38,11 @@ _TOO_SLOW: Final = re.compile(r"\bwithin \d+ ms\b")
 
 async def examine_before(server: ServerConfig) -> list[Finding]:
     """Whether it can be there at all: the program and the folder, or the name and the port."""
-    return _program(server) if server.address is None else await _address(server)
+    if server.openapi is not None and not is_url(server.openapi) and not os.access(server.openapi, os.R_OK):
+        return [fail(f"server:{server.id}", f"its document {server.openapi} can't be read", "Correct `openapi`.")]
+    if server.address is not None:
+        return await _address(server)
+    return [] if server.openapi is not None else _program(server)
 
 
 def examine_row(server: ServerConfig, row: dict[str, Any], mask: Mask) -> list[Finding]:
@@ -61,6 +66,8 @@ def _count(count: Any, word: str) -> str:
 
 
 def _next_step(server: ServerConfig, reason: str, mask: Mask) -> str:
+    if server.openapi is not None:
+        return "`pactgate check` says what is wrong with the document; `baseUrl` and `credentials` are the operator's."
     if server.endpoints is not None:
         return "Look at `baseUrl`, `headers` and `endpoints`, and at the variables they are made of."
     if server.url is not None:

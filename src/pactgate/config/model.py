@@ -17,6 +17,7 @@ from pactgate.config.bounds import Categories, Limits, Timeouts
 from pactgate.config.cache import Cache
 from pactgate.config.documented import Documented
 from pactgate.config.effects import Effects
+from pactgate.config.openapi import is_url
 from pactgate.config.problems import Problem
 from pactgate.config.rates import RateLimits
 from pactgate.config.rest import RestSettings
@@ -113,7 +114,7 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
 
 
 class ServerEntry(ServerSettings, frozen=True, kw_only=True):
-    """One server: a program to start (`command`), an address to call (`url`) or a REST API (`endpoints`)."""
+    """One server: a program to start (`command`), an address to call (`url`) or a REST API (`endpoints`, `openapi`)."""
 
     transport: Annotated[
         ClientTransport,
@@ -151,15 +152,17 @@ class ServerEntry(ServerSettings, frozen=True, kw_only=True):
 
 
 class ServerConfig(ServerSettings, frozen=True, kw_only=True):
-    """One server as the gateway knows it. Exactly one of `command`, `url` and `endpoints` is set."""
+    """One server as the gateway knows it. Exactly one of `command`, `url`, `endpoints` and `openapi` is set."""
 
     id: str
     transport: Transport = "auto"
 
     @property
     def address(self) -> str | None:
-        """Where a server that is no program of ours is reached: its `url`, or the base URL of its API."""
+        """Where a server that is no program of ours is reached: its `url`, the base URL of its API, or where its document is."""
         urls = (self.url, self.base_url, *(endpoint.base_url for endpoint in self.endpoints or ()))
+        if self.openapi is not None and is_url(self.openapi):
+            urls = (*urls, self.openapi)
         return next((url for url in urls if url is not None), None)
 
     def __repr__(self) -> str:
@@ -311,7 +314,7 @@ class Sections(Documented, frozen=True, kw_only=True):
 _SERVER_SHAPE: Final = {
     "oneOf": [
         {"required": [key], "properties": {key: {"type": kind}}, "title": f"a server with {key}"}
-        for key, kind in (("command", "string"), ("url", "string"), ("endpoints", "array"))
+        for key, kind in (("command", "string"), ("url", "string"), ("endpoints", "array"), ("openapi", "string"))
     ]
 }
 Servers = dict[ServerId, Annotated[ServerEntry, Meta(extra_json_schema=_SERVER_SHAPE)]]

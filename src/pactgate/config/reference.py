@@ -52,9 +52,10 @@ also in a file named `.json`; YAML is YAML 1.2, without tags and merge keys; the
 A file that is wrong stops the start. Every problem is shown at once, with its place and what to do. Unknown keys, keys given
 twice and values out of range are problems; a server that can't be reached is not.
 
-`${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `effects`, `url`, `baseUrl`,
-`headers` and tokens. A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands for `${{` itself.
-What came from the environment, and every value of `env`, `headers` and `auth.tokens`, is masked in everything the gateway writes.
+`${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `effects`, `url`, `headers`,
+`baseUrl`, `openapi`, `credentials` and tokens. A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands
+for `${{` itself. What came from the environment, and every value of `env`, `headers`, `credentials` and `auth.tokens`, is masked in
+everything the gateway writes.
 """
 
 _ITEMS: Final = {inspect.IntType: "numbers", inspect.StructType: "tables", inspect.DictType: "tables"}
@@ -204,6 +205,8 @@ def _default(field: inspect.Field) -> str:
     if field.default is None:
         return ""
     default = field.default_factory() if field.default is NODEFAULT else field.default
+    if isinstance(default, msgspec.Struct):
+        return ""  # what its own table says
     return f"`{json.dumps(default)}`"
 
 

@@ -11,18 +11,21 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from pactgate.config import rest_checks
-from pactgate.config.documented import Documented
 from pactgate.config.endpoints import MAX_ENDPOINTS, BaseUrl, Endpoint
+from pactgate.config.openapi import OpenApiSettings
 
 EgressHost = Annotated[str, Meta(min_length=1, max_length=255, extra={"check": rest_checks.check_egress_host})]
 Endpoints = Annotated[tuple[Endpoint, ...], Meta(max_length=MAX_ENDPOINTS)]
 
 
-class RestSettings(Documented, frozen=True, kw_only=True):
+class RestSettings(OpenApiSettings, frozen=True, kw_only=True):
     """What a file says about a REST API behind the gateway."""
 
     base_url: Annotated[
-        BaseUrl | None, Meta(description="Where the paths of `endpoints` begin, as `https://api.example/v1`.")
+        BaseUrl | None,
+        Meta(
+            description="Where the paths of `endpoints` or of an OpenAPI document begin, as `https://api.example/v1`."
+        ),
     ] = None
     endpoints: Annotated[
         Endpoints | None,
@@ -53,6 +56,7 @@ class RestSettings(Documented, frozen=True, kw_only=True):
     output_validation: Annotated[
         Literal["enforce", "off"],
         Meta(
-            description="Whether answers are held against `outputSchema` and `expect`; `off` does not announce the schema either."
+            description="Whether answers are held against `outputSchema` and `expect`; `off` does not announce the schema either. "
+            "Left out beside `openapi`: `off`, because documents describe answers more often than they promise them."
         ),
     ] = "enforce"

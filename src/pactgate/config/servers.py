@@ -12,6 +12,7 @@ from typing import Any, Final
 from pactgate.config.effects import settle_effects
 from pactgate.config.endpoint_checks import check_endpoints
 from pactgate.config.model import ServerConfig
+from pactgate.config.openapi import OPENAPI_ONLY, settle_openapi
 from pactgate.config.problems import Findings, Path
 from pactgate.config.tree import Node
 from pactgate.config.validate import PLAIN_HEADERS
@@ -28,6 +29,7 @@ _KINDS: Final = {
     "command": "a command to start",
     "url": "the url of a server that runs already",
     "endpoints": "endpoints of a REST API",
+    "openapi": "the OpenAPI document of a REST API",
 }
 """What a server can be, by the key that says so: each has exactly one of them."""
 _REST_ONLY: Final = ("baseUrl", "allowedHosts", "followRedirects", "emptyResponse", "nonJson", "outputValidation")
@@ -36,8 +38,9 @@ _OWN_KEYS: Final = {
     "env": ("command",),
     "cwd": ("command",),
     "effects": ("command",),
-    "headers": ("url", "endpoints"),
-    **dict.fromkeys(_REST_ONLY, ("endpoints",)),
+    "headers": ("url", "endpoints", "openapi"),
+    **dict.fromkeys(_REST_ONLY, ("endpoints", "openapi")),
+    **dict.fromkeys(OPENAPI_ONLY, ("openapi",)),
 }
 """Keys that mean something only beside these kinds."""
 _WORDS: Final = {"stdio": ("command",), "auto": tuple(_KINDS)}
@@ -62,6 +65,8 @@ def settle(
     if entry.get("endpoints") is not None:
         own = settled.get("headers", {})
         check_endpoints(entry, own, node.value["endpoints"], (*path, "endpoints"), found)
+    if entry.get("openapi") is not None:
+        settled |= settle_openapi(entry, node, path, found, folder)
     if cwd := entry.get("cwd"):
         settled["cwd"] = os.path.normpath(os.path.join(folder, cwd))
     if (effects := entry.get("effects")) is not None:

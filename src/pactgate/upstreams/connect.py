@@ -16,6 +16,7 @@ from pactgate.upstreams.http_client import HttpClient
 from pactgate.upstreams.http_sse import HttpSseChannel
 from pactgate.upstreams.inside import InsideChannel
 from pactgate.upstreams.negotiate import Identity, negotiate
+from pactgate.upstreams.openapi_server import OpenApiServer
 from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.port import Channel
 from pactgate.upstreams.rest import RestServer, written_api
@@ -36,6 +37,12 @@ class Session:
     def pid(self) -> int | None:
         channel = self.peer.channel
         return channel.pid if isinstance(channel, StdioChannel) else None
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What a server inside the gateway could have offered and does not, and why."""
+        channel = self.peer.channel
+        return channel.left_out if isinstance(channel, InsideChannel) else ()
 
     @property
     def effects_level(self) -> str | None:
@@ -69,6 +76,10 @@ class Dialer:
         """Connect once. The caller bounds it with `connectionTimeoutMs`; cancelling leaves no process or socket."""
         if self._config.endpoints is not None:
             return await self._converse(self._rest, "rest", Era.MODERN)
+        if self._config.openapi is not None:
+            server = OpenApiServer(self._config, self._client, max_body_bytes=self._max_frame_bytes)
+            await server.load()
+            return await self._converse(lambda: self._openapi(server), "rest", Era.MODERN)
         if self._config.url is None:
             return await self._dial_process()
         return await self._dial_url()
@@ -128,6 +139,11 @@ class Dialer:
         config = self._config
         server = RestServer(config, written_api(config), self._client, max_body_bytes=self._max_frame_bytes)
         return InsideChannel(config.id, server)
+
+    def _openapi(self, server: OpenApiServer) -> Channel:
+        channel = InsideChannel(self._config.id, server)
+        server.watch(channel.changed, channel.lost)
+        return channel
 
     def _http(self) -> Channel:
         return self._over_http(HttpChannel)

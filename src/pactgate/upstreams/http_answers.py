@@ -5,7 +5,7 @@ Must not: let a credential, an unbounded text or a control character of a server
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -35,7 +35,7 @@ _MIN_SECRET_CHARS: Final = 6
 class OwnHeaders:
     """The headers an operator configured for one server, encoded once; knows how to keep their values out of messages."""
 
-    def __init__(self, server: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, server: str, headers: Mapping[str, str], also_secret: Iterable[str] = ()) -> None:
         taken = sorted(name for name in headers if name.lower() in _RESERVED or name.lower().startswith("mcp-param-"))
         if taken:
             raise _unusable(server, f"{', '.join(taken)} is set by the gateway itself; remove it")
@@ -47,7 +47,10 @@ class OwnHeaders:
         except UnsafeHeaderError as problem:
             raise _unusable(server, str(problem)) from problem
         parts = (part for value in headers.values() for part in (value, value.rpartition(" ")[2]))
-        self._secrets = tuple(sorted({part for part in parts if len(part) >= _MIN_SECRET_CHARS}, key=len, reverse=True))
+        hidden = {*parts, *also_secret}
+        self._secrets = tuple(
+            sorted({part for part in hidden if len(part) >= _MIN_SECRET_CHARS}, key=len, reverse=True)
+        )
 
     def quote(self, body: bytes) -> str:
         """The beginning of what a server wrote, on one line, printable, without our own header values."""

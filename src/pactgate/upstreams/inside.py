@@ -80,6 +80,17 @@ class InsideChannel:
         if self._receiver is not None:
             self._receiver.receive(messages.encode_notification("notifications/tools/list_changed"))
 
+    def lost(self, failure: GatewayFailure) -> None:
+        """The server can't go on: the connection ends with this reason."""
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.lost(failure)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What the server could have offered and does not, each with the reason; most servers have nothing of the kind."""
+        return getattr(self._server, "left_out", ())
+
     def _about(self) -> bytes:
         return encode_json(
             {

@@ -24,6 +24,7 @@ from pactgate.upstreams.http_client import HttpClient
 from pactgate.upstreams.http_message import Target, header_line
 from pactgate.upstreams.http_response import Response
 from pactgate.upstreams.inside import unknown_tool
+from pactgate.upstreams.rest_credentials import Credential, headers_of, query_of, with_query
 from pactgate.upstreams.rest_definition import OPERATIONS, definition
 from pactgate.upstreams.rest_request import HttpRequest, RequestPlan
 from pactgate.upstreams.rest_response import Reading, ResponseReader
@@ -35,12 +36,14 @@ _SAFE: Final = frozenset({"GET", "HEAD"})
 
 
 class RestApi(Struct, frozen=True):
-    """What has to be known of an API to call it: its endpoints with their base URLs, and the hosts the operator named."""
+    """What has to be known of an API to call it: its endpoints with their base URLs, the hosts the operator named, and by the name of an
+    endpoint the credentials that only it needs."""
 
     endpoints: tuple[Endpoint, ...]
     base_url: str
     named_hosts: frozenset[str]
     info: dict[str, Any]
+    credentials: Mapping[str, tuple[Credential, ...]] = {}
 
 
 def written_api(config: ServerConfig) -> RestApi:
@@ -55,9 +58,11 @@ def written_api(config: ServerConfig) -> RestApi:
 class _Tool:
     """One endpoint, ready to be called."""
 
-    __slots__ = ("base_url", "endpoint", "headers", "method", "plan", "reader")
+    __slots__ = ("base_url", "endpoint", "headers", "method", "own", "plan", "query", "reader")
 
-    def __init__(self, endpoint: Endpoint, base_url: str, reading: Reading, own: OwnHeaders, accept: str) -> None:
+    def __init__(
+        self, endpoint: Endpoint, base_url: str, reading: Reading, own: OwnHeaders, accept: str, query: str = ""
+    ) -> None:
         parts = urlsplit(base_url)
         target = f"{endpoint.method} {parts.hostname}"
         meta = encode_json({OPERATIONS: [{"kind": "network", "target": target}]})
@@ -66,6 +71,8 @@ class _Tool:
         self.method = endpoint.method.encode()
         self.plan = RequestPlan(endpoint, parts.path)
         self.reader = ResponseReader(endpoint, reading, own, meta)
+        self.own = own.block
+        self.query = query
         self.headers = header_line("Accept", accept or _ACCEPTS.get(endpoint.response, "*/*"))
 
 
@@ -85,16 +92,21 @@ class RestServer:
         self.info = api.info
         self._id = config.id
         self._client = client
-        self._own = OwnHeaders(config.id, given)
-        self._has_credentials = bool(given)
+        own = OwnHeaders(config.id, given)
+        self._has_credentials = bool(given or api.credentials)
         self._hops = config.follow_redirects
         self._max_body_bytes = max_body_bytes
         self._egress = Egress(config.id, api.named_hosts, connect_timeout_s=config.connection_timeout_ms / 1000)
         self._targets: dict[str, Target] = {}
-        self._tools = {
-            endpoint.name: _Tool(endpoint, endpoint.base_url or api.base_url, reading, self._own, accept)
-            for endpoint in api.endpoints
-        }
+        owns: dict[tuple[Credential, ...], OwnHeaders] = {(): own}
+        self._tools: dict[str, _Tool] = {}
+        for endpoint in api.endpoints:
+            needed = api.credentials.get(endpoint.name, ())
+            if needed not in owns:
+                secrets = [one.value for one in needed]
+                owns[needed] = OwnHeaders(config.id, given | headers_of(needed), secrets)
+            base_url = endpoint.base_url or api.base_url
+            self._tools[endpoint.name] = _Tool(endpoint, base_url, reading, owns[needed], accept, query_of(needed))
         self._definitions = _definitions(api.endpoints, announces_output=reading.checks_output)
         home = host_of(api.base_url)
         self._strangers = frozenset(
@@ -126,8 +138,8 @@ class RestServer:
     async def _exchange(self, tool: _Tool, arguments: Raw | None) -> bytes:
         request = tool.plan.build(messages.members(bytes(arguments)) if arguments is not None else {})
         target = self._target(tool.base_url)
-        headers = self._own.block + tool.headers + request.headers
-        response = await self._send(tool.method, target, headers, request.body, target.tail_of(request.path))
+        headers, tail = tool.own + tool.headers + request.headers, target.tail_of(with_query(request.path, tool.query))
+        response = await self._send(tool.method, target, headers, request.body, tail)
         if self._hops and response.status in _FOLLOWED:
             try:
                 response = await self._follow(tool, request, target, response)
@@ -161,7 +173,7 @@ class RestServer:
             target = self._hop(url, start, method, response)
             headers = tool.headers
             if target.key == start.key:
-                headers = self._own.block + headers + (request.headers if method == request.method else b"")
+                headers = tool.own + headers + (request.headers if method == request.method else b"")
             else:
                 headers = _AGENT + headers
             response = await self._send(method.encode(), target, headers, body, target.tail)
