@@ -1,4 +1,4 @@
-"""The servers of the demo: two programs, one of each protocol era, and a REST API in a process of its own.
+"""The servers of the demo: two programs, one of each protocol era, and a REST API in a process of its own, behind its OpenAPI document.
 
 The API listens on a socket made here, so its port is known before it runs; it ends with the pipe it holds, and with `close` at the
 latest. Must not: be needed by anything but the demo.
@@ -11,11 +11,7 @@ import subprocess
 import sys
 from typing import Final
 
-import msgspec
-
-from pactgate.config.endpoints import Endpoint
 from pactgate.config.model import ServerConfig
-from pactgate.demo.library_api import ENDPOINTS
 
 PROGRAMS: Final = ("almanac", "scratchpad")
 API: Final = "library"
@@ -44,11 +40,9 @@ class DemoApi:
             )
 
     def server(self) -> ServerConfig:
-        return ServerConfig(
-            id=API,
-            base_url=f"http://127.0.0.1:{self.port}",
-            endpoints=msgspec.convert(ENDPOINTS, tuple[Endpoint, ...]),
-        )
+        """Its tools come from the OpenAPI document it serves itself; being ours, it is held to it."""
+        address = f"http://127.0.0.1:{self.port}"
+        return ServerConfig(id=API, openapi=f"{address}/openapi.json", base_url=address, output_validation="enforce")
 
     def close(self) -> None:
         assert self._process.stdin is not None

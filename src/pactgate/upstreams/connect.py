@@ -77,9 +77,10 @@ class Dialer:
         if self._config.endpoints is not None:
             return await self._converse(self._rest, "rest", Era.MODERN)
         if self._config.openapi is not None:
+            started = time.monotonic()
             server = OpenApiServer(self._config, self._client, max_body_bytes=self._max_frame_bytes)
             await server.load()
-            return await self._converse(lambda: self._openapi(server), "rest", Era.MODERN)
+            return await self._converse(lambda: self._openapi(server), "rest", Era.MODERN, started)
         if self._config.url is None:
             return await self._dial_process()
         return await self._dial_url()
@@ -107,8 +108,10 @@ class Dialer:
             failure.message = f"{failure.message} (neither Streamable HTTP nor HTTP+SSE answers there)"
             raise
 
-    async def _converse(self, make: Callable[[], Channel], transport: str, era: Era | None) -> Session:
-        started = time.monotonic()
+    async def _converse(
+        self, make: Callable[[], Channel], transport: str, era: Era | None, started: float | None = None
+    ) -> Session:
+        started = time.monotonic() if started is None else started
         peer = Peer(self._config.id, make(), self._emit, self._client_info)
         connected = False
         try:
