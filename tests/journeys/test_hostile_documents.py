@@ -1,4 +1,4 @@
-"""Twenty-five OpenAPI documents that mean harm: each is refused or mapped in little time, none reaches out, none spoils its neighbours."""
+"""OpenAPI documents that mean harm: each is refused or mapped in little time, none reaches out, none spoils its neighbours."""
 
 from __future__ import annotations
 
@@ -57,6 +57,10 @@ DOUBLING = {
 ALL_OF = {f"S{n}": {"allOf": [ref(f"S{n + 1}"), ref(f"S{n + 1}")]} for n in range(60)}
 MANY = {f"/p{n}/{{id}}": {"get": operation("same")} for n in range(10_000)}
 
+NESTED: Any = "x"
+for _ in range(900):
+    NESTED = [NESTED]
+
 HOSTILE = {
     "yaml anchors in schemas": f"{HEAD}{BOMB}\n{QUERY.replace('SCHEMA', '*a39')}",
     "yaml anchors in defaults": f"{HEAD}{BOMB}\n{QUERY.replace('SCHEMA', '{default: *a39}')}",
@@ -76,6 +80,7 @@ HOSTILE = {
     "a pattern that explodes": asking({"type": "string", "pattern": "^(a+)+$"}),
     "a pattern of repetitions": asking({"type": "string", "pattern": "((a{50}){50}){50}"}),
     "deep nesting": json.dumps(document({})).replace("{}", "[" * 5000 + "]" * 5000),
+    "deep values": asking({"type": "array", "default": NESTED, "enum": [NESTED], "example": NESTED, "const": NESTED}),
     "dot segments": at("/a/../../admin"),
     "encoded dot segments": at("/a/%2e%2e/admin"),
     "another host in the path": at("//evil.example/x"),

@@ -25,7 +25,7 @@ from pactgate.config.problems import ConfigurationError
 from pactgate.config.text import FORMATS
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http_client import HttpClient
-from pactgate.upstreams.openapi import Mapped
+from pactgate.upstreams.openapi import Mapped, by_reason
 from pactgate.upstreams.openapi_source import load_document
 
 _FETCH_S: Final = 30.0
@@ -230,7 +230,7 @@ def _show(options: AddOptions, path: Path, mapped: Mapped | None) -> None:
 
 def _missing(mapped: Mapped) -> list[str]:
     """Security schemes operations were left out for."""
-    found = re.findall(r"the credential (\S+) \(", " ".join(documents.by_reason(mapped)))
+    found = re.findall(r"the credential (\S+) \(", " ".join(by_reason(mapped.left_out)))
     return list(dict.fromkeys(found))
 
 

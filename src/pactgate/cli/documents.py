@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from pactgate.cli import console
 from pactgate.cli.console import Column
-from pactgate.upstreams.openapi import LeftOut, Mapped
+from pactgate.upstreams.openapi import LeftOut, Mapped, by_reason, some_of
 from pactgate.upstreams.rest_definition import definition
 
 _SHOWN_TOOLS: Final = 40
-_SHOWN_OPERATIONS: Final = 3
 _SHOWN_REASONS: Final = 15
 _MANY_BYTES: Final = 100_000
 """About 25 000 tokens: what a model reads before it reads the question."""
@@ -30,21 +29,11 @@ def show_tools(mapped: Mapped) -> None:
 
 
 def show_left_out(mapped: Mapped) -> None:
-    grouped = by_reason(mapped)
+    grouped = by_reason(mapped.left_out)
     for reason, operations in list(grouped.items())[:_SHOWN_REASONS]:
-        more = len(operations) - _SHOWN_OPERATIONS
-        named = ", ".join(operations[:_SHOWN_OPERATIONS]) + (f" and {more} more" if more > 0 else "")
-        console.item("left", "yellow", f"{named}: {reason}")
+        console.item("left", "yellow", f"{some_of(operations)}: {reason}")
     if len(grouped) > _SHOWN_REASONS:
         console.say(f"… and {len(grouped) - _SHOWN_REASONS} more reasons; --json lists every one.")
-
-
-def by_reason(mapped: Mapped) -> dict[str, list[str]]:
-    """The operations by why they are left out, the commonest reason first."""
-    grouped: dict[str, list[str]] = {}
-    for one in mapped.left_out:
-        grouped.setdefault(one.reason, []).append(one.operation)
-    return dict(sorted(grouped.items(), key=lambda pair: -len(pair[1])))
 
 
 def summary(mapped: Mapped) -> str:

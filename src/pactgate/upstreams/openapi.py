@@ -8,7 +8,7 @@ Serves D3 (stable names), D8 (closed schemas) and D13 (nothing in a document is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urljoin, urlsplit
@@ -37,6 +37,7 @@ MAX_OPERATIONS: Final = 10_000
 _METHODS: Final = ("get", "head", "post", "put", "patch", "delete", "options", "trace")
 _UNKNOWN_METHODS: Final = frozenset({"trace"})
 _SHOWN_CHARS: Final = 200
+_SHOWN_OPERATIONS: Final = 3
 _MAX_VARIABLES: Final = 50
 
 
@@ -48,6 +49,20 @@ class LeftOut(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.operation}: {self.reason}"
+
+
+def by_reason(left_out: Iterable[LeftOut]) -> dict[str, list[str]]:
+    """The operations by why they are left out, the commonest reason first."""
+    grouped: dict[str, list[str]] = {}
+    for one in left_out:
+        grouped.setdefault(one.reason, []).append(one.operation)
+    return dict(sorted(grouped.items(), key=lambda pair: -len(pair[1])))
+
+
+def some_of(operations: list[str]) -> str:
+    """The first of many, and how many more there are."""
+    more = len(operations) - _SHOWN_OPERATIONS
+    return ", ".join(operations[:_SHOWN_OPERATIONS]) + (f" and {more} more" if more > 0 else "")
 
 
 class Mapped(NamedTuple):

@@ -84,12 +84,14 @@ def _is_list(value: Any) -> bool:
 
 def _is_light(value: Any) -> bool:
     """Whether a value is one to carry along. In YAML a few lines of aliases can stand for billions of values."""
-    count, waiting = 0, [value]
+    count, waiting = 0, [(value, 0)]
     while waiting and count <= MAX_VALUES:
-        inner = waiting.pop()
+        holder, level = waiting.pop()
         count += 1
-        if isinstance(inner, dict | list):
-            waiting += inner.values() if isinstance(inner, dict) else inner
+        if isinstance(holder, dict | list):
+            if level == MAX_LEVELS:
+                return False
+            waiting += [(inner, level + 1) for inner in (holder.values() if isinstance(holder, dict) else holder)]
     return count <= MAX_VALUES
 
 

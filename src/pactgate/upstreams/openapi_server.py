@@ -18,12 +18,13 @@ from pactgate.config.openapi import is_url
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.egress import Egress, host_of
 from pactgate.upstreams.http_client import HttpClient
-from pactgate.upstreams.openapi import Mapped
+from pactgate.upstreams.openapi import Mapped, by_reason, some_of
 from pactgate.upstreams.openapi_source import has_changed, load_document
 from pactgate.upstreams.rest import RestApi, RestServer
 
 LOOK_EVERY_S: Final = 2.0
 _TITLE_CHARS: Final = 100
+_TOLD_REASONS: Final = 100
 
 
 class OpenApiServer:
@@ -46,7 +47,11 @@ class OpenApiServer:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        return tuple(map(str, self._loaded.mapped.left_out))
+        """Each reason once, with some of the operations it is about: a document may leave out thousands."""
+        grouped = by_reason(self._loaded.mapped.left_out)
+        told = tuple(f"{some_of(operations)}: {reason}" for reason, operations in grouped.items())
+        more = len(told) - _TOLD_REASONS
+        return (*told[:_TOLD_REASONS], f"and {more} more reasons") if more > 0 else told
 
     def definitions(self) -> list[Raw]:
         return self._rest.definitions()

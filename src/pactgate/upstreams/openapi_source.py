@@ -63,11 +63,13 @@ def has_changed(files: dict[str, Stamp]) -> bool:
 
 def _map(config: ServerConfig, fetched: bytes | None) -> Loaded:
     assert config.openapi is not None
-    if fetched is not None:
-        return Loaded(map_document(read_text(fetched), config, url=config.openapi), {})
-    folder = _Folder(config.openapi)
-    mapped = map_document(folder.read_root(), config, read_file=folder.read)
-    return Loaded(mapped, folder.files)
+    try:
+        if fetched is not None:
+            return Loaded(map_document(read_text(fetched), config, url=config.openapi), {})
+        folder = _Folder(config.openapi)
+        return Loaded(map_document(folder.read_root(), config, read_file=folder.read), folder.files)
+    except RecursionError:
+        raise UnreadableDocument("is nested too deep") from None
 
 
 async def _fetch(config: ServerConfig, url: str, client: HttpClient) -> bytes:
