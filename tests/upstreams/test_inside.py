@@ -89,3 +89,13 @@ async def test_a_change_of_its_tools_is_noticed_until_it_is_closed() -> None:
     channel.changed()
     assert [notice.method for notice in heard] == ["notifications/tools/list_changed"]
     assert server.is_closed
+
+
+async def test_a_server_that_cant_go_on_ends_its_connection_with_the_reason() -> None:
+    peer, channel = await connected(Sums())
+    assert channel.left_out == ()
+    channel.lost(GatewayFailure(Kind.CONNECTION_FAILED, "its document is broken"))
+    channel.lost(GatewayFailure(Kind.CONNECTION_FAILED, "told only once"))
+    reason = await peer.ended()
+    assert reason.message == "its document is broken"
+    await peer.close()
