@@ -153,11 +153,15 @@ def test_a_document_from_elsewhere_cant_send_credentials_to_another_host(secret:
     assert at([{"url": "/v1"}], url, **secret).base_url == "https://docs.example/v1"
 
 
-def test_nor_can_one_of_its_operations() -> None:
-    paths = {"/x": {"get": operation(servers=[{"url": "https://evil.example"}])}}
-    root = {**document(paths), "servers": [{"url": "/"}]}
-    config = ServerConfig(id="api", openapi="x", headers={"Authorization": "Bearer x"})
-    assert "not sent to another host" in reasons(map_document(root, config, url="https://docs.example/x"))[0]
+@pytest.mark.parametrize("url", ["https://docs.example/x", None])
+def test_nor_can_one_of_its_operations_unless_the_operator_allows_the_host(url: str | None) -> None:
+    paths = {"/x": {"get": operation(servers=[{"url": "https://uploads.example"}])}}
+    root = {**document(paths), "servers": [{"url": "https://docs.example"}]}
+    secret: dict[str, Any] = {"headers": {"Authorization": "Bearer x"}}
+    config = ServerConfig(id="api", openapi="x", **secret)
+    assert "credentials go only to hosts in allowedHosts" in reasons(map_document(root, config, url=url))[0]
+    allowed = ServerConfig(id="api", openapi="x", allowed_hosts=("uploads.example",), **secret)
+    assert map_document(root, allowed, url=url).endpoints[0].base_url == "https://uploads.example"
 
 
 @pytest.mark.parametrize(

@@ -221,8 +221,7 @@ class _Mapping:
             raise UnreadableDocument(f"names no server that can be called ({found.why}); set baseUrl")
         if self._url is not None and self._has_secrets and not _same_origin(found, self._url):
             raise UnreadableDocument(
-                f"comes from {_origin(self._url)} and wants calls to go to {_origin(found)}: credentials are sent to another host "
-                "only when baseUrl names it"
+                "wants calls to go to another host than it comes from: credentials are sent there only when baseUrl names it"
             )
         return found
 
@@ -234,8 +233,9 @@ class _Mapping:
         found = self._address(listed[0])
         if isinstance(found, NotMappable):
             raise found
-        if self._url is not None and has_secrets and not _same_origin(found, self._base_url):
-            raise NotMappable(f"it is called at {_origin(found)}, and credentials are not sent to another host")
+        is_known = _same_origin(found, self._base_url) or urlsplit(found).hostname in self._config.allowed_hosts
+        if has_secrets and not is_known:
+            raise NotMappable(f"it is called at {_origin(found)}, and credentials go only to hosts in allowedHosts")
         return found
 
     @property

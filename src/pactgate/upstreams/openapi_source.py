@@ -2,7 +2,7 @@
 
 Reading and mapping happen in a thread, because a large document takes a second that callers of other servers must not wait. A document that
 can't be used is a failure that only a change of it can mend. Must not: follow a redirect, fetch anything a document names, read outside
-the document's folder, or put a URL's path into a message. Bounds: one document, all files of it, and their number.
+the document's folder, or say in a message where a document is. Bounds: one document, all files of it, and their number.
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ async def load_document(config: ServerConfig, client: HttpClient) -> Loaded:
     try:
         return await asyncio.to_thread(_map, config, data)
     except UnreadableDocument as problem:
-        where = "at its URL" if data is not None else os.path.basename(source)
         raise GatewayFailure(
             Kind.CONNECTION_FAILED,
-            f"The OpenAPI document of {config.id} ({where}) {problem.why}",
+            f"The OpenAPI document of {config.id} {problem.why}",
             server=config.id,
             operation="connect",
             details={"permanent": True},
