@@ -184,6 +184,32 @@ def call(
     raise typer.Exit(code)
 
 
+@app.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="Examples: pactgate record -o session.json -- npx -y my-server; pactgate record --url http://127.0.0.1:8000/mcp --port 9000",
+)
+def record(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND", help="The server to start, with its arguments.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The capture. Default: session.json, or the next free name.")
+    ] = None,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="An HTTP server instead of a command.")] = None,
+    port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Where clients find it on 127.0.0.1; 0 takes a free port.")] = 0,
+    label: Annotated[str | None, typer.Option("--label", metavar="TEXT", help="What to call the server in the capture.")] = None,
+) -> None:
+    """Stand between a client and a server and write a capture of what passes. Nothing on the wire is changed."""
+    from pactgate.cli import record as family
+
+    if (url is None) == (not command):
+        console.problem("Name one server: a command behind --, or --url.")
+        raise typer.Exit(2)
+    if url is not None:
+        raise typer.Exit(family.record_url(url, port, output, label))
+    raise typer.Exit(family.record_command(command or [], output, label))
+
+
 def run_command(words: list[str]) -> int:
     """The exit code of a command line."""
     try:
