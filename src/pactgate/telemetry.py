@@ -52,6 +52,8 @@ LEVELS: Final[dict[type[Event], Level]] = {
     events.ConfigurationReloaded: Level.INFO,
     events.ConfigurationRefused: Level.ERROR,
     events.CacheFailed: Level.WARNING,
+    events.CaptureEnded: Level.DEBUG,
+    events.CaptureFailed: Level.WARNING,
     events.UpstreamNoise: Level.WARNING,
     events.CompositionHazard: Level.WARNING,
     events.RequestRefused: Level.WARNING,
@@ -60,6 +62,7 @@ LEVELS: Final[dict[type[Event], Level]] = {
 _PARTY_LEVELS: Final = {"caller": Level.INFO, "upstream": Level.WARNING}
 _PROVOKED: Final = (
     events.CacheFailed,
+    events.CaptureFailed,
     events.UpstreamNoise,
     events.CompositionHazard,
     events.RequestRefused,
@@ -256,6 +259,8 @@ SENTENCES: Final[dict[type[Event], Callable[[dict[str, Any]], str]]] = {
     events.ConfigurationReloaded: _reloaded,
     events.ConfigurationRefused: lambda f: "the configuration was not taken over: " + "; ".join(f["problems"]),
     events.CacheFailed: lambda f: f"the cache could not {f['operation']}: {f['reason']}",
+    events.CaptureEnded: lambda f: f"capture {f['path']}: {f['exchanges']} exchanges, {f['missing']} messages missing",
+    events.CaptureFailed: lambda f: f"a session can't be recorded: {f['reason']}",
     events.UpstreamNoise: lambda f: f"{f['server']}: {f['what']}" + (f": {f['sample']}" if f["sample"] else ""),
     events.CompositionHazard: lambda f: f"{f['severity']}: {f['message']} ({f['kind']})",
     events.RequestFinished: _request,

@@ -15,6 +15,7 @@ from msgspec import Meta, Struct, field
 from pactgate.config import checks
 from pactgate.config.bounds import Categories, Limits, Timeouts
 from pactgate.config.cache import Cache
+from pactgate.config.capture import Capture
 from pactgate.config.effects import Effects
 from pactgate.config.problems import Problem
 from pactgate.config.rates import RateLimits
@@ -298,6 +299,7 @@ class Sections(Documented, frozen=True, kw_only=True):
     response: Response = Response()
     wire: Wire = Wire()
     cache: Cache = Cache()
+    capture: Capture = Capture()
     auth: Auth = Auth()
     sessions: Sessions = Sessions()
     log: Log = Log()
