@@ -133,10 +133,10 @@ class _Conversation:
         rest = b""
         with suppress(OSError, asyncio.LimitOverrunError, httptools.HttpParserError):
             while True:
-                head = await self._head(rest)
-                if head is None:
+                found = await self._head(rest)
+                if found is None:
                     return
-                head, rest = head
+                head, rest = found
                 target.write(_rewritten(head, self._origin.authority))
                 self._watch.request_bytes(head)
                 rest = await self._body(rest, target)

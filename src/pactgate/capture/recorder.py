@@ -95,9 +95,7 @@ class Recorder:
         self._notes.put((0, act, details, {}))
 
     def scribe(self, subject: Subject) -> Scribe:
-        return Scribe(
-            subject, self._store, self.redaction, self._max_file_bytes, self._on_end, self._on_trouble
-        )
+        return Scribe(subject, self._store, self.redaction, self._max_file_bytes, self._on_end, self._on_trouble)
 
     def watch(self, owner: object, sync: Callable[[], None], close: Callable[[], None]) -> None:
         self._syncers[owner], self._closers[owner] = sync, close

@@ -91,5 +91,3 @@ class Taps:
 
 def _ended(ending: Ending) -> Event:
     return CaptureEnded(str(ending.path), ending.exchange_count, ending.missing)
-
-

@@ -43,7 +43,7 @@ _Key = str | int | None
 class _Draft:
     """An exchange on its way to the file."""
 
-    __slots__ = ("from_client", "fields", "frames", "is_done", "is_given", "key", "method", "size_bytes")
+    __slots__ = ("fields", "frames", "from_client", "is_done", "is_given", "key", "method", "size_bytes")
 
     def __init__(self, *, from_client: bool, fields: dict[str, Any]) -> None:
         self.from_client = from_client
@@ -318,8 +318,8 @@ class Transcript:
             self._grow(draft, 600)
         else:
             self._seq += 1
-        for part in _elements(seen):
-            frame: dict[str, Any] = {"message": Raw(part), "seq": self._seq, "at_ms": at_ms}
+        for text in _elements(seen):
+            frame: dict[str, Any] = {"message": Raw(text), "seq": self._seq, "at_ms": at_ms}
             if event_id is not None:
                 frame["event_id"] = event_id
             draft.frames.append(frame)

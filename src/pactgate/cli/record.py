@@ -51,7 +51,7 @@ def record_url(url: str, port: int, output: str | None, label: str | None) -> in
 
     path = _choose(output)
     recorder = _recorder(path)
-    tap = recorder.address(label or _origin(url), "session", is_shared=False)
+    tap = recorder.address(label or origin_of(url), "session", is_shared=False)
     try:
         relay = HttpRelay(url, tap)
     except BadUrlError as problem:
@@ -72,7 +72,9 @@ async def _serve(relay: object, port: int) -> int:
     except OSError as problem:
         console.problem(f"127.0.0.1:{port} can't be listened on: {problem.strerror}.", "Choose another --port.")
         return 2
-    _say(f"recording {relay.origin.host}:{relay.origin.port}; point the client at http://127.0.0.1:{bound}{relay.origin.path}")
+    _say(
+        f"recording {relay.origin.host}:{relay.origin.port}; point the client at http://127.0.0.1:{bound}{relay.origin.path}"
+    )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -93,7 +95,7 @@ def label_of(command: list[str]) -> str:
     return "stdio://" + " ".join(words)
 
 
-def _origin(url: str) -> str:
+def origin_of(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname or ''}" + (f":{parts.port}" if parts.port else "")
 

@@ -20,7 +20,6 @@ from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.port import Channel
 from pactgate.upstreams.stdio import StdioChannel
 
-
 MakeTap = Callable[[str, str], Tap | None]
 """A tap for a new connection to a server, by its id and transport; None where it is not recorded."""
 

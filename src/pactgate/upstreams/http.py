@@ -25,8 +25,8 @@ from pactgate.protocol.versions import LATEST_MODERN, Era
 from pactgate.upstreams.http_answers import ACCEPT_BOTH, ACCEPT_EVENTS, JSON_CONTENT, OwnHeaders, invalid, refusal
 from pactgate.upstreams.http_client import MAX_BODY_BYTES, HttpClient
 from pactgate.upstreams.http_events import Events, Exchange, Position, answered_id, listen
-from pactgate.upstreams.http_observed import ObservedClient
 from pactgate.upstreams.http_message import Target, UnsafeHeaderError, header_block, header_line
+from pactgate.upstreams.http_observed import ObservedClient
 from pactgate.upstreams.http_pool import closed
 from pactgate.upstreams.http_response import Response, Stream
 from pactgate.upstreams.port import Outgoing, Receiver
