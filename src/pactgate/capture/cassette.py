@@ -78,6 +78,28 @@ class Cassette:
         text = f"The capture has no answer: {str(method)[:100]} was not recorded {why}."
         return {"jsonrpc": "2.0", "id": request.get("id"), "error": {"code": code, "message": text}}
 
+    def answer_text(self, text: bytes) -> bytes | None:
+        """The answer to one message or batch as it came over the wire; None where it wants none."""
+        if not text.strip():
+            return None
+        try:
+            message = json.loads(text)
+        except (ValueError, RecursionError):
+            why = {"code": messages.PARSE_ERROR, "message": "This is not JSON."}
+            return _encoded({"jsonrpc": "2.0", "id": None, "error": why})
+        if isinstance(message, list):
+            answers = [self.answer(each) for each in message if _wants_answer(each)]
+            return _encoded(answers) if answers else None
+        return _encoded(self.answer(message)) if _wants_answer(message) else None
+
+
+def _wants_answer(message: Any) -> bool:
+    return isinstance(message, dict) and "method" in message and message.get("id") is not None
+
+
+def _encoded(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "surrogatepass")
+
 
 def key_of(request: Body) -> str:
     method = request.get("method")

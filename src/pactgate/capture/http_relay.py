@@ -183,7 +183,7 @@ class _Watch:
 
     def __init__(self, tap: Tap) -> None:
         self._tap = tap
-        self._open: list[tuple[Hop, str]] = []
+        self._open: list[Hop] = []
         self._request = _Incoming(httptools.HttpRequestParser)
         self._answer: _Incoming | None = _Incoming(httptools.HttpResponseParser)
 
@@ -222,21 +222,20 @@ class _Watch:
 
     def close(self, *, by_client: bool) -> None:
         waiting, self._open = self._open, []
-        for hop, _ in waiting:
+        for hop in waiting:
             hop.ended(by_client=by_client)
 
     def _requested(self) -> None:
         request = self._request
         verb = request.parser.get_method().decode()
         path = request.url.partition(b"?")[0].decode("latin-1")
-        hop = self._tap.requested(verb, path, request.headers(), bytes(request.body))
-        self._open.append((hop, verb))
+        self._open.append(self._tap.requested(verb, path, request.headers(), bytes(request.body)))
 
     def _tell(self, answer: _Incoming) -> None:
         """Hand over what is complete: heads of streams, their pieces, and whole answers."""
         while answer.heads and self._open:
             status, headers, is_stream, body, is_complete = answer.heads[0]
-            hop, verb = self._open[0]
+            hop = self._open[0]
             if is_stream and not answer.is_announced:
                 answer.is_announced = True
                 hop.streaming(status, headers)

@@ -85,9 +85,9 @@ def _pump(source: int, target: int, lines: Lines, ends: Any) -> None:
     """Pass everything on. When the target is gone the rest is read and thrown away, so that the source is never blocked."""
     is_gone = False
     while data := _read(source):
+        lines.feed(data)  # first, or an answer could be noted before its request
         if not is_gone:
             is_gone = not _write_all(target, data)
-        lines.feed(data)
     if ends is not None:
         with suppress(OSError):
             ends.close()

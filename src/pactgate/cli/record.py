@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Final
@@ -19,6 +18,7 @@ from pactgate.capture.redaction import Redaction, secrets_of
 from pactgate.capture.scribe import Ending
 from pactgate.capture.store import OneFile
 from pactgate.cli import console
+from pactgate.cli.interruption import until_interrupted
 from pactgate.core.display import visible
 
 MAX_CAPTURE_BYTES: Final = 1024 * 1024 * 1024
@@ -75,24 +75,21 @@ async def _serve(relay: object, port: int) -> int:
     _say(
         f"recording {relay.origin.host}:{relay.origin.port}; point the client at http://127.0.0.1:{bound}{relay.origin.path}"
     )
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stop.set)
     try:
-        await stop.wait()
+        await until_interrupted()
     finally:
         await relay.close()
     return 0
 
 
 def label_of(command: list[str]) -> str:
-    """A name for the server: its program; what a runner runs. Options are left out, as they may hold secrets."""
-    words = [Path(command[0]).name]
-    if words[0] in _RUNNERS:
-        named = [word for word in command[1:] if not word.startswith("-") and "=" not in word]
-        words += [Path(word).name if word.startswith(("/", ".")) else word for word in named[:1]]
-    return "stdio://" + " ".join(words)
+    """A name for the server: its program, or what a runner runs. Options are left out, as they may hold secrets."""
+    words = [word for word in command if not word.startswith("-") and "=" not in word]
+    server = next((word for word in words if Path(word).name not in _RUNNERS), command[0])
+    _, is_package, inside = server.rpartition("node_modules/")
+    if is_package:
+        return "stdio://" + "/".join(inside.split("/")[: 2 if inside.startswith("@") else 1])
+    return "stdio://" + (server if server.startswith("@") else Path(server).name)
 
 
 def origin_of(url: str) -> str:

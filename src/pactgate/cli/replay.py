@@ -7,8 +7,6 @@ person should know goes to standard error; standard output is the protocol's whi
 from __future__ import annotations
 
 import asyncio
-import json
-import signal
 import sys
 from typing import Any, Final
 
@@ -111,33 +109,11 @@ def _serve(path: str, chosen: Choice, port: int | None) -> int:
 
 def _serve_stdio(cassette: Cassette) -> int:
     for line in sys.stdin.buffer:
-        answer = answer_to(cassette, line)
+        answer = cassette.answer_text(line)
         if answer is not None:
             sys.stdout.buffer.write(answer + b"\n")
             sys.stdout.buffer.flush()
     return 0
-
-
-def answer_to(cassette: Cassette, text: bytes) -> bytes | None:
-    """The answer to a message, or to a batch; None where it wants none."""
-    if not text.strip():
-        return None
-    try:
-        message = json.loads(text)
-    except (ValueError, RecursionError):
-        return _encoded({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "This is not JSON."}})
-    if isinstance(message, list):
-        answers = [cassette.answer(each) for each in message if _wants_answer(each)]
-        return _encoded(answers) if answers else None
-    return _encoded(cassette.answer(message)) if _wants_answer(message) else None
-
-
-def _wants_answer(message: Any) -> bool:
-    return isinstance(message, dict) and "method" in message and message.get("id") is not None
-
-
-def _encoded(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "surrogatepass")
 
 
 # Playing.
@@ -197,11 +173,3 @@ def _described(each: Played) -> dict[str, Any]:
         ],
         "more": each.more,
     }
-
-
-async def until_interrupted() -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stop.set)
-    await stop.wait()

@@ -1,6 +1,6 @@
 """A capture served over HTTP, in either era: one POST, one JSON answer; a handshake gets a session id, GET has no stream.
 
-The status is the recorded one where it was recorded with the answer, else what the modern era asks for. Listens on 127.0.0.1 only.
+A legacy answer comes with 200, a modern error with the status of its code. Listens on 127.0.0.1 only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 from pactgate.capture.cassette import Cassette
 from pactgate.cli import console
-from pactgate.cli.replay import answer_to, until_interrupted
+from pactgate.cli.interruption import until_interrupted
 from pactgate.core.failures import GatewayFailure, http_status
 from pactgate.faces.exchange import JSON_HEAD, Exchange
 from pactgate.faces.limits import ServerLimits
@@ -46,7 +46,7 @@ def answer_exchange(cassette: Cassette, exchange: Exchange) -> None:
     if exchange.method != "POST":
         exchange.respond(405, JSON_HEAD + _CALL)
         return
-    answer = answer_to(cassette, exchange.body)
+    answer = cassette.answer_text(exchange.body)
     if answer is None:
         exchange.respond(202)
         return

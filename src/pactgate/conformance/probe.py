@@ -49,7 +49,7 @@ class Target(Struct, frozen=True):
 
     def config(self, era: Era | None) -> ServerConfig:
         return ServerConfig(
-            id="live",
+            id="the server",
             command=self.command[0] if self.command else None,
             args=self.command[1:],
             env=self.env,
