@@ -34,9 +34,13 @@ async def record_live(
         max_file_bytes=MAX_CAPTURE_BYTES,
         on_trouble=problems.append,
     )
-    transport = "stdio" if target.url is None else "http"
     try:
-        await probe(target, recorder.connection(label, "session", transport), era=era, timeout_s=timeout_s)
+        await probe(
+            target,
+            lambda _server, transport: recorder.connection(label, "session", transport),
+            era=era,
+            timeout_s=timeout_s,
+        )
     finally:
         recorder.close()
     if problems:

@@ -17,7 +17,6 @@ from msgspec import Raw, Struct
 
 from pactgate.config.model import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.tap import Tap
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
@@ -47,7 +46,7 @@ class Target(Struct, frozen=True):
     env: dict[str, str] = {}
     cwd: str | None = None
 
-    def config(self, era: Era | None) -> ServerConfig:
+    def config(self, era: Era | None, transport: str) -> ServerConfig:
         return ServerConfig(
             id="the server",
             command=self.command[0] if self.command else None,
@@ -57,12 +56,13 @@ class Target(Struct, frozen=True):
             url=self.url,
             headers=self.headers,
             era="auto" if era is None else era.value,
+            transport="sse" if transport == "sse" else "auto",
         )
 
 
 @asynccontextmanager
 async def connected(
-    target: Target, era: Era | None, timeout_s: float, make_tap: MakeTap | None = None
+    target: Target, era: Era | None, timeout_s: float, make_tap: MakeTap | None = None, transport: str = "auto"
 ) -> AsyncIterator[Session]:
     """A live server for the length of an `async with`: everything started for it has ended afterwards. Raises GatewayFailure."""
     async with AsyncExitStack() as ending:
@@ -70,7 +70,7 @@ async def connected(
         ending.push_async_callback(guardian.close)
         ending.push_async_callback(client.close)
         dialer = Dialer(
-            target.config(era),
+            target.config(era, transport),
             client=client,
             guardian=guardian,
             emit=lambda _event: None,
@@ -88,14 +88,12 @@ async def connected(
         yield session
 
 
-async def probe(target: Target, tap: Tap, *, era: Era | None = None, timeout_s: float = 30.0) -> Session:
-    """Play the scripted session; the tap hears all of it. `era` None asks the server first, on a connection that is not recorded."""
-    if era is None:
-        async with connected(target, None, timeout_s) as session:
-            era = session.identity.era
-    async with connected(target, era, timeout_s, lambda _server, _transport: tap) as session:
+async def probe(target: Target, make_tap: MakeTap, *, era: Era | None = None, timeout_s: float = 30.0) -> None:
+    """Play the scripted session; a tap hears all of it. Era and transport are found out before, on a connection that is not recorded."""
+    async with connected(target, era, timeout_s) as session:
+        era, transport = session.identity.era, session.transport
+    async with connected(target, era, timeout_s, make_tap, transport) as session:
         await _Script(session, timeout_s).play()
-        return session
 
 
 class _Script:
