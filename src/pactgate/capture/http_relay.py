@@ -68,7 +68,7 @@ class HttpRelay:
 
     async def open(self, port: int) -> int:
         """Listen; the port that was bound. Raises OSError."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=MAX_HEAD_BYTES)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port, limit=MAX_HEAD_BYTES)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
@@ -83,14 +83,15 @@ class HttpRelay:
             await asyncio.wait(tasks)
         self._tap.closed()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await _Conversation(self.origin, self._tap, reader, writer).run()
         finally:
-            self._tasks.discard(task)
             writer.close()
 
 
@@ -101,7 +102,7 @@ class _Conversation:
         self._origin = origin
         self._reader = reader
         self._writer = writer
-        self._watch = _Watch(tap)
+        self._watch = _Watch(tap, origin.path)
 
     async def run(self) -> None:
         try:
@@ -181,9 +182,11 @@ def _rewritten(head: bytes, authority: bytes) -> bytes:
 class _Watch:
     """Reads along, on one connection. What it can't read it leaves alone: the bytes pass all the same."""
 
-    def __init__(self, tap: Tap) -> None:
+    def __init__(self, tap: Tap, path: str) -> None:
         self._tap = tap
-        self._open: list[Hop] = []
+        self._path = path
+        self._open: list[Hop | None] = []
+        """What waits for an answer; None for requests that have nothing to do with MCP, such as those about OAuth."""
         self._request = _Incoming(httptools.HttpRequestParser)
         self._answer: _Incoming | None = _Incoming(httptools.HttpResponseParser)
 
@@ -222,35 +225,52 @@ class _Watch:
 
     def close(self, *, by_client: bool) -> None:
         waiting, self._open = self._open, []
-        for hop in waiting:
+        for hop in filter(None, waiting):
             hop.ended(by_client=by_client)
 
     def _requested(self) -> None:
         request = self._request
         verb = request.parser.get_method().decode()
         path = request.url.partition(b"?")[0].decode("latin-1")
-        self._open.append(self._tap.requested(verb, path, request.headers(), bytes(request.body)))
+        is_mcp = path == self._path or (verb == "POST" and b'"jsonrpc"' in request.body)
+        self._open.append(self._tap.requested(verb, path, request.headers(), bytes(request.body)) if is_mcp else None)
 
     def _tell(self, answer: _Incoming) -> None:
         """Hand over what is complete: heads of streams, their pieces, and whole answers."""
         while answer.heads and self._open:
-            status, headers, is_stream, body, is_complete = answer.heads[0]
-            hop = self._open[0]
-            if is_stream and not answer.is_announced:
-                answer.is_announced = True
-                hop.streaming(status, headers)
-            if is_stream and body:
-                hop.events(bytes(body))
-                body.clear()
-            if not is_complete:
+            head, hop = answer.heads[0], self._open[0]
+            if hop is not None:
+                head.tell(hop)
+            if not head.is_complete:
                 return
-            if is_stream:
-                hop.ended(by_client=False)
-            else:
-                hop.answered(status, headers, bytes(body))
-            answer.is_announced = False
             answer.heads.pop(0)
             self._open.pop(0)
+
+
+class _Head:
+    """One answer as it comes in."""
+
+    def __init__(self, status: int, headers: bytes, *, is_stream: bool) -> None:
+        self.status = status
+        self.headers = headers
+        self.is_stream = is_stream
+        self.body = bytearray()
+        self.is_complete = False
+        self._is_announced = False
+
+    def tell(self, hop: Hop) -> None:
+        if not self.is_stream:
+            if self.is_complete:
+                hop.answered(self.status, self.headers, bytes(self.body))
+            return
+        if not self._is_announced:
+            self._is_announced = True
+            hop.streaming(self.status, self.headers)
+        if self.body:
+            hop.events(bytes(self.body))
+            self.body.clear()
+        if self.is_complete:
+            hop.ended(by_client=False)
 
 
 class _Incoming:
@@ -262,9 +282,8 @@ class _Incoming:
         self.body = bytearray()
         self.received_bytes = 0
         self.is_complete = False
-        self.is_announced = False
-        self.heads: list[Any] = []
-        """Of answers: status, headers, whether it is a stream, the body so far, whether it is complete."""
+        self.heads: list[_Head] = []
+        """Of answers: those that are not told yet."""
         self._lines: list[tuple[bytes, bytes]] = []
         self._is_answer = parser is httptools.HttpResponseParser
 
@@ -298,14 +317,14 @@ class _Incoming:
             return
         kinds = [value for name, value in self._lines if name.lower() == b"content-type"]
         is_stream = any(value.lower().startswith(b"text/event-stream") for value in kinds)
-        self.heads.append([self.parser.get_status_code(), self.headers(), is_stream, bytearray(), False])
+        self.heads.append(_Head(self.parser.get_status_code(), self.headers(), is_stream=is_stream))
 
     def on_body(self, body: bytes) -> None:
-        kept = self.heads[-1][3] if self._is_answer and self.heads else self.body
+        kept = self.heads[-1].body if self._is_answer and self.heads else self.body
         if len(kept) + len(body) <= MAX_RECORDED_BYTES:
             kept += body
 
     def on_message_complete(self) -> None:
         self.is_complete = True
         if self._is_answer and self.heads:
-            self.heads[-1][4] = True
+            self.heads[-1].is_complete = True

@@ -16,7 +16,6 @@ from contextlib import suppress
 from typing import Any, Final
 
 from pactgate.core.tap import Tap
-from pactgate.protocol.framing import LineDecoder, Oversized
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 _READ_BYTES: Final = 64 * 1024
@@ -31,23 +30,31 @@ class Lines:
         self._tap = tap
         self._from_client = from_client
         self._max_bytes = max_bytes
-        self._decoder: LineDecoder | None = LineDecoder(max_bytes)
+        self._kept = bytearray()
+        self._is_too_long = False
 
     def feed(self, data: bytes) -> None:
-        if self._decoder is None:
-            _, found, data = data.partition(b"\n")
-            if not found:
-                return
-            self._decoder = LineDecoder(self._max_bytes)
-        try:
-            lines = self._decoder.feed(data)
-        except Oversized:
-            self._tap.passed(b"", from_client=self._from_client)  # counted as what it is: nothing we can show
-            _, found, rest = data.rpartition(b"\n")
-            self._decoder = LineDecoder(self._max_bytes) if found else None
-            lines = self._decoder.feed(rest) if self._decoder is not None else []
-        for line in lines:
-            self._tap.passed(line, from_client=self._from_client)
+        *whole, rest = data.split(b"\n")
+        for piece in whole:
+            self._keep(piece)
+            self._end_line()
+        self._keep(rest)
+
+    def _keep(self, piece: bytes) -> None:
+        if len(self._kept) + len(piece) > self._max_bytes:
+            self._is_too_long = True
+            self._kept.clear()
+        elif not self._is_too_long:
+            self._kept += piece
+
+    def _end_line(self) -> None:
+        line = bytes(self._kept).strip()
+        if line or self._is_too_long:
+            self._tap.passed(
+                line, from_client=self._from_client
+            )  # of one that is too long nothing, so that it is counted
+        self._kept.clear()
+        self._is_too_long = False
 
 
 def relay(command: Sequence[str], tap: Tap, *, stdin: int = 0, stdout: int = 1) -> int:

@@ -43,19 +43,21 @@ class Router:
         self._begin = begin
         self._scribes: OrderedDict[tuple[str, str], Scribe] = OrderedDict()
         self._hops: dict[int, _Hop] = {}
-        self._plain: set[int] = set()
-        """Scribes whose session turned out to be HTTP+SSE."""
+        self._standing: tuple[str, Scribe] | None = None
+        """The path and the session of the latest HTTP+SSE stream."""
 
     def requested(self, at_ms: float, number: int, verb: str, path: str, headers: Headers, body: bytes) -> None:
         named = _named(headers)
+        standing = self._standing
+        if standing is not None and verb == "POST" and _SESSION not in named and _PV_TEXT not in body:
+            self._hops[number] = _Hop(standing[1], (path, _NAMELESS), verb, is_plain=True)
+            standing[1].take("message", at_ms, body, from_client=True)
+            return
         place, is_opening = self._place(path, named, body)
-        scribe = self._scribe(place, path, is_new=is_opening and place[1] == _NAMELESS)
-        is_plain = id(scribe) in self._plain and verb == "POST"
-        self._hops[number] = _Hop(scribe, place, verb, is_opening, is_plain)
-        if is_plain:
-            scribe.take("message", at_ms, body, from_client=True)
-        else:
-            scribe.take("requested", at_ms, number, verb, headers, body)
+        is_new = place[1] == _NAMELESS and (is_opening or (standing is not None and standing[0] == path))
+        scribe = self._scribe(place, path, is_new=is_new)
+        self._hops[number] = _Hop(scribe, place, verb, is_opening)
+        scribe.take("requested", at_ms, number, verb, headers, body)
 
     def answered(self, at_ms: float, number: int, status: int, headers: Headers, body: bytes) -> None:
         hop = self._hops.pop(number, None)
@@ -79,7 +81,7 @@ class Router:
             return
         if hop.verb == "GET" and not hop.is_plain and data[:256].lstrip().startswith(_ENDPOINT):
             hop.is_plain = True
-            self._plain.add(id(hop.scribe))
+            self._standing = (hop.place[0], hop.scribe)
         hop.scribe.take("plain_events" if hop.is_plain else "events", at_ms, number, data)
 
     def ended(self, at_ms: float, number: int, *, by_client: bool) -> None:
@@ -99,7 +101,7 @@ class Router:
     def close(self, missing: int = 0) -> None:
         scribes = [*self._scribes.values()]
         self._scribes.clear()
-        self._plain.clear()
+        self._standing = None
         for scribe in scribes:
             scribe.close(missing)
 

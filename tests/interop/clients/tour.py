@@ -26,7 +26,11 @@ async def visit(job: dict[str, Any]) -> dict[str, Any]:
                 await attempt(client.get_prompt(prompt.name))
         result = await attempt(client.call_tool(job["tool"], job["arguments"], progress_callback=ignore))
         await attempt(client.call_tool("no_such_tool", {}))
-        return {"tools": len(tools.tools) if tools else 0, "called": result is not None, "version": client.protocol_version}
+        return {
+            "tools": len(tools.tools) if tools else 0,
+            "called": result is not None,
+            "version": client.protocol_version,
+        }
 
 
 async def attempt(request: Awaitable[Any]) -> Any:
