@@ -1,14 +1,17 @@
 """Records sessions without holding anybody up: who talks leaves a note in a bounded queue, one thread reads the notes and writes.
 
+The thread is not woken by every note: it looks in a few times a second, and after every few notes it lets others go first, so that
+a call neither waits for it nor is interrupted by it for long.
+
 When the thread falls behind the bound, the recording concerned ends there; how much is missing is counted and said in its file. The
 thread is ended by `close`, within a bound; what is written by then is whole. Must not: raise towards who talks.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import Any, Final
@@ -22,7 +25,12 @@ from pactgate.core.tap import Headers, Hop, Tap
 MAX_QUEUED_BYTES: Final = 32 * 1024 * 1024
 CLOSE_S: Final = 5.0
 _NOTE_BYTES: Final = 256
-_SYNC_S: Final = 0.5
+_LOOK_S: Final = 0.05
+_IN_A_ROW: Final = 8
+_PAUSE_S: Final = 0.0002
+"""A pause after a few notes: about as long as they took to read, so that the thread takes half of what is left at most."""
+_QUIET_LOOKS: Final = 4
+"""Looks that find nothing, after which files are brought up to date and the thread sleeps until it is woken."""
 
 _Note = tuple[int, Callable[..., None], tuple[Any, ...], dict[str, Any]]
 
@@ -50,7 +58,9 @@ class Recorder:
         self._max_queued_bytes = max_queued_bytes
         self._on_end = on_end
         self._on_trouble = on_trouble
-        self._notes: queue.SimpleQueue[_Note | None] = queue.SimpleQueue()
+        self._notes: deque[_Note] = deque()
+        self._woken = threading.Event()
+        self._is_ending = threading.Event()
         self._lock = threading.Lock()
         self._queued_bytes = 0
         self._taken_bytes = 0
@@ -73,7 +83,8 @@ class Recorder:
         thread, self._thread = self._thread, None
         if thread is None:
             return
-        self._notes.put(None)
+        self._is_ending.set()
+        self._woken.set()
         thread.join(timeout_s)
 
     @property
@@ -87,12 +98,12 @@ class Recorder:
             return False
         with self._lock:  # two pumps of a relay may write at once
             self._queued_bytes += size_bytes
-        self._notes.put((size_bytes, act, details, more))
+        self._add((size_bytes, act, details, more))
         return True
 
     def must_put(self, act: Callable[..., None], *details: Any) -> None:
         """A note that is small and rare, and needed to finish a file."""
-        self._notes.put((0, act, details, {}))
+        self._add((0, act, details, {}))
 
     def scribe(self, subject: Subject) -> Scribe:
         return Scribe(subject, self._store, self.redaction, self._max_file_bytes, self._on_end, self._on_trouble)
@@ -104,32 +115,46 @@ class Recorder:
         self._syncers.pop(owner, None)
         self._closers.pop(owner, None)
 
+    def _add(self, note: _Note) -> None:
+        self._notes.append(note)
+        if not self._woken.is_set():
+            self._woken.set()
+
     def _start(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="pactgate-recorder", daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
-        is_dirty = False
-        while True:
-            try:
-                note = self._notes.get(timeout=_SYNC_S if is_dirty else None)
-            except queue.Empty:
+        quiet_looks = 0
+        while not self._is_ending.is_set():
+            if quiet_looks >= _QUIET_LOOKS:
                 self._sync()
-                is_dirty = False
-                continue
-            if note is None:
-                break
-            size_bytes, act, details, more = note
-            act(*details, **more)
-            self._taken_bytes += size_bytes
-            is_dirty = True
+                quiet_looks = 0
+                self._woken.clear()
+                if not self._notes:  # one that came between the last look and the clearing is not left waiting
+                    self._woken.wait()
+            self._is_ending.wait(_LOOK_S)
+            quiet_looks = 0 if self._read_notes() else quiet_looks + 1
+        self._read_notes()
         for close in list(self._closers.values()):
             close()
         try:
             self._store.close()
         except OSError as problem:
             self._on_trouble(problem.strerror or str(problem))
+
+    def _read_notes(self) -> bool:
+        """Work off what is there; whether there was anything."""
+        read = 0
+        while self._notes:
+            size_bytes, act, details, more = self._notes.popleft()
+            act(*details, **more)
+            self._taken_bytes += size_bytes
+            read += 1
+            if read % _IN_A_ROW == 0 and not self._is_ending.is_set():
+                time.sleep(_PAUSE_S)  # let go of the interpreter
+        return read > 0
 
     def _sync(self) -> None:
         for sync in list(self._syncers.values()):

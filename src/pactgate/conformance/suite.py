@@ -1,7 +1,7 @@
 """Many captures, judged in one go against what is expected of each: the file of `compliance run`.
 
 A YAML (or JSON) file with `checks`, a list; each has a `capture` (relative to the file), or a server to ask first: `live`, a URL or a
-list of words that is a command, run in the file's folder. It may have `name`, `expect` (`pass`, the default, or `fails:` with
+list of words that is a command, run in the file's folder (`python` is the one this runs on). It may have `name`, `expect` (`pass`, the default, or `fails:` with
 exactly the rules that fail), `rules`, `era`, `fail_on`, `baseline` and `allow_missing_initialized`.
 Must not: print, or decide the exit code.
 """
@@ -9,6 +9,7 @@ Must not: print, or decide the exit code.
 from __future__ import annotations
 
 import asyncio
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,7 +150,8 @@ def _live(where: str, given: Any, folder: Path) -> Target:
     if isinstance(given, str) and given.startswith(("http://", "https://")):
         return Target(url=given)
     if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
-        return Target(command=tuple(given), cwd=str(folder.resolve()))
+        program = sys.executable if given[0] == "python" else given[0]
+        return Target(command=(program, *given[1:]), cwd=str(folder.resolve()))
     raise SuiteError(f"{where}: live is a URL, or the list of words of a command.")
 
 
