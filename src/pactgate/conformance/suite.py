@@ -1,8 +1,8 @@
 """Many captures, judged in one go against what is expected of each: the file of `compliance run`.
 
 A YAML (or JSON) file with `checks`, a list; each has a `capture` (relative to the file), or a server to ask first: `live`, a URL or a
-list of words that is a command, run in the file's folder (`python` is the one this runs on). It may have `name`, `expect` (`pass`, the default, or `fails:` with
-exactly the rules that fail), `rules`, `era`, `fail_on`, `baseline` and `allow_missing_initialized`.
+list of words that is a command, run in the file's folder (`python` is the one this runs on). It may have `name`, `expect` (`pass`,
+the default, or `fails:` with exactly the rules that fail), `rules`, `era`, `fail_on`, `baseline` and `allow_missing_initialized`.
 Must not: print, or decide the exit code.
 """
 

@@ -88,7 +88,8 @@ class HttpFace:
             if post is None:
                 return
         exchange.extra_head = post.extra_head
-        self._note(exchange)
+        if self._tap is not None:
+            self._note(exchange)
         body, exchange.body = exchange.body, b""
         accepts = post.accepts
         if post.has_session and is_batch(body):
