@@ -16,10 +16,22 @@ import pytest
 
 from pactgate import check_capture
 from tests.interop.pairings import PREPARE
-from tests.interop.processes import GATEWAY, HERE, NODE, NODE_FOLDER, PYTHON, Fleet, Program, free_port, listens
+from tests.interop.processes import (
+    GATEWAY,
+    HERE,
+    MCP1_PYTHON,
+    NODE,
+    NODE_FOLDER,
+    PYTHON,
+    Fleet,
+    Program,
+    free_port,
+    listens,
+)
 from tests.interop.test_real_servers import Page, Real, Thread, ThreadingHTTPServer, make_repository, real_servers
 
 TOUR_S = 40
+pytestmark = pytest.mark.timeout(150)  # the fixtures make all captures, two at a time
 RECORDED = {
     "time": "py-auto",
     "git": "ts1",
@@ -162,3 +174,15 @@ def test_an_http_server_is_recorded_with_clients_of_both_eras_and_no_rule_finds_
     sessions = json.loads(capture.read_text())
     assert sorted(session["era"] for session in sessions) == ["legacy", "legacy", "modern"]
     assert findings(capture) == {}
+
+
+def test_what_a_live_server_does_wrong_is_found_and_only_that(tmp_path: Path) -> None:
+    """The 1.x line of the official SDK answers a method it does not know with -32602. JSON-RPC has -32601 for that, so it is true."""
+    if not MCP1_PYTHON.exists():
+        pytest.skip(f"NOT TESTED: the 1.x SDK is not installed: {PREPARE}")
+    capture = tmp_path / "live.json"
+    server = [MCP1_PYTHON, HERE / "servers" / "sdk1.py", "x", "stdio"]
+    words = [*GATEWAY, "compliance", "invariants", "--live", "-o", capture, "--", *server]
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=TOUR_S, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert list(findings(capture)) == ["INV-007"]
