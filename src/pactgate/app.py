@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from pactgate import __version__
+from pactgate.capture.taps import Taps
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.report import DiscoveryReport
 from pactgate.config.load import load
@@ -68,7 +69,7 @@ NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
 _PAGE_BYTES: Final = 262_144
 _PAGE_FRAME_BYTES: Final = 512
-_FIXED: Final = ("listen", "auth", "sessions", "log", "discovery", "cache", "limits")
+_FIXED: Final = ("listen", "auth", "sessions", "log", "discovery", "cache", "limits", "capture")
 """Sections that, in part or whole, take effect at the next start."""
 
 
@@ -112,6 +113,7 @@ class Gateway:
         )
         self.recall = SharedRecall(self._store)
         self._rates = RatePolicy(config.rate_limits, MemoryRates())
+        self._taps = Taps(config.capture, config.secrets, self._emit, NAME)
         self._client = HttpClient()
         self._guardian = Guardian()
         self._http: HttpServer | None = None
@@ -186,6 +188,7 @@ class Gateway:
             metrics=self.facts.render_metrics,
             emit=self._emit,
             sessions=self.config.sessions,
+            tap=self._taps.http_callers(),
         )
         limits = ServerLimits(max_request_bytes=self.config.limits.max_request_bytes)
         self._http = HttpServer(face.handle, limits, self._emit)
@@ -197,8 +200,13 @@ class Gateway:
 
     async def serve_stdio(self, scope: str | None = None) -> None:
         """Serve one caller on standard input and output until it goes away; with a `scope`, that server alone."""
-        limit_bytes = self.config.limits.max_request_bytes
-        await serve_stdio(self.kernel, emit=self._emit, scope=scope, max_message_bytes=limit_bytes)
+        await serve_stdio(
+            self.kernel,
+            emit=self._emit,
+            scope=scope,
+            max_message_bytes=self.config.limits.max_request_bytes,
+            tap=self._taps.stdio_caller(),
+        )
 
     async def stop(self, grace_s: float = GRACE_S) -> None:
         """End everything, in reverse order, within the grace period and the ladder of the child processes."""
@@ -212,6 +220,7 @@ class Gateway:
         await self._store.close()
         await self._client.close()
         await self._guardian.close()
+        await self._taps.close()
         self._emit(GatewayStopped("asked to"))
 
     @classmethod
@@ -250,6 +259,7 @@ class Gateway:
         """Take over a valid configuration while running; servers it does not touch keep their processes and calls."""
         before, self.config = self.config, config
         self._mask = Mask((*config.secrets, *before.secrets))
+        self._taps.know(config.secrets)
         self.book = Rulebook(config, self._encoded_info)
         self._rates.reconfigure(config.rate_limits)
         self.kernel.wire = config.wire.planes()
@@ -289,6 +299,7 @@ class Gateway:
             emit=self._emit,
             client_info=info,
             max_frame_bytes=self.config.limits.max_upstream_frame_bytes,
+            make_tap=self._taps.server,
         )
 
     def _masked(self, text: str) -> str:
@@ -311,6 +322,7 @@ class Gateway:
         if self.config.needs_token:
             self.generated_token = secrets.token_urlsafe(32)
             tokens[self.generated_token] = ("generated", frozenset())
+        self._taps.know(tokens)
         return Guard(
             host=listen.host,
             hosts=listen.allowed_hosts,

@@ -246,7 +246,7 @@ def test_over_stdio_only_messages_go_to_standard_output(tmp_path: Path) -> None:
     rest, log = process.communicate(timeout=2 * WAIT_S)
     assert (process.returncode, rest) == (0, "")
     assert [answer["id"] for answer in answers] == [1, 2, 3]
-    assert len(answers[1]["result"]["tools"]) == 15
+    assert len(answers[1]["result"]["tools"]) == 20
     assert all(json.loads(line)["event"] for line in log.splitlines())
 
 

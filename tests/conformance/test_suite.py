@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from pactgate.conformance.suite import Outcome, SuiteError, read_suite, run_suite
 from tests.conformance.captures import call, capture, handshake
 
+SERVER = Path(__file__).parent.parent / "support" / "stdio_upstream.py"
 GOOD = capture(*handshake(), call(2, "tools/list", None, {"tools": []}))
 BAD = capture(handshake()[0], call(2, "tools/list", None, {"tools": []}))
 
@@ -80,6 +83,26 @@ def test_a_file_that_is_not_as_it_should_be_is_refused_before_anything_runs(tmp_
         outcomes(tmp_path, text)
 
 
-def test_a_live_server_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(SuiteError, match="live"):
-        outcomes(tmp_path, "checks: [{live: {url: 'http://127.0.0.1:1/mcp'}}]")
+@pytest.mark.parametrize(
+    "check",
+    [
+        "{live: nonsense}",
+        "{live: []}",
+        "{live: {url: 'http://127.0.0.1:1/mcp'}}",
+        "{live: 'http://127.0.0.1:1/mcp', capture: a.json}",
+        "{name: neither}",
+    ],
+)
+def test_a_check_names_a_capture_or_a_live_server_and_not_both(tmp_path: Path, check: str) -> None:
+    with pytest.raises(SuiteError):
+        outcomes(tmp_path, f"checks: [{check}]")
+
+
+def test_a_live_server_is_asked_in_the_folder_of_the_file_and_judged(tmp_path: Path) -> None:
+    shutil.copy(SERVER, tmp_path / "server.py")
+    text = f"checks: [{{live: ['{sys.executable}', server.py, '{{}}'], era: legacy}}, {{live: [no-such-program]}}]"
+    good, missing = outcomes(tmp_path, text)
+    assert good.is_met
+    assert not missing.is_met
+    assert missing.report.error is not None
+    assert "no-such-program" in missing.report.error.message

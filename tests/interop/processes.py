@@ -101,12 +101,14 @@ class Fleet:
         self._programs.append(self._ports[port])
         self._servers[name] = {"url": f"http://127.0.0.1:{port}{path}"}
 
-    def start_gateway(self, tool: str | Mapping[str, str]) -> tuple[Program, str]:
+    def start_gateway(
+        self, tool: str | Mapping[str, str], settings: Mapping[str, object] | None = None
+    ) -> tuple[Program, str]:
         """The gateway and its address without a path, as soon as it lists this tool (of each its own) of every upstream."""
         for port, program in self._ports.items():
             program.wait_until(lambda port=port: listens(port), "it listens")  # type: ignore[misc]
         port, config = free_port(), self._folder / "pactgate.json"
-        config.write_text(json.dumps({"mcpServers": self._servers}))
+        config.write_text(json.dumps({"mcpServers": self._servers, **(settings or {})}))
         command = [*GATEWAY, "serve", "--config", str(config), "--port", str(port)]
         gateway, address = Program(command, self._folder / "gateway.log"), f"http://127.0.0.1:{port}"
         self._programs.append(gateway)

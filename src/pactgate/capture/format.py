@@ -4,7 +4,9 @@ A session carries `server_label`, `server_capabilities` (absent means null) and 
 it is a notification or was lost, a `response`. That much is mcptest's format. Our recorder adds members, all optional:
 
 session    capture_version (1: whatever passed in either direction is in the file), transport (stdio, http, http+sse),
-           transport_id, protocol_version, era (legacy, modern), started_at, closed (true: the connection had ended)
+           transport_id, protocol_version, era (legacy, modern), started_at, closed (true: the connection had ended, or the
+           capture ends before it did), shared (true: several clients, whose ids and tokens may coincide), leg, missing
+           (messages that came later and are not in the file), noise (lines that are no messages)
 exchange   direction (of the request: client_to_server, the default, or server_to_client), at_ms and response_at_ms (since the
            start), seq and response_seq (the order of all messages of the session), stream (the stream it travelled on or
            opened), closed_by (client, server: its stream ended without an answer), auth (a digest of the credentials),
@@ -112,6 +114,7 @@ class Head(Struct, frozen=True):
     protocol_version: str | None = None
     era: Era | None = None
     is_closed: bool = False
+    is_shared: bool = False
 
 
 class RecordedSession:
@@ -137,6 +140,7 @@ class RecordedSession:
             protocol_version=_text(held.get("protocol_version")),
             era=Era(era) if era in ("legacy", "modern") else None,
             is_closed=held.get("closed") is True,
+            is_shared=held.get("shared") is True,
         )
 
 
@@ -150,6 +154,7 @@ _HEAD: Final = frozenset(
         "protocol_version",
         "era",
         "closed",
+        "shared",
     }
 )
 

@@ -229,6 +229,74 @@ def call(
     raise typer.Exit(code)
 
 
+@app.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="Examples: pactgate record -o session.json -- npx -y my-server; pactgate record --url http://127.0.0.1:8000/mcp --port 9000",
+)
+def record(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND", help="The server to start, with its arguments.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The capture. Default: session.json, or the next free name."
+        ),
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="An HTTP server instead of a command.")
+    ] = None,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", metavar="PORT", min=0, max=65535, help="Where clients find it on 127.0.0.1; 0 takes a free port."
+        ),
+    ] = 0,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="TEXT", help="What to call the server in the capture.")
+    ] = None,
+) -> None:
+    """Stand between a client and a server and write a capture of what passes. Nothing on the wire is changed."""
+    from pactgate.cli import record as family
+
+    if (url is None) == (not command):
+        console.problem("Name one server: a command behind --, or --url.")
+        raise typer.Exit(2)
+    if url is not None:
+        raise typer.Exit(family.record_url(url, port, output, label))
+    raise typer.Exit(family.record_command(command or [], output, label))
+
+
+@app.command(
+    epilog="Examples: pactgate replay session.json; pactgate replay session.json --against http://127.0.0.1:8000/mcp",
+)
+def replay(
+    capture: Annotated[str, typer.Argument(metavar="FILE", help="The capture.")],
+    target: Annotated[
+        list[str] | None, typer.Argument(metavar="[URL | -- COMMAND]", help="With --against: the server to ask.")
+    ] = None,
+    against: Annotated[
+        bool, typer.Option("--against", help="Play its requests at a server and show where the answers differ.")
+    ] = False,
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Serve over HTTP, not stdio.")
+    ] = None,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="N|LABEL", help="Which one, where the capture has several.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", metavar="'NAME: VALUE'", help="With --against URL: send this.")
+    ] = None,
+    as_json: _Json = False,
+) -> None:
+    """Serve a capture as if it were the server, or play it at a server and compare. Requests are sent as recorded."""
+    from pactgate.cli import replay as family
+
+    raise typer.Exit(
+        family.replay(capture, session, target or [], header or [], against=against, port=port, as_json=as_json)
+    )
+
+
 def run_command(words: list[str]) -> int:
     """The exit code of a command line."""
     try:

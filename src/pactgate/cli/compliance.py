@@ -18,6 +18,7 @@ from pactgate.cli import console
 from pactgate.core.display import flat, visible
 
 if TYPE_CHECKING:
+    from pactgate.cli.live import LiveSource
     from pactgate.conformance.report import Report
     from pactgate.conformance.rule import Rule
     from pactgate.conformance.suite import Outcome
@@ -28,6 +29,8 @@ Examples:
   pactgate compliance invariants --capture session.json
   pactgate compliance invariants --capture - --format json < session.json
   pactgate compliance invariants --capture session.json --rules all --fail-on should
+  pactgate compliance invariants --live http://127.0.0.1:8000/mcp
+  pactgate compliance invariants --live -o session.json -- npx -y my-server
   pactgate compliance run --config examples/official-conformance.yml
   pactgate compliance rules INV-002
 
@@ -37,7 +40,7 @@ _BAR_CHARS: Final = 24
 _WRONG: Final = 2
 
 app = typer.Typer(
-    help="Judge recorded sessions against the protocol. Nothing is contacted.",
+    help="Judge recorded sessions against the protocol. Nothing is contacted, except with --live.",
     epilog=_EXAMPLES,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -75,7 +78,19 @@ class Unjudged(StrEnum):
 
 @app.command(epilog=_EXAMPLES)
 def invariants(
-    capture: Annotated[str, typer.Option(metavar="FILE", help="The capture; - reads standard input.")],
+    target: Annotated[
+        list[str] | None, typer.Argument(metavar="[URL | -- COMMAND]", help="With --live: the server to ask.")
+    ] = None,
+    capture: Annotated[str | None, typer.Option(metavar="FILE", help="The capture; - reads standard input.")] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Ask a server first, by a scripted session that changes nothing.")
+    ] = False,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", metavar="'NAME: VALUE'", help="With --live URL: a header to send.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="With --live: keep the capture.")
+    ] = None,
     form: Annotated[Form, typer.Option("--format", help="How to write the report.")] = Form.TEXT,
     rules: Annotated[
         str | None,
@@ -94,16 +109,18 @@ def invariants(
         bool, typer.Option("--allow-missing-initialized", help="Don't count an absent notifications/initialized.")
     ] = False,
 ) -> None:
-    """Judge a capture: a session, or several side by side."""
+    """Judge a capture: a session, or several side by side. With --live, ask a server and judge what it said."""
     from pactgate.capture.format import CaptureError, Progress
     from pactgate.conformance.baseline import BaselineError, load
     from pactgate.conformance.check import check_capture
     from pactgate.conformance.report import Problem, Report
     from pactgate.conformance.selection import UnknownRuleError
 
+    given = _source(capture, target or [], header or [], output, live=live)
+
     def judge(on_progress: Progress | None) -> Report:
         return check_capture(
-            capture,
+            given if isinstance(given, str) else given.ask(era.value),
             rules=rules,
             era=era.value,
             allow_missing_initialized=allow_missing_initialized,
@@ -114,13 +131,16 @@ def invariants(
         )
 
     try:
-        report = _with_progress(f"judging {capture}", judge)
+        report = _with_progress(f"judging {given}", judge)
     except (UnknownRuleError, BaselineError) as problem:
         console.problem(str(problem))
         raise typer.Exit(_WRONG) from None
     except CaptureError as problem:
-        report = Report(capture, error=Problem(problem.kind.value, problem.message))
+        report = Report(str(given), error=Problem(problem.kind.value, problem.message))
         console.problem(problem.message)
+    finally:
+        if not isinstance(given, str):
+            given.leave()
     _write(report, form)
     raise typer.Exit(report.exit_code)
 
@@ -173,6 +193,25 @@ def rules(
     else:
         _explain(chosen[0])
     raise typer.Exit(0)
+
+
+def _source(
+    capture: str | None, words: list[str], headers: list[str], output: str | None, *, live: bool
+) -> str | LiveSource:
+    """What is to be judged. Ends the command where that is not clear."""
+    from pactgate.cli.live import BadTargetError, LiveSource
+
+    if not live and capture is not None and not words and output is None and not headers:
+        return capture
+    try:
+        if not live:
+            raise BadTargetError("Name a capture with --capture FILE, or a server with --live.")
+        if capture is not None:
+            raise BadTargetError("--capture and --live are two different things to judge.")
+        return LiveSource(words, headers, output)
+    except BadTargetError as problem:
+        console.problem(str(problem), "`pactgate compliance invariants --help` shows how.")
+        raise typer.Exit(_WRONG) from None
 
 
 def _write(report: Report, form: Form) -> None:

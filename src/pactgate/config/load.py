@@ -17,6 +17,7 @@ import msgspec
 from msgspec import inspect
 
 from pactgate.config.cache import check_cache
+from pactgate.config.capture import settle_capture
 from pactgate.config.checks import is_loopback
 from pactgate.config.model import Config, ConfigFile, Listen, Sections
 from pactgate.config.problems import ConfigurationError, Findings, Place, Problem, show
@@ -139,6 +140,7 @@ def _settings(reading: Validation, root: Node, found: Findings, folder: str) -> 
             servers[server_id] = settle(server_id, entry, node, (key, server_id), found, folder)
     settings["servers"] = servers
     _check_tokens(settings, root, found)
+    settle_capture(settings, folder)
     check_cache(settings.get("cache", {}), root.value.get("cache"), found)
     return settings
 

@@ -1,24 +1,31 @@
 """Many captures, judged in one go against what is expected of each: the file of `compliance run`.
 
-A YAML (or JSON) file with `checks`, a list; each has a `capture` (relative to the file) and may have `name`, `expect` (`pass`, the
-default, or `fails:` with exactly the rules that fail), `rules`, `era`, `fail_on`, `baseline` and `allow_missing_initialized`.
-`live` is the place for servers that are asked first; they are refused for now, by name.
+A YAML (or JSON) file with `checks`, a list; each has a `capture` (relative to the file), or a server to ask first: `live`, a URL or a
+list of words that is a command, run in the file's folder (`python` is the one this runs on). It may have `name`, `expect` (`pass`,
+the default, or `fails:` with exactly the rules that fail), `rules`, `era`, `fail_on`, `baseline` and `allow_missing_initialized`.
 Must not: print, or decide the exit code.
 """
 
 from __future__ import annotations
 
+import asyncio
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
 
-from pactgate.capture.format import CaptureError
+from pactgate.capture.format import CaptureError, CaptureProblem
 from pactgate.conformance.baseline import BaselineError, load, read_plain
 from pactgate.conformance.check import check_capture
+from pactgate.conformance.live import record_live
+from pactgate.conformance.probe import Target
 from pactgate.conformance.report import Expected, Problem, Report
 from pactgate.conformance.selection import BY_CODE, UnknownRuleError, select
+from pactgate.core.failures import GatewayFailure
+from pactgate.protocol.versions import Era
 
 _TEXTS: Final = ("name", "capture", "rules", "era", "fail_on", "baseline")
 _MEMBERS: Final = frozenset({*_TEXTS, "expect", "allow_missing_initialized", "live"})
@@ -30,10 +37,11 @@ class SuiteError(Exception):
 
 
 class Check(Struct, frozen=True):
-    """One capture and what is expected of it; `fails` is empty where it is to pass."""
+    """One capture, or one live server, and what is expected of it; `fails` is empty where it is to pass."""
 
     name: str
-    capture: Path
+    capture: Path | None = None
+    live: Target | None = None
     fails: tuple[str, ...] = ()
     rules: str | None = None
     era: str = "auto"
@@ -72,23 +80,35 @@ def read_suite(path: Path) -> tuple[Check, ...]:
 def run_suite(checks: tuple[Check, ...]) -> Iterator[Outcome]:
     for check in checks:
         try:
-            report = check_capture(
-                check.capture,
-                rules=check.rules,
-                era=check.era,
-                fail_on=check.fail_on,
-                baseline=check.baseline,
-                allow_missing_initialized=check.allow_missing_initialized,
-            )
+            report = _judge(check)
         except CaptureError as problem:
-            report = Report(str(check.capture), error=Problem(problem.kind.value, problem.message))
+            report = Report(check.name, error=Problem(problem.kind.value, problem.message))
+        except GatewayFailure as failure:
+            report = Report(check.name, error=Problem(CaptureProblem.UNREADABLE.value, failure.message))
         yield Outcome(check, report)
+
+
+def _judge(check: Check) -> Report:
+    with tempfile.TemporaryDirectory(prefix="pactgate-") as folder:
+        capture = check.capture or Path(folder) / "live.json"
+        if check.live is not None:
+            era = None if check.era == "auto" else Era(check.era)
+            asyncio.run(record_live(check.live, capture, label=check.name, era=era))
+        return check_capture(
+            capture,
+            rules=check.rules,
+            era=check.era,
+            fail_on=check.fail_on,
+            baseline=check.baseline,
+            allow_missing_initialized=check.allow_missing_initialized,
+        )
 
 
 def _check(path: Path, number: int, fields: Any) -> Check:
     where = f"{path}: check {number}"
     _require_shape(where, fields)
-    capture = path.parent / fields["capture"]
+    live = _live(where, fields["live"], path.parent) if "live" in fields else None
+    named = fields.get("capture") or fields["live"]
     rules = fields.get("rules")
     try:
         select(rules)
@@ -96,8 +116,9 @@ def _check(path: Path, number: int, fields: Any) -> Check:
     except (UnknownRuleError, BaselineError) as problem:
         raise SuiteError(f"{where}: {problem}") from None
     return Check(
-        name=fields.get("name", fields["capture"]),
-        capture=capture,
+        name=fields.get("name", named if isinstance(named, str) else " ".join(named)),
+        capture=None if live is not None else path.parent / fields["capture"],
+        live=live,
         fails=_fails(where, fields.get("expect", "pass")),
         rules=rules,
         era=fields.get("era", "auto"),
@@ -110,21 +131,28 @@ def _check(path: Path, number: int, fields: Any) -> Check:
 def _require_shape(where: str, fields: Any) -> None:
     if not isinstance(fields, dict):
         raise SuiteError(f"{where} must be an object with a capture.")
-    if "live" in fields:
-        raise SuiteError(f"{where} asks a live server, which this version can't do. Record it, and name the capture.")
     unknown = sorted(fields.keys() - _MEMBERS)
     if unknown:
         raise SuiteError(f"{where} has members that do not exist: {', '.join(unknown)}.")
     for name in _TEXTS:
         if not isinstance(fields.get(name, ""), str) or not fields.get(name, "-"):
             raise SuiteError(f"{where}: {name} must be a text.")
-    if "capture" not in fields:
-        raise SuiteError(f"{where} has no capture.")
+    if ("capture" in fields) == ("live" in fields):
+        raise SuiteError(f"{where} needs one of capture and live.")
     for name, choices in _CHOICES.items():
         if fields.get(name, choices[0]) not in choices:
             raise SuiteError(f"{where}: {name} must be one of {', '.join(choices)}.")
     if not isinstance(fields.get("allow_missing_initialized", False), bool):
         raise SuiteError(f"{where}: allow_missing_initialized must be true or false.")
+
+
+def _live(where: str, given: Any, folder: Path) -> Target:
+    if isinstance(given, str) and given.startswith(("http://", "https://")):
+        return Target(url=given)
+    if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
+        program = sys.executable if given[0] == "python" else given[0]
+        return Target(command=(program, *given[1:]), cwd=str(folder.resolve()))
+    raise SuiteError(f"{where}: live is a URL, or the list of words of a command.")
 
 
 def _fails(where: str, expected: Any) -> tuple[str, ...]:

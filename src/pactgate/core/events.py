@@ -125,6 +125,20 @@ class CacheFailed(Event, frozen=True):
     reason: str
 
 
+class CaptureEnded(Event, frozen=True):
+    """A recorded session is in its file. `missing` messages came after the bound or faster than they could be written."""
+
+    path: str
+    exchanges: int
+    missing: int
+
+
+class CaptureFailed(Event, frozen=True):
+    """A session can't be recorded any more; calls go on as before."""
+
+    reason: str
+
+
 class RequestFinished(Event, frozen=True):
     record: ExecutionRecord
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, Protocol
 
+from pactgate.core.tap import Hop
 from pactgate.faces.wire import Head
 
 JSON_HEAD: Final = b"Content-Type: application/json\r\n"
@@ -46,6 +47,7 @@ class Exchange:
         "extra_head",
         "head",
         "headers",
+        "hop",
         "is_answered",
         "is_complete",
         "is_http10",
@@ -72,6 +74,8 @@ class Exchange:
         self.is_answered = self.is_complete = False
         self.stream: EventStream | None = None
         self.task: asyncio.Task[None] | None = None
+        self.hop: Hop | None = None
+        """Where the answer is noted too, if the exchange is recorded."""
         self.extra_head = b""
         """Header lines every answer to this request carries."""
         self.on_disconnect: Callable[[], None] | None = None
@@ -89,6 +93,8 @@ class Exchange:
         self.is_answered = True
         if not body:
             head = head.replace(JSON_HEAD, b"")
+        if self.hop is not None:
+            self.hop.answered(status, head + self.extra_head, body)
         length = b"\r\n" if status in _BODILESS else b"Content-Length: %d\r\n\r\n" % len(body)
         top = b"".join((_STATUS_LINES[status], head, self.extra_head, self._connection_head(line), length))
         if self.method == "HEAD":
@@ -111,6 +117,8 @@ class Exchange:
         line.transport.write(
             b"".join((_STATUS_LINES[status], head, self.extra_head, self._connection_head(line), coding, b"\r\n"))
         )
+        if self.hop is not None:
+            self.hop.streaming(status, head + self.extra_head)
         self.stream = EventStream(self, line)
         return self.stream
 
@@ -122,6 +130,8 @@ class Exchange:
     def disconnected(self) -> None:
         """The connection's word that the client has gone."""
         self.line = None
+        if self.hop is not None:
+            self.hop.ended(by_client=True)
         if self.stream is not None:
             self.stream.detach()
         hook, self.on_disconnect = self.on_disconnect, None
@@ -165,6 +175,8 @@ class EventStream:
             line.cut()
             return False
         self.last_write = asyncio.get_running_loop().time()
+        if self._exchange.hop is not None:
+            self._exchange.hop.events(data)
         line.transport.write(data if self._exchange.is_http10 else b"%x\r\n%b\r\n" % (len(data), data))
         return True
 
@@ -173,6 +185,8 @@ class EventStream:
         line, self._line = self._line, None
         if line is None:
             return
+        if self._exchange.hop is not None:
+            self._exchange.hop.ended(by_client=False)
         if not self._exchange.is_http10:
             line.transport.write(b"0\r\n\r\n")
         line.answered(self._exchange)

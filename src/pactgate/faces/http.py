@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from pactgate.config.model import Sessions
 from pactgate.core.events import Emit
+from pactgate.core.tap import Tap
 from pactgate.faces.admin import Admin
 from pactgate.faces.answering import Drops, Kernel, refuse
 from pactgate.faces.batch import is_batch
@@ -67,12 +68,14 @@ class HttpFace:
         emit: Emit,
         sessions: Sessions | None = None,
         clock: Callable[[], float] = time.monotonic,
+        tap: Tap | None = None,
     ) -> None:
         self.sessions = SessionTable(sessions or Sessions(), clock)
         self.drops = Drops()
         self._guard = guard
         self._servers = servers
         self._emit = emit
+        self._tap = tap
         self._admin = Admin(snapshot, metrics, clock)
         self._modern = ModernFace(kernel, emit, clock, self.drops)
         self._legacy = LegacyFace(kernel, self.sessions, emit, clock, self.drops)
@@ -85,6 +88,8 @@ class HttpFace:
             if post is None:
                 return
         exchange.extra_head = post.extra_head
+        if self._tap is not None:
+            self._note(exchange)
         body, exchange.body = exchange.body, b""
         accepts = post.accepts
         if post.has_session and is_batch(body):
@@ -126,6 +131,10 @@ class HttpFace:
         """End every session and what runs in it."""
         self.sessions.close()
 
+    def _note(self, exchange: Exchange) -> None:
+        if self._tap is not None:
+            exchange.hop = self._tap.requested(exchange.method, exchange.path, exchange.headers, exchange.body)
+
     def _is_served(self, scope: str | None) -> bool:
         return scope is None or scope in self._servers()
 
@@ -135,8 +144,10 @@ class HttpFace:
         elif exchange.method == "POST":
             return self._post(exchange, admitted, scope)
         elif exchange.method == "GET":
+            self._note(exchange)
             self._legacy.get(exchange, admitted, scope, may_stream=self._accepts(exchange).stream)
         elif exchange.method == "DELETE":
+            self._note(exchange)
             self._legacy.delete(exchange, admitted, scope)
         else:
             self._refuse(exchange, 405, "Send POST requests here.", _MCP_METHODS)

@@ -18,6 +18,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, InternalFailure, RequestRefused
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller
+from pactgate.core.tap import Tap
 from pactgate.faces.answering import MAX_WAITING_BYTES, Kernel, answer, cancelled_key
 from pactgate.faces.batch import is_batch, join, read_batch
 from pactgate.faces.conversation import Conversation
@@ -61,6 +62,7 @@ async def serve_stdio(
     max_message_bytes: int = 10 * MIB,
     finish_s: float = FINISH_S,
     clock: Callable[[], float] = time.monotonic,
+    tap: Tap | None = None,
 ) -> None:
     """Serve one caller until it closes its side. Without streams, the caller is at this process's stdin and stdout.
 
@@ -68,7 +70,7 @@ async def serve_stdio(
     """
     if reader is None or writer is None:
         reader, writer = await open_stdio()
-    face = StdioFace(kernel, reader, writer, Conversation(subject, roles, scope), emit, clock)
+    face = StdioFace(kernel, reader, writer, Conversation(subject, roles, scope), emit, clock, tap)
     reading = asyncio.get_running_loop().create_task(face.read(max_message_bytes))
     face.on_gone = reading.cancel
     try:
@@ -80,6 +82,8 @@ async def serve_stdio(
         reading.cancel()
         face.abandon()
         writer.close()
+        if tap is not None:
+            tap.closed()
 
 
 class StdioFace:
@@ -93,6 +97,7 @@ class StdioFace:
         conversation: Conversation,
         emit: Emit,
         clock: Callable[[], float],
+        tap: Tap | None = None,
     ) -> None:
         self._kernel = kernel
         self._reader = reader
@@ -100,6 +105,7 @@ class StdioFace:
         self._conversation = conversation
         self._emit = emit
         self._clock = clock
+        self._tap = tap
         self._running: dict[str | int, asyncio.Task[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(MAX_RUNNING)
@@ -148,6 +154,8 @@ class StdioFace:
     # -- what comes in
 
     async def _take(self, line: bytes) -> None:
+        if self._tap is not None:
+            self._tap.passed(line, from_client=True)
         if self._conversation.version == versions.BATCHING_VERSION and is_batch(line):
             await self._take_batch(line)
             return
@@ -264,6 +272,8 @@ class StdioFace:
 
     def _write(self, body: bytes) -> None:
         if not self._writer.transport.is_closing():
+            if self._tap is not None:
+                self._tap.passed(body, from_client=False)
             self._writer.write(messages.one_line(body) + b"\n")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from pactgate.config.model import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.tap import Tap
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.guardian import Guardian
 from pactgate.upstreams.http import HttpChannel, NotStreamableHttp
@@ -22,6 +23,13 @@ from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.port import Channel
 from pactgate.upstreams.rest import RestServer, written_api
 from pactgate.upstreams.stdio import StdioChannel
+
+MakeTap = Callable[[str, str], Tap | None]
+"""A tap for a new connection to a server, by its id and transport; None where it is not recorded."""
+
+
+def _no_tap(_server: str, _transport: str) -> None:
+    return None
 
 
 class Session:
@@ -69,6 +77,7 @@ class Dialer:
         emit: Emit,
         client_info: Mapping[str, Any],
         max_frame_bytes: int,
+        make_tap: MakeTap = _no_tap,
     ) -> None:
         self._config = config
         self._client = client
@@ -76,6 +85,7 @@ class Dialer:
         self._emit = emit
         self._client_info = client_info
         self._max_frame_bytes = max_frame_bytes
+        self._make_tap = make_tap
         self._era = None if config.era == "auto" else Era(config.era)
 
     async def dial(self) -> Session:
@@ -146,6 +156,7 @@ class Dialer:
             guardian=self._guardian,
             effects=config.effects,
             max_frame_bytes=self._max_frame_bytes,
+            tap=self._make_tap(config.id, "stdio"),
         )
 
     def _runner(self) -> Channel:
@@ -162,16 +173,22 @@ class Dialer:
         return channel
 
     def _http(self) -> Channel:
-        return self._over_http(HttpChannel)
+        return self._over_http(HttpChannel, "http")
 
     def _sse(self) -> Channel:
-        return self._over_http(HttpSseChannel)
+        return self._over_http(HttpSseChannel, "http+sse")
 
-    def _over_http(self, kind: type[HttpChannel] | type[HttpSseChannel]) -> Channel:
+    def _over_http(self, kind: type[HttpChannel] | type[HttpSseChannel], transport: str) -> Channel:
         config = self._config
         assert config.url is not None
         return kind(
-            config.id, config.url, config.headers, self._client, self._emit, max_frame_bytes=self._max_frame_bytes
+            config.id,
+            config.url,
+            config.headers,
+            self._client,
+            self._emit,
+            max_frame_bytes=self._max_frame_bytes,
+            tap=self._make_tap(config.id, transport),
         )
 
     def _not_mcp(self, status: int) -> GatewayFailure:

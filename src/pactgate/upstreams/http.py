@@ -16,6 +16,7 @@ from msgspec import Raw
 
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.tap import Tap
 from pactgate.protocol import messages
 from pactgate.protocol.framing import ServerEvent
 from pactgate.protocol.headers import encode_value
@@ -25,6 +26,7 @@ from pactgate.upstreams.http_answers import ACCEPT_BOTH, ACCEPT_EVENTS, JSON_CON
 from pactgate.upstreams.http_client import MAX_BODY_BYTES, HttpClient
 from pactgate.upstreams.http_events import Events, Exchange, Position, answered_id, listen
 from pactgate.upstreams.http_message import Target, UnsafeHeaderError, header_block, header_line
+from pactgate.upstreams.http_observed import ObservedClient
 from pactgate.upstreams.http_pool import closed
 from pactgate.upstreams.http_response import Response, Stream
 from pactgate.upstreams.port import Outgoing, Receiver
@@ -69,6 +71,7 @@ class HttpChannel:
         emit: Emit,
         *,
         max_frame_bytes: int = MAX_BODY_BYTES,
+        tap: Tap | None = None,
     ) -> None:
         self.closing_cancels = False
         self._target = Target(server, url)
@@ -76,6 +79,7 @@ class HttpChannel:
         self._client = client
         self._emit = emit
         self._max_bytes = max_frame_bytes
+        self._observed = None if tap is None else ObservedClient(client, tap)
         self._receiver: Receiver | None = None
         self._era: Era | None = None
         self._post = JSON_CONTENT + ACCEPT_BOTH + self._own.block
@@ -102,7 +106,7 @@ class HttpChannel:
         if self._receiver is None:
             raise closed(self._target, Verdict.DID_NOT_RUN)
         is_modern = self._era is Era.MODERN or (self._era is None and frame.method == "server/discover")
-        response = await self._client.request(
+        response = await (self._observed or self._client).request(
             b"POST", self._target, self._head(frame, is_modern), frame.text, max_body_bytes=self._max_bytes
         )
         if response.status == 200 and frame.method == "initialize":
@@ -125,6 +129,8 @@ class HttpChannel:
             await asyncio.wait({listener})
         if self._session_line and not self._is_expired:
             await self._end_session()
+        if self._observed is not None:
+            self._observed.tap.closed()
 
     # What a request carries.
 
@@ -288,7 +294,9 @@ class HttpChannel:
 
     async def _fetch_events(self, position: Position) -> Events | Response:
         head = ACCEPT_EVENTS + self._own.block + self._session_line + self._version_line + position.line
-        response = await self._client.request(b"GET", self._target, head, max_body_bytes=self._max_bytes)
+        response = await (self._observed or self._client).request(
+            b"GET", self._target, head, max_body_bytes=self._max_bytes
+        )
         return response if response.stream is None else self._events(response.stream)
 
     def _events(self, stream: Stream) -> Events:
@@ -317,7 +325,7 @@ class HttpChannel:
         try:
             async with asyncio.timeout(_DELETE_S):
                 head = self._own.block + self._session_line + self._version_line
-                response = await self._client.request(b"DELETE", target, head)
+                response = await (self._observed or self._client).request(b"DELETE", target, head)
             if response.stream is not None:
                 response.stream.close()
             elif response.status >= 300 and response.status not in (404, 405):

@@ -13,6 +13,7 @@ from typing import Final
 
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.tap import Tap
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.http_answers import ACCEPT_BOTH, ACCEPT_EVENTS, JSON_CONTENT, OwnHeaders, invalid, refusal
 from pactgate.upstreams.http_client import MAX_BODY_BYTES, HttpClient
@@ -40,6 +41,7 @@ class HttpSseChannel:
         emit: Emit,
         *,
         max_frame_bytes: int = MAX_BODY_BYTES,
+        tap: Tap | None = None,
     ) -> None:
         """`emit` is taken because all channels take it; nothing here happens that the session does not hear of."""
         self._target = Target(server, url)
@@ -47,6 +49,7 @@ class HttpSseChannel:
         self._own = OwnHeaders(server, headers)
         self._client = client
         self._max_bytes = max_frame_bytes
+        self._tap = tap
         self._receiver: Receiver | None = None
         self._is_lost = False
         self._head = JSON_CONTENT + ACCEPT_BOTH + self._own.block
@@ -74,6 +77,8 @@ class HttpSseChannel:
         """Post one frame. An answer to it comes on the stream."""
         if self._receiver is None or self._endpoint is None:
             raise closed(self._target, Verdict.DID_NOT_RUN)
+        if self._tap is not None:
+            self._tap.passed(frame.text, from_client=True)
         response = await self._client.request(
             b"POST", self._endpoint, self._head, frame.text, max_body_bytes=self._max_bytes
         )
@@ -88,6 +93,8 @@ class HttpSseChannel:
         if self._receiver is None:
             return
         self._receiver = None
+        if self._tap is not None:
+            self._tap.closed()
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.cancel()
@@ -111,6 +118,8 @@ class HttpSseChannel:
             try:
                 while (event := await events.next()) is not None:
                     if event.event == "message" and event.data and self._receiver is not None:
+                        if self._tap is not None:
+                            self._tap.passed(event.data, from_client=False)
                         self._receiver.receive(event.data)
             except GatewayFailure as failure:
                 what = f"broke its event stream: {failure.message}"

@@ -232,7 +232,7 @@ class _Mapping:
             return None
         found = self._address(listed[0])
         if isinstance(found, NotMappable):
-            raise found
+            raise NotMappable(*found.args) from found
         is_known = _same_origin(found, self._base_url) or urlsplit(found).hostname in self._config.allowed_hosts
         if has_secrets and not is_known:
             raise NotMappable(f"it is called at {_origin(found)}, and credentials go only to hosts in allowedHosts")

@@ -22,6 +22,7 @@ from pactgate.config.effects import Effects
 from pactgate.core.display import cut, visible
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.tap import Tap
 from pactgate.protocol.framing import LineDecoder, Oversized
 from pactgate.protocol.messages import one_line
 from pactgate.protocol.versions import Era
@@ -112,6 +113,7 @@ class StdioChannel:
         effects: Effects | None = None,
         max_frame_bytes: int = MAX_FRAME_BYTES,
         ladder: Ladder = Ladder(),  # noqa: B008 - a frozen value
+        tap: Tap | None = None,
     ) -> None:
         self._server = server
         self._launch = Launch((command, *args), child_environment(command, env, os.environ), cwd)
@@ -121,6 +123,7 @@ class StdioChannel:
         self._emit = emit
         self._guardian = guardian
         self._ladder = ladder
+        self._tap = tap
         self._decoder = LineDecoder(max_frame_bytes)
         self._phase = _Phase.NEW
         self._receiver: Receiver | None = None
@@ -184,6 +187,8 @@ class StdioChannel:
         """Lines carry nothing beside the message."""
 
     async def send(self, frame: Outgoing) -> None:
+        if self._tap is not None:
+            self._tap.passed(frame.text, from_client=True)
         if self._stdin is None or not await self._stdin.write(one_line(frame.text) + b"\n"):
             raise GatewayFailure(
                 Kind.CONNECTION_LOST,
@@ -229,6 +234,8 @@ class StdioChannel:
         """How many messages of the line are no answers."""
         if self._receiver is None:
             return 0
+        if self._tap is not None:
+            self._tap.passed(line, from_client=False)
         frames = frames_of(line)
         if not frames:
             self._count_noise(line)
@@ -286,6 +293,8 @@ class StdioChannel:
         receiver.lost(failure)
 
     def _release(self) -> None:
+        if self._tap is not None:
+            self._tap.closed()
         if self._last_call is not None:
             self._last_call.cancel()
             self._last_call = None

@@ -12,7 +12,7 @@ from pactgate.conformance.rule import Needs, SessionRule, quoted
 from pactgate.conformance.subject import CapturedSession
 from pactgate.protocol.modern import PROGRESS_TOKEN
 
-_Place = tuple[Party, Key]
+_Place = tuple[Party, Key | None, int | None]
 
 
 class ProgressOutOfTurn(SessionRule):
@@ -21,7 +21,8 @@ class ProgressOutOfTurn(SessionRule):
     What it checks
         A progress token is used by one open request at a time. Each `notifications/progress` has the token of a request of
         the other side that is still open, and its `progress` is greater than before. Modern clients never send progress.
-        Requests that became tasks may go on after their answer.
+        Requests that became tasks may go on after their answer. Where several clients share a capture (`shared`), tokens
+        count per request.
 
     Why
         Late or foreign progress is shown for the wrong call; numbers that fall make waiting clients give up.
@@ -55,7 +56,7 @@ class ProgressOutOfTurn(SessionRule):
         if token is None:
             self.fault(message, "/params/_meta/progressToken", "The progress token is no string and no integer.")
             return
-        place = (message.sender, token)
+        place = self._place(message, message.sender, token)
         if place in self._active:
             self.fault(message, "/params/_meta/progressToken", "Another open request has the same progress token.")
         self._active[place] = None
@@ -65,8 +66,9 @@ class ProgressOutOfTurn(SessionRule):
         token = id_key(request.meta.get(PROGRESS_TOKEN))
         is_task = "task" in request.params or message.result.get("resultType") == "task"
         if token is not None and not is_task:
-            self._active.pop((request.sender, token), None)
-            self._done[(request.sender, token)] = True
+            place = self._place(request, request.sender, token)
+            self._active.pop(place, None)
+            self._done[place] = True
 
     def _on_progress(self, message: Message) -> None:
         self.seen += 1
@@ -78,7 +80,7 @@ class ProgressOutOfTurn(SessionRule):
         if not isinstance(value, int | float | Decimal) or isinstance(value, bool):
             self.fault(message, "/params/progress", f"The progress is {quoted(value)}, not a number.")
             return
-        place = (message.sender.other, token)
+        place = self._place(message, message.sender.other, token)
         if token is None or place not in self._active:
             when = "has been answered already" if place in self._done else "is not known"
             self.fault(message, "/params/progressToken", f"The request with the progress token {quoted(raw)} {when}.")
@@ -87,3 +89,7 @@ class ProgressOutOfTurn(SessionRule):
         if before is not None and value <= before:
             self.fault(message, "/params/progress", f"The progress {quoted(value)} does not exceed {quoted(before)}.")
         self._active[place] = value
+
+    def _place(self, message: Message, sender: Party, token: Key | None) -> _Place:
+        """Clients that share a capture may use the same tokens; each request then has a stream, and an exchange, of its own."""
+        return (sender, token, message.index if self.session.head.is_shared else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pactgate.capture.format import Party
-from pactgate.conformance.ledger import Remembered, id_key
+from pactgate.conformance.ledger import Key, Remembered, id_key
 from pactgate.conformance.listens import FILTER_OF, UPDATED, Listen
 from pactgate.conformance.message import Message, Role, as_object
 from pactgate.conformance.rule import Needs, SessionRule, quoted
@@ -45,7 +45,7 @@ class SubscriptionBreach(SessionRule):
 
     def on_message(self, message: Message) -> None:
         if message.method == "subscriptions/listen" and message.role is Role.REQUEST and message.key is not None:
-            self._listens[message.key] = Listen(message.params.get("notifications"))
+            self._listens[self._place(message, message.key)] = Listen(message.params.get("notifications"))
         elif message.method == "subscriptions/listen" and message.role is Role.ANSWER:
             self._on_end(message)
         elif message.role is Role.NOTICE and message.sender is Party.SERVER:
@@ -53,7 +53,7 @@ class SubscriptionBreach(SessionRule):
 
     def _on_end(self, message: Message) -> None:
         request = message.request
-        listen = self._listens.get(request.key) if request is not None else None
+        listen = self._listens.get(self._place(request, request.key)) if request is not None else None
         if listen is None or request is None:
             return
         self.seen += 1
@@ -73,7 +73,7 @@ class SubscriptionBreach(SessionRule):
             return
         self.seen += 1
         tag = message.meta[SUB]
-        listen = self._listens.get(id_key(tag))
+        listen = self._listens.get(self._place(message, id_key(tag)))
         if listen is None or (on_listen and message.turn.messages[0].key != id_key(tag)):
             self.fault(message, "/params/_meta", f"There is no such listen as {quoted(tag)} here.")
         elif listen.has_ended:
@@ -84,6 +84,10 @@ class SubscriptionBreach(SessionRule):
             self.fault(message, "/method", f"{quoted(message.method)} came before the acknowledgement.")
         elif not listen.covers(message):
             self.fault(message, "/method", f"{quoted(message.method)} was not granted on this listen.")
+
+    def _place(self, message: Message, key: Key | None) -> tuple[Key | None, str | None]:
+        """Clients that share a capture may use the same ids; their streams differ."""
+        return key, message.turn.exchange.stream if self.session.head.is_shared else None
 
     def _on_acknowledged(self, message: Message, listen: Listen) -> None:
         for name in listen.grant(message.params.get("notifications")):

@@ -43,9 +43,9 @@ class LogUnasked(SessionRule):
         if message.role is Role.REQUEST and message.sender is Party.CLIENT:
             rank = _rank(message.meta.get(LL))
             if rank is not None and message.key is not None:
-                self._asked[message.key] = rank
+                self._asked[self._owner(message)] = rank
         elif message.role is Role.ANSWER and message.request is not None:
-            self._asked.pop(message.request.key, None)
+            self._asked.pop(self._owner(message.request), None)
         elif message.method == "notifications/message" and message.sender is Party.SERVER:
             self._on_log(message)
 
@@ -66,8 +66,11 @@ class LogUnasked(SessionRule):
     def _least(self, message: Message) -> int | None:
         if message.frame is None:
             return min(self._asked.values(), default=None)
-        owner: Key | None = message.turn.messages[0].key
-        return self._asked.get(owner)
+        return self._asked.get(self._owner(message.turn.messages[0]))
+
+    def _owner(self, request: Message) -> Key | tuple[int] | None:
+        """Clients that share a capture may use the same ids."""
+        return (request.index,) if self.session.head.is_shared else request.key
 
 
 def _rank(level: Any) -> int | None:

@@ -1,0 +1,149 @@
+"""A recorded session that answers: a request gets what the same request got when it was recorded.
+
+Same means: the same method and equal parameters, whatever the order of members, without `_meta`, which describes the caller; a
+handshake and a discovery are matched by their method alone. The first answer not given yet wins, then the last is given again. Only the
+id is rewritten. What was not recorded is an error, never a guess. Notifications of the server are not played.
+Must not: read files or serve anything. Enforces requirement 5.7 (replay).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from pactgate.capture.format import Body, Exchange, Http, Party, RecordedSession
+from pactgate.protocol import messages
+
+BY_METHOD: Final = frozenset({"initialize", "server/discover"})
+MAX_HELD_BYTES: Final = 256 * 1024 * 1024
+
+
+class TooLargeError(ValueError):
+    """The session has more answers than are held in memory."""
+
+
+class Recorded(Struct, frozen=True):
+    """One request of the client with its answer."""
+
+    index: int
+    request: Body
+    answer: Body
+    http: Http | None = None
+
+    @property
+    def method(self) -> str:
+        return str(self.request.get("method", ""))
+
+    @property
+    def params(self) -> Body:
+        params = self.request.get("params")
+        return params if isinstance(params, dict) else {}
+
+
+class Cassette:
+    """The answers of one session."""
+
+    def __init__(self, recorded: Iterable[Recorded]) -> None:
+        self._tracks: dict[str, list[Recorded]] = {}
+        self._next: dict[str, int] = {}
+        self.count = 0
+        for each in recorded:
+            self._tracks.setdefault(key_of(each.request), []).append(each)
+            self.count += 1
+
+    def find(self, request: Body) -> Recorded | None:
+        """What this request got: the first answer not given yet, else the last one again."""
+        key = key_of(request)
+        track = self._tracks.get(key)
+        if track is None:
+            return None
+        place = min(self._next.get(key, 0), len(track) - 1)
+        self._next[key] = place + 1
+        return track[place]
+
+    def answer(self, request: Body) -> Body:
+        """The answer to a request, under its id."""
+        found = self.find(request)
+        if found is not None:
+            return {**found.answer, "id": request.get("id")}
+        method = request.get("method")
+        if method == "ping":
+            return {"jsonrpc": "2.0", "id": request.get("id"), "result": {}}  # the only answer there is
+        known = any(each.method == method for track in self._tracks.values() for each in track)
+        code = messages.INVALID_PARAMS if known else messages.METHOD_NOT_FOUND
+        why = "with these parameters" if known else "at all"
+        text = f"The capture has no answer: {str(method)[:100]} was not recorded {why}."
+        return {"jsonrpc": "2.0", "id": request.get("id"), "error": {"code": code, "message": text}}
+
+    def answer_text(self, text: bytes) -> bytes | None:
+        """The answer to one message or batch as it came over the wire; None where it wants none."""
+        if not text.strip():
+            return None
+        try:
+            message = json.loads(text)
+        except (ValueError, RecursionError):
+            why = {"code": messages.PARSE_ERROR, "message": "This is not JSON."}
+            return _encoded({"jsonrpc": "2.0", "id": None, "error": why})
+        if isinstance(message, list):
+            answers = [self.answer(each) for each in message if _wants_answer(each)]
+            return _encoded(answers) if answers else None
+        return _encoded(self.answer(message)) if _wants_answer(message) else None
+
+
+def _wants_answer(message: Any) -> bool:
+    return isinstance(message, dict) and "method" in message and message.get("id") is not None
+
+
+def _encoded(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "surrogatepass")
+
+
+def key_of(request: Body) -> str:
+    method = request.get("method")
+    if method in BY_METHOD:
+        return json.dumps([method])
+    params = request.get("params")
+    told = {name: value for name, value in params.items() if name != "_meta"} if isinstance(params, dict) else {}
+    return json.dumps([method, told], sort_keys=True, default=str)
+
+
+def recorded_in(session: RecordedSession) -> Iterator[Recorded]:
+    """The client's requests that were answered, in the order of the requests; late answers are found by their ids."""
+    waiting: dict[str, tuple[int, Body, Http | None]] = {}
+    held_bytes = 0
+    for exchange in session.exchanges:
+        for each in _pairs(exchange, waiting):
+            held_bytes += len(json.dumps([each.request, each.answer], default=str))
+            if held_bytes > MAX_HELD_BYTES:
+                raise TooLargeError(f"The session has more than {MAX_HELD_BYTES} bytes of answers.")
+            yield each
+
+
+def _pairs(exchange: Exchange, waiting: dict[str, tuple[int, Body, Http | None]]) -> Iterator[Recorded]:
+    if exchange.sender is Party.CLIENT:
+        for request in _each(exchange.request):
+            if "method" in request and request.get("id") is not None:
+                waiting[_id(request)] = (exchange.index, request, exchange.http)
+    answers = [frame.message for frame in exchange.frames if frame.sender is Party.SERVER]
+    answers += _each(exchange.response) if exchange.sender is Party.CLIENT else []
+    for answer in answers:
+        if "method" in answer:
+            continue
+        found = waiting.pop(_id(answer), None)
+        if found is None and exchange.sender is Party.CLIENT and isinstance(exchange.request, dict):
+            found = waiting.pop(_id(exchange.request), None)  # an answer in its place counts, whatever its id
+        if found is not None:
+            yield Recorded(found[0], found[1], answer, found[2])
+
+
+def _id(message: Body) -> str:
+    return json.dumps(message.get("id"), default=str)
+
+
+def _each(value: Any) -> list[Body]:
+    if isinstance(value, list):
+        return [item for item in value if isinstance(item, dict)]
+    return [value] if isinstance(value, dict) else []

@@ -1,0 +1,131 @@
+"""A recorded session played at a live server: its requests are sent again, in order, and the answers compared.
+
+Works across eras: a handshake is compared with a discovery by what both say (capabilities, name, instructions), and what the other era
+has no method for is left out, and said. Cursors and request states are replaced by those the live server gave. Requests are sent as they
+were recorded, those that change something included: whoever plays a session wants that.
+Must not: connect; the session is handed in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final
+
+from msgspec import Raw, Struct
+
+from pactgate.capture.cassette import BY_METHOD, Recorded
+from pactgate.capture.differences import MAX_SHOWN, Difference, differences
+from pactgate.core.failures import GatewayFailure
+from pactgate.protocol import messages
+from pactgate.protocol.messages import encode_json
+from pactgate.protocol.modern import SI
+from pactgate.protocol.versions import METHODS, NAMED_BY, Era, exists
+from pactgate.upstreams.connect import Session
+from pactgate.upstreams.peer import UpstreamReplied
+
+_IN_BOTH_ERAS: Final = frozenset({"tools", "prompts", "resources", "completions"})
+_REPLACED: Final = {"cursor": "nextCursor", "requestState": "requestState"}
+_UNPLAYABLE: Final = frozenset({"subscriptions/listen"})
+"""What stays open by design has no answer to wait for."""
+
+
+class Played(Struct, frozen=True):
+    """One request and what came of it. `skipped` says why it was left out."""
+
+    exchange: int
+    method: str
+    name: str | None
+    differences: tuple[Difference, ...] = ()
+    more: int = 0
+    skipped: str | None = None
+
+    @property
+    def is_same(self) -> bool:
+        return not self.differences
+
+
+class Rehearsal:
+    def __init__(self, session: Session, timeout_s: float) -> None:
+        self._session = session
+        self._timeout_s = timeout_s
+        self._live: dict[str, Any] = {}
+        """Opaque values of the recording -> those of the live server."""
+
+    async def play(self, recorded: Iterable[Recorded]) -> list[Played]:
+        return [await self._play(each) for each in recorded]
+
+    async def _play(self, recorded: Recorded) -> Played:
+        method = recorded.method
+        named = recorded.params.get(NAMED_BY.get(method, ""))
+        name = named if isinstance(named, str) else None
+        version = self._session.identity.version
+        if method in BY_METHOD:
+            if "result" not in recorded.answer:
+                return Played(recorded.index, method, name, skipped="it was refused when it was recorded")
+            era = Era.LEGACY if method == "initialize" else Era.MODERN
+            is_other = era is not self._session.identity.era
+            return self._compared(
+                recorded, name, _told(recorded.answer, is_other=is_other), self._introduction(is_other=is_other)
+            )
+        if method in _UNPLAYABLE or (method in METHODS and not exists(method, version)):
+            return Played(recorded.index, method, name, skipped=f"{version} has no way to ask this")
+        live = await self._ask(recorded, name)
+        self._learn(recorded.answer, live)
+        return self._compared(recorded, name, recorded.answer, live)
+
+    async def _ask(self, recorded: Recorded, name: str | None) -> dict[str, Any]:
+        members = {
+            key: Raw(encode_json(self._renewed(key, value))) for key, value in recorded.params.items() if key != "_meta"
+        }
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                text = await self._session.peer.request(recorded.method, members, name=name)
+        except UpstreamReplied as refusal:
+            reply = refusal.reply
+            data = {} if reply.data is None else {"data": messages.value(reply.data)}
+            return {"error": {"code": reply.code, "message": reply.message, **data}}
+        except GatewayFailure as failure:
+            return {"error": {"code": None, "message": failure.message}}
+        except TimeoutError:
+            return {"error": {"code": None, "message": f"no answer within {self._timeout_s:g} s"}}
+        return {"result": messages.value(text)}
+
+    def _introduction(self, *, is_other: bool) -> dict[str, Any]:
+        identity = self._session.identity
+        capabilities = _common(identity.capabilities) if is_other else identity.capabilities
+        told: dict[str, Any] = {"capabilities": capabilities, "serverInfo": identity.server_info}
+        if identity.instructions is not None:
+            told["instructions"] = identity.instructions
+        return {"result": told}
+
+    def _learn(self, before: dict[str, Any], after: dict[str, Any]) -> None:
+        was, is_now = before.get("result"), after.get("result")
+        if isinstance(was, dict) and isinstance(is_now, dict):
+            for member in ("nextCursor", "requestState"):
+                if isinstance(was.get(member), str) and member in is_now:
+                    self._live[f"{member} {was[member]}"] = is_now[member]
+
+    def _renewed(self, key: str, value: Any) -> Any:
+        return self._live.get(f"{_REPLACED[key]} {value}", value) if key in _REPLACED else value
+
+    def _compared(self, recorded: Recorded, name: str | None, before: Any, after: Any) -> Played:
+        found = differences(before, after)
+        return Played(recorded.index, recorded.method, name, tuple(found[:MAX_SHOWN]), max(0, len(found) - MAX_SHOWN))
+
+
+def _common(capabilities: Any) -> Any:
+    """Which of the capabilities both eras have are there; what stands in them differs between eras."""
+    return sorted(_IN_BOTH_ERAS & capabilities.keys()) if isinstance(capabilities, dict) else capabilities
+
+
+def _told(answer: dict[str, Any], *, is_other: bool) -> dict[str, Any]:
+    """What a handshake or a discovery says of the server, without what only one era has."""
+    result = answer["result"] if isinstance(answer["result"], dict) else {}
+    meta = result.get("_meta")
+    info = result.get("serverInfo") or (meta.get(SI) if isinstance(meta, dict) else None) or {}
+    capabilities = result.get("capabilities", {})
+    told: dict[str, Any] = {"capabilities": _common(capabilities) if is_other else capabilities, "serverInfo": info}
+    if isinstance(result.get("instructions"), str):
+        told["instructions"] = result["instructions"]
+    return {"result": told}

@@ -1,0 +1,102 @@
+"""What the gateway records of itself, as the settings say: taps for callers and for servers, one recorder behind them.
+
+Without `capture.dir` there are no taps at all, and what makes them is not even imported. A disk that refuses ends recordings,
+never calls. Must not: be asked per call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pactgate.config.capture import Capture
+from pactgate.core.events import CaptureEnded, CaptureFailed, Emit, Event
+from pactgate.core.tap import Tap
+
+if TYPE_CHECKING:
+    from pactgate.capture.recorder import Recorder
+    from pactgate.capture.scribe import Ending
+
+CALLERS = "callers"
+SERVERS = "servers"
+
+
+class Taps:
+    """Made with the gateway; `close` ends the recorder. A folder that can't be made is an event, and nothing is recorded."""
+
+    def __init__(self, settings: Capture, secrets: Iterable[str], emit: Emit, label: str) -> None:
+        self._settings = settings
+        self._secrets = dict.fromkeys(secrets)
+        self._emit = emit
+        self._label = label
+        self._recorder: Recorder | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_off = settings.dir is None
+
+    def server(self, server: str, transport: str) -> Tap | None:
+        """For one new connection to a server."""
+        recorder = self._wanted(SERVERS)
+        return None if recorder is None else recorder.connection(server, SERVERS, transport)
+
+    def http_callers(self) -> Tap | None:
+        """For everybody who calls over HTTP."""
+        recorder = self._wanted(CALLERS)
+        return None if recorder is None else recorder.address(self._label, CALLERS, is_shared=True)
+
+    def stdio_caller(self) -> Tap | None:
+        recorder = self._wanted(CALLERS)
+        return None if recorder is None else recorder.connection(self._label, CALLERS, "stdio")
+
+    def know(self, secrets: Iterable[str]) -> None:
+        """More values that must not be written."""
+        fresh = tuple(secrets)
+        self._secrets |= dict.fromkeys(fresh)
+        if self._recorder is not None:
+            self._recorder.must_put(self._recorder.redaction.know, fresh)
+
+    async def close(self) -> None:
+        recorder, self._recorder = self._recorder, None
+        self._is_off = True
+        if recorder is not None:
+            await asyncio.to_thread(recorder.close)
+
+    def _wanted(self, leg: str) -> Recorder | None:
+        if self._is_off or self._settings.dir is None or self._settings.legs not in ("both", leg):
+            return None
+        if self._recorder is None:
+            self._recorder = self._begin(Path(self._settings.dir))
+        return self._recorder
+
+    def _begin(self, folder: Path) -> Recorder | None:
+        from pactgate.capture.recorder import Recorder
+        from pactgate.capture.redaction import Redaction
+        from pactgate.capture.store import Folder
+
+        self._loop = asyncio.get_running_loop()
+        try:
+            store = Folder(folder, self._settings.max_files)
+        except OSError as problem:
+            self._is_off = True
+            self._emit(CaptureFailed(f"{folder}: {problem.strerror or problem}"))
+            return None
+        return Recorder(
+            store,
+            Redaction(self._secrets),
+            max_file_bytes=self._settings.max_file_bytes,
+            on_end=lambda ending: self._tell(_ended(ending)),
+            on_trouble=lambda why: self._tell(CaptureFailed(why)),
+        )
+
+    def _tell(self, event: Event) -> None:
+        """From the recorder's thread to the loop; at the very end there may be no loop any more."""
+        loop = self._loop
+        with suppress(RuntimeError):
+            if loop is not None:
+                loop.call_soon_threadsafe(self._emit, event)
+
+
+def _ended(ending: Ending) -> Event:
+    return CaptureEnded(str(ending.path), ending.exchange_count, ending.missing)

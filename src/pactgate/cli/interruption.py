@@ -1,0 +1,14 @@
+"""Waiting until somebody has seen enough: Ctrl-C, a polite kill, or a terminal that closes."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+
+async def until_interrupted() -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop.set)
+    await stop.wait()

@@ -1,0 +1,67 @@
+"""A capture served over HTTP, in either era: one POST, one JSON answer; a handshake gets a session id, GET has no stream.
+
+A legacy answer comes with 200, a modern error with the status of its code. Listens on 127.0.0.1 only.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+
+from pactgate.capture.cassette import Cassette
+from pactgate.cli import console
+from pactgate.cli.interruption import until_interrupted
+from pactgate.core.failures import GatewayFailure, http_status
+from pactgate.faces.exchange import JSON_HEAD, Exchange
+from pactgate.faces.limits import ServerLimits
+from pactgate.faces.server import HttpServer
+from pactgate.protocol.modern import PV
+
+_CALL = b"Allow: POST, DELETE\r\n"
+
+
+async def serve(cassette: Cassette, port: int) -> int:
+    async def handle(exchange: Exchange) -> None:
+        answer_exchange(cassette, exchange)
+
+    server = HttpServer(handle, ServerLimits(), lambda _event: None)
+    try:
+        host, bound = await server.listen("127.0.0.1", port)
+    except GatewayFailure as problem:
+        console.problem(problem.message)
+        return 2
+    print(f"pactgate replay: http://{host}:{bound}/mcp", file=sys.stderr, flush=True)
+    try:
+        await until_interrupted()
+    finally:
+        await server.close(1.0)
+    return 0
+
+
+def answer_exchange(cassette: Cassette, exchange: Exchange) -> None:
+    if exchange.method == "DELETE":
+        exchange.respond(200)
+        return
+    if exchange.method != "POST":
+        exchange.respond(405, JSON_HEAD + _CALL)
+        return
+    answer = cassette.answer_text(exchange.body)
+    if answer is None:
+        exchange.respond(202)
+        return
+    session = b"Mcp-Session-Id: %b\r\n" % secrets.token_hex(16).encode() if _opens_session(exchange.body) else b""
+    exchange.respond(_status(exchange.body, answer), JSON_HEAD + session, answer)
+
+
+def _opens_session(body: bytes) -> bool:
+    asked = json.loads(body)
+    return isinstance(asked, dict) and asked.get("method") == "initialize"
+
+
+def _status(body: bytes, answer: bytes) -> int:
+    """Legacy answers come with 200; a modern error with the status of its code."""
+    told = json.loads(answer)
+    error = told.get("error") if isinstance(told, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
+    return http_status(code) if isinstance(code, int) and PV.encode() in body else 200

@@ -1,0 +1,67 @@
+"""A live server judged: one scripted session is recorded, then the checker reads the recording. One call for programs and tests.
+
+Must not: judge differently from a capture of somebody else's.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from pactgate.capture.recorder import Recorder
+from pactgate.capture.redaction import Redaction, secrets_of
+from pactgate.capture.store import OneFile
+from pactgate.conformance.check import check_capture
+from pactgate.conformance.probe import Target, probe
+from pactgate.conformance.report import Expected, Report
+from pactgate.protocol.versions import Era
+
+MAX_CAPTURE_BYTES: Final = 256 * 1024 * 1024
+TIMEOUT_S: Final = 30.0
+
+
+async def record_live(
+    target: Target, output: Path, *, label: str, era: Era | None = None, timeout_s: float = TIMEOUT_S
+) -> None:
+    """Write a capture of a scripted session with a live server. Raises GatewayFailure when it can't be reached, OSError."""
+    problems: list[str] = []
+    recorder = Recorder(
+        OneFile(output),
+        Redaction((*target.headers.values(), *secrets_of(target.env), *secrets_of(os.environ))),
+        max_file_bytes=MAX_CAPTURE_BYTES,
+        on_trouble=problems.append,
+    )
+    try:
+        await probe(
+            target,
+            lambda _server, transport: recorder.connection(label, "session", transport),
+            era=era,
+            timeout_s=timeout_s,
+        )
+    finally:
+        recorder.close()
+    if problems:
+        raise OSError(f"The capture {output} can't be written: {problems[0]}.")
+
+
+async def check_live(
+    target: Target,
+    *,
+    label: str,
+    output: Path | None = None,
+    rules: str | Sequence[str] | None = None,
+    era: str | None = None,
+    fail_on: str = "must",
+    unjudged_fails: bool = False,
+    baseline: Iterable[Expected] = (),
+    timeout_s: float = TIMEOUT_S,
+) -> Report:
+    """Ask a live server, then judge what was said. `output` keeps the capture."""
+    wanted = None if era in (None, "auto") else Era(era)
+    with tempfile.TemporaryDirectory(prefix="pactgate-") as folder:
+        path = output or Path(folder) / "live.json"
+        await record_live(target, path, label=label, era=wanted, timeout_s=timeout_s)
+        return check_capture(path, rules=rules, fail_on=fail_on, unjudged_fails=unjudged_fails, baseline=baseline)

@@ -1,0 +1,165 @@
+"""Drives a live server through one scripted session that changes nothing, so that there is something to judge.
+
+It introduces itself, lists everything page by page, pings, asks for a method that does not exist, reads a few resources, gets a few
+prompts that need no arguments, and calls the tools that say of themselves that they only read and need no arguments. What a server
+refuses is part of the record, not a failure of the probe. Everything is bounded in number and time.
+Must not: judge, or call a tool that may change something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final
+
+from msgspec import Raw, Struct
+
+from pactgate.config.model import ServerConfig
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.protocol import messages
+from pactgate.protocol.messages import encode_json
+from pactgate.protocol.versions import Era
+from pactgate.upstreams.connect import Dialer, MakeTap, Session
+from pactgate.upstreams.guardian import Guardian
+from pactgate.upstreams.http_client import HttpClient
+
+MAX_PAGES: Final = 50
+MAX_EACH: Final = 3
+UNKNOWN_METHOD: Final = "pactgate/unknown"
+_CLIENT: Final = {"name": "pactgate-probe", "version": "1"}
+_MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
+_LISTS: Final = {
+    "tools": (("tools/list", "tools"),),
+    "prompts": (("prompts/list", "prompts"),),
+    "resources": (("resources/list", "resources"), ("resources/templates/list", "resourceTemplates")),
+}
+_LOST: Final = frozenset({Kind.CONNECTION_LOST, Kind.CONNECTION_FAILED})
+
+
+class Target(Struct, frozen=True):
+    """A server to ask: a command with its arguments, or a URL."""
+
+    command: tuple[str, ...] = ()
+    url: str | None = None
+    headers: dict[str, str] = {}
+    env: dict[str, str] = {}
+    cwd: str | None = None
+
+    def config(self, era: Era | None, transport: str) -> ServerConfig:
+        return ServerConfig(
+            id="the server",
+            command=self.command[0] if self.command else None,
+            args=self.command[1:],
+            env=self.env,
+            cwd=self.cwd,
+            url=self.url,
+            headers=self.headers,
+            era="auto" if era is None else era.value,
+            transport="sse" if transport == "sse" else "auto",
+        )
+
+
+@asynccontextmanager
+async def connected(
+    target: Target, era: Era | None, timeout_s: float, make_tap: MakeTap | None = None, transport: str = "auto"
+) -> AsyncIterator[Session]:
+    """A live server for the length of an `async with`: everything started for it has ended afterwards. Raises GatewayFailure."""
+    async with AsyncExitStack() as ending:
+        client, guardian = HttpClient(), Guardian()
+        ending.push_async_callback(guardian.close)
+        ending.push_async_callback(client.close)
+        dialer = Dialer(
+            target.config(era, transport),
+            client=client,
+            guardian=guardian,
+            emit=lambda _event: None,
+            client_info=_CLIENT,
+            max_frame_bytes=_MAX_FRAME_BYTES,
+            make_tap=make_tap or (lambda _server, _transport: None),
+        )
+        try:
+            async with asyncio.timeout(timeout_s):
+                session = await dialer.dial()
+        except TimeoutError:
+            why = f"The server did not answer within {timeout_s:g} s; is it an MCP server?"
+            raise GatewayFailure(Kind.CONNECT_TIMEOUT, why) from None
+        ending.push_async_callback(session.peer.close)
+        yield session
+
+
+async def probe(target: Target, make_tap: MakeTap, *, era: Era | None = None, timeout_s: float = 30.0) -> None:
+    """Play the scripted session; a tap hears all of it. Era and transport are found out before, on a connection that is not recorded."""
+    async with connected(target, era, timeout_s) as session:
+        era, transport = session.identity.era, session.transport
+    async with connected(target, era, timeout_s, make_tap, transport) as session:
+        await _Script(session, timeout_s).play()
+
+
+class _Script:
+    def __init__(self, session: Session, timeout_s: float) -> None:
+        self._session = session
+        self._timeout_s = timeout_s
+
+    async def play(self) -> None:
+        listed = await self._lists()
+        if self._session.identity.era is Era.LEGACY:
+            await self._ask("ping", {})
+        await self._ask(UNKNOWN_METHOD, {})
+        for uri in _texts(listed.get("resources", []), "uri")[:MAX_EACH]:
+            await self._ask("resources/read", {"uri": uri}, uri)
+        plain = [prompt for prompt in listed.get("prompts", []) if not _needs(prompt.get("arguments"))]
+        for name in _texts(plain, "name")[:MAX_EACH]:
+            await self._ask("prompts/get", {"name": name}, name)
+        for name in _texts([tool for tool in listed.get("tools", []) if is_harmless(tool)], "name")[:MAX_EACH]:
+            await self._ask("tools/call", {"name": name, "arguments": {}}, name)
+
+    async def _lists(self) -> dict[str, list[dict[str, Any]]]:
+        found: dict[str, list[dict[str, Any]]] = {}
+        for capability, lists in _LISTS.items():
+            if capability in self._session.identity.capabilities:
+                for method, member in lists:
+                    found[member] = await self._pages(method, member)
+        return found
+
+    async def _pages(self, method: str, member: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        cursor: dict[str, Any] = {}
+        for _ in range(MAX_PAGES):
+            result = await self._ask(method, cursor)
+            page = result.get(member)
+            items += [item for item in page if isinstance(item, dict)] if isinstance(page, list) else []
+            following = result.get("nextCursor")
+            if not isinstance(following, str) or following == cursor.get("cursor"):
+                break
+            cursor = {"cursor": following}
+        return items
+
+    async def _ask(self, method: str, params: Mapping[str, Any], name: str | None = None) -> dict[str, Any]:
+        """The result, or nothing where there was none. A connection that is gone ends the session."""
+        members = {key: Raw(encode_json(value)) for key, value in params.items()}
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                result = messages.value(await self._session.peer.request(method, members, name=name))
+        except TimeoutError:
+            return {}
+        except GatewayFailure as failure:
+            if failure.kind in _LOST:
+                raise
+            return {}
+        return result if isinstance(result, dict) else {}
+
+
+def is_harmless(tool: Mapping[str, Any]) -> bool:
+    """Whether a tool says that it only reads, and needs no arguments."""
+    annotations, schema = tool.get("annotations"), tool.get("inputSchema")
+    only_reads = isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
+    return only_reads and isinstance(schema, dict) and not schema.get("required")
+
+
+def _needs(arguments: Any) -> bool:
+    return isinstance(arguments, list) and any(isinstance(each, dict) and each.get("required") for each in arguments)
+
+
+def _texts(items: list[dict[str, Any]], member: str) -> list[str]:
+    return [item[member] for item in items if isinstance(item.get(member), str)]

@@ -1,0 +1,76 @@
+"""The HTTP client of a channel that is recorded: every request, answer and piece of a stream is told to a tap as it passes.
+
+Stands in for `HttpClient` where there is a tap, so that a channel without one pays nothing. Must not: change anything that passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from pactgate.core.failures import GatewayFailure
+from pactgate.core.tap import Hop, Tap
+from pactgate.upstreams.http_client import MAX_BODY_BYTES, HttpClient
+from pactgate.upstreams.http_message import Target
+from pactgate.upstreams.http_response import Response, Stream
+
+
+class ObservedClient:
+    """As `HttpClient.request`, seen by a tap."""
+
+    def __init__(self, client: HttpClient, tap: Tap) -> None:
+        self.tap = tap
+        self._client = client
+
+    async def request(
+        self, method: bytes, target: Target, headers: bytes, body: bytes = b"", *, max_body_bytes: int = MAX_BODY_BYTES
+    ) -> Response:
+        hop = self.tap.requested(method.decode("ascii"), "", headers, body)
+        try:
+            response = await self._client.request(method, target, headers, body, max_body_bytes=max_body_bytes)
+        except asyncio.CancelledError:
+            hop.ended(by_client=True)
+            raise
+        except GatewayFailure:
+            hop.ended(by_client=False)
+            raise
+        if response.stream is None:
+            hop.answered(response.status, response.headers, response.body)
+        else:
+            hop.streaming(response.status, response.headers)
+            response.stream = ObservedStream(response.stream, hop)
+        return response
+
+
+class ObservedStream(Stream):
+    """A stream whose reader is watched. Its end is told once."""
+
+    __slots__ = ("_hop", "_inner")
+
+    def __init__(self, inner: Stream, hop: Hop) -> None:
+        self._inner = inner
+        self._hop: Hop | None = hop
+
+    async def read(self) -> bytes:
+        try:
+            data = await self._inner.read()
+        except GatewayFailure:
+            self._ended(by_client=False)
+            raise
+        if not data:
+            self._ended(by_client=False)
+        elif self._hop is not None:
+            self._hop.events(data)
+        return data
+
+    def close(self) -> None:
+        self._inner.close()
+        self._ended(by_client=True)
+
+    def let_finish(self) -> None:
+        self._inner.let_finish()
+        self._ended(by_client=True)
+
+    def _ended(self, *, by_client: bool) -> None:
+        hop, self._hop = self._hop, None
+        if hop is not None:
+            hop.ended(by_client=by_client)

@@ -1,0 +1,116 @@
+"""Recording without holding anybody up."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+from pactgate.capture.recorder import Recorder
+from pactgate.capture.redaction import Redaction
+from pactgate.capture.store import Folder
+
+
+def recorder(folder: Path, **bounds: int) -> Recorder:
+    return Recorder(Folder(folder, 100), Redaction(), max_file_bytes=10**8, **bounds)
+
+
+def captures(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(file.read_text()) for file in sorted(folder.iterdir())]
+
+
+def test_a_connection_is_one_session_and_closing_finishes_it(tmp_path: Path) -> None:
+    made = recorder(tmp_path)
+    first, second = (made.connection(name, "servers", "stdio") for name in "ab")
+    first.passed(b'{"id":1,"method":"x"}', from_client=True)
+    second.passed(b'{"id":1,"method":"y"}', from_client=True)
+    first.passed(b'{"id":1,"result":{}}', from_client=False)
+    first.closed()
+    made.close()
+    assert [(each["server_label"], len(each["exchanges"])) for each in captures(tmp_path)] == [("a", 1), ("b", 1)]
+    assert "response" in captures(tmp_path)[0]["exchanges"][0]
+
+
+def test_a_connection_nothing_passed_on_leaves_no_file(tmp_path: Path) -> None:
+    made = recorder(tmp_path)
+    made.connection("a", "servers", "stdio").closed()
+    made.close()
+    assert captures(tmp_path) == []
+
+
+def test_closing_twice_and_talking_after_the_end_do_no_harm(tmp_path: Path) -> None:
+    made = recorder(tmp_path)
+    tap = made.connection("a", "servers", "stdio")
+    tap.passed(b'{"method":"x"}', from_client=True)
+    tap.closed()
+    tap.closed()
+    made.close()
+    made.close()
+    tap.passed(b'{"method":"x"}', from_client=True)
+    assert len(captures(tmp_path)) == 1
+
+
+def stall(made: Recorder) -> threading.Event:
+    """Make the recorder's thread wait until the event is set."""
+    go, waits = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        waits.set()
+        go.wait(5)
+
+    made.must_put(wait)
+    assert waits.wait(5)
+    return go
+
+
+def test_when_the_disk_is_too_slow_the_recording_ends_and_says_what_is_missing(tmp_path: Path) -> None:
+    made = recorder(tmp_path, max_queued_bytes=10_000)
+    tap = made.connection("a", "servers", "stdio")
+    tap.passed(b'{"id":0,"method":"x"}', from_client=True)
+    go = stall(made)
+    for number in range(100):
+        tap.passed(b'{"id":%d,"method":"x","pad":"%b"}' % (number + 1, b"y" * 1000), from_client=True)
+    assert made.backlog_bytes <= 10_000
+    go.set()
+    tap.closed()
+    made.close()
+    (capture,) = captures(tmp_path)
+    recorded = len(capture["exchanges"])
+    assert 1 < recorded < 15
+    assert capture["missing"] == 101 - recorded
+
+
+def test_an_address_begins_anew_after_a_loss(tmp_path: Path) -> None:
+    made = recorder(tmp_path, max_queued_bytes=5_000)
+    tap = made.address("gateway", "callers", is_shared=True)
+    body = b'{"id":1,"method":"x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}'
+    tap.requested("POST", "/mcp", {}, body).answered(200, b"", b"")
+    go = stall(made)
+    for _ in range(50):
+        tap.requested("POST", "/mcp", {}, body).answered(200, b"", b"")
+    go.set()
+    idle = threading.Event()
+    made.must_put(idle.set)
+    assert idle.wait(5)
+    tap.requested("POST", "/mcp", {}, body).answered(200, b"", b"")
+    made.close()
+    first, second = captures(tmp_path)
+    assert first["missing"] > 50
+    assert len(second["exchanges"]) == 1
+    assert "missing" not in second
+
+
+def test_what_waits_long_enough_is_on_disk_before_the_session_ends(tmp_path: Path) -> None:
+    made = recorder(tmp_path)
+    tap = made.connection("a", "servers", "stdio")
+    tap.passed(b'{"id":1,"method":"x"}', from_client=True)
+    tick = threading.Event()
+    for _ in range(100):
+        parts = list(tmp_path.glob("*.part"))
+        if parts and json.loads(parts[0].read_text())["exchanges"]:
+            break
+        tick.wait(0.05)
+    else:
+        raise AssertionError("nothing was written")
+    made.close()

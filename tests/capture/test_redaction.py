@@ -1,0 +1,102 @@
+"""What must not be in a capture."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pactgate.capture.redaction import MASKED, Redaction, secrets_of
+
+SECRET = 's3cr"et/\\ü-value'
+
+
+def test_a_message_without_a_secret_is_not_touched() -> None:
+    text = b'{ "jsonrpc":"2.0", "id": 1.0, "result": {"n": 12345678901234567890123, "x": "\\u00fc\\/"} }'
+    assert Redaction([SECRET]).message(text) is text
+
+
+@pytest.mark.parametrize("ensure_ascii", [True, False])
+def test_a_known_secret_is_masked_however_it_is_escaped(ensure_ascii: bool) -> None:
+    text = json.dumps({"id": 1, "result": {SECRET: ["x" + SECRET + "y"]}}, ensure_ascii=ensure_ascii).encode()
+    assert json.loads(Redaction([SECRET]).message(text)) == {"id": 1, "result": {MASKED: [f"x{MASKED}y"]}}
+
+
+def test_a_secret_spelt_with_needless_escapes_is_masked_too() -> None:
+    text = '{"result": "' + "".join(f"\\u{ord(letter):04x}" for letter in "hidden-word") + '"}'
+    assert json.loads(Redaction(["hidden-word"]).message(text.encode())) == {"result": MASKED}
+
+
+def test_a_secret_that_looks_like_json_never_breaks_the_message() -> None:
+    redaction = Redaction(["true", "1234", '":{"'])
+    text = b'{"a":{"b":true,"c":1234,"d":"1234 true"}}'
+    assert json.loads(redaction.message(text)) == {"a": {"b": True, "c": MASKED, "d": f"{MASKED} {MASKED}"}}
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(json_values, st.text(min_size=4, max_size=12), st.booleans())
+def test_no_text_of_a_masked_message_holds_the_secret(value: object, secret: str, ensure_ascii: bool) -> None:
+    text = json.dumps({"v": value, "s": [secret]}, ensure_ascii=ensure_ascii).encode("utf-8", "replace")
+    masked = json.loads(Redaction([secret]).message(text))
+    if secret not in MASKED * 3 and secret.encode("utf-8", "replace").decode() == secret:
+        assert masked["s"] == [MASKED]
+
+
+def test_credentials_in_headers_are_masked_and_the_rest_is_kept() -> None:
+    headers = {
+        "authorization": ["Bearer abcdefgh"],
+        "cookie": ["a=b"],
+        "x-api-key": ["k"],
+        "accept": ["application/json"],
+        "www-authenticate": ["Bearer realm=x"],
+    }
+    assert Redaction().headers(headers) == {
+        "authorization": [f"Bearer {MASKED}"],
+        "cookie": [MASKED],
+        "x-api-key": [MASKED],
+        "accept": ["application/json"],
+        "www-authenticate": ["Bearer realm=x"],
+    }
+
+
+def test_headers_come_as_lines_too_and_one_sent_twice_has_two_values() -> None:
+    assert Redaction().headers(b"X-A: 1\r\nx-a: 2\r\n") == {"x-a": ["1", "2"]}
+    assert Redaction().headers({b"X-A": b"1"}) == {"x-a": ["1"]}
+
+
+def test_a_session_id_becomes_a_digest_that_tells_sessions_apart_and_shows_what_is_wrong_with_it() -> None:
+    redaction = Redaction()
+    first, second, odd = (
+        redaction.headers({"mcp-session-id": [value]})["mcp-session-id"][0] for value in ("a", "b", "ü")
+    )
+    assert first != second
+    assert first == redaction.headers(b"Mcp-Session-Id: a")["mcp-session-id"][0]
+    assert first.startswith("session-")
+    assert first.strip() == first
+    assert odd.strip() != odd
+
+
+def test_a_token_that_was_seen_in_a_header_is_masked_in_messages_from_then_on() -> None:
+    redaction = Redaction()
+    digest = redaction.credentials({"authorization": ["Bearer a-long-token"]})
+    assert digest == redaction.credentials(b"Authorization: Bearer a-long-token\r\n")
+    assert redaction.credentials({}) is None
+    assert b"a-long-token" not in redaction.message(b'{"result": "you sent a-long-token"}')
+
+
+def test_two_runs_give_different_digests() -> None:
+    assert Redaction().digest("x") != Redaction().digest("x")
+
+
+def test_variables_are_secret_by_their_names() -> None:
+    assert secrets_of({"API_KEY": "0123456789abcdef", "SHORT_KEY": "x", "HOME": "/a/long/path/of/mine"}) == [
+        "0123456789abcdef"
+    ]

@@ -1,0 +1,96 @@
+"""One session on its way to its file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pactgate.capture.redaction import Redaction
+from pactgate.capture.scribe import Ending, Scribe, Subject
+from pactgate.capture.session_file import SessionFile
+from pactgate.capture.store import Folder
+
+SUBJECT = Subject("almanac", "servers", "stdio")
+
+
+def scribe(folder: Path, max_bytes: int = 1_000_000) -> tuple[Scribe, list[Ending], list[str]]:
+    endings: list[Ending] = []
+    troubles: list[str] = []
+    made = Scribe(SUBJECT, Folder(folder, 10), Redaction(), max_bytes, endings.append, troubles.append)
+    return made, endings, troubles
+
+
+def tell(made: Scribe, number: int, size: int = 0) -> None:
+    made.take("message", 1.0, json.dumps({"id": number, "method": "m", "x": "y" * size}).encode(), from_client=True)
+    made.take("message", 2.0, json.dumps({"id": number, "result": {}}).encode(), from_client=False)
+
+
+def only(folder: Path) -> dict[str, Any]:
+    (file,) = folder.iterdir()
+    capture: dict[str, Any] = json.loads(file.read_text())
+    return capture
+
+
+def test_a_session_says_what_it_is_of(tmp_path: Path) -> None:
+    made, endings, _ = scribe(tmp_path)
+    tell(made, 1)
+    made.close()
+    capture = only(tmp_path)
+    assert (capture["server_label"], capture["leg"], capture["transport"]) == ("almanac", "servers", "stdio")
+    assert capture["capture_version"] == 1
+    assert capture["closed"] is True
+    assert "missing" not in capture
+    assert [(ending.exchange_count, ending.missing) for ending in endings] == [(1, 0)]
+
+
+def test_every_recording_has_a_transport_of_its_own(tmp_path: Path) -> None:
+    ids = set()
+    for name in "ab":
+        made, _, _ = scribe(tmp_path / name)
+        made.close()
+        ids.add(only(tmp_path / name)["transport_id"])
+    assert len(ids) == 2
+
+
+def test_a_file_in_the_making_can_be_read_with_what_is_still_open(tmp_path: Path) -> None:
+    made, _, _ = scribe(tmp_path)
+    tell(made, 1)
+    made.take("message", 3.0, b'{"id": 2, "method": "open"}', from_client=True)
+    made.sync()
+    assert [each["request"]["method"] for each in only(tmp_path)["exchanges"]] == ["m", "open"]
+    assert only(tmp_path)["closed"] is False
+    made.close()
+
+
+def test_beyond_its_bound_a_session_is_cut_and_says_how_much_is_missing(tmp_path: Path) -> None:
+    made, endings, _ = scribe(tmp_path, max_bytes=10_000)
+    for number in range(100):
+        tell(made, number, 1000)
+    made.close(missing=5)
+    capture = only(tmp_path)
+    recorded = len(capture["exchanges"])
+    assert recorded < 12
+    assert capture["missing"] == 200 - 2 * recorded + 5
+    assert endings[0].missing == capture["missing"]
+    assert next(tmp_path.iterdir()).stat().st_size < 12_000
+
+
+class FullDisk:
+    def begin(self, label: str, head: dict[str, Any]) -> SessionFile:
+        raise OSError(28, "No space left on device")
+
+    def finished(self, path: Path) -> None:
+        raise AssertionError
+
+    def close(self) -> None:
+        return
+
+
+def test_a_disk_that_refuses_ends_the_recording_and_is_told_once() -> None:
+    troubles: list[str] = []
+    made = Scribe(SUBJECT, FullDisk(), Redaction(), 1000, lambda _: None, troubles.append)
+    tell(made, 1)
+    made.sync()
+    made.close()
+    assert troubles == ["No space left on device"]

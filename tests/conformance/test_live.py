@@ -1,0 +1,65 @@
+"""A live server, judged."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pactgate.capture.format import read
+from pactgate.conformance.live import check_live, record_live
+from pactgate.conformance.probe import Target
+from tests.support.sdk_http import official_server
+
+SERVER = Path(__file__).parent.parent / "support" / "stdio_upstream.py"
+
+
+def target(**options: Any) -> Target:
+    return Target(command=(sys.executable, str(SERVER), json.dumps(options)))
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_good_server_passes_in_either_era(era: str) -> None:
+    report = await check_live(target(era="dual"), label="x", era=era)
+    assert report.passed
+    assert [session.era for session in report.sessions] == [era]
+
+
+async def test_a_capability_that_always_fails_is_found(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    report = await check_live(target(era="legacy", broken_lists=["tools/list"]), label="x", output=kept)
+    assert not report.passed
+    assert [result.code for _, result in report.failures()] == ["INV-004"]
+    assert [session.head.label for session in read([kept.read_bytes()])] == ["x"]
+
+
+async def test_secrets_given_to_a_server_are_not_in_its_capture(tmp_path: Path) -> None:
+    canary = "canary-0123456789"
+    given = Target(command=target().command, env={"API_TOKEN": canary})
+    path = tmp_path / "capture.json"
+    await record_live(given, path, label=canary[:3])
+    assert canary not in path.read_text()
+
+
+async def test_a_capture_that_can_not_be_written_is_an_error_of_the_disk(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="can't be written"):
+        await record_live(target(), tmp_path / "nowhere" / "capture.json", label="x")
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "transport"),
+    [("streamable", "/mcp", "http"), ("json", "/mcp", "http"), ("sse", "/sse", "http+sse")],
+)
+async def test_an_http_server_is_judged_by_what_passed_on_the_wire(
+    tmp_path: Path, kind: str, path: str, transport: str
+) -> None:
+    kept = tmp_path / "capture.json"
+    with official_server(kind) as origin:
+        report = await check_live(Target(url=origin + path), label="x", output=kept, rules="all", era="legacy")
+    assert report.passed, [result.message for _, result in report.failures()]
+    capture = json.loads(kept.read_text())
+    assert capture["transport"] == transport
+    assert all("http" in each for each in capture["exchanges"]) is (transport == "http")

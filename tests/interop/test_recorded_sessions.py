@@ -1,0 +1,188 @@
+"""Real servers and real clients, recorded by `pactgate record` and by the gateway, then judged by every rule.
+
+A finding here is either true, and listed with its reason, or a mistake in a rule or in the recorder.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pactgate import check_capture
+from tests.interop.pairings import PREPARE
+from tests.interop.processes import (
+    GATEWAY,
+    HERE,
+    MCP1_PYTHON,
+    NODE,
+    NODE_FOLDER,
+    PYTHON,
+    Fleet,
+    Program,
+    free_port,
+    listens,
+)
+from tests.interop.test_real_servers import Page, Real, Thread, ThreadingHTTPServer, make_repository, real_servers
+
+TOUR_S = 40
+pytestmark = pytest.mark.timeout(150)  # the fixtures make all captures, two at a time
+RECORDED = {
+    "time": "py-auto",
+    "git": "ts1",
+    "fetch": "py-legacy",
+    "everything": "ts2-auto",
+    "filesystem": "py-auto",
+    "memory": "ts1",
+}
+"""Six servers, and the client each is recorded with; the era is what the two agree on."""
+THROUGH_THE_GATEWAY = ("py-legacy", "py-2026-07-28", "ts1", "ts2-modern")
+
+
+def tour(client: str, place: dict[str, Any], real: Real, tool: str) -> dict[str, Any]:
+    """One visit by a real client."""
+    job = {**place, "tool": tool, "arguments": real.arguments}
+    if client.startswith("py-"):
+        command = [PYTHON, HERE / "clients" / "tour.py", json.dumps({**job, "mode": client[3:]})]
+    else:
+        command = [NODE, HERE / "clients" / "tour.mjs", NODE_FOLDER, json.dumps({**job, "client": client})]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=TOUR_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return seen
+
+
+def why_not(client: str, real: Real) -> str | None:
+    if not client.startswith("py-") and not (NODE_FOLDER / ".installed").is_file():
+        return f"NOT TESTED: the TypeScript clients are not installed: {PREPARE}"
+    return real.why_not_here()
+
+
+def findings(capture: Path) -> dict[str, list[str]]:
+    """Every rule that does not hold, hazards between sessions included, with what it says."""
+    report = check_capture(capture, rules="all", fail_on="should")
+    found = {result.code: [result.message] for _, result in report.failures()}
+    for hazard in report.hazards():
+        found.setdefault(hazard.code, []).append(hazard.message)
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "files").mkdir()
+    (folder / "files" / "a.txt").write_text("a file")
+    make_repository(str(folder / "repository"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def servers(folder: Path) -> Iterator[dict[str, Real]]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as page:
+        thread = Thread(target=page.serve_forever, args=(0.05,))
+        thread.start()
+        yield real_servers(folder, f"http://127.0.0.1:{page.server_address[1]}/page")
+        page.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def recorded(folder: Path, servers: dict[str, Real]) -> dict[str, Path]:
+    """The captures of `pactgate record`, by server. Made side by side."""
+
+    def record(id_: str) -> tuple[str, Path]:
+        real, capture = servers[id_], folder / f"{id_}.json"
+        command = [*GATEWAY, "record", "-o", str(capture), "--", *real.command()]
+        seen = tour(RECORDED[id_], {"command": command}, real, real.tool)
+        assert seen["called"]
+        return id_, capture
+
+    here = [id_ for id_, client in RECORDED.items() if why_not(client, servers[id_]) is None]
+    with ThreadPoolExecutor(2) as pool:
+        return dict(pool.map(record, here))
+
+
+@pytest.mark.parametrize("id_", RECORDED)
+def test_no_rule_finds_fault_with_a_recorded_session_of_a_real_server(
+    id_: str, recorded: dict[str, Path], servers: dict[str, Real]
+) -> None:
+    if id_ not in recorded:
+        pytest.skip(why_not(RECORDED[id_], servers[id_]) or "")
+    capture = json.loads(recorded[id_].read_text())
+    assert len(capture["exchanges"]) >= 5
+    assert capture["closed"] is True
+    assert findings(recorded[id_]) == {}
+
+
+@pytest.fixture(scope="module")
+def captures(folder: Path, servers: dict[str, Real]) -> Path:
+    """What a gateway in front of all servers recorded while every client visited it."""
+    if any(why_not("ts1", real) for real in servers.values()):
+        pytest.skip(f"NOT TESTED: the real servers and clients are not installed: {PREPARE}")
+    with Fleet(folder) as fleet:
+        for real in servers.values():
+            fleet.add(real.id, real.command(), None)
+        tools = {real.id: real.tool for real in servers.values()}
+        address = fleet.start_gateway(tools, {"capture": {"dir": "captures"}})[1]
+        visits = [
+            (client, {"url": address + path}, servers["time"], tool)
+            for client in THROUGH_THE_GATEWAY
+            for path, tool in (("/mcp", "time__convert_time"), ("/mcp/time", "convert_time"))
+        ]
+        with ThreadPoolExecutor(2) as pool:
+            seen = list(pool.map(lambda visit: tour(*visit), visits))
+        assert all(each["called"] for each in seen)
+    return folder / "captures"
+
+
+def test_the_gateway_records_both_legs_and_no_rule_finds_fault(captures: Path, servers: dict[str, Real]) -> None:
+    files = sorted(captures.iterdir())
+    assert [file for file in files if file.suffix != ".json"] == []
+    heads = [json.loads(file.read_text()) for file in files]
+    assert {head["server_label"] for head in heads if head["leg"] == "servers"} == set(servers)
+    callers = [head for head in heads if head["leg"] == "callers"]
+    assert {(head["server_label"], head["era"]) for head in callers} == {
+        (label, era) for label in ("pactgate/mcp", "pactgate/mcp/time") for era in ("legacy", "modern")
+    }
+    assert {file.name: found for file in files if (found := findings(file))} == {}
+
+
+def test_an_http_server_is_recorded_with_clients_of_both_eras_and_no_rule_finds_fault(
+    folder: Path, servers: dict[str, Real]
+) -> None:
+    if why_not("ts1", servers["everything"]):
+        pytest.skip(f"NOT TESTED: {PREPARE}")
+    server_port, port, capture = free_port(), free_port(), folder / "http.json"
+    server = Program([PYTHON, HERE / "servers" / "sdk2.py", "x", "http", str(server_port)], folder / "sdk2.log")
+    url = f"http://127.0.0.1:{server_port}/mcp"
+    relay = Program([*GATEWAY, "record", "--url", url, "--port", str(port), "-o", capture], folder / "relay.log")
+    try:
+        server.wait_until(lambda: listens(server_port), "it listens")
+        relay.wait_until(lambda: listens(port), "it listens")
+        real = servers["time"]._replace(arguments={"who": "you"})
+        place = {"url": f"http://127.0.0.1:{port}/mcp"}
+        for client in ("py-legacy", "py-2026-07-28", "ts1", "ts2-modern"):
+            assert tour(client, place, real, "greet")["called"]
+    finally:
+        relay.stop()
+        server.stop()
+    sessions = json.loads(capture.read_text())
+    assert sorted(session["era"] for session in sessions) == ["legacy", "legacy", "modern"]
+    assert findings(capture) == {}
+
+
+def test_what_a_live_server_does_wrong_is_found_and_only_that(tmp_path: Path) -> None:
+    """The 1.x line of the official SDK answers a method it does not know with -32602. JSON-RPC has -32601 for that, so it is true."""
+    if not MCP1_PYTHON.exists():
+        pytest.skip(f"NOT TESTED: the 1.x SDK is not installed: {PREPARE}")
+    capture = tmp_path / "live.json"
+    server = [MCP1_PYTHON, HERE / "servers" / "sdk1.py", "x", "stdio"]
+    words = [*GATEWAY, "compliance", "invariants", "--live", "-o", capture, "--", *server]
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=TOUR_S, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert list(findings(capture)) == ["INV-007"]
