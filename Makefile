@@ -12,11 +12,11 @@ DEV_READY := $(VENV)/.ready-to-develop
 MOVED := $(if $(wildcard $(PLACE)),$(if $(filter-out x$(CURDIR),x$(shell cat $(PLACE))),moved))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench format docs lock clean moved
+.PHONY: help setup run test check bench bench-peers format docs lock clean moved
 .PHONY: check-format check-lint check-types check-imports check-docs
 
 help: ## list these words
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(DEV_READY) ## make .venv with everything a developer needs
 	@echo "Ready: $(BIN)/pactgate"
@@ -49,6 +49,9 @@ check-docs: $(DEV_READY)
 bench: $(DEV_READY) ## measure the gateway beside a reference in the same run
 	$(BIN)/python -m bench $(ARGS)
 
+bench-peers: $(DEV_READY) ## the same beside other gateways, installed into .tools/peers (ARGS="--only fastmcp")
+	$(BIN)/python -m bench peers $(ARGS)
+
 format: $(DEV_READY) ## put the code into the house style
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
@@ -65,6 +68,8 @@ lock: $(RUN_READY) ## pin requirements/*.txt from the ranges in pyproject.toml (
 	$(COMPILE) pyproject.toml --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) requirements/interop-mcp1.in --output-file requirements/interop-mcp1.txt
 	$(COMPILE) requirements/interop-servers.in --output-file requirements/interop-servers.txt
+	$(COMPILE) bench/peers/pins/fastmcp.in --output-file bench/peers/pins/fastmcp.txt
+	$(COMPILE) bench/peers/pins/mcp-proxy.in --output-file bench/peers/pins/mcp-proxy.txt
 
 clean: ## remove everything that was made, .venv included
 	rm -rf $(VENV) .tools .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

@@ -1,4 +1,4 @@
-"""Processor time and memory of whole process trees, read from /proc (Linux).
+"""Processor time, memory and descriptors of whole process trees, read from /proc (Linux).
 
 Time is what the scheduler counted in nanoseconds for every living thread, so it hardly moves when other work runs
 beside it. A thread or child that ended between two readings is not counted; nothing measured here starts any per call.
@@ -7,6 +7,7 @@ beside it. A thread or child that ended between two readings is not counted; not
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +47,15 @@ def rss_bytes(root: int) -> int:
 def pss_bytes(root: int) -> int:
     """Resident memory of the tree with pages that several processes share counted once."""
     return sum(_kib(pid, "smaps_rollup", "Pss:") for pid in tree(root)) * 1024
+
+
+def descriptors(root: int) -> int:
+    """Open file descriptors, added up over the tree."""
+    count = 0
+    for pid in tree(root):
+        with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+            count += sum(1 for _ in (PROC / str(pid) / "fd").iterdir())
+    return count
 
 
 def _parents() -> Iterator[tuple[int, int]]:

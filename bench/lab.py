@@ -1,7 +1,7 @@
 """Starts what is measured and what it is measured against, each in a process of its own, and ends all of it.
 
-Where the machine has two cores, gateways and nginx run on core 1, upstreams and the load generator on core 0; a
-direct call is sent from core 1, so that it too crosses cores. Everything listens on 127.0.0.1 and lives in one
+Where the machine has two cores, gateways and nginx run on the second, upstreams and the load generator on the first; a
+direct call is sent from the second, so that it too crosses cores. Everything listens on 127.0.0.1 and lives in one
 temporary folder.
 """
 
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -26,15 +27,13 @@ import uvloop
 from msgspec import Struct
 
 from bench.load import Load, LoadError, measure
+from bench.peers.kinds import Front, Peer
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _PORTS: Final = (20_000, 32_000)
 _START_S: Final = 20.0
+_PEER_START_S: Final = 60.0
 _STOP_S: Final = 5.0
-NEAR_CORE: Final = 0
-GATEWAY_CORE: Final = 1
-
-
 _REST_ECHO: Final = {
     "name": "echo",
     "description": "Gives the text back.",
@@ -45,7 +44,7 @@ _REST_ECHO: Final = {
 
 
 class Place(Struct, frozen=True):
-    """A row of a workload: through what (`direct`, `nginx`, `pactgate`), to how many upstreams with how many tools."""
+    """A row of a workload: through what (`direct`, `nginx`, `pactgate`, a peer), to how many upstreams with what tools."""
 
     label: str
     via: str
@@ -53,6 +52,7 @@ class Place(Struct, frozen=True):
     upstreams: int = 1
     transport: str = "http"
     is_cached: bool = False
+    answers: str = "json"
 
 
 class Target(Struct, frozen=True):
@@ -70,13 +70,16 @@ class LabError(Exception):
 
 
 class Lab:
-    def __init__(self) -> None:
+    def __init__(self, peers: Sequence[Peer] = ()) -> None:
+        self._peers = {peer.name: peer for peer in peers}
         self._folder = Path(tempfile.mkdtemp(prefix="pactgate-bench-"))
         self._running: list[subprocess.Popen[bytes]] = []
         self._logs: dict[int, Path] = {}
-        self._upstreams: dict[tuple[int, int], tuple[int, int]] = {}
+        self._upstreams: dict[tuple[int, int, str], tuple[int, int]] = {}
         self._targets: dict[Place, Target] = {}
-        self._has_two_cores = len(os.sched_getaffinity(0)) >= 2
+        self._cores = os.sched_getaffinity(0)
+        self.is_pinned = len(self._cores) >= 2
+        self._near_core, self._gateway_core = sorted(self._cores)[:2] if self.is_pinned else (0, 0)
         self.nginx = shutil.which("nginx")
 
     def __enter__(self) -> Lab:
@@ -87,7 +90,8 @@ class Lab:
     ) -> None:
         for process in reversed(self._running):
             _end(process)
-        self.pin(NEAR_CORE, everywhere=True)
+        if self.is_pinned:
+            os.sched_setaffinity(0, self._cores)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def target(self, place: Place) -> Target:
@@ -96,10 +100,10 @@ class Lab:
             self._targets[place] = self._start_target(place)
         return self._targets[place]
 
-    def pin(self, core: int, *, everywhere: bool = False) -> None:
+    def pin(self, core: int) -> None:
         """Put this process, the load generator, on one core."""
-        if self._has_two_cores:
-            os.sched_setaffinity(0, {NEAR_CORE, GATEWAY_CORE} if everywhere else {core})
+        if self.is_pinned:
+            os.sched_setaffinity(0, {core})
 
     def start_gateway(self, place: Place) -> tuple[Target, float]:
         """A new gateway, and the seconds from its start to its first answered call."""
@@ -112,10 +116,10 @@ class Lab:
         config.write_text(json.dumps(settings))
         began = time.perf_counter()
         process = self._spawn(
-            [*_gateway_command(), "serve", "--config", str(config), "--port", str(port)], GATEWAY_CORE
+            [*_gateway_command(), "serve", "--config", str(config), "--port", str(port)], self._gateway_core
         )
         tools = place.tools * place.upstreams
-        target = Target(f"http://127.0.0.1:{port}/mcp", f"{first_id}__", process.pid, NEAR_CORE, tools)
+        target = Target(f"http://127.0.0.1:{port}/mcp", f"{first_id}__", process.pid, self._near_core, tools)
         self._await_call(target, process)
         return target, time.perf_counter() - began
 
@@ -127,36 +131,49 @@ class Lab:
     def _start_target(self, place: Place) -> Target:
         if place.via == "pactgate":
             return self.start_gateway(place)[0]
-        port, pid = self._upstream(place.tools, place.upstreams)
+        if place.via in self._peers:
+            return self._start_peer(self._peers[place.via], place)
+        port, pid = self._upstream(place.tools, place.upstreams, place.answers)
         if place.via == "direct":
-            return Target(f"http://127.0.0.1:{port}/mcp", "", pid, GATEWAY_CORE, place.tools)
+            return Target(f"http://127.0.0.1:{port}/mcp", "", pid, self._gateway_core, place.tools)
         proxy_port = _free_port()
-        process = self._spawn([self.nginx or "nginx", "-c", str(self._nginx_config(proxy_port, port))], GATEWAY_CORE)
-        target = Target(f"http://127.0.0.1:{proxy_port}/mcp", "", process.pid, NEAR_CORE, place.tools)
+        command = [self.nginx or "nginx", "-c", str(self._nginx_config(proxy_port, port))]
+        process = self._spawn(command, self._gateway_core)
+        target = Target(f"http://127.0.0.1:{proxy_port}/mcp", "", process.pid, self._near_core, place.tools)
         self._await_call(target, process)
+        return target
+
+    def _start_peer(self, peer: Peer, place: Place) -> Target:
+        port = _free_port()
+        upstream_port, _ = self._upstream(place.tools, 1) if peer.transport == "http" else (0, 0)
+        front = Front(port, f"http://127.0.0.1:{upstream_port}/mcp", (sys.executable, *_stdio_arguments(place.tools)))
+        process = self._spawn(peer.command(front), self._gateway_core)
+        target = Target(f"http://127.0.0.1:{port}{peer.path}", "", process.pid, self._near_core, place.tools)
+        self._await_call(target, process, era="legacy", start_s=_PEER_START_S)
         return target
 
     def _servers(self, place: Place) -> tuple[str, dict[str, object]]:
         if place.transport == "stdio":
-            arguments = ["-m", "bench.upstream_stdio", "--tools", str(place.tools)]
+            arguments = _stdio_arguments(place.tools)
             return "up", {"up": {"command": sys.executable, "args": arguments, "cwd": str(_ROOT)}}
-        port, _ = self._upstream(place.tools, place.upstreams)
+        port, _ = self._upstream(place.tools, place.upstreams, place.answers)
         if place.transport == "rest":
             return "up", {"up": {"baseUrl": f"http://127.0.0.1:{port}", "endpoints": [_REST_ECHO]}}
         ids = [f"up{n:02d}" for n in range(place.upstreams)]
         urls = {name: {"url": f"http://127.0.0.1:{port + n}/mcp"} for n, name in enumerate(ids)}
         return ids[place.upstreams // 2], dict(urls)
 
-    def _upstream(self, tools: int, ports: int) -> tuple[int, int]:
+    def _upstream(self, tools: int, ports: int, answers: str = "json") -> tuple[int, int]:
         """First port and process id of an upstream with so many tools on at least so many ports."""
-        for (known_tools, known_ports), found in self._upstreams.items():
-            if known_tools == tools and known_ports >= ports:
+        for (known_tools, known_ports, known_answers), found in self._upstreams.items():
+            if (known_tools, known_answers) == (tools, answers) and known_ports >= ports:
                 return found
         port = _free_port(ports)
         command = [sys.executable, "-m", "bench.upstream_http", "--port", str(port), "--ports", str(ports)]
-        process = self._spawn([*command, "--tools", str(tools)], NEAR_CORE)
-        self._await_call(Target(f"http://127.0.0.1:{port + ports - 1}/mcp", "", process.pid, NEAR_CORE, tools), process)
-        self._upstreams[tools, ports] = port, process.pid
+        process = self._spawn([*command, "--tools", str(tools), "--answers", answers], self._near_core)
+        last = Target(f"http://127.0.0.1:{port + ports - 1}/mcp", "", process.pid, self._near_core, tools)
+        self._await_call(last, process)
+        self._upstreams[tools, ports, answers] = port, process.pid
         return port, process.pid
 
     def _spawn(self, command: list[str], core: int) -> subprocess.Popen[bytes]:
@@ -167,13 +184,15 @@ class Lab:
             )
         self._running.append(process)
         self._logs[process.pid] = log
-        if self._has_two_cores:
+        if self.is_pinned:
             os.sched_setaffinity(process.pid, {core})
         return process
 
-    def _await_call(self, target: Target, process: subprocess.Popen[bytes]) -> None:
-        load = Load(target.url, f"{target.prefix}echo", era="modern", calls=1, warmup=0, seconds=5)
-        until = time.perf_counter() + _START_S
+    def _await_call(
+        self, target: Target, process: subprocess.Popen[bytes], era: str = "modern", start_s: float = _START_S
+    ) -> None:
+        load = Load(target.url, f"{target.prefix}echo", era=era, calls=1, warmup=0, seconds=5)
+        until = time.perf_counter() + start_s
         while True:
             try:
                 if uvloop.run(measure(load)).calls == 1:
@@ -186,7 +205,7 @@ class Lab:
     def _last_words(self, process: subprocess.Popen[bytes]) -> str:
         state = "did not answer" if process.poll() is None else f"ended with exit code {process.returncode}"
         said = self._logs[process.pid].read_text(errors="replace")[-1500:]
-        return f"{process.args!r} {state} within {_START_S:.0f} s; it said:\n{said}"
+        return f"{process.args!r} {state} in time; it said:\n{said}"
 
     def _nginx_config(self, port: int, upstream_port: int) -> Path:
         folder = self._folder / f"nginx-{port}"
@@ -205,6 +224,10 @@ class Lab:
             "      proxy_busy_buffers_size 64k;\n      proxy_max_temp_file_size 0;\n    }\n  }\n}\n"
         )
         return config
+
+
+def _stdio_arguments(tools: int) -> list[str]:
+    return ["-m", "bench.upstream_stdio", "--tools", str(tools)]
 
 
 def _nginx_has(nginx: str | None, kind: str) -> bool:

@@ -47,6 +47,8 @@ class Load(Struct, frozen=True):
     tools: int = 0
     repeats: bool = False
     """The same text in every call, so that a gateway may keep the answer."""
+    calls_per_s: float | None = None
+    """At most so many calls in a second, all connections together; none: as fast as they are answered."""
 
 
 class Measured(Struct, frozen=True):
@@ -142,6 +144,7 @@ class _Caller:
         self._reconnecting: asyncio.Task[None] | None = None
         self._id = self._want = b""
         self._sent_at = 0.0
+        self._due_s = 0.0
 
     async def start(self) -> None:
         await self._connect()
@@ -158,6 +161,7 @@ class _Caller:
     async def run(self, shared: _Round) -> None:
         self._round = shared
         self._finished = asyncio.get_running_loop().create_future()
+        self._due_s = time.perf_counter()
         self._next()
         try:
             await asyncio.wait_for(self._finished, max(0.0, shared.until - time.perf_counter()) + _ANSWER_S)
@@ -197,7 +201,7 @@ class _Caller:
             self._round.answer_bytes = len(body)
         else:
             self._round.fail(problem)
-        self._next()
+        self._next_when_due(now)
 
     def lost(self) -> None:
         if self._asked is not None and not self._asked.done():
@@ -206,8 +210,18 @@ class _Caller:
             self._round.fail("closed while an answer was due")
             self._reconnecting = asyncio.get_running_loop().create_task(self._reconnect())
 
+    def _next_when_due(self, now: float) -> None:
+        """With a rate, calls have their times and a late one is sent at once, so that the rate holds on the whole."""
+        if self._load.calls_per_s:
+            self._due_s += self._load.connections / self._load.calls_per_s
+        if self._due_s <= now:
+            self._next()
+        else:
+            asyncio.get_running_loop().call_later(self._due_s - now, self._next)
+
     def _next(self) -> None:
-        assert self._round is not None
+        if self._round is None:
+            return
         assert self._finished is not None
         if not self._round.take():
             if not self._finished.done():

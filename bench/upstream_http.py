@@ -1,7 +1,8 @@
 """A very fast MCP upstream over Streamable HTTP in both eras: `python -m bench.upstream_http --port P --ports N`.
 
-N listeners on consecutive ports in one process, each with the same tools. JSON answers, no sessions. `GET /echo/{text}` is the
-same echo as a REST endpoint. Prints `ready` when all listen.
+N listeners on consecutive ports in one process, each with the same tools, no sessions. Answers are JSON documents, or with
+`--answers sse` an event stream each, as servers built on the SDKs send them. `GET /echo/{text}` is the same echo as a REST
+endpoint. Prints `ready` when all listen.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from bench.answers import Later, Upstream
 _ACCEPTED: Final = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 _POST_ONLY: Final = b"HTTP/1.1 405 Method Not Allowed\r\nAllow: POST\r\nContent-Length: 0\r\n\r\n"
 _HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+_STREAM: Final = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"%x\r\nevent: message\r\ndata: %b\r\n\r\n\r\n0\r\n\r\n"
+)
+_EVENT_FRAME_BYTES: Final = len(b"event: message\r\ndata: \r\n\r\n")
 _REST: Final = b"/echo/"
 _WRITE_WHOLE_BYTES: Final = 64 * 1024
 
@@ -25,8 +31,9 @@ _WRITE_WHOLE_BYTES: Final = 64 * 1024
 class Exchange(asyncio.Protocol):
     """One connection. Requests are answered in the order they come, except that `slow` waits."""
 
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(self, upstream: Upstream, *, streams: bool = False) -> None:
         self._upstream = upstream
+        self._streams = streams
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is not a subclass
@@ -66,17 +73,19 @@ class Exchange(asyncio.Protocol):
             self._reply(answer)
 
     def _reply(self, answer: bytes) -> None:
-        if len(answer) < _WRITE_WHOLE_BYTES:
+        if self._streams:
+            self._transport.write(_STREAM % (len(answer) + _EVENT_FRAME_BYTES, answer))
+        elif len(answer) < _WRITE_WHOLE_BYTES:
             self._transport.write(_HEAD % len(answer) + answer)
         else:
             self._transport.writelines((_HEAD % len(answer), answer))
 
 
-async def serve(first_port: int, ports: int, tools: int) -> None:
+async def serve(first_port: int, ports: int, tools: int, *, streams: bool) -> None:
     loop = asyncio.get_running_loop()
     upstream = Upstream(tools)
     servers = [
-        await loop.create_server(lambda: Exchange(upstream), "127.0.0.1", first_port + n, backlog=512)
+        await loop.create_server(lambda: Exchange(upstream, streams=streams), "127.0.0.1", first_port + n, backlog=512)
         for n in range(ports)
     ]
     print("ready", flush=True)
@@ -88,8 +97,9 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--ports", type=int, default=1)
     parser.add_argument("--tools", type=int, default=23)
+    parser.add_argument("--answers", choices=["json", "sse"], default="json")
     options = parser.parse_args()
-    uvloop.run(serve(options.port, options.ports, options.tools))
+    uvloop.run(serve(options.port, options.ports, options.tools, streams=options.answers == "sse"))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from bench.cpu import cpu_us, pss_bytes, rss_bytes, tree
+from bench.cpu import cpu_us, descriptors, pss_bytes, rss_bytes, tree
 
 BUSY_GRANDCHILD = """
 import subprocess, sys, time
@@ -26,11 +26,12 @@ def test_time_and_memory_of_descendants_are_charged_to_the_root() -> None:
         assert cpu_us(root.pid) >= cpu_us(grandchild) >= 200_000
         assert rss_bytes(root.pid) > rss_bytes(grandchild) > 0
         assert 0 < pss_bytes(root.pid) <= rss_bytes(root.pid)
+        assert descriptors(root.pid) > descriptors(grandchild) >= 3
         root.communicate(b"")
 
 
 def test_a_process_that_is_gone_costs_nothing() -> None:
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
-    assert cpu_us(done.pid) == rss_bytes(done.pid) == 0
+    assert cpu_us(done.pid) == rss_bytes(done.pid) == descriptors(done.pid) == 0
     assert tree(os.getpid())[0] == os.getpid()

@@ -16,8 +16,8 @@ Respond = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 class Counted(Exchange):
     """Says when it has ended, so that a test can wait for the server's side of a connection too."""
 
-    def __init__(self, known: Upstream, made: list[asyncio.Event]) -> None:
-        super().__init__(known)
+    def __init__(self, known: Upstream, made: list[asyncio.Event], *, streams: bool) -> None:
+        super().__init__(known, streams=streams)
         self._ended = asyncio.Event()
         made.append(self._ended)
 
@@ -26,9 +26,11 @@ class Counted(Exchange):
 
 
 @asynccontextmanager
-async def upstream(tools: int = 23) -> AsyncIterator[str]:
+async def upstream(tools: int = 23, *, streams: bool = False) -> AsyncIterator[str]:
     known, made = Upstream(tools), list[asyncio.Event]()
-    server = await asyncio.get_running_loop().create_server(lambda: Counted(known, made), "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(
+        lambda: Counted(known, made, streams=streams), "127.0.0.1", 0
+    )
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
         for ended in made:
@@ -76,6 +78,18 @@ async def test_each_kind_of_load_is_answered_in_either_era(load: Load, era: str)
     assert (measured.calls, measured.failed) == (load.calls, 0)
     assert 0 < measured.p50_us <= measured.p99_us
     assert measured.answer_bytes > (load.size if load.kind != "list" else 1000)
+
+
+async def test_answers_that_come_as_an_event_stream_are_answers() -> None:
+    async with upstream(streams=True) as url:
+        measured = await measure(Load(url, connections=2, calls=20))
+    assert (measured.calls, measured.failed) == (20, 0)
+
+
+async def test_a_rate_is_kept_by_all_connections_together() -> None:
+    async with upstream() as url:
+        measured = await measure(Load(url, connections=4, seconds=0.5, warmup=0, calls_per_s=200))
+    assert 20 <= measured.calls <= 105, "100 calls are due in half a second; a late one is sent at once, none early"
 
 
 async def test_a_list_that_lacks_a_tool_is_a_failure() -> None:

@@ -1,0 +1,87 @@
+"""What a run of the bench has found, its medians, and how they stand against goals and aims. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from bench.gates import RUNTIME, GateCost
+from bench.goals import Figures, Goal
+from bench.load import Measured
+from bench.workloads import FEW, GATES, MANY, START
+
+Results = dict[str, dict[str, list[Measured]]]
+
+
+class Start(Struct, frozen=True):
+    """One start of the gateway: seconds to the first answered call, memory when idle afterwards."""
+
+    first_call_s: float
+    rss_bytes: int
+    pss_bytes: int
+
+
+class Outcome(Struct):
+    results: Results = {}
+    starts: list[Start] = []
+    further_server_bytes: list[float] = []
+    gates: list[GateCost] = []
+
+    @property
+    def names(self) -> set[str]:
+        return {*self.results, *([START] if self.starts else []), *([GATES] if self.gates else [])}
+
+    @property
+    def failed(self) -> int:
+        return sum(run.failed for rows in self.results.values() for runs in rows.values() for run in runs)
+
+
+class Verdict(Struct, frozen=True):
+    goal: Goal
+    value: float
+
+    @property
+    def is_met(self) -> bool:
+        return self.goal.is_met_by(self.value)
+
+
+def figures(outcome: Outcome) -> Figures:
+    starts, gates = outcome.starts, outcome.gates
+    return Figures(
+        cpu_us=_medians(outcome.results, "cpu_us"),
+        first_call_s=statistics.median(start.first_call_s for start in starts) if starts else None,
+        idle_rss_bytes=statistics.median(start.rss_bytes for start in starts) if starts else None,
+        many_to_few=_many_to_few(outcome.results.get("flat", {})),
+        gates_us=sum(gate.cpu_us for gate in gates if gate.name in RUNTIME) if gates else None,
+        calls_per_s=_medians(outcome.results, "calls_per_s"),
+        further_server_bytes=median(outcome.further_server_bytes) if outcome.further_server_bytes else None,
+    )
+
+
+def judge(outcome: Outcome, goals: Sequence[Goal]) -> list[Verdict]:
+    """Those of the goals whose figures were measured."""
+    found, names = figures(outcome), outcome.names
+    values = [(goal, goal.value(found)) for goal in goals if goal.workload in names]
+    return [Verdict(goal, value) for goal, value in values if value is not None]
+
+
+def median(values: Iterable[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else 0.0
+
+
+def _medians(results: Results, member: str) -> dict[str, dict[str, float]]:
+    return {
+        name: {row: median(getattr(run, member) for run in runs) for row, runs in rows.items()}
+        for name, rows in results.items()
+    }
+
+
+def _many_to_few(rows: dict[str, list[Measured]]) -> float | None:
+    """The median ratio of neighbouring runs, so that what the machine did to one it did to the other."""
+    if not {FEW.label, MANY.label} <= rows.keys():
+        return None
+    pairs = zip(rows[FEW.label], rows[MANY.label], strict=False)
+    return statistics.median((many.cpu_us or 0.0) / (few.cpu_us or 1.0) for few, many in pairs)

@@ -1,0 +1,141 @@
+"""`python -m bench peers`: other gateways and ours in front of the same upstream, one process each, in interleaved rounds.
+
+The peers are installed once into .tools/peers, by the ordinary clients of PyPI and npm, in the versions of bench/peers/pins; one
+that can't be installed or started is said and left out. A first round warms everybody up and is not counted. Those that bridge a
+stdio server are compared over stdio, with the server's processor time counted, as it is with ours. Exit code 0 when the
+comparison could be made, also without some of the peers; 1 when our gateway failed calls; 2 when it could not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from bench import report
+from bench.goals import AIMS, OURS
+from bench.lab import Lab, LabError, Place
+from bench.load import LoadError
+from bench.outcome import Outcome, Verdict, judge
+from bench.peers.install import InstallError, install
+from bench.peers.kinds import INSTALLED, PEERS, Peer
+from bench.rounds import Bench, Plan, Progress
+from bench.workloads import OVER_STDIO, Workload
+
+FULL: Final = Plan(rounds=3, seconds=2.0, warmup_each=1)
+QUICK: Final = Plan(rounds=1, seconds=1.0, warmup_each=1)
+_COMPARED: Final = ("nginx", "pactgate")
+_VERSION_S: Final = 30
+
+
+def workloads(peers: Sequence[Peer]) -> list[Workload]:
+    """What peers and we are asked: the rows over HTTP and over stdio apart, as their costs differ."""
+    beside = [Place(via, via) for via in ("direct", "nginx", OURS)]
+    over_http = (*beside, *(Place(peer.name, peer.name) for peer in peers if peer.transport == "http"))
+    over_stdio = (
+        OVER_STDIO,
+        *(Place(peer.name, peer.name, transport="stdio") for peer in peers if peer.transport == "stdio"),
+    )
+    return [
+        Workload("echo-1", "echo over an HTTP upstream, one caller", over_http),
+        Workload("echo-32", "echo over an HTTP upstream, 32 callers at once", over_http, connections=32),
+        Workload("list-23", "tools/list, 23 tools, one caller", over_http, kind="list"),
+        Workload("stdio-1", "echo over a stdio upstream, one caller (CPU includes the child)", over_stdio),
+        Workload(
+            "stdio-32",
+            "echo over a stdio upstream, 32 callers at once (CPU includes the child)",
+            over_stdio,
+            connections=32,
+        ),
+    ]
+
+
+def _loudly(text: str) -> None:
+    print(f"*** {text}", file=sys.stderr, flush=True)
+
+
+def _installed(wanted: Iterable[Peer]) -> list[Peer]:
+    ready: dict[str, bool] = {}
+    for peer in wanted:
+        if peer.environment in ready:
+            continue
+        try:
+            install(peer.environment, lambda text: print(text, file=sys.stderr, flush=True))
+            ready[peer.environment] = True
+        except InstallError as problem:
+            ready[peer.environment] = False
+            _loudly(f"{peer.environment} could not be installed and is NOT MEASURED: {problem}")
+    return [peer for peer in wanted if ready[peer.environment]]
+
+
+def _startable(lab: Lab, peers: Iterable[Peer]) -> list[Peer]:
+    able = []
+    for peer in peers:
+        try:
+            lab.target(Place(peer.name, peer.name, transport="stdio" if peer.transport == "stdio" else "http"))
+            able.append(peer)
+        except LabError as problem:
+            _loudly(f"{peer.title} did not start and is NOT MEASURED: {problem}")
+    return able
+
+
+def version(peer: Peer) -> str:
+    """What is installed, as its environment says."""
+    if peer.environment == "node":
+        place = str(INSTALLED / "node" / "node_modules" / peer.package / "package.json")
+        command = ["node", "-p", f"require({place!r}).version"]
+    else:
+        code = f"from importlib.metadata import version; print(version({peer.package!r}))"
+        command = [str(INSTALLED / peer.environment / "bin" / "python"), "-c", code]
+    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_VERSION_S)
+    return said.stdout.strip() or "unknown"
+
+
+def _run(lab: Lab, progress: Progress, peers: Sequence[Peer], plan: Plan) -> int:
+    measured = _startable(lab, peers)
+    vias = ["direct", *(["nginx"] if lab.nginx else []), OURS, *(peer.name for peer in measured)]
+    bench = Bench(lab, progress, vias, plan)
+    chosen = workloads(measured)
+    bench.rounds(chosen, 1, "warming up, not counted:")
+    bench.outcome.results.clear()
+    bench.rounds(chosen, plan.rounds, "round")
+    progress.clear()
+    for name, why in bench.given_up.items():
+        _loudly(f"{name} was given up: {why}")
+    outcome = bench.outcome
+    aimed = judge_peers(outcome)
+    print("\n\n".join([report.table(chosen, outcome, _COMPARED), report.aims(aimed)]))
+    known = {peer.name: {"title": peer.title, "version": version(peer)} for peer in measured}
+    path = report.write("peers", {"peers": known, "givenUp": bench.given_up, **report.as_document(outcome, [], aimed)})
+    print(f"\nwritten to {path}")
+    ours = [run for rows in outcome.results.values() for run in rows.get(OURS, [])]
+    return 1 if any(run.failed for run in ours) else 0
+
+
+def judge_peers(outcome: Outcome) -> list[Verdict]:
+    """The aims that need a peer; those about us alone are judged by `make bench`, with more rounds."""
+    return [verdict for verdict in judge(outcome, AIMS) if verdict.goal.is_at_least]
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", metavar="NAMES", help=f"out of: {', '.join(peer.name for peer in PEERS)}")
+    parser.add_argument("--quick", action="store_true", help="one short round")
+    options = parser.parse_args(arguments)
+    names = options.only.split(",") if options.only else [peer.name for peer in PEERS]
+    unknown = set(names) - {peer.name for peer in PEERS}
+    if unknown:
+        parser.error(f"no such peer: {', '.join(sorted(unknown))}")
+    peers = _installed([peer for peer in PEERS if peer.name in names])
+    progress = Progress()
+    try:
+        with Lab(peers) as lab:
+            return _run(lab, progress, peers, QUICK if options.quick else FULL)
+    except (LabError, LoadError) as problem:
+        progress.clear()
+        print(f"bench: {problem}", file=sys.stderr)
+        return 2

@@ -1,0 +1,80 @@
+"""The peers: what each is called, where it is installed, and how it is started in front of the bench's upstream.
+
+Data only. Each runs as its own documentation says, as one process with its defaults, except where the name says more.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+INSTALLED: Final = ROOT / ".tools" / "peers"
+PINS: Final = Path(__file__).resolve().parent / "pins"
+_FASTMCP_SCRIPT: Final = str(Path(__file__).with_name("fastmcp_proxy.py"))
+
+
+class Front(Struct, frozen=True):
+    """What a peer is told: the port to listen on, and the upstream, as a URL and as a program."""
+
+    port: int
+    upstream_url: str
+    upstream_program: tuple[str, ...]
+
+
+class Peer(Struct, frozen=True):
+    name: str
+    title: str
+    environment: str
+    """The folder of its installation, and of its pins."""
+    package: str
+    transport: str
+    """How it reaches the upstream: `http`, or `stdio`, where the upstream is its child and counts with it."""
+    command: Callable[[Front], list[str]]
+    path: str = "/mcp"
+
+
+def _python(environment: str, program: str) -> str:
+    return str(INSTALLED / environment / "bin" / program)
+
+
+def _node(program: str) -> str:
+    return str(INSTALLED / "node" / "node_modules" / ".bin" / program)
+
+
+def _fastmcp(setting: str) -> Callable[[Front], list[str]]:
+    return lambda front: [
+        _python("fastmcp", "python"),
+        _FASTMCP_SCRIPT,
+        str(front.port),
+        front.upstream_url,
+        setting,
+    ]
+
+
+def _mcp_proxy(front: Front) -> list[str]:
+    program = _python("mcp-proxy", "mcp-proxy")
+    return [program, "--port", str(front.port), "--log-level", "WARNING", "--", *front.upstream_program]
+
+
+def _supergateway(front: Front) -> list[str]:
+    over_http = ["--outputTransport", "streamableHttp", "--stateful", "--port", str(front.port), "--logLevel", "none"]
+    return [_node("supergateway"), "--stdio", shlex.join(front.upstream_program), *over_http]
+
+
+def _mcp_proxy_node(front: Front) -> list[str]:
+    over_http = ["--host", "127.0.0.1", "--port", str(front.port), "--server", "stream"]
+    return [_node("mcp-proxy"), *over_http, "--", *front.upstream_program]
+
+
+PEERS: Final = (
+    Peer("fastmcp", "FastMCP proxy, default", "fastmcp", "fastmcp", "http", _fastmcp("default")),
+    Peer("fastmcp-shared", "FastMCP proxy, one shared client", "fastmcp", "fastmcp", "http", _fastmcp("shared")),
+    Peer("mcp-proxy", "mcp-proxy (PyPI)", "mcp-proxy", "mcp-proxy", "stdio", _mcp_proxy),
+    Peer("supergateway", "supergateway (npm)", "node", "supergateway", "stdio", _supergateway),
+    Peer("mcp-proxy-npm", "mcp-proxy (npm)", "node", "mcp-proxy", "stdio", _mcp_proxy_node),
+)

@@ -1,0 +1,143 @@
+"""`python -m bench regression`: does a call cost more than is recorded? Small enough for the ordinary test run.
+
+The measure is the processor time of our gateway per call over that of the same upstream called directly, in the same rounds, by
+medians: a slower, busy or newer machine changes both. Never wall-clock time. A call that costs 1.5 times what is recorded is a
+regression; before that is said it is measured again with more rounds. Where nothing can be judged (one core, or direct calls that
+cost now this, now that) it says so and judges nothing. After an improvement: `python -m bench regression --record`.
+Exit code 0 when nothing got dearer, 1 when something did, 2 when it could not be judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import uvloop
+from msgspec import Struct
+
+from bench.lab import Lab, LabError
+from bench.load import LoadError, measure
+from bench.workloads import HIT, WORKLOADS, Place, Workload
+
+RECORDED: Final = Path(__file__).with_name("recorded.json")
+SLACK: Final = 1.5
+_SPREAD: Final = 2.0
+"""Direct calls whose dearest and cheapest round differ by more than this say nothing."""
+_SECONDS: Final = 0.25
+_ROUNDS: Final = (3, 5, 9)
+_RECORD_ROUNDS: Final = 15
+_DIRECT: Final = Place("direct", "direct")
+_OURS: Final = Place("pactgate", "pactgate")
+_BY_NAME: Final = {workload.name: workload for workload in WORKLOADS}
+WATCHED: Final[dict[str, tuple[Workload, Place]]] = {
+    "a call, legacy": (_BY_NAME["echo-32"], _OURS),
+    "a call, modern": (_BY_NAME["echo-32-modern"], _OURS),
+    "a kept answer": (_BY_NAME["cache"], HIT),
+}
+
+
+class Judgement(Struct, frozen=True):
+    """The costs found, as multiples of a direct call, and what follows; `unsure` says why nothing can be judged."""
+
+    ratios: dict[str, float]
+    dearer: tuple[str, ...] = ()
+    unsure: str | None = None
+
+
+def recorded() -> dict[str, float]:
+    return dict(json.loads(RECORDED.read_text())["ratios"])
+
+
+def dearer(ratios: Mapping[str, float], known: Mapping[str, float]) -> tuple[str, ...]:
+    """What costs more than the slack allows, in words."""
+    return tuple(
+        f"{name} costs {ratio:.1f} times a direct call; {known[name]:.1f} is recorded, {known[name] * SLACK:.1f} is too much"
+        for name, ratio in ratios.items()
+        if ratio > known[name] * SLACK
+    )
+
+
+def unsteady(costs: Sequence[float]) -> str | None:
+    """Why these costs of direct calls can't be a measure, if so: their middle half varies too much."""
+    ordered = sorted(costs)
+    rest = ordered[len(ordered) // 4 : len(ordered) - len(ordered) // 4]
+    if not rest or rest[0] <= 0:
+        return "the kernel does not count the processor time of threads"
+    spread = rest[-1] / rest[0]
+    return (
+        f"direct calls cost between {rest[0]:.1f} and {rest[-1]:.1f} us: too much else runs here"
+        if spread > _SPREAD
+        else None
+    )
+
+
+def check(lab: Lab, known: Mapping[str, float]) -> Judgement:
+    """Measure, and before saying that something is dearer, measure again."""
+    if not lab.is_pinned:
+        return Judgement({}, unsure="this machine has one core for us, so callers and gateway would share it")
+    found = Judgement({}, unsure="nothing measured")
+    for rounds in _ROUNDS:
+        ratios, direct = compare(lab, rounds)
+        found = Judgement(ratios, dearer(ratios, known), unsteady(direct))
+        if found.unsure is None and not found.dearer:
+            return found
+    return found
+
+
+def compare(lab: Lab, rounds: int) -> tuple[dict[str, float], list[float]]:
+    """Each watched cost over that of a direct call, and what direct calls cost in each round."""
+    direct, costs = list[float](), {name: list[float]() for name in WATCHED}
+    for _ in range(rounds):
+        direct.append(_cost(lab, _BY_NAME["echo-32"], _DIRECT))
+        for name, (workload, place) in WATCHED.items():
+            costs[name].append(_cost(lab, workload, place))
+    reference = statistics.median(direct)
+    ratios = {name: statistics.median(found) / reference if reference else 0.0 for name, found in costs.items()}
+    return ratios, direct
+
+
+def _cost(lab: Lab, workload: Workload, place: Place) -> float:
+    target = lab.target(place)
+    lab.pin(target.client_core)
+    return uvloop.run(measure(workload.load(target, _SECONDS), target.pid)).cpu_us or 0.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench regression", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--record", action="store_true", help=f"write what is found to bench/{RECORDED.name}")
+    options = parser.parse_args(arguments)
+    try:
+        with Lab() as lab:
+            if options.record:
+                return _record(lab)
+            found = check(lab, recorded())
+    except (LabError, LoadError) as problem:
+        print(f"bench: {problem}", file=sys.stderr)
+        return 2
+    known = recorded()
+    for name, ratio in found.ratios.items():
+        print(f"{name:<16}{ratio:6.1f} times a direct call ({known[name]:.1f} recorded)")
+    if found.unsure:
+        print(f"not judged: {found.unsure}", file=sys.stderr)
+        return 2
+    print("\n".join(found.dearer) or "nothing got dearer")
+    return 1 if found.dearer else 0
+
+
+def _record(lab: Lab) -> int:
+    ratios, direct = compare(lab, _RECORD_ROUNDS)
+    problem = unsteady(direct)
+    if problem or not lab.is_pinned:
+        print(f"not recorded: {problem or 'one core only'}", file=sys.stderr)
+        return 2
+    rounded = {name: round(ratio, 2) for name, ratio in ratios.items()}
+    RECORDED.write_text(json.dumps({"unit": "times a direct call, CPU", "ratios": rounded}, indent=2) + "\n")
+    print(f"recorded in {RECORDED}: {rounded}")
+    return 0
