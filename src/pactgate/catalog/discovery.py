@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from pactgate.core.contract import Contract
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import SchemaCheck
-from pactgate.policy.contracts import read_contract
+from pactgate.policy.contracts import read_contract, without_contract
 from pactgate.policy.schemas import Schema, compile_schema
 from pactgate.protocol import headers, messages
 from pactgate.protocol.headers import HeaderParam
@@ -200,7 +200,7 @@ def _tool(found: Found, *, drops_bad_headers: bool, has_contracts: bool) -> Foun
     told = annotations if isinstance(annotations, dict) else {}
     return FoundTool(
         found.key,
-        found.definition,
+        found.definition if contract is None else without_contract(found.definition),
         found.digest,
         input_check=schema,
         output_check=output,
