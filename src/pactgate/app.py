@@ -13,18 +13,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from pactgate import __version__
-from pactgate.catalog.connections import Connections
+from pactgate.catalog.connections import Changes, Connections
 from pactgate.catalog.report import DiscoveryReport
+from pactgate.config.checks import OWN_SERVER_ID
+from pactgate.config.keep import keep
 from pactgate.config.load import load
 from pactgate.config.model import Config, ServerConfig
 from pactgate.core.context import ExecutionContext
 from pactgate.core.display import Mask
 from pactgate.core.events import (
     CacheFailed,
-    ConfigurationReloaded,
     Emit,
     Event,
     GatewayStarted,
@@ -40,16 +39,19 @@ from pactgate.faces.stdio import serve_stdio
 from pactgate.facts import Facts
 from pactgate.metrics import Metrics
 from pactgate.pipeline import status
-from pactgate.pipeline.admit import TIMEOUT_KEY, AcceptInput, Limit, Mirror, Rate, Read, Recall, Resolve
+from pactgate.pipeline.admit import TIMEOUT_KEY, AcceptInput, Limit, Mirror, Permit, Rate, Read, Recall, Resolve
+from pactgate.pipeline.configuration import LiveConfiguration
 from pactgate.pipeline.dispatch import Dispatch
 from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.handlers import Handlers
 from pactgate.pipeline.housekeeping import Housekeeping
 from pactgate.pipeline.kernel import TOOL_CALL, Kernel
+from pactgate.pipeline.management import Management, Tell
 from pactgate.pipeline.recognition import Recognition
 from pactgate.pipeline.rules import Rulebook
 from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Bound, Remember, Stamp, facts_of
 from pactgate.pipeline.tool_call import ToolCall
+from pactgate.policy.access import ADMINISTRATOR
 from pactgate.policy.envelope import runtime_view
 from pactgate.policy.overload import Overload
 from pactgate.policy.rates import RatePolicy
@@ -68,18 +70,24 @@ NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
 _PAGE_BYTES: Final = 262_144
 _PAGE_FRAME_BYTES: Final = 512
-_FIXED: Final = ("listen", "auth", "sessions", "log", "discovery", "cache", "limits")
-"""Sections that, in part or whole, take effect at the next start."""
+_OWN: Final = ServerConfig(id=OWN_SERVER_ID, name="Pactgate itself")
 
 
 def server_info() -> dict[str, Any]:
     return {"name": NAME, "title": "Pactgate", "version": __version__}
 
 
-_LIBRARY: Final = Caller("library", Era.MODERN, LATEST_MODERN, Silence(), client=f"{NAME}/{__version__}")
+_LIBRARY: Final = Caller(
+    "library", Era.MODERN, LATEST_MODERN, Silence(), roles=ADMINISTRATOR, client=f"{NAME}/{__version__}"
+)
+"""The program that holds the gateway: it made it, so it may manage it."""
 
 
 def _ignore(event: Event) -> None:
+    return
+
+
+def _untold(request_id: str) -> None:
     return
 
 
@@ -96,6 +104,8 @@ class Gateway:
         self.generated_token: str | None = None
         """Made when the address can be reached from elsewhere and the configuration names no token."""
         self.address: str | None = None
+        self.tell: Tell = _untold
+        """The story of a request, for `explain`."""
         self._listener = emit
         self.metrics = Metrics()
         info = server_info()
@@ -116,6 +126,21 @@ class Gateway:
         self._guardian = Guardian()
         self._http: HttpServer | None = None
         self._face: HttpFace | None = None
+        self.configuration = LiveConfiguration(
+            lambda: self.config,
+            apply=self._apply,
+            connected=lambda: {id_ for id_ in self.connections.servers if self.connections.connected(id_)},
+            keep=keep,
+            emit=self._emit,
+        )
+        self._management = Management(
+            info=info,
+            configuration=self.configuration,
+            connections=lambda: self.connections,
+            rates=self._rates,
+            book=lambda: self.book,
+            tell=lambda request_id: self.tell(request_id),
+        )
         self.connections = Connections(
             config.servers.values(),
             lambda server: self._dialer(server, info),
@@ -126,6 +151,7 @@ class Gateway:
             emit=self._emit,
             mask=self._masked,
             max_age_s=config.discovery.discovery_interval_ms / 1000,
+            built_in=(_OWN,),
         )
         self.connections.on_offer_changed = self._offer_changed
         self._housekeeping = Housekeeping(self._cache, self._shelf, self.connections, self._emit)
@@ -143,6 +169,7 @@ class Gateway:
             admit=(
                 Read(),
                 Resolve(self.connections),
+                Permit(),
                 Mirror(),
                 Limit(),
                 Rate(self._rates),
@@ -181,7 +208,7 @@ class Gateway:
         self._face = face = HttpFace(
             self.kernel,
             self._guard(),
-            servers=lambda: self.connections.servers,
+            servers=lambda roles: self.connections.servers_for(roles),
             snapshot=self.snapshot,
             metrics=self.facts.render_metrics,
             emit=self._emit,
@@ -195,9 +222,10 @@ class Gateway:
         self._emit(GatewayStarted(self.address, len(self.connections.servers)))
         return self.address
 
-    async def serve_stdio(self) -> None:
+    async def serve_stdio(self, *, roles: frozenset[str] = frozenset()) -> None:
         """Serve one caller on standard input and output until it goes away."""
-        await serve_stdio(self.kernel, emit=self._emit, max_message_bytes=self.config.limits.max_request_bytes)
+        max_bytes = self.config.limits.max_request_bytes
+        await serve_stdio(self.kernel, emit=self._emit, roles=roles, max_message_bytes=max_bytes)
 
     async def stop(self, grace_s: float = GRACE_S) -> None:
         """End everything, in reverse order, within the grace period and the ladder of the child processes."""
@@ -205,6 +233,7 @@ class Gateway:
             await self._http.close(grace_s)
         if self._face is not None:
             self._face.close()
+        await self.configuration.close()
         await self.connections.stop()
         await self._housekeeping.stop()
         self._shelf.clear()
@@ -247,6 +276,9 @@ class Gateway:
 
     async def reload(self, config: Config) -> None:
         """Take over a valid configuration while running; servers it does not touch keep their processes and calls."""
+        await self.configuration.replace(config)
+
+    async def _apply(self, config: Config) -> Changes:
         before, self.config = self.config, config
         self._mask = Mask((*config.secrets, *before.secrets))
         self.book = Rulebook(config, self._encoded_info)
@@ -259,8 +291,7 @@ class Gateway:
         if config.cache != before.cache:
             for server in self.connections.servers:
                 self.recall.drop_server(server)  # what was kept was kept by other rules
-        stuck = tuple(name for name in _FIXED if _at_start(before, name) != _at_start(config, name))
-        self._emit(ConfigurationReloaded(done.added, done.removed, done.changed, stuck))
+        return done
 
     async def discover(
         self,
@@ -288,6 +319,7 @@ class Gateway:
             emit=self._emit,
             client_info=info,
             max_frame_bytes=self.config.limits.max_upstream_frame_bytes,
+            inside=self._management if server is _OWN else None,
         )
 
     def _masked(self, text: str) -> str:
@@ -317,18 +349,3 @@ class Gateway:
             tokens=tokens,
             anonymous=self.config.allows_anonymous,
         )
-
-
-def _at_start(config: Config, section: str) -> Any:
-    """What a section fixes when the gateway starts; the rest of it follows the file."""
-    if section == "cache":
-        return replace(config.cache, tools={}, default_ttl_ms=0)
-    if section == "limits":
-        limits = config.limits
-        return (
-            limits.max_request_bytes,
-            limits.max_in_flight,
-            limits.max_in_flight_per_server,
-            limits.max_queued_per_server,
-        )
-    return getattr(config, section)

@@ -51,6 +51,8 @@ LEVELS: Final[dict[type[Event], Level]] = {
     events.DiscoveryFailed: Level.WARNING,
     events.ConfigurationReloaded: Level.INFO,
     events.ConfigurationRefused: Level.ERROR,
+    events.ConfigurationChanged: Level.INFO,
+    events.ConfigurationRestored: Level.WARNING,
     events.CacheFailed: Level.WARNING,
     events.UpstreamNoise: Level.WARNING,
     events.CompositionHazard: Level.WARNING,
@@ -240,8 +242,16 @@ def _request(facts: dict[str, Any]) -> str:
 def _reloaded(facts: dict[str, Any]) -> str:
     done = [f"{word} {', '.join(facts[word])}" for word in ("added", "removed", "changed") if facts[word]]
     text = f"configuration taken over: {'; '.join(done) or 'no server touched'}"
-    stuck = facts["needs_restart"]
-    return f"{text}; {', '.join(stuck)} will take effect at the next start" if stuck else text
+    if stuck := facts["needs_restart"]:
+        text += f"; {', '.join(stuck)} will take effect at the next start"
+    undone = facts["undone"]
+    return f"{text}; changes that were not written to the file are gone: {', '.join(undone)}" if undone else text
+
+
+def _changed(facts: dict[str, Any]) -> str:
+    lasts = "written to the file" if facts["is_persisted"] else "until the file is read again"
+    what = f"{facts['path']} from {flat(facts['old'], 200)} to {flat(facts['new'], 200)}"
+    return f"{facts['who']} changed {what}, {lasts}; revision {facts['revision']}"
 
 
 SENTENCES: Final[dict[type[Event], Callable[[dict[str, Any]], str]]] = {
@@ -255,6 +265,8 @@ SENTENCES: Final[dict[type[Event], Callable[[dict[str, Any]], str]]] = {
     events.DiscoveryFailed: lambda f: f"{f['server']}: its tools can't be listed: {f['reason']}",
     events.ConfigurationReloaded: _reloaded,
     events.ConfigurationRefused: lambda f: "the configuration was not taken over: " + "; ".join(f["problems"]),
+    events.ConfigurationChanged: _changed,
+    events.ConfigurationRestored: lambda f: f"{f['who']}'s change of {f['path']} was taken back: {f['reason']}",
     events.CacheFailed: lambda f: f"the cache could not {f['operation']}: {f['reason']}",
     events.UpstreamNoise: lambda f: f"{f['server']}: {f['what']}" + (f": {f['sample']}" if f["sample"] else ""),
     events.CompositionHazard: lambda f: f"{f['severity']}: {f['message']} ({f['kind']})",

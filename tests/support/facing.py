@@ -86,7 +86,7 @@ async def serving(
     face = HttpFace(
         kernel,
         guard or Guard(host="127.0.0.1", anonymous=True),
-        servers=lambda: SERVERS,
+        servers=lambda roles: SERVERS,
         snapshot=snapshot,
         metrics=lambda: b"pactgate_up 1\n",
         emit=events.append,

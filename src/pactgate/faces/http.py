@@ -54,14 +54,14 @@ class Post(NamedTuple):
 
 
 class HttpFace:
-    """`servers` gives the ids that have a path of their own; `snapshot` the state the JSON API shows."""
+    """`servers` gives the ids that have a path of their own for callers of certain roles; `snapshot` the state the JSON API shows."""
 
     def __init__(
         self,
         kernel: Kernel,
         guard: Guard,
         *,
-        servers: Callable[[], Collection[str]],
+        servers: Callable[[frozenset[str]], Collection[str]],
         snapshot: Callable[[], dict[str, Any]],
         metrics: Callable[[], bytes],
         emit: Emit,
@@ -80,7 +80,7 @@ class HttpFace:
     async def handle(self, exchange: Exchange) -> None:
         """Answer one exchange."""
         post: Post | None = exchange.head.judged
-        if post is None or not self._is_served(post.scope):
+        if post is None or not self._is_served(post.scope, post.admitted):
             post = exchange.head.judged = self._route(exchange)
             if post is None:
                 return
@@ -126,11 +126,11 @@ class HttpFace:
         """End every session and what runs in it."""
         self.sessions.close()
 
-    def _is_served(self, scope: str | None) -> bool:
-        return scope is None or scope in self._servers()
+    def _is_served(self, scope: str | None, admitted: Admitted) -> bool:
+        return scope is None or scope in self._servers(admitted.roles)
 
     def _mcp(self, exchange: Exchange, admitted: Admitted, scope: str | None) -> Post | None:
-        if not self._is_served(scope):
+        if not self._is_served(scope, admitted):
             refuse(exchange, self._emit, 404, Rejection(messages.INVALID_PARAMS, "There is no server at this path."))
         elif exchange.method == "POST":
             return self._post(exchange, admitted, scope)

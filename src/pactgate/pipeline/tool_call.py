@@ -40,6 +40,7 @@ class Call:
         "ctx",
         "frame_bytes",
         "is_answered",
+        "is_indirect",
         "is_sent",
         "keys",
         "lease",
@@ -73,6 +74,8 @@ class Call:
         """Where its answer is kept, of a call that was recognised."""
         self.lease: Lease | None = None
         self.is_answered = False
+        self.is_indirect = False
+        """Whether the tool was named in the arguments of `tool_invoke`."""
         self.is_sent = False
         self.upstream_era = Era.LEGACY
         self.waiting_for: str | None = None

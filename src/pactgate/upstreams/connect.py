@@ -14,6 +14,7 @@ from pactgate.upstreams.guardian import Guardian
 from pactgate.upstreams.http import HttpChannel, NotStreamableHttp
 from pactgate.upstreams.http_client import HttpClient
 from pactgate.upstreams.http_sse import HttpSseChannel
+from pactgate.upstreams.inside import InsideChannel, InsideServer
 from pactgate.upstreams.negotiate import Identity, negotiate
 from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.port import Channel
@@ -29,6 +30,7 @@ class Session:
         self.transport = transport
         self.connect_ms = connect_ms
         self.is_modern_http = identity.era is Era.MODERN and transport == "http"
+        self.is_inside = transport == "inside"
 
     @property
     def pid(self) -> int | None:
@@ -54,8 +56,10 @@ class Dialer:
         emit: Emit,
         client_info: Mapping[str, Any],
         max_frame_bytes: int,
+        inside: InsideServer | None = None,
     ) -> None:
         self._config = config
+        self._inside = inside
         self._client = client
         self._guardian = guardian
         self._emit = emit
@@ -65,6 +69,9 @@ class Dialer:
 
     async def dial(self) -> Session:
         """Connect once. The caller bounds it with `connectionTimeoutMs`; cancelling leaves no process or socket."""
+        inside = self._inside
+        if inside is not None:
+            return await self._converse(lambda: InsideChannel(self._config.id, inside), "inside", Era.MODERN)
         if self._config.url is None:
             return await self._dial_process()
         return await self._dial_url()
