@@ -155,7 +155,6 @@ class Gateway:
         )
         self.connections.on_offer_changed = self._offer_changed
         self._housekeeping = Housekeeping(self._cache, self._shelf, self.connections, self._emit)
-        self._status = status.Status(self.connections)
         self.facts = Facts(
             connections=self.connections,
             metrics=self.metrics,
@@ -163,7 +162,9 @@ class Gateway:
             recall=self.recall,
             overload=self._overload,
             rates=self._rates,
+            config=lambda: self.config,
         )
+        self._status = status.Status(self.connections, self.facts.limits)
         recognition = Recognition(self.connections)
         self.tool_call = ToolCall(
             admit=(
@@ -274,9 +275,9 @@ class Gateway:
         assert outcome is not None, "a reply without a failure has a result"
         return runtime_view(facts_of(ctx, time.monotonic()), outcome)
 
-    async def reload(self, config: Config) -> None:
+    async def reload(self, config: Config, *, only_if_news: bool = False) -> None:
         """Take over a valid configuration while running; servers it does not touch keep their processes and calls."""
-        await self.configuration.replace(config)
+        await self.configuration.replace(config, only_if_news=only_if_news)
 
     async def _apply(self, config: Config) -> Changes:
         before, self.config = self.config, config

@@ -9,8 +9,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from pactgate.catalog.catalog import Catalog
 from pactgate.catalog.connections import Connections
+from pactgate.config.model import Config
 from pactgate.core.model import Tool
 from pactgate.metrics import Metrics
 from pactgate.policy.overload import Overload
@@ -32,6 +35,7 @@ class Facts:
         recall: Recall,
         overload: Overload,
         rates: RatePolicy,
+        config: Callable[[], Config],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connections = connections
@@ -40,9 +44,10 @@ class Facts:
         self._recall = recall
         self._overload = overload
         self._rates = rates
+        self._config = config
         self._clock = clock
         self._started_at = clock()
-        self._rows_of: Catalog | None = None
+        self._rows_of: tuple[Catalog, Config] | None = None
         self._rows: list[dict[str, Any]] = []
 
     def snapshot(self) -> dict[str, Any]:
@@ -52,7 +57,17 @@ class Facts:
             "tools": self._tool_rows(),
             "calls": self._metrics.calls,
             "cache": self._cache_facts(),
+            **self.limits(),
+        }
+
+    def limits(self) -> dict[str, Any]:
+        """How often, how large and how long, for every caller to look up (S2/MCP-007)."""
+        config = self._config()
+        return {
             "rateLimits": self._rates.describe(),
+            "limits": msgspec.to_builtins(config.limits),
+            "timeouts": msgspec.to_builtins(config.timeouts),
+            "maxResponseBytes": config.response.max_response_bytes,
         }
 
     def render_metrics(self) -> bytes:
@@ -85,11 +100,13 @@ class Facts:
         }
 
     def _tool_rows(self) -> list[dict[str, Any]]:
-        """Decoded once per catalog: health checks ask often, tools change rarely."""
-        catalog = self._connections.catalog
-        if self._rows_of is not catalog:
-            self._rows_of = catalog
-            self._rows = [_tool_row(tool) for tool in catalog.tools.entries()]
+        """Decoded once per catalog and configuration: health checks ask often, tools change rarely."""
+        catalog, config = self._connections.catalog, self._config()
+        if self._rows_of is None or self._rows_of[0] is not catalog or self._rows_of[1] is not config:
+            self._rows_of = catalog, config
+            self._rows = [
+                {**_tool_row(tool), "rateLimit": self._rates.facts_of(tool)} for tool in catalog.tools.entries()
+            ]
         return self._rows
 
 
@@ -110,4 +127,12 @@ def _tool_row(tool: Tool) -> dict[str, Any]:
         "category": tool.traits.category,
         "categoryReason": tool.traits.reason,
         "isReadOnly": tool.traits.is_read_only,
+        "isIdempotent": tool.traits.is_idempotent,
+        "isDestructive": _is_destructive(tool, definition.get("annotations")),
     }
+
+
+def _is_destructive(tool: Tool, annotations: Any) -> bool:
+    """As the protocol has it: a tool that changes things may destroy some, unless it says that it does not."""
+    hints = annotations if isinstance(annotations, dict) else {}
+    return not tool.traits.is_read_only and hints.get("destructiveHint") is not False

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from pactgate import __version__
 from pactgate.cli import console
+from pactgate.cli.asking import Json as _Json
+from pactgate.cli.asking import Token as _Token
+from pactgate.cli.asking import Url as _Url
+from pactgate.cli.asking import ask as _ask
 from pactgate.cli.compliance import app as compliance
+from pactgate.cli.settings import app as settings
 
 _EXAMPLES: Final = """\
 \b
@@ -39,23 +41,13 @@ app = typer.Typer(
 )
 app.add_typer(compliance, name="compliance")
 app.add_typer(compliance, name="conformance", hidden=True)
+app.add_typer(settings, name="config")
 
 _Config = Annotated[
     str | None,
     typer.Option(
         "--config", "-c", metavar="FILE", help="Configuration file. Default: pactgate.* here, else the user's."
     ),
-]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-_Url = Annotated[
-    str | None,
-    typer.Option(
-        "--url", metavar="URL", envvar="PACTGATE_URL", help="The gateway. Default: as configured, else port 7411 here."
-    ),
-]
-_Token = Annotated[
-    str | None,
-    typer.Option("--token", metavar="TOKEN", envvar="PACTGATE_TOKEN", help="Token, if the gateway wants one."),
 ]
 _Server = Annotated[str | None, typer.Option("--server", "-s", metavar="ID", help="Only this server.")]
 
@@ -88,12 +80,16 @@ def serve(
     log_level: Annotated[
         str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error. Default info.")
     ] = None,
+    admin: Annotated[
+        bool,
+        typer.Option("--admin", help="With --stdio: let that client, and the model behind it, manage the gateway."),
+    ] = False,
 ) -> None:
     """Run the gateway. Without a configuration it serves a demo."""
     from pactgate.cli.options import ServeOptions
     from pactgate.cli.serve import run as run_gateway
 
-    raise typer.Exit(run_gateway(ServeOptions(config, stdio, host, port, log_level)))
+    raise typer.Exit(run_gateway(ServeOptions(config, stdio, host, port, log_level, admin)))
 
 
 @app.command()
@@ -184,6 +180,39 @@ def call(
     raise typer.Exit(code)
 
 
+@app.command(epilog="Example: pactgate probe almanac.moon_phase date=2026-11-16")
+def probe(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The tool.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Arguments; KEY:=JSON for a value as JSON.")
+    ] = None,
+    args: Annotated[
+        str | None, typer.Option("--args", metavar="JSON", help="All arguments as one JSON object.")
+    ] = None,
+    server: _Server = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Also a tool that is not declared safe to repeat.")] = False,
+    url: _Url = None,
+    token: _Token = None,
+    as_json: _Json = False,
+) -> None:
+    """Call an idempotent tool twice and compare: exit code 0 the same, 1 different, 2 not safe to try."""
+    from pactgate.cli import probe as family
+    from pactgate.cli.call import BadArgumentsError
+
+    try:
+        code = _ask(
+            url,
+            token,
+            lambda client: family.probe(
+                client, name, arguments or [], server=server, args=args, is_sure=yes, as_json=as_json
+            ),
+        )
+    except BadArgumentsError as wrong:
+        console.problem(str(wrong))
+        raise typer.Exit(2) from None
+    raise typer.Exit(code)
+
+
 def run_command(words: list[str]) -> int:
     """The exit code of a command line."""
     try:
@@ -191,31 +220,3 @@ def run_command(words: list[str]) -> int:
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0
     return 0
-
-
-def _ask(url: str | None, token: str | None, question: Callable[[Any], int]) -> int:
-    """Put a question to the running gateway, and say so in plain words when there is none."""
-    from pactgate.cli.client import BadAddressError, GatewayClient, GatewayProblem
-
-    try:
-        return question(GatewayClient(url or _configured_url(), token))
-    except GatewayProblem as problem:
-        sys.stdout.flush()
-        console.problem(problem.message, problem.hint)
-        return 2 if isinstance(problem, BadAddressError) else 1
-
-
-def _configured_url() -> str:
-    """Where the configuration of this folder says the gateway listens; the usual place if it does not say so readably."""
-    from pathlib import Path
-
-    from pactgate.cli.client import DEFAULT_URL, address_of
-    from pactgate.config.load import find, load
-    from pactgate.config.problems import ConfigurationError
-
-    try:
-        path = find(Path.cwd(), os.environ)
-        listen = load(path, environ=os.environ).listen if path is not None else None
-    except ConfigurationError:
-        listen = None
-    return DEFAULT_URL if listen is None or not listen.port else address_of(listen.host, listen.port)

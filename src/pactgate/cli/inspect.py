@@ -17,6 +17,7 @@ _TOOL_COLUMNS: Final = (
     Column("TOOL"),
     Column("SERVER", from_width=100),
     Column("CATEGORY", _CATEGORY_STYLES, from_width=70),
+    Column("RATE", from_width=100),
     Column("WHY", from_width=120),
     Column("DESCRIPTION", is_long=True),
 )
@@ -65,6 +66,7 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
         ("up for", duration(state.get("uptimeMs", 0))),
         ("servers", _summary(rows)),
         ("tools", state.get("toolCount")),
+        ("rates", _rates(state.get("rateLimits"))),
         ("calls", f"{calls.get('total', 0)}, {calls.get('failed', 0)} failed"),
         *(
             ("down", f"{row.get('serverId')}: {row.get('trouble') or row.get('lastError') or row.get('status')}")
@@ -84,7 +86,18 @@ def _rows(client: GatewayClient, path: str, key: str) -> list[dict[str, Any]]:
 
 def _tool_cells(tool: dict[str, Any]) -> list[Any]:
     category, why = (tool.get(key) or "-" for key in ("category", "categoryReason"))
-    return [tool.get("exposedName"), tool.get("serverId"), category, why, _gist(tool)]
+    return [tool.get("exposedName"), tool.get("serverId"), category, _rate(tool.get("rateLimit")), why, _gist(tool)]
+
+
+def _rate(limit: Any) -> str:
+    """Calls of one caller in a minute, and at once."""
+    return f"{limit.get('rpm')}/min, {limit.get('burst')} at once" if isinstance(limit, dict) else "no limit"
+
+
+def _rates(limits: Any) -> str:
+    if not isinstance(limits, dict) or not limits.get("enabled"):
+        return "no limit"
+    return "; ".join(f"{name} {_rate(limits.get(name))}" for name in ("execution", "mutation", "read"))
 
 
 def _no_tools(client: GatewayClient, server: str | None) -> int:

@@ -18,6 +18,7 @@ class ServeOptions(NamedTuple):
     host: str | None = None
     port: int | None = None
     log_level: str | None = None
+    admin: bool = False
 
 
 def parse(words: list[str]) -> ServeOptions | None:
@@ -27,8 +28,8 @@ def parse(words: list[str]) -> ServeOptions | None:
     for word in rest:
         name, separator, value = word.partition("=")
         field = _OPTIONS.get(name)
-        if word == "--stdio":
-            given["stdio"] = True
+        if word in ("--stdio", "--admin"):
+            given[word[2:]] = True
         elif field is None:
             return None
         else:

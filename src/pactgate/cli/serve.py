@@ -29,12 +29,18 @@ from pactgate.config.problems import ConfigurationError
 from pactgate.core.display import Mask
 from pactgate.core.events import ConfigurationReloaded, Event
 from pactgate.core.failures import GatewayFailure
+from pactgate.policy.access import ADMINISTRATOR
 from pactgate.telemetry import Level, Telemetry
 
 DEMO_SERVERS: Final = ("almanac", "scratchpad")
 
 
 def run(options: ServeOptions) -> int:
+    if options.admin and not options.stdio:
+        console.problem(
+            "--admin goes with --stdio.", "Over HTTP a token with the role admin says who may manage the gateway."
+        )
+        return 2
     try:
         path = Path(options.config) if options.config is not None else find(Path.cwd(), os.environ)
         flags = {"listen.host": options.host, "listen.port": options.port, "log.level": options.log_level}
@@ -49,7 +55,8 @@ def run(options: ServeOptions) -> int:
     keep_large_buffers()
     search_garbage_rarely()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_Serving(config, path, flags, is_stdio=options.stdio).run())
+        serving = _Serving(config, path, flags, is_stdio=options.stdio, is_admin=options.admin)
+        return runner.run(serving.run())
 
 
 def demo_servers() -> dict[str, ServerConfig]:
@@ -62,11 +69,14 @@ def demo_servers() -> dict[str, ServerConfig]:
 class _Serving:
     """One run of the gateway, from its first line to its last."""
 
-    def __init__(self, config: Config, path: Path | None, flags: dict[str, Any], *, is_stdio: bool) -> None:
+    def __init__(
+        self, config: Config, path: Path | None, flags: dict[str, Any], *, is_stdio: bool, is_admin: bool
+    ) -> None:
         self._config = config
         self._path = path
         self._flags = flags
         self._is_stdio = is_stdio
+        self._roles = ADMINISTRATOR if is_admin else frozenset[str]()
         self._is_demo = path is None
         self._stop = asyncio.Event()
         stream = sys.stderr if is_stdio else sys.stdout
@@ -109,7 +119,7 @@ class _Serving:
 
     async def _serve_stdio(self) -> int:
         await self._gateway.start()
-        face = asyncio.create_task(self._gateway.serve_stdio())
+        face = asyncio.create_task(self._gateway.serve_stdio(roles=self._roles))
         stop = asyncio.create_task(self._stop.wait())
         await asyncio.wait({face, stop}, return_when=asyncio.FIRST_COMPLETED)
         for task in (face, stop):

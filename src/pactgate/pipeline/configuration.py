@@ -12,6 +12,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, Protocol
 
+from msgspec.structs import replace
+
 from pactgate.catalog.connections import Changes
 from pactgate.config import change
 from pactgate.config.model import Config
@@ -72,8 +74,6 @@ class LiveConfiguration:
         self._under_way: set[asyncio.Task[Changed]] = set()
         self._unwritten: dict[str, Path] = {}
         self._written = current()
-        self.on_written: Callable[[], None] = _ignore
-        """Told when the file was written by us, so that nobody takes that for a change by somebody else."""
 
     @property
     def current(self) -> Config:
@@ -96,9 +96,14 @@ class LiveConfiguration:
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
-    async def replace(self, config: Config) -> None:
-        """Take over the file as it was just read. Changes that were not written to it are dropped, and that is said."""
+    async def replace(self, config: Config, *, only_if_news: bool) -> None:
+        """Take over the file as it was just read. Changes that were not written to it are dropped, and that is said.
+
+        With `only_if_news` a file that says what it said before, as one that we wrote ourselves does, drops nothing.
+        """
         async with self._turn:
+            if only_if_news and _said(config) == _said(self._written):
+                return
             before = self._current()
             done = await self._apply(config)
             undone, self._unwritten, self._written = self.unwritten, {}, config
@@ -157,7 +162,6 @@ class LiveConfiguration:
         name = spell(wish.path)
         if wish.persist:
             self._written = change.plan(self._written, wish.path, wish.value)
-            self.on_written()
         old, new = _value(before, wish.path), _value(after, wish.path)
         if new == _value(self._written, wish.path):
             self._unwritten.pop(name, None)
@@ -166,6 +170,11 @@ class LiveConfiguration:
         revision = change.revision(after)
         self._emit(ConfigurationChanged(wish.who, name, _brief(old), _brief(new), revision, wish.persist))
         return Changed(old, new, revision, wish.persist, change.needs_restart(before, after))
+
+
+def _said(config: Config) -> Config:
+    """What a file says, wherever in it."""
+    return replace(config, warnings=())
 
 
 def _value(config: Config, path: Path) -> Any:
@@ -204,7 +213,3 @@ def _undone(wish: Wish, reason: str, cause: Exception) -> GatewayFailure:
         f"The change of {spell(wish.path)} was taken back: {reason.rstrip('.')}. Everything is as it was.",
         details={**(cause.details if isinstance(cause, GatewayFailure) else {}), "path": spell(wish.path)},
     )
-
-
-def _ignore() -> None:
-    return
