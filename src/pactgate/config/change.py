@@ -153,7 +153,7 @@ def _masked(value: Any, mask: Mask) -> Any:
         return mask(value)
     if isinstance(value, dict):
         return {key: _masked(item, mask) for key, item in value.items()}
-    return [_masked(item, mask) for item in value] if isinstance(value, list) else value
+    return [_masked(item, mask) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _tree(config: Config) -> dict[str, Any]:

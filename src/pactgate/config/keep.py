@@ -74,7 +74,7 @@ def _swap(file: FilePath, text: str) -> None:
             beside.flush()
             os.fchmod(beside.fileno(), file.stat().st_mode & 0o7777)
             os.fsync(beside.fileno())
-        load(FilePath(name), environ=os.environ)
+        _require_good(FilePath(name))
         os.replace(name, file)
         is_in_place = True
     finally:
@@ -85,6 +85,14 @@ def _swap(file: FilePath, text: str) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _require_good(file: FilePath) -> None:
+    try:
+        load(file, environ=os.environ)
+    except ConfigurationError as problem:
+        wrong = "; ".join(f"{one.path}: {one.message}" for one in problem.problems)
+        raise _refused(f"the file would not be a good configuration any more: {wrong}") from problem
 
 
 def _place(path: Path, root: Any) -> Path:
