@@ -65,7 +65,14 @@ CASES: list[tuple[Format, str, tuple[str, ...], Any, str, str]] = [
         '  }, /* the end */\n  "rateLimits": {"read": {"rpm": 400}}\n',
     ),
     (Format.YAML, YAML, ("limits", "maxArraySize"), 5, "100  # small", "5  # small"),
-    (Format.YAML, YAML, ("limits", "toolArrayLimits"), {"a.b": 1}, "Depth: 10", 'Depth: 10\n  toolArrayLimits: {"a.b": 1}'),
+    (
+        Format.YAML,
+        YAML,
+        ("limits", "toolArrayLimits"),
+        {"a.b": 1},
+        "Depth: 10",
+        'Depth: 10\n  toolArrayLimits: {"a.b": 1}',
+    ),
     (
         Format.YAML,
         YAML,
@@ -133,7 +140,8 @@ def test_where_there_is_no_table_there_is_no_place(form: Format, text: str) -> N
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8"), max_size=8),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=6), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=6), inner, max_size=3)
     ),
     max_leaves=8,
 )

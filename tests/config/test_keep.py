@@ -155,4 +155,3 @@ def test_taking_a_value_out_is_left_to_a_person_unless_it_is_not_there(tmp_path:
 def test_without_a_file_there_is_nothing_to_write_to() -> None:
     with pytest.raises(GatewayFailure, match="no configuration file"):
         keep(Config(), ("limits", "maxArraySize"), 5)
-

@@ -90,8 +90,8 @@ class Resolve:
         roles = call.ctx.caller.roles
         call.waiting_for = scope or server_of(call.requested, self._connections.servers_for(roles))
         tool = await self._connections.resolve(call.requested, scope, roles)
-        if tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
-            unwrap(call, tool)
+        while tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
+            unwrap(call, tool)  # refuses a second time
             tool = await self._connections.resolve(call.requested, None, roles)
         call.bind(tool)
 
