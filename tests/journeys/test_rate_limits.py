@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.app import Gateway, build
+from pactgate.config.bounds import Limits, Timeouts
 from pactgate.config.model import Auth, Config, Listen, Token
 from pactgate.config.rates import ExecutionRate, RateLimits
 from pactgate.protocol.versions import LATEST_LEGACY
@@ -196,6 +197,31 @@ async def test_an_administrator_manages_over_http() -> None:
         assert gateway.config.limits.max_array_size == 3
     assert answer.json["result"]["structuredContent"]["newValue"] == 3
     assert (refused.status, refused.json["error"]["data"]["failure_mode"]) == (400, "unknown_tool")
+
+
+@pytest.mark.requirement("S2/MCP-004")
+@pytest.mark.parametrize(("hint", "retryable"), [(False, False), (True, True), (None, True)])
+async def test_no_failure_of_a_tool_that_must_not_be_repeated_is_worth_a_retry(
+    hint: bool | None, retryable: bool
+) -> None:
+    """Every way the gateway itself has of saying a transient code, met by the same tool."""
+    hints = {} if hint is None else {"idempotentHint": hint}
+    names = ("echo", "slow")
+    tools = [{**ECHO, "name": name, "annotations": {"readOnlyHint": False, **hints}} for name in names]
+    slow = Timeouts(tool_overrides={"files.slow": 30})
+    limits = Limits(max_in_flight_per_server=1, max_queued_per_server=0)
+    server = scripted(options={"definitions": tools}, max_retries=0)
+    async with open_gateway(server, categories=EXECUTION, timeouts=slow, limits=limits) as inside:
+        await inside.ask("tools/list")
+        timed_out = await inside.call("files.slow", {"ms": 60000})
+        pair = await asyncio.gather(*(inside.call("files.slow", {"ms": 60000}) for _ in range(2)))
+        for _ in range(5):
+            await inside.call("files.echo", {"text": "a"})
+        limited = await inside.call("files.echo", {"text": "a"})
+        told = [failure(reply) for reply in (timed_out, *pair, limited)]
+    assert {fact["code"] for fact in told} == {"TOOL_TIMEOUT", "SERVICE_UNAVAILABLE", "RATE_LIMITED"}
+    assert all(fact["transient"] is True for fact in told)
+    assert [fact["retryable"] for fact in told] == [retryable] * 4
 
 
 async def test_admins_and_others_each_have_one_set_of_encoded_lists() -> None:

@@ -287,7 +287,7 @@ async def test_a_change_that_costs_another_server_its_connection_is_rolled_back(
             if enabled:
                 async with asyncio.timeout(5):
                     while inside.gateway.connections.connected("a"):
-                        await asyncio.sleep(0.01)
+                        await asyncio.sleep(0)
 
         inside.gateway.connections.set_enabled = enable_and_let_it_strike  # type: ignore[method-assign]
         reply = await manage(inside, "server_enable", serverId="b")

@@ -41,7 +41,8 @@ REQUIREMENTS = (
         statement="Every tool written under the contract declares whether it is idempotent, and no error of one that "
         "is not is retryable.",
         source=f"{TITLE}, INV-MCP-004: Idempotency Declaration",
-        deferred="tools written under the contract do not exist yet",
+        enforced_by=("pactgate.policy.envelope:is_retryable", "pactgate.cli.probe:probe"),
+        deferred=STILL_MISSING + "tools written under the contract do not exist yet",
     ),
     Requirement(
         id="S2/MCP-005",
@@ -59,8 +60,10 @@ REQUIREMENTS = (
             "pactgate.pipeline.admit:Rate",
             "pactgate.policy.rates:RatePolicy",
             "pactgate.state.rates:MemoryRates",
+            "pactgate.pipeline.indirect:unwrap",
+            "pactgate.pipeline.configuration:LiveConfiguration.change",
+            "pactgate.pipeline.management:Management.config_set",
         ),
-        deferred=STILL_MISSING + "limits are off until the operator turns them on, and config_set does not exist yet",
     ),
     Requirement(
         id="S2/MCP-007",
@@ -71,7 +74,8 @@ REQUIREMENTS = (
             "pactgate.pipeline.admit:Rate",
             "pactgate.policy.rates:RatePolicy",
             "pactgate.state.rates:MemoryRates",
+            "pactgate.faces.answering:ask_to_wait",
+            "pactgate.facts:Facts.limits",
         ),
-        deferred=STILL_MISSING + "limits are off until the operator turns them on, and config_set does not exist yet",
     ),
 )

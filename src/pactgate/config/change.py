@@ -136,6 +136,7 @@ def _at_start(config: Config, section: str) -> Any:
         limits = config.limits
         return (
             limits.max_request_bytes,
+            limits.max_upstream_frame_bytes,
             limits.max_in_flight,
             limits.max_in_flight_per_server,
             limits.max_queued_per_server,
