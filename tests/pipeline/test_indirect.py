@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pactgate.config.cache import Cache, CacheRule
 from pactgate.core.events import RequestFinished
 from pactgate.core.failures import Reply
 from pactgate.policy.access import ADMINISTRATOR
@@ -15,7 +16,7 @@ from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import Inside, open_gateway, text_of
 from tests.pipeline.test_management import failure
 from tests.support.callers import Heard, caller
-from tests.support.servers import logged, scripted
+from tests.support.servers import logged, methods, scripted
 
 RUN = {"name": "echo", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}
 
@@ -100,6 +101,24 @@ async def test_progress_reaches_whoever_invoked() -> None:
         )
     assert isinstance(who.channel, Heard)
     assert [json.loads(params)["progressToken"] for _, params in who.channel.notes] == ["mine"] * 3
+
+
+async def test_a_call_known_by_its_bytes_is_still_one_of_the_tool_and_only_for_administrators(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    kept = Cache(tools={"files.echo": CacheRule(ttl_ms=600_000)})
+    async with open_gateway(scripted(options={"log": str(log)}), cache=kept) as inside:
+        wish = {"name": "files.echo", "arguments": {"text": "same"}}
+        replies = [await invoke(inside, **wish) for _ in range(4)]
+        stranger = await invoke(inside, who=caller(Era.MODERN), **wish)
+        changed = await invoke(
+            inside, name="pactgate.config_set", arguments={"path": "rateLimits.mutation.burst", "value": 1}
+        )
+        limited = await invoke(inside, **wish)
+    assert [text_of(reply) for reply in replies] == ["same"] * 4
+    assert methods(log).count("tools/call") == 1
+    assert failure(stranger)["failure_mode"] == "unknown_tool"
+    assert changed.error is None
+    assert (failure(limited)["code"], failure(limited)["tool"]) == ("RATE_LIMITED", "files.echo")
 
 
 async def test_others_can_not_invoke_by_it() -> None:
