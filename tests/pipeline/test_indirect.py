@@ -111,7 +111,9 @@ async def test_a_call_known_by_its_bytes_is_still_one_of_the_tool_and_only_for_a
         replies = [await invoke(inside, **wish) for _ in range(4)]
         stranger = await invoke(inside, who=caller(Era.MODERN), **wish)
         changed = await invoke(
-            inside, name="pactgate.config_set", arguments={"path": "rateLimits.mutation.burst", "value": 1}
+            inside,
+            name="pactgate.config_set",
+            arguments={"path": "rateLimits.mutation", "value": {"rpm": 1, "burst": 1}},
         )
         limited = await invoke(inside, **wish)
     assert [text_of(reply) for reply in replies] == ["same"] * 4

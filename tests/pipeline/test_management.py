@@ -176,7 +176,7 @@ async def test_a_lowered_limit_is_felt_by_the_next_call() -> None:
 @pytest.mark.requirement("S2/MCP-006")
 async def test_rates_change_while_callers_are_counted() -> None:
     options = {"definitions": [ECHO]}
-    async with open_gateway(scripted(options=options), rate_limits=RateLimits(read=ReadRate(burst=2))) as inside:
+    async with open_gateway(scripted(options=options), rate_limits=RateLimits(read=ReadRate(rpm=2, burst=2))) as inside:
         for _ in range(2):
             await inside.call("files.echo", {"text": "a"})
         assert failure(await inside.call("files.echo", {"text": "a"}))["code"] == "RATE_LIMITED"

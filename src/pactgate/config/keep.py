@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -67,12 +68,14 @@ def _edited(text: str, file: FilePath, before: Any, place: Path, value: Any) -> 
 def _swap(file: FilePath, text: str) -> None:
     """Beside it, checked as a whole, on the disk, then in its place."""
     handle, name = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=file.suffix, dir=file.parent)
-    is_in_place = False
+    before, is_in_place = file.stat(), False
     try:
         with open(handle, "w", encoding="utf-8", newline="") as beside:
             beside.write(text)
             beside.flush()
-            os.fchmod(beside.fileno(), file.stat().st_mode & 0o7777)
+            with suppress(PermissionError):  # only root may give a file to somebody else
+                os.fchown(beside.fileno(), before.st_uid, before.st_gid)
+            os.fchmod(beside.fileno(), before.st_mode & 0o7777)
             os.fsync(beside.fileno())
         _require_good(FilePath(name))
         os.replace(name, file)

