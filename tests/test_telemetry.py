@@ -96,6 +96,8 @@ EVERY_EVENT: list[Event] = [
     events.ConfigurationReloaded(("a",), ("b",), ("c",), ("listen",)),
     events.ConfigurationRefused(("pactgate.json:1:1 x: no",)),
     events.CacheFailed("get", "StoreFailure()"),
+    events.AuditFailed("audit.jsonl", "No space left on device", "refuse"),
+    events.AuditRecovered("audit.jsonl", 3, 0),
     events.UpstreamNoise("almanac", "a line that is no message", "hello"),
     events.CompositionHazard("tool_shadowing", "search", ("crm", "files"), "Two tools are called search.", "hazard"),
     finished(),

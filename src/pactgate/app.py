@@ -16,6 +16,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from pactgate import __version__
+from pactgate.audit.log import AuditLog
+from pactgate.audit.stories import Stories
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.report import DiscoveryReport
 from pactgate.config.load import load
@@ -68,7 +70,7 @@ NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
 _PAGE_BYTES: Final = 262_144
 _PAGE_FRAME_BYTES: Final = 512
-_FIXED: Final = ("listen", "auth", "sessions", "log", "discovery", "cache", "limits")
+_FIXED: Final = ("listen", "auth", "sessions", "audit", "log", "discovery", "cache", "limits")
 """Sections that, in part or whole, take effect at the next start."""
 
 
@@ -112,6 +114,8 @@ class Gateway:
         )
         self.recall = SharedRecall(self._store)
         self._rates = RatePolicy(config.rate_limits, MemoryRates())
+        self.stories = Stories(lambda: [gate.name for gate in self.tool_call.gates])
+        self._audit = self._audit_log()
         self._client = HttpClient()
         self._guardian = Guardian()
         self._http: HttpServer | None = None
@@ -169,14 +173,17 @@ class Gateway:
             max_response_bytes=config.response.max_response_bytes,
             emit=self._emit,
             mask=self._masked,
+            audit=self._audit,
         )
 
     async def start(self) -> None:
+        await self.open_audit()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
         self.connections.start()
 
     async def serve_http(self) -> str:
         """Open the HTTP face on the configured address and return its URL."""
+        await self.open_audit()
         listen = self.config.listen
         self._face = face = HttpFace(
             self.kernel,
@@ -184,6 +191,7 @@ class Gateway:
             servers=lambda: self.connections.servers,
             snapshot=self.snapshot,
             metrics=self.facts.render_metrics,
+            stories=self.stories,
             emit=self._emit,
             sessions=self.config.sessions,
         )
@@ -194,6 +202,11 @@ class Gateway:
         self.address = f"http://{shown}:{port}"
         self._emit(GatewayStarted(self.address, len(self.connections.servers)))
         return self.address
+
+    async def open_audit(self) -> None:
+        """Take hold of the audit log, where there is one; nothing is served before. Raises GatewayFailure."""
+        if self._audit is not None:
+            await self._audit.start()
 
     async def serve_stdio(self) -> None:
         """Serve one caller on standard input and output until it goes away."""
@@ -211,6 +224,8 @@ class Gateway:
         await self._store.close()
         await self._client.close()
         await self._guardian.close()
+        if self._audit is not None:
+            await self._audit.stop()
         self._emit(GatewayStopped("asked to"))
 
     @classmethod
@@ -278,6 +293,7 @@ class Gateway:
 
     def _emit(self, event: Event) -> None:
         self.metrics.emit(event)
+        self.stories.emit(event)
         self._listener(event)
 
     def _dialer(self, server: ServerConfig, info: dict[str, Any]) -> Dialer:
@@ -288,6 +304,17 @@ class Gateway:
             emit=self._emit,
             client_info=info,
             max_frame_bytes=self.config.limits.max_upstream_frame_bytes,
+        )
+
+    def _audit_log(self) -> AuditLog | None:
+        settings = self.config.audit
+        if settings.file is None:
+            return None
+        return AuditLog(
+            settings,
+            version=__version__,
+            masking=lambda text, most: self._mask.start(text, most),
+            emit=self._emit,
         )
 
     def _masked(self, text: str) -> str:

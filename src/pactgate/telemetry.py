@@ -30,6 +30,23 @@ _MAX_ITEMS: Final = 40
 _BURST: Final = 20
 _PER_SECOND: Final = 2.0
 _MAX_KEYS: Final = 1024
+_AUDIT_POLICIES: Final = {"refuse": "are refused until it can", "continue": "go on without a record"}
+_RECORD_FACTS: Final = (
+    *(
+        "request_id",
+        "method",
+        "subject",
+        "client",
+        "era",
+        "version",
+        "duration_ms",
+        "server",
+        "tool",
+        "outcome",
+        "failure",
+    ),
+    *("is_cached", "is_truncated", "effects_level"),
+)
 _GOOD_REQUEST: Final = "RequestFinished.ok"
 
 
@@ -52,6 +69,8 @@ LEVELS: Final[dict[type[Event], Level]] = {
     events.ConfigurationReloaded: Level.INFO,
     events.ConfigurationRefused: Level.ERROR,
     events.CacheFailed: Level.WARNING,
+    events.AuditFailed: Level.ERROR,
+    events.AuditRecovered: Level.WARNING,
     events.UpstreamNoise: Level.WARNING,
     events.CompositionHazard: Level.WARNING,
     events.RequestRefused: Level.WARNING,
@@ -182,9 +201,7 @@ def _count_name(event: Event) -> str:
 
 def _facts(event: Event) -> dict[str, Any]:
     if isinstance(event, events.RequestFinished):
-        return {
-            name: fact for name in event.record.__struct_fields__ if (fact := getattr(event.record, name)) is not None
-        }
+        return {name: fact for name in _RECORD_FACTS if (fact := getattr(event.record, name)) is not None}
     return {name: getattr(event, name) for name in event.__struct_fields__}
 
 
@@ -256,6 +273,12 @@ SENTENCES: Final[dict[type[Event], Callable[[dict[str, Any]], str]]] = {
     events.ConfigurationReloaded: _reloaded,
     events.ConfigurationRefused: lambda f: "the configuration was not taken over: " + "; ".join(f["problems"]),
     events.CacheFailed: lambda f: f"the cache could not {f['operation']}: {f['reason']}",
+    events.AuditFailed: lambda f: (
+        f"the audit log {f['file']} can't be written: {f['reason']}; calls {_AUDIT_POLICIES[f['policy']]}"
+    ),
+    events.AuditRecovered: lambda f: (
+        f"the audit log {f['file']} is written again: {f['late']} records came late, {f['lost']} are lost and counted there"
+    ),
     events.UpstreamNoise: lambda f: f"{f['server']}: {f['what']}" + (f": {f['sample']}" if f["sample"] else ""),
     events.CompositionHazard: lambda f: f"{f['severity']}: {f['message']} ({f['kind']})",
     events.RequestFinished: _request,

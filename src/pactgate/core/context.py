@@ -34,6 +34,20 @@ class ExecutionRecord(Struct, frozen=True):
     failure: dict[str, Any] | None
     is_cached: bool = False
     is_truncated: bool = False
+    opened_at: float = 0.0
+    """Of the monotonic clock: when it began is worked out by whoever tells it."""
+    session: str | None = None
+    requested: str | None = None
+    category: str | None = None
+    gate: str | None = None
+    """The last gate a tool call reached; where it failed, the one that stopped it."""
+    message: str | None = None
+    """What the caller was told of the failure."""
+    upstream_revision: str | None = None
+    is_validated: bool = False
+    operations: tuple[dict[str, Any], ...] = ()
+    violations: tuple[str, ...] = ()
+    effects_level: str | None = None
 
 
 class ExecutionContext:
@@ -41,19 +55,23 @@ class ExecutionContext:
 
     __slots__ = (
         "caller",
+        "effects_level",
         "failure",
+        "gate",
         "is_cached",
         "is_error",
         "is_truncated",
         "is_validated",
         "method",
         "opened_at",
+        "operations",
         "original_size_bytes",
         "record",
         "request_id",
         "requested",
         "tool",
         "upstream_revision",
+        "violations",
     )
 
     def __init__(self, method: str, caller: Caller, opened_at: float, request_id: str | None = None) -> None:
@@ -71,6 +89,10 @@ class ExecutionContext:
         self.is_validated = False
         self.original_size_bytes: int | None = None
         self.upstream_revision: str | None = None
+        self.gate: str | None = None
+        self.operations: tuple[dict[str, Any], ...] = ()
+        self.violations: tuple[str, ...] = ()
+        self.effects_level: str | None = None
         self.record: ExecutionRecord | None = None
 
     def bind(self, tool: Tool) -> None:
@@ -104,6 +126,17 @@ class ExecutionContext:
             failure=failure.record() if failure else None,
             is_cached=self.is_cached,
             is_truncated=self.is_truncated,
+            opened_at=self.opened_at,
+            session=caller.session,
+            requested=self.requested,
+            category=tool.traits.category if tool else None,
+            gate=self.gate,
+            message=failure.message if failure else None,
+            upstream_revision=self.upstream_revision,
+            is_validated=self.is_validated,
+            operations=self.operations,
+            violations=self.violations,
+            effects_level=self.effects_level,
         )
         return self.record
 

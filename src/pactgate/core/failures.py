@@ -101,6 +101,7 @@ class Kind(StrEnum):
     PERMISSION_DENIED = "permission_denied"
     RATE_LIMITED = "rate_limited"
     OVERLOADED = "overloaded"
+    AUDIT_UNAVAILABLE = "audit_unavailable"
     CONNECTION_FAILED = "connection_failed"
     CONNECT_TIMEOUT = "connect_timeout"
     CALL_TIMEOUT = "call_timeout"
@@ -164,6 +165,9 @@ TABLE: Final[dict[Kind, Row]] = {
     Kind.PERMISSION_DENIED: Row(_C, _E.PERMISSION_DENIED, None, _RES, _PARAMS, "permission_denied", Party.CALLER, _NO),
     Kind.RATE_LIMITED: Row(_C, _E.RATE_LIMITED, None, _RES, _INTERNAL, "rate_limited", Party.CALLER, _NO),
     Kind.OVERLOADED: Row(_T, _E.SERVICE_UNAVAILABLE, None, _RES, _INTERNAL, "overloaded", Party.GATEWAY, _NO),
+    Kind.AUDIT_UNAVAILABLE: Row(
+        _T, _E.SERVICE_UNAVAILABLE, None, _RES, _INTERNAL, "audit_unavailable", Party.OPERATOR, _NO
+    ),
     Kind.CONNECTION_FAILED: Row(
         _T, _E.SERVICE_UNAVAILABLE, _X.CONNECTION_FAILED, _RES, _INTERNAL, "connection_failed", Party.UPSTREAM, _NO
     ),

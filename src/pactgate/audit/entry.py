@@ -1,0 +1,130 @@
+"""One tool call as the facts of its audit record, read off the sealed `ExecutionRecord` and the params as they came in.
+
+Bounded and masked: whoever reads the log needs no protection from its length, and finds no secret of the configuration in it.
+Must not: judge, or know how records are written.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from pactgate.audit.shapes import Masking, shape_of, values_of
+from pactgate.core.context import ExecutionRecord
+from pactgate.core.failures import TABLE, Kind, Verdict
+from pactgate.protocol.messages import encode_json
+
+MAX_ARGUMENTS_BYTES: Final = 16_384
+MAX_DECODED_BYTES: Final = 262_144
+"""Larger arguments are not looked into: their size says enough."""
+MAX_OPERATIONS: Final = 100
+MAX_VIOLATIONS: Final = 50
+_NAME_CHARS: Final = 200
+_TARGET_CHARS: Final = 100
+_MESSAGE_CHARS: Final = 500
+
+Detail = Literal["shape", "values", "none"]
+
+
+class _Params(Struct):
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_params: Final = msgspec.json.Decoder(_Params)
+_any: Final = msgspec.json.Decoder()
+
+
+def call_facts(
+    record: ExecutionRecord, params: bytes | None, ended_at: float, detail: Detail, masking: Masking
+) -> bytes:
+    """The facts as JSON. `ended_at` is the wall clock's time at the seal."""
+
+    def text(value: str | None) -> str | None:
+        return None if value is None else masking.short(value, _NAME_CHARS)
+
+    failure = record.failure or {}
+    facts: dict[str, Any] = {
+        "kind": "call",
+        "time": stamp(ended_at),
+        "requestId": record.request_id,
+        "subject": text(record.subject),
+        "client": text(record.client),
+        "session": record.session,
+        "era": record.era,
+        "version": record.version,
+        "server": text(record.server),
+        "tool": record.tool,
+        "requested": None if record.requested == record.tool else text(record.requested),
+        "category": record.category,
+        "arguments": None if detail == "none" else arguments(params, detail, masking),
+        "effects": record.effects_level,
+        "operations": _operations(record, masking),
+        "violations": [masking.short(one, _MESSAGE_CHARS) for one in record.violations[:MAX_VIOLATIONS]] or None,
+        "outcome": record.outcome,
+        "verdict": verdict_of(record),
+        "code": code_of(record),
+        "party": failure.get("party"),
+        "retryAfterMs": failure.get("retryAfterMs"),
+        "message": None if record.message is None else masking.short(record.message, _MESSAGE_CHARS),
+        "gate": record.gate,
+        "revision": record.upstream_revision,
+        "durationMs": round(record.duration_ms, 3),
+        "cached": record.is_cached,
+        "truncated": record.is_truncated,
+        "validated": record.is_validated,
+    }
+    return encode_json({name: fact for name, fact in facts.items() if fact is not None})
+
+
+def own_facts(kind: str, now: float, **more: Any) -> bytes:
+    """What the log says of itself: `opened`, `continued`, `gap` or `closed`."""
+    return encode_json({"kind": kind, "time": stamp(now), **more})
+
+
+def verdict_of(record: ExecutionRecord) -> str:
+    """Whether the action can have happened: an answer from the cache is one without it (D6)."""
+    if record.failure is not None:
+        return str(record.failure["verdict"])
+    return (Verdict.DID_NOT_RUN if record.is_cached else Verdict.RAN).value
+
+
+def code_of(record: ExecutionRecord) -> str | None:
+    if record.failure is not None:
+        return str(record.failure["code"])
+    return None if record.outcome == "ok" else TABLE[Kind.TOOL_ERROR].code.value
+
+
+def arguments(params: bytes | None, detail: Detail, masking: Masking) -> Any:
+    """The arguments as far as they are kept; params that are none, or too large to look into, are named as what they are."""
+    if params is None:
+        return None
+    if len(params) > MAX_DECODED_BYTES:
+        return f"params of {len(params)} bytes"
+    try:
+        value = _any.decode(_params.decode(params).arguments)
+    except (msgspec.DecodeError, RecursionError):
+        return "unreadable"
+    if detail == "values":
+        shown = values_of(value, masking)
+        if len(encode_json(shown)) <= MAX_ARGUMENTS_BYTES:
+            return shown
+    shown = shape_of(value, masking)
+    return shown if len(encode_json(shown)) <= MAX_ARGUMENTS_BYTES else f"params of {len(params)} bytes"
+
+
+def _operations(record: ExecutionRecord, masking: Masking) -> list[Any] | None:
+    return [
+        {str(name)[:_TARGET_CHARS]: _operand(held, masking) for name, held in list(one.items())[:4]}
+        for one in record.operations[:MAX_OPERATIONS]
+    ] or None
+
+
+def _operand(held: Any, masking: Masking) -> Any:
+    return held if held is None or isinstance(held, bool | int) else masking.short(str(held), _TARGET_CHARS)
+
+
+def stamp(now: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}Z"
