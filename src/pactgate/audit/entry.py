@@ -7,6 +7,8 @@ Must not: judge, or know how records are written.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
@@ -21,12 +23,46 @@ MAX_ARGUMENTS_BYTES: Final = 16_384
 MAX_DECODED_BYTES: Final = 262_144
 """Larger arguments are not looked into: their size says enough."""
 MAX_OPERATIONS: Final = 100
+MAX_OPERANDS: Final = 4
 MAX_VIOLATIONS: Final = 50
 _NAME_CHARS: Final = 200
 _TARGET_CHARS: Final = 100
 _MESSAGE_CHARS: Final = 500
 
 Detail = Literal["shape", "values", "none"]
+
+
+class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
+    """What a line says of one call. A member that is not there means none, or false."""
+
+    kind: str
+    time: str
+    request_id: str
+    subject: str
+    client: str = ""
+    session: str | None = None
+    era: str
+    version: str
+    server: str | None = None
+    tool: str | None = None
+    requested: str | None = None
+    category: str | None = None
+    arguments: Any = None
+    effects: str | None = None
+    operations: list[Any] | None = None
+    violations: list[str] | None = None
+    outcome: str
+    verdict: str
+    code: str | None = None
+    party: str | None = None
+    retry_after_ms: int | None = None
+    message: str | None = None
+    gate: str | None = None
+    revision: str | None = None
+    duration_ms: float
+    cached: bool = False
+    truncated: bool = False
+    validated: bool = False
 
 
 class _Params(Struct):
@@ -41,42 +77,40 @@ def call_facts(
     record: ExecutionRecord, params: bytes | None, ended_at: float, detail: Detail, masking: Masking
 ) -> bytes:
     """The facts as JSON. `ended_at` is the wall clock's time at the seal."""
-
-    def text(value: str | None) -> str | None:
-        return None if value is None else masking.short(value, _NAME_CHARS)
-
-    failure = record.failure or {}
-    facts: dict[str, Any] = {
-        "kind": "call",
-        "time": stamp(ended_at),
-        "requestId": record.request_id,
-        "subject": text(record.subject),
-        "client": text(record.client),
-        "session": record.session,
-        "era": record.era,
-        "version": record.version,
-        "server": text(record.server),
-        "tool": record.tool,
-        "requested": None if record.requested == record.tool else text(record.requested),
-        "category": record.category,
-        "arguments": None if detail == "none" else arguments(params, detail, masking),
-        "effects": record.effects_level,
-        "operations": _operations(record, masking),
-        "violations": [masking.short(one, _MESSAGE_CHARS) for one in record.violations[:MAX_VIOLATIONS]] or None,
-        "outcome": record.outcome,
-        "verdict": verdict_of(record),
-        "code": code_of(record),
-        "party": failure.get("party"),
-        "retryAfterMs": failure.get("retryAfterMs"),
-        "message": None if record.message is None else masking.short(record.message, _MESSAGE_CHARS),
-        "gate": record.gate,
-        "revision": record.upstream_revision,
-        "durationMs": round(record.duration_ms, 3),
-        "cached": record.is_cached,
-        "truncated": record.is_truncated,
-        "validated": record.is_validated,
-    }
-    return encode_json({name: fact for name, fact in facts.items() if fact is not None})
+    short, failure, asked_for = masking.short, record.failure, record.requested
+    is_renamed = asked_for is not None and asked_for != record.tool
+    return encode_json(
+        CallRecord(
+            kind="call",
+            time=stamp(ended_at),
+            request_id=record.request_id,
+            subject=short(record.subject, _NAME_CHARS),
+            client=short(record.client, _NAME_CHARS),
+            session=record.session,
+            era=record.era,
+            version=record.version,
+            server=None if record.server is None else short(record.server, _NAME_CHARS),
+            tool=record.tool,
+            requested=short(asked_for, _NAME_CHARS) if asked_for is not None and is_renamed else None,
+            category=record.category,
+            arguments=None if detail == "none" else arguments(params, detail, masking),
+            effects=record.effects_level,
+            operations=_operations(record.operations, masking) if record.operations else None,
+            violations=_violations(record.violations, masking) if record.violations else None,
+            outcome=record.outcome,
+            verdict=verdict_of(record),
+            code=code_of(record),
+            party=failure.get("party") if failure else None,
+            retry_after_ms=failure.get("retryAfterMs") if failure else None,
+            message=None if record.message is None else short(record.message, _MESSAGE_CHARS),
+            gate=record.gate,
+            revision=record.upstream_revision,
+            duration_ms=round(record.duration_ms, 3),
+            cached=record.is_cached,
+            truncated=record.is_truncated,
+            validated=record.is_validated,
+        )
+    )
 
 
 def own_facts(kind: str, now: float, **more: Any) -> bytes:
@@ -115,16 +149,25 @@ def arguments(params: bytes | None, detail: Detail, masking: Masking) -> Any:
     return shown if len(encode_json(shown)) <= MAX_ARGUMENTS_BYTES else f"params of {len(params)} bytes"
 
 
-def _operations(record: ExecutionRecord, masking: Masking) -> list[Any] | None:
+def _operations(operations: Sequence[dict[str, Any]], masking: Masking) -> list[Any]:
     return [
-        {str(name)[:_TARGET_CHARS]: _operand(held, masking) for name, held in list(one.items())[:4]}
-        for one in record.operations[:MAX_OPERATIONS]
-    ] or None
+        {str(name)[:_TARGET_CHARS]: _operand(held, masking) for name, held in list(one.items())[:MAX_OPERANDS]}
+        for one in operations[:MAX_OPERATIONS]
+    ]
 
 
 def _operand(held: Any, masking: Masking) -> Any:
     return held if held is None or isinstance(held, bool | int) else masking.short(str(held), _TARGET_CHARS)
 
 
+def _violations(violations: Sequence[str], masking: Masking) -> list[str]:
+    return [masking.short(one, _NAME_CHARS) for one in violations[:MAX_VIOLATIONS]]
+
+
 def stamp(now: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}Z"
+    return f"{_to_the_second(int(now))}.{int(now * 1000) % 1000:03}Z"
+
+
+@lru_cache(maxsize=4)
+def _to_the_second(now: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))

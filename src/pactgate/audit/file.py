@@ -24,6 +24,7 @@ from pactgate.audit.entry import own_facts
 _LOCK_WAIT_S: Final = 2.0
 """A gateway that was killed lets go of its file a moment later."""
 _LOCK_STEP_S: Final = 0.02
+_LOOK_S: Final = 1.0
 
 
 class LockedError(Exception):
@@ -54,6 +55,7 @@ class ChainFile:
         self._lock_fd = -1
         self._inode = (0, 0)
         self._size = 0
+        self._seen_until = 0.0
         self._opening: dict[str, Any] = {}
         """What the next record of our own has to say of how the file was found."""
 
@@ -112,8 +114,7 @@ class ChainFile:
 
     def append(self, records: Sequence[bytes]) -> None:
         """Write these records, all or none, in one piece. Raises OSError."""
-        if os.fstat(self._fd).st_nlink == 0:
-            raise OSError(errno.ENOENT, "the file was removed while it was written")
+        self._look_whether_it_is_there()
         if self._size and self._size + sum(map(len, records)) > self._max_bytes:
             self._rotate()
         last, lines, is_new = self.last, [], self._size == 0 and self.last.seq > 0
@@ -126,6 +127,15 @@ class ChainFile:
         self.last = last
         if is_new:
             self._opening = {}
+
+    def _look_whether_it_is_there(self) -> None:
+        """Somebody may delete the file of a running gateway; records must not go to nowhere for longer than a moment."""
+        now = time.monotonic()
+        if now < self._seen_until:
+            return
+        if os.fstat(self._fd).st_nlink == 0:
+            raise OSError(errno.ENOENT, "the file was deleted while it was being written")
+        self._seen_until = now + _LOOK_S
 
     def close(self) -> None:
         self._close_file()
@@ -152,6 +162,7 @@ class ChainFile:
         if not stat.S_ISREG(found.st_mode):
             os.close(fd)
             raise OSError(errno.EINVAL, "it is not a regular file")
+        self._seen_until = 0.0
         self._fd, self._inode, self._size = fd, (found.st_dev, found.st_ino), found.st_size
 
     def _close_file(self) -> None:

@@ -88,6 +88,7 @@ class Stories:
         failure = record.failure or {}
         facts = {
             **self._row(record),
+            "tool": record.tool,
             "era": record.era,
             "version": record.version,
             "session": record.session,

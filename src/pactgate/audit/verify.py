@@ -27,7 +27,7 @@ class Break(Struct, frozen=True):
     why: str
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(Struct, frozen=True, rename="camel"):
     """`head` is the last sound record: its hash, kept elsewhere, shows later that nothing was cut off. `notes` are no faults."""
 
     files: tuple[str, ...]

@@ -11,6 +11,7 @@ import typer
 
 from pactgate import __version__
 from pactgate.cli import console
+from pactgate.cli.audit import app as audit
 from pactgate.cli.compliance import app as compliance
 
 _EXAMPLES: Final = """\
@@ -38,6 +39,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 app.add_typer(compliance, name="compliance")
+app.add_typer(audit, name="audit")
 app.add_typer(compliance, name="conformance", hidden=True)
 
 _Config = Annotated[
@@ -184,6 +186,29 @@ def call(
     raise typer.Exit(code)
 
 
+@app.command(epilog="Example: pactgate explain 0248e0a6-3af6-4db4-8d33-d87a7cab4540")
+def explain(
+    request_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="The request id of a call. Left out: the last calls.")
+    ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option("--audit", metavar="FILE", help="An audit log to look into. Default: that of the configuration."),
+    ] = None,
+    config: _Config = None,
+    url: _Url = None,
+    token: _Token = None,
+    as_json: _Json = False,
+) -> None:
+    """Tell the story of one call: who, what, how far it came, what ended it, what to do next."""
+    from pactgate.cli import explain as family
+
+    if request_id is None:
+        raise typer.Exit(_ask(url, token, lambda client: family.latest(client, as_json=as_json)))
+    known, found = request_id, _audit_log(log, config)
+    raise typer.Exit(_ask(url, token, lambda client: family.explain(client, known, log=found, as_json=as_json)))
+
+
 def run_command(words: list[str]) -> int:
     """The exit code of a command line."""
     try:
@@ -203,6 +228,21 @@ def _ask(url: str | None, token: str | None, question: Callable[[Any], int]) -> 
         sys.stdout.flush()
         console.problem(problem.message, problem.hint)
         return 2 if isinstance(problem, BadAddressError) else 1
+
+
+def _audit_log(file: str | None, config: str | None) -> Any:
+    """The audit log to look into, if there is one."""
+    from pathlib import Path
+
+    from pactgate.cli.audit import NoLogError, configured_log
+    from pactgate.config.problems import ConfigurationError
+
+    if file is not None:
+        return Path(file)
+    try:
+        return configured_log(config)
+    except (NoLogError, ConfigurationError):
+        return None
 
 
 def _configured_url() -> str:
