@@ -7,7 +7,7 @@ Must not: judge, or know how records are written.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal
 
@@ -22,11 +22,11 @@ from pactgate.protocol.messages import encode_json
 MAX_ARGUMENTS_BYTES: Final = 16_384
 MAX_DECODED_BYTES: Final = 262_144
 """Larger arguments are not looked into: their size says enough."""
-MAX_OPERATIONS: Final = 100
+MAX_LIST_BYTES: Final = 16_384
+MAX_LISTED: Final = 101
 MAX_OPERANDS: Final = 4
-MAX_VIOLATIONS: Final = 50
 _NAME_CHARS: Final = 200
-_TARGET_CHARS: Final = 100
+_TARGET_CHARS: Final = 300
 _MESSAGE_CHARS: Final = 500
 
 Detail = Literal["shape", "values", "none"]
@@ -50,7 +50,7 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     arguments: Any = None
     effects: str | None = None
     operations: list[Any] | None = None
-    violations: list[str] | None = None
+    violations: list[Any] | None = None
     outcome: str
     verdict: str
     code: str | None = None
@@ -150,18 +150,34 @@ def arguments(params: bytes | None, detail: Detail, masking: Masking) -> Any:
 
 
 def _operations(operations: Sequence[dict[str, Any]], masking: Masking) -> list[Any]:
-    return [
-        {str(name)[:_TARGET_CHARS]: _operand(held, masking) for name, held in list(one.items())[:MAX_OPERANDS]}
-        for one in operations[:MAX_OPERATIONS]
-    ]
+    shown = (
+        {
+            masking.short(str(name), _TARGET_CHARS): _operand(held, masking)
+            for name, held in list(one.items())[:MAX_OPERANDS]
+        }
+        for one in operations
+    )
+    return _fitted(shown, len(operations))
 
 
 def _operand(held: Any, masking: Masking) -> Any:
     return held if held is None or isinstance(held, bool | int) else masking.short(str(held), _TARGET_CHARS)
 
 
-def _violations(violations: Sequence[str], masking: Masking) -> list[str]:
-    return [masking.short(one, _NAME_CHARS) for one in violations[:MAX_VIOLATIONS]]
+def _violations(violations: Sequence[str], masking: Masking) -> list[Any]:
+    return _fitted((masking.short(one, _NAME_CHARS) for one in violations), len(violations))
+
+
+def _fitted(items: Iterable[Any], count: int) -> list[Any]:
+    """As many as there is room for; how many more there were is said in a last one."""
+    kept: list[Any] = []
+    room = MAX_LIST_BYTES
+    for item in items:
+        room -= len(encode_json(item)) + 1
+        if room < 0 or len(kept) >= MAX_LISTED:
+            return [*kept, {"more": count - len(kept)}]
+        kept.append(item)
+    return kept
 
 
 def stamp(now: float) -> str:

@@ -14,6 +14,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ _LOCK_WAIT_S: Final = 2.0
 """A gateway that was killed lets go of its file a moment later."""
 _LOCK_STEP_S: Final = 0.02
 _LOOK_S: Final = 1.0
+_LINK_BYTES: Final = 200
+"""More than a line has beside its facts."""
 
 
 class LockedError(Exception):
@@ -115,7 +118,7 @@ class ChainFile:
     def append(self, records: Sequence[bytes]) -> None:
         """Write these records, all or none, in one piece. Raises OSError."""
         self._look_whether_it_is_there()
-        if self._size and self._size + sum(map(len, records)) > self._max_bytes:
+        if self._size and self._size + sum(len(facts) + _LINK_BYTES for facts in records) > self._max_bytes:
             self._rotate()
         last, lines, is_new = self.last, [], self._size == 0 and self.last.seq > 0
         if is_new:
@@ -151,7 +154,8 @@ class ChainFile:
             if self._fsync:
                 os.fdatasync(self._fd)
         except OSError:
-            os.ftruncate(self._fd, self._size)
+            with suppress(OSError):  # what can't be cut off now is when the file is taken up again
+                os.ftruncate(self._fd, self._size)
             raise
         self._size += len(data)
 

@@ -1,0 +1,159 @@
+"""The audit log of a real gateway under real calls: killed at any moment, out of disk, and beside a second gateway.
+
+`PACTGATE_KILLS=50` runs the whole fifty; by default there are fewer, to keep the suite short.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pactgate.audit.verify import files_of, lines_of, verify
+from pactgate.protocol.messages import value
+from tests.cli.program import PROGRAM, Served, environment, write_config
+from tests.support.facing import modern
+from tests.support.raw_http import WAIT_S, RawClient
+
+KILLS = int(os.environ.get("PACTGATE_KILLS", "6"))
+CALLERS = 6
+SECONDS_BETWEEN = (0.0, 0.15)
+LIGHT = Path(__file__).with_name("light_server.py")
+SERVERS = {"files": {"command": sys.executable, "args": ["-I", "-S", str(LIGHT), "healthy"], "era": "legacy"}}
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def port_of(served: Served) -> int:
+    return int(served.url.rpartition(":")[2])
+
+
+def request_id_of(answer: dict[str, Any]) -> str:
+    if "error" in answer:
+        return str(answer["error"]["data"]["requestId"])
+    return str(answer["result"]["_meta"]["dev.pactgate/envelope"]["requestId"])
+
+
+async def call_until_the_end(port: int, acknowledged: list[str], first: asyncio.Event, tool: str) -> None:
+    """One caller: calls as fast as it is answered, and remembers every call it has an answer of."""
+    async with RawClient(port) as client:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                answer = await client.ask(modern("tools/call", name=tool, arguments={"text": "hello"}))
+                acknowledged.append(request_id_of(answer.json))
+                first.set()
+
+
+async def load_and_kill(served: Served, after_s: float) -> list[str]:
+    acknowledged: list[str] = []
+    first, port = asyncio.Event(), port_of(served)
+    tools = ["files__echo"] * (CALLERS - 1) + ["files__nothing"]
+    callers = [asyncio.create_task(call_until_the_end(port, acknowledged, first, tool)) for tool in tools]
+    async with asyncio.timeout(2 * WAIT_S):
+        await first.wait()
+        await asyncio.wait(callers, timeout=after_s)
+        served.process.send_signal(signal.SIGKILL)
+        await asyncio.gather(*callers)
+    return acknowledged
+
+
+def recorded(log: Path) -> list[str]:
+    lines = [value(line) for path in files_of(log) for _, line in lines_of(path) if line.endswith(b"\n")]
+    return [line["requestId"] for line in lines if line["kind"] == "call"]
+
+
+def test_a_gateway_killed_at_any_moment_has_recorded_every_call_it_answered(tmp_path: Path) -> None:
+    write_config(tmp_path, SERVERS, audit={"file": "audit.jsonl", "maxBytes": 262144})
+    log, chance = tmp_path / "audit.jsonl", random.Random(5)
+    acknowledged: list[str] = []
+    for _ in range(KILLS):
+        with Served(tmp_path) as served:
+            acknowledged += asyncio.run(load_and_kill(served, chance.uniform(*SECONDS_BETWEEN)))
+        verdict = verify(files_of(log))
+        assert verdict.is_valid, verdict.breaks
+    in_log = recorded(log)
+    assert len(set(in_log)) == len(in_log)
+    assert len(acknowledged) >= KILLS
+    assert set(acknowledged) <= set(in_log)
+
+
+def limit_files(served: Served, max_bytes: int) -> None:
+    """No file of this process may grow beyond this: what a full disk is like, for it alone."""
+    resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (max_bytes, resource.RLIM_INFINITY))
+
+
+@pytest.mark.parametrize("policy", ["refuse", "continue"])
+async def test_a_full_disk_is_met_as_configured_and_got_over_without_a_restart(policy: str, tmp_path: Path) -> None:
+    write_config(tmp_path, SERVERS, audit={"file": "audit.jsonl", "onFailure": policy})
+    log = tmp_path / "audit.jsonl"
+    with Served(tmp_path) as served:
+        async with RawClient(port_of(served)) as client:
+            call = modern("tools/call", name="files__echo", arguments={"text": "hello"})
+            ids = [request_id_of((await client.ask(call)).json)]
+            limit_files(served, log.stat().st_size)
+            answers = [(await client.ask(call)).json for _ in range(3)]
+            failures = [answer["result"]["_meta"]["dev.pactgate/envelope"].get("failure") for answer in answers]
+            if policy == "refuse":
+                held_back, *refused = failures
+                assert (held_back["failure_mode"], held_back["verdict"]) == ("audit_unavailable", "ran")
+                assert not held_back["retryable"]
+                assert {(one["failure_mode"], one["verdict"]) for one in refused} == {
+                    ("audit_unavailable", "did_not_run")
+                }
+                assert all(one["retryable"] and one["retryAfter"] == 1 for one in refused)
+            else:
+                assert failures == [None] * 3
+            ids += [request_id_of(answer) for answer in answers]
+            assert verify(files_of(log)).is_valid
+            limit_files(served, resource.RLIM_INFINITY)
+            async with asyncio.timeout(WAIT_S):
+                while set(ids) - set(recorded(log)):
+                    await asyncio.sleep(0)
+            answer = (await client.ask(call)).json
+            assert "failure" not in answer["result"]["_meta"]["dev.pactgate/envelope"]
+        ids.append(request_id_of(answer))
+    assert recorded(log)[: len(ids)] == ids
+    assert verify(files_of(log)).is_valid
+
+
+def test_two_gateways_never_write_one_log(tmp_path: Path) -> None:
+    write_config(tmp_path, SERVERS, audit={"file": "audit.jsonl"})
+    with Served(tmp_path) as first:
+        assert first.url
+        second = subprocess.run(
+            [*PROGRAM, "serve", "--port", "0"],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+    assert second.returncode == 1
+    assert "another gateway writes it" in second.stderr
+    assert verify(files_of(tmp_path / "audit.jsonl")).is_valid
+
+
+def test_a_log_that_can_not_be_opened_stops_the_start_and_says_what_to_do(tmp_path: Path) -> None:
+    write_config(tmp_path, SERVERS, audit={"file": "nowhere/audit.jsonl"})
+    done = subprocess.run(
+        [*PROGRAM, "serve", "--port", "0"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "No such file or directory" in done.stderr
+    assert "Check the folder" in done.stderr
