@@ -164,6 +164,8 @@ def test_lines_below_the_level_and_hidden_types_are_counted_but_not_written() ->
         "DiscoveryFailed",
         "ConfigurationRefused",
         "CacheFailed",
+        "AuditFailed",
+        "AuditRecovered",
         "UpstreamNoise",
         "CompositionHazard",
         "RequestRefused",
