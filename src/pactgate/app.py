@@ -289,7 +289,8 @@ class Gateway:
 
     def snapshot(self) -> dict[str, Any]:
         """The state of the gateway as the admin API and the command line show it. No secrets, no command lines."""
-        return {"name": NAME, "version": __version__, "address": self.address, **self.facts.snapshot()}
+        audit = None if self._audit is None else {"trouble": self._audit.trouble}
+        return {"name": NAME, "version": __version__, "address": self.address, "audit": audit, **self.facts.snapshot()}
 
     def _emit(self, event: Event) -> None:
         self.metrics.emit(event)
@@ -337,6 +338,7 @@ class Gateway:
         if self.config.needs_token:
             self.generated_token = secrets.token_urlsafe(32)
             tokens[self.generated_token] = ("generated", frozenset())
+            self._mask = Mask((*self.config.secrets, self.generated_token))
         return Guard(
             host=listen.host,
             hosts=listen.allowed_hosts,

@@ -209,6 +209,22 @@ def explain(
     raise typer.Exit(_ask(url, token, lambda client: family.explain(client, known, log=found, as_json=as_json)))
 
 
+@app.command(epilog="Example: pactgate learn files --for 60")
+def learn(
+    server: Annotated[str, typer.Argument(metavar="SERVER", help="The id of a server with a command.")],
+    for_s: Annotated[
+        float,
+        typer.Option("--for", metavar="SECONDS", min=0, max=3600, help="Also serve it alone for so long, to be used."),
+    ] = 0,
+    config: _Config = None,
+    as_json: _Json = False,
+) -> None:
+    """Run a server under observation (strace) and propose its effects, to be put into its entry."""
+    from pactgate.cli import learn as family
+
+    raise typer.Exit(family.learn(server, config_file=config, for_s=for_s, as_json=as_json))
+
+
 def run_command(words: list[str]) -> int:
     """The exit code of a command line."""
     try:
