@@ -263,7 +263,7 @@ class Gateway:
     async def reload(self, config: Config) -> None:
         """Take over a valid configuration while running; servers it does not touch keep their processes and calls."""
         before, self.config = self.config, config
-        self._mask = Mask((*config.secrets, *before.secrets))
+        self._mask = Mask((*config.secrets, *before.secrets, self.generated_token or ""))
         self.book = Rulebook(config, self._encoded_info)
         self._rates.reconfigure(config.rate_limits)
         self.kernel.wire = config.wire.planes()

@@ -133,7 +133,7 @@ class ToolCall:
     async def run(self, ctx: ExecutionContext, request: Request) -> bytes:
         call = Call(ctx, request, self._book())
         deadline: _Deadline | None = None
-        gate = self._admit[0]
+        gate: Gate = self._admit[0]
         try:
             admit: Sequence[Gate] = self._admit_again if self._recognise(call) else self._admit
             for gate in admit:

@@ -102,8 +102,8 @@ class Trace:
         elif not is_done:
             return
         elif name in _OPENS:
-            named = _unescaped(_DEVICE.sub("", result[2])) if result[2] else (self._paths(arguments) or [""])[-1]
-            self._opened(name, arguments, named)
+            told = _unescaped(_DEVICE.sub("", result[2])) if result[2] else ""
+            self._opened(name, arguments, told or (self._paths(arguments) or [""])[-1])
         elif name in _IN_FOLDER:
             named = self._paths(arguments)
             self.seen.made.update(named[-1:] if "symlink" in name else named)
