@@ -19,10 +19,18 @@ from typing import Any
 import pytest
 
 from pactgate.audit.verify import files_of, lines_of, verify
-from pactgate.protocol.messages import value
+from pactgate.config.audit import Audit
+from pactgate.config.bounds import Limits
+from pactgate.config.cache import Cache, CacheRule
+from pactgate.config.model import Config
+from pactgate.config.rates import RateLimits, ToolRate
+from pactgate.core.events import ConfigurationReloaded
+from pactgate.protocol.messages import encode_json, value
 from tests.cli.program import PROGRAM, Served, environment, write_config
-from tests.support.facing import modern
+from tests.pipeline.conftest import open_gateway
+from tests.support.facing import META, message, modern
 from tests.support.raw_http import WAIT_S, RawClient
+from tests.support.servers import scripted
 
 KILLS = int(os.environ.get("PACTGATE_KILLS", "6"))
 CALLERS = 6
@@ -157,3 +165,76 @@ def test_a_log_that_can_not_be_opened_stops_the_start_and_says_what_to_do(tmp_pa
     assert done.returncode == 1
     assert "No such file or directory" in done.stderr
     assert "Check the folder" in done.stderr
+
+
+async def test_every_way_a_call_can_end_leaves_one_record_that_says_so(tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    settings: dict[str, Any] = {
+        "audit": Audit(file=str(log), arguments="values"),
+        "secrets": ("s3cr3t-canary",),
+        "limits": Limits(max_string_length=20),
+        "rate_limits": RateLimits(enabled=True, tools={"files.pid": ToolRate(rpm=1, burst=1)}),
+        "categories": {"files.echo": "query", "files.pid": "query"},
+        "cache": Cache(tools={"files.echo": CacheRule(ttl_ms=60_000)}),
+    }
+    async with open_gateway(scripted(), **settings) as inside:
+        for _ in range(2):
+            await inside.call("files.echo", {"text": "s3cr3t-canary"})
+            await inside.call("pid")
+        await inside.call("nothing")
+        await inside.call("echo", {"text": "x" * 30})
+        await inside.call("refuse", {"code": -32000})
+        await inside.call("slow", {"ms": 10_000}, _meta={"dev.pactgate/timeoutMs": 20})
+        await inside.ask("tools/call", params={"name": 5})
+        given_up = asyncio.create_task(inside.call("slow", {"ms": 10_000}))
+        await asyncio.wait({given_up}, timeout=0.05)
+        given_up.cancel()
+        await asyncio.wait({given_up})
+        stories = {row["requestId"]: row["outcome"] for row in inside.gateway.stories.latest(50)}
+    lines = [value(line) for _, line in lines_of(log)]
+    calls = [line for line in lines if line["kind"] == "call"]
+    assert [(line["outcome"], line["verdict"], line["gate"]) for line in calls] == [
+        ("ok", "ran", "stamp"),
+        ("ok", "ran", "stamp"),
+        ("ok", "did_not_run", "stamp"),
+        ("rate_limited", "did_not_run", "rate"),
+        ("unknown_tool", "did_not_run", "resolve"),
+        ("limit_exceeded", "did_not_run", "limit"),
+        ("upstream_error", "may_have_run", "dispatch"),
+        ("timeout", "may_have_run", "dispatch"),
+        ("invalid_params", "did_not_run", "read"),
+        ("cancelled", "may_have_run", "dispatch"),
+    ]
+    assert [line.get("cached", False) for line in calls][:4] == [False, False, True, False]
+    assert calls[2]["requested" if "requested" in calls[2] else "tool"] == "files.echo"
+    assert (calls[0]["arguments"], calls[8]["arguments"]) == ({"text": "***"}, {})
+    assert "s3cr3t-canary" not in log.read_text()
+    assert stories == {line["requestId"]: line["outcome"] for line in calls}
+    assert verify([log]).is_valid
+
+
+async def test_the_log_of_a_running_gateway_stays_what_it_was_when_the_configuration_changes(tmp_path: Path) -> None:
+    before = Audit(file=str(tmp_path / "audit.jsonl"))
+    async with open_gateway(audit=before) as inside:
+        await inside.gateway.reload(Config(audit=Audit(file=str(tmp_path / "other.jsonl"))))
+        await inside.call("nothing")
+        (told,) = [event for event in inside.events if isinstance(event, ConfigurationReloaded)]
+        assert told.needs_restart == ("audit",)
+    assert len(recorded(tmp_path / "audit.jsonl")) == 1
+    assert not (tmp_path / "other.jsonl").exists()
+
+
+def test_a_caller_on_stdio_is_recorded_too(tmp_path: Path) -> None:
+    write_config(tmp_path, SERVERS, audit={"file": "audit.jsonl"})
+    call = {"name": "files__echo", "arguments": {"text": "hello"}, "_meta": META}
+    done = subprocess.run(
+        [*PROGRAM, "serve", "--stdio"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        input=encode_json(message("tools/call", call)) + b"\n",
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    assert recorded(tmp_path / "audit.jsonl") == [request_id_of(value(done.stdout))]
+    assert verify([tmp_path / "audit.jsonl"]).is_valid
