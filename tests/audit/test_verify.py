@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from pactgate.audit import chain
+from pactgate.audit import verify as verify_module
 from pactgate.audit.chain import MAX_LINE_BYTES, Link
-from pactgate.audit.verify import files_of, find_call, latest, verify
+from pactgate.audit.verify import files_of, find_call, latest, verify, verify_log
 from tests.audit.logs import call, made
 
 Lines = list[bytes]
@@ -96,6 +97,16 @@ def test_a_file_missing_from_the_middle_is_found(tmp_path: Path) -> None:
     verdict = verify(files_of(log))
     assert (verdict.breaks[0].file, verdict.breaks[0].line) == (files[2].name, 1)
     assert "missing" in verdict.breaks[0].why
+
+
+def test_a_file_set_aside_while_the_log_is_read_is_no_break(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "audit.jsonl"
+    made(log, 40, max_bytes=2000)
+    whole = files_of(log)
+    answers = iter([[whole[0], *whole[2:]]])
+    monkeypatch.setattr(verify_module, "files_of", lambda path: next(answers, whole))
+    assert len(whole) > 2
+    assert verify_log(log).is_valid
 
 
 def test_half_a_line_at_the_end_is_no_break(tmp_path: Path) -> None:

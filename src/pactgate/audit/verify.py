@@ -5,6 +5,7 @@ One line at a time, so the size of a log does not matter. Pure but for reading. 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,7 @@ from pactgate.audit.file import set_aside
 
 MAX_BREAKS: Final = 100
 _NEWLINE: Final = b"\n"
+_ATTEMPTS: Final = 3
 
 
 class Break(Struct, frozen=True):
@@ -46,6 +48,16 @@ class Verdict(Struct, frozen=True, rename="camel"):
 def files_of(path: Path) -> list[Path]:
     """All files of the log that is written to `path`, in the order of its chain."""
     return [*set_aside(path), *([path] if path.exists() else [])]
+
+
+def verify_log(path: Path) -> Verdict:
+    """Walk the chain of the log that is written to `path`; again when a file was set aside meanwhile. Raises OSError."""
+    for _ in range(_ATTEMPTS):
+        paths = files_of(path)
+        verdict = verify(paths)
+        if verdict.is_valid or files_of(path) == paths:
+            break
+    return verdict
 
 
 def verify(paths: list[Path]) -> Verdict:
@@ -142,7 +154,8 @@ def latest(paths: list[Path], count: int) -> list[dict[str, Any]]:
     """The last records that can be read, the oldest first. Raises OSError."""
     found: list[dict[str, Any]] = []
     for path in reversed(paths):
-        here = [said for _, line in lines_of(path) if (said := _sound(line)) is not None][-count:]
+        ends = deque((line for _, line in lines_of(path)), maxlen=count)
+        here = [said for line in ends if (said := _sound(line)) is not None]
         found = [*here, *found][-count:]
         if len(found) >= count:
             break

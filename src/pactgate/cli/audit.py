@@ -53,9 +53,9 @@ def verify(file: _File = None, config: _Config = None, as_json: _Json = False) -
     """Check the chain from the first record to the last, across all files of the log."""
     from pactgate.audit import verify as family
 
-    paths = _paths(file, config)
+    log = _log(file, config)
     try:
-        verdict = family.verify(paths)
+        verdict = family.verify_log(log)
     except OSError as error:
         console.problem(f"{error.filename} can't be read: {error.strerror}.")
         raise typer.Exit(1) from None
@@ -74,10 +74,11 @@ def show(
     as_json: _Json = False,
 ) -> None:
     """Show the last records, the newest last."""
-    from pactgate.audit.verify import latest
+    from pactgate.audit.verify import files_of, latest
 
+    log = _log(file, config)
     try:
-        records = latest(_paths(file, config), count)
+        records = latest(files_of(log), count)
     except OSError as error:
         console.problem(f"{error.filename} can't be read: {error.strerror}.")
         raise typer.Exit(1) from None
@@ -99,7 +100,7 @@ def configured_log(config: str | None) -> Path:
     return Path(settings.file)
 
 
-def _paths(file: str | None, config: str | None) -> list[Path]:
+def _log(file: str | None, config: str | None) -> Path:
     from pactgate.audit.verify import files_of
     from pactgate.cli.check import show_problems
     from pactgate.config.problems import ConfigurationError
@@ -112,11 +113,10 @@ def _paths(file: str | None, config: str | None) -> list[Path]:
     except ConfigurationError as error:
         show_problems(error)
         raise typer.Exit(_WRONG) from None
-    paths = files_of(log)
-    if not paths:
+    if not files_of(log):
         console.problem(f"There is no {log}.", "The gateway makes it when it starts with audit.file.")
         raise typer.Exit(_WRONG)
-    return paths
+    return log
 
 
 def _show_verdict(verdict: Any) -> None:
