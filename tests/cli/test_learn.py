@@ -44,7 +44,7 @@ async def test_what_was_learned_is_enough_for_what_was_done_and_for_nothing_else
     done = run(tmp_path, "learn", "busy")
     assert done.returncode == 0, done.stderr
     assert "called busy.look: answered" in done.stderr
-    assert "not called: 1 tools" in done.stderr
+    assert "need arguments: 1 of 2 tools" in done.stderr
     assert not (tmp_path / "data" / "made.txt").exists()
     effects = json.loads(done.stdout)["mcpServers"]["busy"]["effects"]
     assert effects["connect"] == [port]

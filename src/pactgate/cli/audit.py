@@ -133,7 +133,7 @@ def _show_verdict(verdict: Any) -> None:
     if verdict.break_count > len(verdict.breaks):
         lines.append(f"  and {verdict.break_count - len(verdict.breaks)} more")
     console.problem(
-        f"The chain is broken in {verdict.break_count} places, of {verdict.records} records:", "\n".join(lines)
+        f"The chain is broken, {verdict.break_count} times in {verdict.records} sound records:", "\n".join(lines)
     )
 
 

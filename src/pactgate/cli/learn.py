@@ -144,7 +144,9 @@ class _Lesson:
             self._session.append(f"called {tool.full_name}: {outcome}")
         left = len(tools) - len(harmless[:_MAX_CALLS])
         if left:
-            self._session.append(f"not called: {left} tools that may change something or need arguments; use --for")
+            self._session.append(
+                f"not called, because they may change something or need arguments: {left} of {len(tools)} tools; use --for"
+            )
 
     async def _serve(self, gateway: Gateway) -> None:
         address = await gateway.serve_http()
