@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pactgate import __version__
+from pactgate.audit.log import AuditLog
+from pactgate.audit.stories import Stories
 from pactgate.catalog.connections import Changes, Connections
 from pactgate.catalog.report import DiscoveryReport
 from pactgate.config.checks import OWN_SERVER_ID
@@ -46,7 +48,7 @@ from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.handlers import Handlers
 from pactgate.pipeline.housekeeping import Housekeeping
 from pactgate.pipeline.kernel import TOOL_CALL, Kernel
-from pactgate.pipeline.management import Management, Tell
+from pactgate.pipeline.management import Management
 from pactgate.pipeline.recognition import Recognition
 from pactgate.pipeline.rules import Rulebook
 from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Bound, Remember, Stamp, facts_of
@@ -87,10 +89,6 @@ def _ignore(event: Event) -> None:
     return
 
 
-def _untold(request_id: str) -> None:
-    return
-
-
 def build(config: Config, emit: Emit) -> Gateway:
     """Everything wired, nothing started: no process, socket or task yet."""
     return Gateway(config, emit)
@@ -104,8 +102,6 @@ class Gateway:
         self.generated_token: str | None = None
         """Made when the address can be reached from elsewhere and the configuration names no token."""
         self.address: str | None = None
-        self.tell: Tell = _untold
-        """The story of a request, for `explain`."""
         self._listener = emit
         self.metrics = Metrics()
         info = server_info()
@@ -122,6 +118,8 @@ class Gateway:
         )
         self.recall = SharedRecall(self._store)
         self._rates = RatePolicy(config.rate_limits, MemoryRates())
+        self.stories = Stories(lambda: [gate.name for gate in self.tool_call.gates])
+        self._audit = self._audit_log()
         self._client = HttpClient()
         self._guardian = Guardian()
         self._http: HttpServer | None = None
@@ -139,7 +137,7 @@ class Gateway:
             connections=lambda: self.connections,
             rates=self._rates,
             book=lambda: self.book,
-            tell=lambda request_id: self.tell(request_id),
+            tell=self.stories.tell,
         )
         self.connections = Connections(
             config.servers.values(),
@@ -197,14 +195,17 @@ class Gateway:
             max_response_bytes=config.response.max_response_bytes,
             emit=self._emit,
             mask=self._masked,
+            audit=self._audit,
         )
 
     async def start(self) -> None:
+        await self.open_audit()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
         self.connections.start()
 
     async def serve_http(self) -> str:
         """Open the HTTP face on the configured address and return its URL."""
+        await self.open_audit()
         listen = self.config.listen
         self._face = face = HttpFace(
             self.kernel,
@@ -212,6 +213,7 @@ class Gateway:
             servers=lambda roles: self.connections.servers_for(roles),
             snapshot=self.snapshot,
             metrics=self.facts.render_metrics,
+            stories=self.stories,
             emit=self._emit,
             sessions=self.config.sessions,
         )
@@ -222,6 +224,11 @@ class Gateway:
         self.address = f"http://{shown}:{port}"
         self._emit(GatewayStarted(self.address, len(self.connections.servers)))
         return self.address
+
+    async def open_audit(self) -> None:
+        """Take hold of the audit log, where there is one; nothing is served before. Raises GatewayFailure."""
+        if self._audit is not None:
+            await self._audit.start()
 
     async def serve_stdio(self, *, roles: frozenset[str] = frozenset()) -> None:
         """Serve one caller on standard input and output until it goes away."""
@@ -241,6 +248,8 @@ class Gateway:
         await self._store.close()
         await self._client.close()
         await self._guardian.close()
+        if self._audit is not None:
+            await self._audit.stop()
         self._emit(GatewayStopped("asked to"))
 
     @classmethod
@@ -281,7 +290,7 @@ class Gateway:
 
     async def _apply(self, config: Config) -> Changes:
         before, self.config = self.config, config
-        self._mask = Mask((*config.secrets, *before.secrets))
+        self._mask = Mask((*config.secrets, *before.secrets, self.generated_token or ""))
         self.book = Rulebook(config, self._encoded_info)
         self._rates.reconfigure(config.rate_limits)
         self.kernel.wire = config.wire.planes()
@@ -306,10 +315,14 @@ class Gateway:
 
     def snapshot(self) -> dict[str, Any]:
         """The state of the gateway as the admin API and the command line show it. No secrets, no command lines."""
-        return {"name": NAME, "version": __version__, "address": self.address, **self.facts.snapshot()}
+        audit = None if self._audit is None else {"trouble": self._audit.trouble}
+        return {"name": NAME, "version": __version__, "address": self.address, "audit": audit, **self.facts.snapshot()}
 
     def _emit(self, event: Event) -> None:
         self.metrics.emit(event)
+        self.stories.emit(event)
+        if self._audit is not None:
+            self._audit.emit(event)
         self._listener(event)
 
     def _dialer(self, server: ServerConfig, info: dict[str, Any]) -> Dialer:
@@ -321,6 +334,17 @@ class Gateway:
             client_info=info,
             max_frame_bytes=self.config.limits.max_upstream_frame_bytes,
             inside=self._management if server is _OWN else None,
+        )
+
+    def _audit_log(self) -> AuditLog | None:
+        settings = self.config.audit
+        if settings.file is None:
+            return None
+        return AuditLog(
+            settings,
+            version=__version__,
+            masking=lambda text, most: self._mask.start(text, most),
+            emit=self._emit,
         )
 
     def _masked(self, text: str) -> str:
@@ -343,6 +367,7 @@ class Gateway:
         if self.config.needs_token:
             self.generated_token = secrets.token_urlsafe(32)
             tokens[self.generated_token] = ("generated", frozenset())
+            self._mask = Mask((*self.config.secrets, self.generated_token))
         return Guard(
             host=listen.host,
             hosts=listen.allowed_hosts,

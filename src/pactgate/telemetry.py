@@ -30,6 +30,23 @@ _MAX_ITEMS: Final = 40
 _BURST: Final = 20
 _PER_SECOND: Final = 2.0
 _MAX_KEYS: Final = 1024
+_AUDIT_POLICIES: Final = {"refuse": "are refused until it can", "continue": "go on without a record"}
+_RECORD_FACTS: Final = (
+    *(
+        "request_id",
+        "method",
+        "subject",
+        "client",
+        "era",
+        "version",
+        "duration_ms",
+        "server",
+        "tool",
+        "outcome",
+        "failure",
+    ),
+    *("is_cached", "is_truncated", "effects_level", "via"),
+)
 _GOOD_REQUEST: Final = "RequestFinished.ok"
 
 
@@ -54,6 +71,8 @@ LEVELS: Final[dict[type[Event], Level]] = {
     events.ConfigurationChanged: Level.INFO,
     events.ConfigurationRestored: Level.WARNING,
     events.CacheFailed: Level.WARNING,
+    events.AuditFailed: Level.ERROR,
+    events.AuditRecovered: Level.WARNING,
     events.UpstreamNoise: Level.WARNING,
     events.CompositionHazard: Level.WARNING,
     events.RequestRefused: Level.WARNING,
@@ -184,9 +203,7 @@ def _count_name(event: Event) -> str:
 
 def _facts(event: Event) -> dict[str, Any]:
     if isinstance(event, events.RequestFinished):
-        return {
-            name: fact for name in event.record.__struct_fields__ if (fact := getattr(event.record, name)) is not None
-        }
+        return {name: fact for name in _RECORD_FACTS if (fact := getattr(event.record, name)) is not None}
     return {name: getattr(event, name) for name in event.__struct_fields__}
 
 
@@ -268,6 +285,12 @@ SENTENCES: Final[dict[type[Event], Callable[[dict[str, Any]], str]]] = {
     events.ConfigurationChanged: _changed,
     events.ConfigurationRestored: lambda f: f"{f['who']}'s change of {f['path']} was taken back: {f['reason']}",
     events.CacheFailed: lambda f: f"the cache could not {f['operation']}: {f['reason']}",
+    events.AuditFailed: lambda f: (
+        f"the audit log {f['file']} can't be written: {f['reason']}; calls {_AUDIT_POLICIES[f['policy']]}"
+    ),
+    events.AuditRecovered: lambda f: (
+        f"the audit log {f['file']} is written again: {f['late']} records came late, {f['lost']} are lost and counted there"
+    ),
     events.UpstreamNoise: lambda f: f"{f['server']}: {f['what']}" + (f": {f['sample']}" if f["sample"] else ""),
     events.CompositionHazard: lambda f: f"{f['severity']}: {f['message']} ({f['kind']})",
     events.RequestFinished: _request,

@@ -366,12 +366,19 @@ async def test_nothing_that_is_shown_holds_a_secret_or_a_command() -> None:
     assert "stdio_upstream" not in text
 
 
-async def test_the_story_of_a_call_comes_from_whoever_keeps_it() -> None:
-    async with open_gateway() as inside:
-        inside.gateway.tell = {"r1": {"outcome": "ok"}}.get
-        story = facts(await manage(inside, "explain", requestId="r1"))
+async def test_an_administrator_is_told_the_story_of_anybodys_call() -> None:
+    async with open_gateway(scripted()) as inside:
+        other = await inside.call("files.echo", {"text": "a"}, who=caller(subject="somebody"))
+        known = json.loads(other.result or b"")["_meta"]["dev.pactgate/envelope"]["requestId"]
+        told = facts(await manage(inside, "explain", requestId=known))
+        kept = inside.gateway.stories.tell(known)
         unknown = await manage(inside, "explain", requestId="r2")
-    assert story == {"requestId": "r1", "story": {"outcome": "ok"}}
+    assert told["requestId"] == known
+    story = told["story"]
+    assert (story["tool"], story["subject"], story["outcome"]) == ("files.echo", "somebody", "ok")
+    assert {"gate": "permit", "state": "passed"} in story["gates"]
+    assert kept is not None
+    assert {**story, "time": None} == {**kept, "time": None}
     assert failure(unknown)["code"] == "NOT_FOUND"
 
 

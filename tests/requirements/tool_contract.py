@@ -24,9 +24,12 @@ REQUIREMENTS = (
         statement="What a tool was observed to do is a subset of the effects it declares; the operations are audited "
         "and a breach is recorded.",
         source=f"{TITLE}, INV-MCP-002: No Undeclared Side Effects",
-        enforced_by=("pactgate.upstreams.sandbox:confine", "pactgate.upstreams.launcher:launch"),
-        deferred=STILL_MISSING
-        + "effects of servers without a declaration are not observed, and there is no audit record",
+        enforced_by=(
+            "pactgate.upstreams.sandbox:confine",
+            "pactgate.upstreams.launcher:launch",
+            "pactgate.audit.entry:call_facts",
+        ),
+        deferred=STILL_MISSING + "effects of servers without a declaration are not observed",
     ),
     Requirement(
         id="S2/MCP-003",

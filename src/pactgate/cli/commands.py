@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -12,6 +12,7 @@ from pactgate.cli.asking import Json as _Json
 from pactgate.cli.asking import Token as _Token
 from pactgate.cli.asking import Url as _Url
 from pactgate.cli.asking import ask as _ask
+from pactgate.cli.audit import app as audit
 from pactgate.cli.compliance import app as compliance
 from pactgate.cli.settings import app as settings
 
@@ -40,6 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 app.add_typer(compliance, name="compliance")
+app.add_typer(audit, name="audit")
 app.add_typer(compliance, name="conformance", hidden=True)
 app.add_typer(settings, name="config")
 
@@ -213,6 +215,45 @@ def probe(
     raise typer.Exit(code)
 
 
+@app.command(epilog="Example: pactgate explain 0248e0a6-3af6-4db4-8d33-d87a7cab4540")
+def explain(
+    request_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="The request id of a call. Left out: the last calls.")
+    ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option("--audit", metavar="FILE", help="An audit log to look into. Default: that of the configuration."),
+    ] = None,
+    config: _Config = None,
+    url: _Url = None,
+    token: _Token = None,
+    as_json: _Json = False,
+) -> None:
+    """Tell the story of one call: who, what, how far it came, what ended it, what to do next."""
+    from pactgate.cli import explain as family
+
+    if request_id is None:
+        raise typer.Exit(_ask(url, token, lambda client: family.latest(client, as_json=as_json)))
+    known, found = request_id, _audit_log(log, config)
+    raise typer.Exit(_ask(url, token, lambda client: family.explain(client, known, log=found, as_json=as_json)))
+
+
+@app.command(epilog="Example: pactgate learn files --for 60")
+def learn(
+    server: Annotated[str, typer.Argument(metavar="SERVER", help="The id of a server with a command.")],
+    for_s: Annotated[
+        float,
+        typer.Option("--for", metavar="SECONDS", min=0, max=3600, help="Also serve it alone for so long, to be used."),
+    ] = 0,
+    config: _Config = None,
+    as_json: _Json = False,
+) -> None:
+    """Run a server under observation (strace) and propose its effects, to be put into its entry."""
+    from pactgate.cli import learn as family
+
+    raise typer.Exit(family.learn(server, config_file=config, for_s=for_s, as_json=as_json))
+
+
 def run_command(words: list[str]) -> int:
     """The exit code of a command line."""
     try:
@@ -220,3 +261,18 @@ def run_command(words: list[str]) -> int:
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0
     return 0
+
+
+def _audit_log(file: str | None, config: str | None) -> Any:
+    """The audit log to look into, if there is one."""
+    from pathlib import Path
+
+    from pactgate.cli.audit import NoLogError, configured_log
+    from pactgate.config.problems import ConfigurationError
+
+    if file is not None:
+        return Path(file)
+    try:
+        return configured_log(config)
+    except (NoLogError, ConfigurationError):
+        return None

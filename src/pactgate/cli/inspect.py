@@ -52,13 +52,15 @@ def tools(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
 
 
 def status(client: GatewayClient, *, as_json: bool) -> int:
-    """1 when a server that should be there is not."""
+    """1 when a server that should be there is not, or calls can't be recorded."""
     state = client.get("/api/status")
     rows = _rows(client, "/api/servers", "servers")
     down = [row for row in rows if row.get("status") in DOWN or row.get("trouble")]
+    audit = state.get("audit") or {}
+    code = 1 if down or audit.get("trouble") else 0
     if as_json:
         console.say_json(state)
-        return 1 if down else 0
+        return code
     calls = state.get("calls") or {}
     facts = (
         ("gateway", f"{state.get('name')} {state.get('version')} at {client.url}"),
@@ -68,6 +70,7 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
         ("tools", state.get("toolCount")),
         ("rates", _rates(state.get("rateLimits"))),
         ("calls", f"{calls.get('total', 0)}, {calls.get('failed', 0)} failed"),
+        *([("audit", f"can't be written: {audit['trouble']}")] if audit.get("trouble") else []),
         *(
             ("down", f"{row.get('serverId')}: {row.get('trouble') or row.get('lastError') or row.get('status')}")
             for row in down
@@ -75,7 +78,7 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
     )
     for name, fact in facts:
         console.say(f"{name:<8} {fact}")
-    return 1 if down else 0
+    return code
 
 
 def _rows(client: GatewayClient, path: str, key: str) -> list[dict[str, Any]]:

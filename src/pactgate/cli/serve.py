@@ -90,6 +90,11 @@ class _Serving:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal, number)
+        try:
+            await self._gateway.open_audit()
+        except GatewayFailure as failure:
+            console.problem(failure.message)
+            return 1
         watching = self._watch_file(loop)
         try:
             return await (self._serve_stdio() if self._is_stdio else self._serve_http())

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
+from pactgate.config.audit import settle_audit
 from pactgate.config.cache import check_cache
 from pactgate.config.checks import is_loopback
 from pactgate.config.model import Config, ConfigFile, Listen, Sections
@@ -140,6 +141,7 @@ def _settings(reading: Validation, root: Node, found: Findings, folder: str) -> 
             servers[server_id] = settle(server_id, entry, node, (key, server_id), found, folder)
     settings["servers"] = servers
     _check_tokens(settings, root, found)
+    settle_audit(settings.get("audit", {}), folder)
     check_together(settings, root, found)
     return settings
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, Struct, field
 
 from pactgate.config import checks
+from pactgate.config.audit import Audit
 from pactgate.config.bounds import Categories, Limits, Timeouts
 from pactgate.config.cache import Cache
 from pactgate.config.effects import Effects
@@ -300,6 +301,7 @@ class Sections(Documented, frozen=True, kw_only=True):
     cache: Cache = Cache()
     auth: Auth = Auth()
     sessions: Sessions = Sessions()
+    audit: Audit = Audit()
     log: Log = Log()
 
 

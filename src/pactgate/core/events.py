@@ -121,6 +121,22 @@ class CacheFailed(Event, frozen=True):
     reason: str
 
 
+class AuditFailed(Event, frozen=True):
+    """The audit log can't be written. `policy` says what becomes of calls meanwhile: refuse or continue."""
+
+    file: str
+    reason: str
+    policy: str
+
+
+class AuditRecovered(Event, frozen=True):
+    """The audit log is written again. `late` records were kept in memory and are in it now, `lost` ones are only counted there."""
+
+    file: str
+    late: int
+    lost: int
+
+
 class RequestFinished(Event, frozen=True):
     record: ExecutionRecord
 

@@ -103,6 +103,7 @@ class Kind(StrEnum):
     CHANGE_UNDONE = "change_undone"
     RATE_LIMITED = "rate_limited"
     OVERLOADED = "overloaded"
+    AUDIT_UNAVAILABLE = "audit_unavailable"
     CONNECTION_FAILED = "connection_failed"
     CONNECT_TIMEOUT = "connect_timeout"
     CALL_TIMEOUT = "call_timeout"
@@ -168,6 +169,9 @@ TABLE: Final[dict[Kind, Row]] = {
     Kind.CHANGE_UNDONE: Row(_C, _E.OPERATION_FAILED, None, _RES, _INTERNAL, "change_undone", Party.OPERATOR, _NO),
     Kind.RATE_LIMITED: Row(_C, _E.RATE_LIMITED, None, _RES, _INTERNAL, "rate_limited", Party.CALLER, _NO),
     Kind.OVERLOADED: Row(_T, _E.SERVICE_UNAVAILABLE, None, _RES, _INTERNAL, "overloaded", Party.GATEWAY, _NO),
+    Kind.AUDIT_UNAVAILABLE: Row(
+        _T, _E.SERVICE_UNAVAILABLE, None, _RES, _INTERNAL, "audit_unavailable", Party.OPERATOR, _NO
+    ),
     Kind.CONNECTION_FAILED: Row(
         _T, _E.SERVICE_UNAVAILABLE, _X.CONNECTION_FAILED, _RES, _INTERNAL, "connection_failed", Party.UPSTREAM, _NO
     ),

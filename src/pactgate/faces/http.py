@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from pactgate.config.model import Sessions
 from pactgate.core.events import Emit
-from pactgate.faces.admin import Admin
+from pactgate.faces.admin import Admin, Stories
 from pactgate.faces.answering import Drops, Kernel, refuse
 from pactgate.faces.batch import is_batch
 from pactgate.faces.exchange import Exchange
@@ -64,6 +64,7 @@ class HttpFace:
         servers: Callable[[frozenset[str]], Collection[str]],
         snapshot: Callable[[], dict[str, Any]],
         metrics: Callable[[], bytes],
+        stories: Stories,
         emit: Emit,
         sessions: Sessions | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -73,7 +74,7 @@ class HttpFace:
         self._guard = guard
         self._servers = servers
         self._emit = emit
-        self._admin = Admin(snapshot, metrics, clock)
+        self._admin = Admin(snapshot, metrics, stories, clock)
         self._modern = ModernFace(kernel, emit, clock, self.drops)
         self._legacy = LegacyFace(kernel, self.sessions, emit, clock, self.drops)
 
@@ -118,7 +119,7 @@ class HttpFace:
             self._turn_away(exchange, admitted)
         elif path == _MCP or path.startswith(_SCOPED):
             return self._mcp(exchange, admitted, None if path == _MCP else path.removeprefix(_SCOPED))
-        elif not self._admin.answer(exchange):
+        elif not self._admin.answer(exchange, admitted):
             self._refuse(exchange, 404, "There is nothing at this path; MCP is served at /mcp.")
         return None
 

@@ -33,6 +33,7 @@ def unwrap(call: Call, outer: Tool) -> None:
         limit_ms: int = messages.value(members["timeoutMs"])
         call.caller_limit_ms = min(limit_ms, call.caller_limit_ms or limit_ms)
     call.is_indirect = True
+    call.ctx.via = outer.full_name
 
 
 def _refused(outer: Tool, why: str, errors: list[dict[str, object]] | None = None) -> GatewayFailure:

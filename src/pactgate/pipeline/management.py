@@ -160,7 +160,8 @@ class Management:
         if story is None:
             raise GatewayFailure(
                 Kind.INVALID_ARGUMENTS,
-                f"Nothing is known of the request {given['requestId']!r}: it is too long ago, or was never made here.",
+                f"Nothing is known of the request {given['requestId']!r}: it is too long ago, or was never made here. "
+                "The command `pactgate explain` also looks into the audit log, where there is one.",
                 code=ErrorCode.NOT_FOUND,
             )
         return {"requestId": given["requestId"], "story": story}

@@ -136,6 +136,7 @@ class ToolCall:
     async def run(self, ctx: ExecutionContext, request: Request) -> bytes:
         call = Call(ctx, request, self._book())
         deadline: _Deadline | None = None
+        gate: Gate = self._admit[0]
         try:
             admit: Sequence[Gate] = self._admit_again if self._recognise(call) else self._admit
             for gate in admit:
@@ -156,6 +157,7 @@ class ToolCall:
                 raise _too_slow(call) from None
             raise
         finally:
+            ctx.gate = gate.name
             if deadline is not None:
                 deadline.drop()
             if call.lease is not None:

@@ -16,7 +16,7 @@ ADMINISTRATOR: Final = frozenset({ADMIN})
 
 
 def sees_everything(roles: Collection[str]) -> bool:
-    """Whether the gateway's own server exists for a caller with these roles."""
+    """Whether the gateway's own server exists for a caller with these roles, and the calls of others."""
     return ADMIN in roles
 
 
