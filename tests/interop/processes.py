@@ -108,7 +108,8 @@ class Fleet:
         for port, program in self._ports.items():
             program.wait_until(lambda port=port: listens(port), "it listens")  # type: ignore[misc]
         port, config = free_port(), self._folder / "pactgate.json"
-        config.write_text(json.dumps({"mcpServers": self._servers, **(settings or {})}))
+        defaults = {"rateLimits": {"enabled": False}}
+        config.write_text(json.dumps({"mcpServers": self._servers, **defaults, **(settings or {})}))
         command = [*GATEWAY, "serve", "--config", str(config), "--port", str(port)]
         gateway, address = Program(command, self._folder / "gateway.log"), f"http://127.0.0.1:{port}"
         self._programs.append(gateway)

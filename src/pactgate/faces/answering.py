@@ -21,6 +21,7 @@ STOPPING: Final = "The gateway is stopping."
 CANCELLED: Final = "The request was cancelled."
 SESSION_ENDED: Final = "The session has ended."
 
+_TOO_SOON: Final = frozenset({Kind.RATE_LIMITED, Kind.OVERLOADED})
 MAX_WAITING_BYTES: Final = 256 * 1024
 """Notifications are dropped while a client has this much left to take; answers never are."""
 
@@ -50,6 +51,12 @@ def answer(request: Request, reply: Reply) -> bytes:
     if error is not None:
         return messages.encode_error(request.id, error.code, error.message, error.data)
     return messages.encode_result(request.id, reply.result or b"{}")
+
+
+def ask_to_wait(exchange: Exchange, failure: GatewayFailure | None) -> None:
+    """A call that came too soon says so also where HTTP says it (S2/MCP-007), unless the answer has begun."""
+    if failure is not None and failure.retry_after_ms is not None and failure.kind in _TOO_SOON:
+        exchange.extra_head += b"Retry-After: %d\r\n" % max(1, -(-failure.retry_after_ms // 1000))
 
 
 def cancelled_answer(request: Request, reason: str) -> bytes:

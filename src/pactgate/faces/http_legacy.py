@@ -13,6 +13,7 @@ from typing import Final
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
+from pactgate.core.failures import GatewayFailure
 from pactgate.core.model import Caller, CallerChannel, Silence
 from pactgate.faces.answering import (
     CANCELLED,
@@ -21,6 +22,7 @@ from pactgate.faces.answering import (
     Drops,
     Kernel,
     answer,
+    ask_to_wait,
     cancelled_answer,
     cancelled_key,
     refuse,
@@ -216,6 +218,7 @@ class LegacyFace:
             else:
                 delivery.finish(cancelled_answer(request, call.reason))
             raise
+        ask_to_wait(exchange, call.failure)
         delivery.finish(body)
 
     async def _element(
@@ -238,7 +241,9 @@ class LegacyFace:
         try:
             caller = _caller(session, admitted, channel)
             ctx = ExecutionContext(request.method, caller, self._clock())
-            return answer(request, await self._kernel.handle(ctx, request))
+            reply = await self._kernel.handle(ctx, request)
+            call.failure = ctx.failure
+            return answer(request, reply)
         finally:
             del session.running[request.key]
 
@@ -300,10 +305,11 @@ def _caller(session: Session, admitted: Admitted, channel: CallerChannel) -> Cal
 class _Call:
     """A request in flight, and why it was stopped, if it was."""
 
-    __slots__ = ("_task", "reason")
+    __slots__ = ("_task", "failure", "reason")
 
     def __init__(self, task: asyncio.Task[None] | None) -> None:
         self._task = task
+        self.failure: GatewayFailure | None = None
         self.reason = STOPPING
 
     def stop(self, reason: str) -> None:

@@ -14,7 +14,16 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
 from pactgate.core.failures import http_status
 from pactgate.core.model import Caller
-from pactgate.faces.answering import MAX_WAITING_BYTES, STOPPING, Drops, Kernel, answer, cancelled_answer, refuse
+from pactgate.faces.answering import (
+    MAX_WAITING_BYTES,
+    STOPPING,
+    Drops,
+    Kernel,
+    answer,
+    ask_to_wait,
+    cancelled_answer,
+    refuse,
+)
 from pactgate.faces.exchange import JSON_HEAD, EventStream, Exchange
 from pactgate.faces.guard import Admitted
 from pactgate.protocol import messages, modern
@@ -73,11 +82,13 @@ class ModernFace:
             headers=exchange.headers,
         )
         exchange.on_disconnect = exchange.cancel
+        ctx = ExecutionContext(request.method, caller, self._clock())
         try:
-            reply = await self._kernel.handle(ExecutionContext(request.method, caller, self._clock()), request)
+            reply = await self._kernel.handle(ctx, request)
         except asyncio.CancelledError:
             channel.finish(503, cancelled_answer(request, STOPPING))
             raise
+        ask_to_wait(exchange, ctx.failure)
         channel.finish(200 if reply.error is None else http_status(reply.error.code), answer(request, reply))
 
 

@@ -19,6 +19,7 @@ from pactgate.policy.recall import Recall
 from pactgate.protocol import headers, messages
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.connect import Session
+from pactgate.upstreams.inside import UNDER_WAY
 
 PROGRESS: Final = "notifications/progress"
 
@@ -40,11 +41,19 @@ class Dispatch:
             await turn
         try:
             session = self._connections.connected(server) or await self._connections.session(server)
-            await self._send(call, session)
+            await (self._send_inside(call, session) if session.is_inside else self._send(call, session))
         finally:
             self._overload.leave(server)
             if call.is_sent and call.bound.plan.is_writer:
                 self._recall.drop_server(server, by=call.lease)  # whatever came back, it may have changed something
+
+    async def _send_inside(self, call: Call, session: Session) -> None:
+        """A server inside the gateway may know whose call it is; no other ever learns it."""
+        before = UNDER_WAY.set(call.ctx)
+        try:
+            await self._send(call, session)
+        finally:
+            UNDER_WAY.reset(before)
 
     async def _send(self, call: Call, session: Session) -> None:
         tool, token = call.bound.tool, call.progress_token

@@ -73,7 +73,8 @@ class Handlers:
                     Kind.INVALID_PARAMS, "That cursor is not one this server gave; list from the start."
                 )
         await self._connections.settle()
-        return self._connections.catalog.listing(request.method, ctx.caller.scope, ctx.caller.era)
+        catalog = self._connections.catalog_for(ctx.caller.roles)
+        return catalog.listing(request.method, ctx.caller.scope, ctx.caller.era)
 
     def _about(self, scope: str | None) -> dict[str, Any]:
         about: dict[str, Any] = {"capabilities": self._capabilities(scope)}

@@ -10,11 +10,11 @@ import asyncio
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, InternalFailure, RequestFinished
-from pactgate.core.failures import GatewayFailure, Kind, Reply, WireSettings, to_reply
+from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Reply, Verdict, WireSettings, to_reply
 from pactgate.core.model import Caller
 from pactgate.pipeline.settle import facts_of
 from pactgate.pipeline.tool_call import FRAME_BYTES
@@ -29,6 +29,16 @@ Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
 TOOL_CALL = "tools/call"
 
 
+class Audit(Protocol):
+    """Where tool calls leave a record before their answers go out."""
+
+    def require(self) -> None:
+        """Raise when no record could be written now."""
+
+    def keep(self, ctx: ExecutionContext, params: bytes | None) -> Awaitable[str | None] | None:
+        """Hand over a sealed call. What is waited for says None once it is written, else why the answer must be held back."""
+
+
 class Kernel:
     """The method table and the outermost boundary."""
 
@@ -40,6 +50,7 @@ class Kernel:
         emit: Emit,
         max_response_bytes: int,
         mask: Callable[[str], str] = str,
+        audit: Audit | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._handlers = handlers
@@ -47,24 +58,35 @@ class Kernel:
         self.max_response_bytes = max_response_bytes
         self._emit = emit
         self._mask = mask
+        self._audit = audit
         self._clock = clock
 
     async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
         """Answer one request. Raises nothing but the cancellation of its own task."""
+        audit = self._audit if self._audit is not None and request.method == TOOL_CALL else None
+        kept: Awaitable[str | None] | None = None
         try:
+            if audit is not None:
+                audit.require()
             handler = self._handlers.get(request.method)
             if handler is None or not versions.exists(request.method, ctx.caller.version):
                 raise _unknown_method(request.method)
-            return Reply(await handler(ctx, request))
+            reply = Reply(await handler(ctx, request))
         except GatewayFailure as failure:
-            return self._refuse(ctx, request, failure)
+            reply = self._refuse(ctx, request, failure)
         except asyncio.CancelledError:
             ctx.fail(GatewayFailure(Kind.CANCELLED, "the caller gave up"))
             raise
         except Exception as unexpected:  # noqa: BLE001 - the outermost boundary (S4/R1)
-            return self._refuse(ctx, request, self._internal(ctx, request, unexpected))
+            reply = self._refuse(ctx, request, self._internal(ctx, request, unexpected))
         finally:
             self._emit(RequestFinished(ctx.seal(self._clock())))
+            if audit is not None:
+                kept = audit.keep(ctx, request.params)
+        if kept is None:
+            return reply
+        why = await kept
+        return reply if why is None else self._rendered(ctx, request, _held_back(ctx, why))
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A client's notification that is not about one of its requests: nothing of ours depends on one yet."""
@@ -73,6 +95,9 @@ class Kernel:
         failure.message = self._mask(failure.message)
         failure.details = self._masked(failure.details)
         ctx.fail(failure)
+        return self._rendered(ctx, request, failure)
+
+    def _rendered(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure) -> Reply:
         is_tool_call = request.method == TOOL_CALL
         reply = to_reply(
             failure, is_tool_call=is_tool_call, era=ctx.caller.era, wire=self.wire, request_id=ctx.request_id
@@ -96,6 +121,21 @@ class Kernel:
         return GatewayFailure(
             Kind.INTERNAL, f"The gateway made a mistake. The operator finds it in the log under {ctx.request_id}."
         )
+
+
+def _held_back(ctx: ExecutionContext, why: str) -> GatewayFailure:
+    """No answer goes out without its record. What is known of the action stays what it was."""
+    verdict = ctx.failure.verdict if ctx.failure else Verdict.DID_NOT_RUN if ctx.is_cached else Verdict.RAN
+    return GatewayFailure(
+        Kind.AUDIT_UNAVAILABLE,
+        f"The answer is held back, because the call could not be recorded: the audit log can't be written ({why}). "
+        "The operator has to see to it. Look whether the action happened before you call again.",
+        server=ctx.tool.server if ctx.tool else None,
+        tool=ctx.tool.full_name if ctx.tool else ctx.requested,
+        operation=TOOL_CALL,
+        code=ErrorCode.OPERATION_FAILED,
+        verdict=verdict,
+    )
 
 
 def _unknown_method(method: str) -> GatewayFailure:

@@ -40,6 +40,7 @@ class Call:
         "ctx",
         "frame_bytes",
         "is_answered",
+        "is_indirect",
         "is_sent",
         "keys",
         "lease",
@@ -73,6 +74,8 @@ class Call:
         """Where its answer is kept, of a call that was recognised."""
         self.lease: Lease | None = None
         self.is_answered = False
+        self.is_indirect = False
+        """Whether the tool was named in the arguments of `tool_invoke`."""
         self.is_sent = False
         self.upstream_era = Era.LEGACY
         self.waiting_for: str | None = None
@@ -133,6 +136,7 @@ class ToolCall:
     async def run(self, ctx: ExecutionContext, request: Request) -> bytes:
         call = Call(ctx, request, self._book())
         deadline: _Deadline | None = None
+        gate: Gate = self._admit[0]
         try:
             admit: Sequence[Gate] = self._admit_again if self._recognise(call) else self._admit
             for gate in admit:
@@ -153,6 +157,7 @@ class ToolCall:
                 raise _too_slow(call) from None
             raise
         finally:
+            ctx.gate = gate.name
             if deadline is not None:
                 deadline.drop()
             if call.lease is not None:

@@ -15,7 +15,7 @@ from pactgate.upstreams.guardian import Guardian
 from pactgate.upstreams.http import HttpChannel, NotStreamableHttp
 from pactgate.upstreams.http_client import HttpClient
 from pactgate.upstreams.http_sse import HttpSseChannel
-from pactgate.upstreams.inside import InsideChannel
+from pactgate.upstreams.inside import InsideChannel, InsideServer
 from pactgate.upstreams.local import python_tools
 from pactgate.upstreams.negotiate import Identity, negotiate
 from pactgate.upstreams.openapi_server import OpenApiServer
@@ -47,6 +47,7 @@ class Session:
         """Whether what runs there is our own code, so that what it says of its tools is believed."""
         self.effects_level = _effects_level(peer.channel, is_observed=self.is_ours)
         """ "declared", "observed", "enforced" or "partly enforced: ..."; None where no effects are declared (D12)."""
+        self.is_inside = transport == "inside"
 
     @property
     def pid(self) -> int | None:
@@ -78,8 +79,10 @@ class Dialer:
         client_info: Mapping[str, Any],
         max_frame_bytes: int,
         make_tap: MakeTap = _no_tap,
+        inside: InsideServer | None = None,
     ) -> None:
         self._config = config
+        self._inside = inside
         self._client = client
         self._guardian = guardian
         self._emit = emit
@@ -90,6 +93,9 @@ class Dialer:
 
     async def dial(self) -> Session:
         """Connect once. The caller bounds it with `connectionTimeoutMs`; cancelling leaves no process or socket."""
+        inside = self._inside
+        if inside is not None:
+            return await self._converse(lambda: InsideChannel(self._config.id, inside), "inside", Era.MODERN)
         if self._config.tools is not None:
             # The era in which it may tell that its tools changed.
             return await self._converse(self._runner, "stdio", Era.LEGACY)
