@@ -32,6 +32,15 @@ class Offer(NamedTuple):
     resources: tuple[Resource, ...] = ()
     templates: tuple[Resource, ...] = ()
 
+    def differing(self, other: Offer) -> set[str]:
+        """Which lists differ, by the names their notices have."""
+        pairs = {
+            "tools": (self.tools, other.tools),
+            "prompts": (self.prompts, other.prompts),
+            "resources": ((self.resources, self.templates), (other.resources, other.templates)),
+        }
+        return {kind for kind, (mine, others) in pairs.items() if mine != others}
+
 
 def name_offer(server: str, found: Discovered, naming: str, categories: Mapping[str, str] | None = None) -> Offer:
     separator = SEPARATORS[naming]

@@ -25,6 +25,7 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import ServerStatus, Tool
 from pactgate.upstreams.connect import Dialer, Session
 
+_NOTHING: Final = Offer()
 SETTLING_S: Final = 1.0
 """How long after the start a list waits for servers that are still connecting."""
 
@@ -69,6 +70,10 @@ class Connections:
         self._settling_until = 0.0
         self.on_offer_changed: Callable[[str], None] = _ignore
         """Told the id of each server whose offer has changed, after the catalog was swapped."""
+        self.on_lists_changed: Callable[[str, set[str], set[str]], None] = _ignore_lists
+        """Told of each server which of its lists differ, and which it said had changed, after the catalog was swapped."""
+        self.on_updated: Callable[[str, str], None] = _ignore_update
+        """Told the server and the URI, as the server spells it, of a resource that was updated."""
         self._supervisors = {config.id: self._supervise(config) for config in servers}
         self.catalog = self._make_catalog()
 
@@ -185,6 +190,7 @@ class Connections:
             pauses=self._pauses,
             mask=self._mask,
             max_age_s=self._max_age_s,
+            on_updated=lambda server, uri: self.on_updated(server, uri),
         )
 
     def _changed(self) -> None:
@@ -193,13 +199,23 @@ class Connections:
             found = supervisor.lists.found
             if id_ not in self._named or self._named[id_][0] is not found:
                 self._named[id_] = (found, name_offer(id_, found, self._naming, self._categories))
-        offers = {id_: self._named[id_][1] for id_ in self._supervisors}
+        offers, before = {id_: self._named[id_][1] for id_ in self._supervisors}, self._offers
         if offers != self._offers or self.missing() != self.catalog.missing:
             changed = [id_ for id_ in {**self._offers, **offers} if offers.get(id_) != self._offers.get(id_)]
             self._offers = offers
             self.catalog = self._make_catalog()
             for id_ in changed:
                 self.on_offer_changed(id_)
+        self._tell_lists(before, offers)
+
+    def _tell_lists(self, before: Mapping[str, Offer], offers: Mapping[str, Offer]) -> None:
+        for id_ in {**before, **offers}:
+            old, new = before.get(id_, _NOTHING), offers.get(id_, _NOTHING)
+            supervisor = self._supervisors.get(id_)
+            said = supervisor.lists.take_confirmed() if supervisor is not None else set()
+            differing = old.differing(new) if old is not new else set()
+            if differing or said:
+                self.on_lists_changed(id_, differing, said)
 
     def _make_catalog(self) -> Catalog:
         return Catalog(
@@ -208,6 +224,14 @@ class Connections:
 
 
 def _ignore(server: str) -> None:
+    return
+
+
+def _ignore_lists(server: str, differing: set[str], said: set[str]) -> None:
+    return
+
+
+def _ignore_update(server: str, uri: str) -> None:
     return
 
 

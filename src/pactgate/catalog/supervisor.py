@@ -17,6 +17,7 @@ from pactgate.catalog.lifecycle import Happening, step
 from pactgate.catalog.lister import Lister
 from pactgate.catalog.pauses import Pauses
 from pactgate.catalog.waiting import now, unwatched, wait_for
+from pactgate.catalog.watch import Watch
 from pactgate.config.model import ServerConfig
 from pactgate.core.events import Emit, ServerConnected, ServerConnecting, ServerDisconnected, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
@@ -26,6 +27,10 @@ from pactgate.upstreams.connect import Dialer, Session
 _PATIENCE_S: Final = 1.0
 """How long a caller waits for an attempt to reach a server whose last attempt failed."""
 _RELIST_AFTER_S: Final = 60.0
+
+
+def _ignore(server: str, uri: str) -> None:
+    return
 
 
 class Supervisor:
@@ -38,6 +43,7 @@ class Supervisor:
         on_change: Callable[[], None],
         emit: Emit,
         *,
+        on_updated: Callable[[str, str], None] = _ignore,
         pauses: Pauses | None = None,
         mask: Callable[[str], str] = str,
         max_age_s: float = _RELIST_AFTER_S,
@@ -55,6 +61,7 @@ class Supervisor:
         self._mask = mask
         self._max_age_s = max_age_s
         self.lists = Lister(config.id, on_change, emit, self._pauses, mask)
+        self.watch = Watch(config.id, self.lists.notice, on_updated, emit, self._pauses)
         self._failure: GatewayFailure | None = None
         self._attempt: asyncio.Future[Session]
         self._wake = asyncio.Event()
@@ -217,8 +224,9 @@ class Supervisor:
         """From connected to lost."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        listing = self.lists.run(session, self.config.request_timeout_ms, self._max_age_s)
+        listing = self.lists.run(session, self.config.request_timeout_ms, self._max_age_s, self.watch.gives_notices)
         lister = asyncio.create_task(listing, name=f"lists of {self.config.id}")
+        watcher = asyncio.create_task(self.watch.run(session), name=f"changes of {self.config.id}")
         try:
             reason = await session.peer.ended()
             self._lost(reason)
@@ -226,12 +234,18 @@ class Supervisor:
         finally:
             self.session = None
             lister.cancel()
-            await asyncio.shield(session.peer.close())
+            watcher.cancel()
+            await asyncio.shield(self._part(session, watcher))
+
+    async def _part(self, session: Session, watcher: asyncio.Task[None]) -> None:
+        await session.peer.close()
+        await self.watch.close()
+        await asyncio.wait({watcher})
 
     # What happens to it.
 
     def _connected(self, session: Session) -> None:
-        session.peer.on_notice = self.lists.notice
+        session.peer.on_notice = self.watch.notice
         self.session = session
         self.last_error = None
         self._failure = None

@@ -31,6 +31,12 @@ class Session:
         self.is_modern_http = identity.era is Era.MODERN and transport == "http"
 
     @property
+    def hears_unasked(self) -> bool:
+        """Whether what a legacy server says by itself can reach us: over HTTP it needs a stream of its own, which it may not offer."""
+        channel = self.peer.channel
+        return channel.is_listening if isinstance(channel, HttpChannel) else True
+
+    @property
     def pid(self) -> int | None:
         channel = self.peer.channel
         return channel.pid if isinstance(channel, StdioChannel) else None

@@ -56,9 +56,12 @@ class Peer:
         self.client_info = client_info
         self.era: Era | None = None
         self.on_notice: OnNotice | None = None
+        self.unattributed_logs = 0
         self._emit = emit
         self._pending: Correlation[tuple[asyncio.Future[bytes], str]] = Correlation()
         self._progress: dict[str | int, OnProgress] = {}
+        self._logs: dict[int, OnNotice] = {}
+        self._listens: dict[str | int, OnNotice] = {}
         self._envelope: dict[str, Raw] = {}
         self._bare_meta: bytes | None = None
         self._background: set[asyncio.Task[None]] = set()
@@ -92,11 +95,15 @@ class Peer:
         name: str | None = None,
         headers: tuple[tuple[str, str], ...] = (),
         cancellable: bool = True,
+        on_log: OnNotice | None = None,
+        on_change: OnNotice | None = None,
     ) -> bytes:
         """Send one request, once, and return the result as the upstream wrote it.
 
         `members` are the params without `_meta`; `meta` are foreign `_meta` members to pass on. Raises `UpstreamReplied` or a
         transport failure. Cancelling tells the upstream, unless `cancellable` is False (`initialize` must not be cancelled).
+        `on_log` gets the log messages that are known to belong to this request; `on_change` is for a `subscriptions/listen`, and gets
+        what is tagged with its id.
         """
         if self._ended.done():
             raise self._ended.result().again(verdict=Verdict.DID_NOT_RUN, operation=method)
@@ -104,6 +111,10 @@ class Peer:
         id_ = self._pending.open((answer, method))
         if on_progress is not None:
             self._progress[id_] = on_progress
+        if on_log is not None:
+            self._logs[id_] = on_log
+        if on_change is not None:
+            self._listens[id_] = on_change
         try:
             params = self._params(members, meta, id_ if on_progress is not None else None)
             text = messages.encode_request(b"%d" % id_, method, params)
@@ -123,6 +134,8 @@ class Peer:
             raise
         finally:
             self._progress.pop(id_, None)
+            self._logs.pop(id_, None)
+            self._listens.pop(id_, None)
             if answer.done() and not answer.cancelled():
                 answer.exception()  # retrieved here in case `send` failed first, so that no warning follows
 
@@ -144,7 +157,7 @@ class Peer:
 
     # What the channel brings (port.Receiver).
 
-    def receive(self, frame: bytes) -> bool:
+    def receive(self, frame: bytes, for_request: int | None = None) -> bool:
         message = messages.decode_from_upstream(frame)
         match message:
             case Response():
@@ -152,7 +165,7 @@ class Peer:
             case ErrorReply():
                 self._refusal(message)
             case Notification():
-                self._notice(message)
+                self._notice(message, for_request)
             case Request():
                 self._answer_server(message)
             case Rejection():
@@ -195,9 +208,13 @@ class Peer:
         if waiting is not None:
             waiting[0].set_exception(UpstreamReplied(self.server, waiting[1], reply))
 
-    def _notice(self, notification: Notification) -> None:
+    def _notice(self, notification: Notification, for_request: int | None) -> None:
         if notification.method == "notifications/progress":
             self._relay_progress(notification)
+        elif notification.method == "notifications/message":
+            self._relay_log(notification, for_request)
+        elif self._listens and self._is_of_a_listen(notification, for_request):
+            return
         elif self.on_notice is not None:
             self.on_notice(notification)
 
@@ -210,6 +227,36 @@ class Peer:
         relay = None if token is None else self._progress.get(token)
         if relay is not None:
             relay(members)
+
+    def _relay_log(self, notification: Notification, for_request: int | None) -> None:
+        """Only where it is certain whose it is: on the stream of one request, or with one request under way. A log may hold what
+        another caller said."""
+        if for_request is None and len(self._logs) == 1 and len(self._pending) - len(self._listens) == 1:
+            for_request = next(iter(self._logs))
+        relay = None if for_request is None else self._logs.get(for_request)
+        if relay is not None:
+            relay(notification)
+        else:
+            self.unattributed_logs += 1
+
+    def _is_of_a_listen(self, notification: Notification, for_request: int | None) -> bool:
+        """What came on the stream of a listen, is tagged with its id, or ends it."""
+        key: str | int | None = for_request
+        if notification.method == "notifications/cancelled":
+            key = _member_id(notification, "requestId")
+            if key not in self._listens:
+                return False
+            waiting = self._take(key)
+            if waiting is not None:
+                waiting[0].set_result(b"{}")
+            return True
+        if key not in self._listens:
+            key = _subscription(notification)
+        relay = None if key is None else self._listens.get(key)
+        if relay is None:
+            return False
+        relay(notification)
+        return True
 
     def _answer_server(self, request: Request) -> None:
         """Nothing but `ping` can be answered for a caller we do not know; saying so at once lets the server go on without."""
@@ -256,3 +303,22 @@ class Peer:
 
     def _noise(self, what: str, frame: bytes) -> None:
         self._emit(UpstreamNoise(self.server, what, frame[:200].decode("utf-8", "replace")))
+
+
+def _member_id(notification: Notification, name: str) -> str | int | None:
+    """The request id a notification names in one of its members."""
+    try:
+        raw = messages.members(notification.params or b"{}").get(name)
+    except DecodeError:
+        return None
+    return None if raw is None else messages.id_key(bytes(raw))
+
+
+def _subscription(notification: Notification) -> str | int | None:
+    """The listen a notification is tagged with."""
+    try:
+        meta = messages.members(bytes(messages.members(notification.params or b"{}").get("_meta", Raw(b"{}"))))
+    except DecodeError:
+        return None
+    raw = meta.get(modern.SUB)
+    return None if raw is None else messages.id_key(bytes(raw))
