@@ -41,14 +41,17 @@ from pactgate.facts import Facts
 from pactgate.metrics import Metrics
 from pactgate.pipeline import status
 from pactgate.pipeline.admit import TIMEOUT_KEY, AcceptInput, Limit, Mirror, Rate, Read, Recall, Resolve
+from pactgate.pipeline.changes import Changes
 from pactgate.pipeline.dispatch import Dispatch
 from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.handlers import Handlers
 from pactgate.pipeline.housekeeping import Housekeeping
 from pactgate.pipeline.kernel import TOOL_CALL, Kernel
 from pactgate.pipeline.recognition import Recognition
+from pactgate.pipeline.relaying import Relaying
 from pactgate.pipeline.rules import Rulebook
 from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Bound, Remember, Stamp, facts_of
+from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.policy.envelope import runtime_view
 from pactgate.policy.overload import Overload
@@ -129,6 +132,11 @@ class Gateway:
         )
         self.connections.on_offer_changed = self._offer_changed
         self._housekeeping = Housekeeping(self._cache, self._shelf, self.connections, self._emit)
+        self.relaying = Relaying()
+        subscriptions = Subscriptions(self.connections, lambda server: self.book.server_limit_ms(server))
+        self.changes = Changes(self.connections, subscriptions, self._encoded_info, on_left=self.relaying.left)
+        self.connections.on_lists_changed = self.changes.on_lists_changed
+        self.connections.on_updated = self.changes.on_updated
         self._status = status.Status(self.connections)
         self.facts = Facts(
             connections=self.connections,
@@ -149,7 +157,7 @@ class Gateway:
                 AcceptInput(),
                 Recall(self.recall, recognition),
             ),
-            dispatch=Dispatch(self.connections, self._overload, self.recall),
+            dispatch=Dispatch(self.connections, self._overload, self.recall, self.relaying),
             verify=(AcceptResult(), AcceptOutput()),
             finish=(Bound(self._shelf), Remember(), Stamp(self._encoded_info)),
             book=lambda: self.book,
@@ -159,14 +167,16 @@ class Gateway:
             self.connections,
             self.recall,
             lambda: self.book,
+            self.relaying,
             read_own=self._read_own,
             server_info=self._encoded_info,
         )
-        handlers = Handlers(self.connections, self.tool_call, forward, info)
+        handlers = Handlers(self.connections, self.tool_call, forward, self.changes, self.relaying, info)
         self.kernel = Kernel(
             handlers.table(),
             wire=config.wire.planes(),
             max_response_bytes=config.response.max_response_bytes,
+            hearing=self.changes,
             emit=self._emit,
             mask=self._masked,
         )
@@ -201,6 +211,7 @@ class Gateway:
 
     async def stop(self, grace_s: float = GRACE_S) -> None:
         """End everything, in reverse order, within the grace period and the ladder of the child processes."""
+        self.changes.close()
         if self._http is not None:
             await self._http.close(grace_s)
         if self._face is not None:

@@ -24,6 +24,8 @@ class FakeKernel:
     def __init__(self) -> None:
         self.callers: list[Caller] = []
         self.notices: list[tuple[Caller, Notification]] = []
+        self.audiences: list[Any] = []
+        self.ended_sessions: list[str] = []
         self.started = asyncio.Event()
         self.release = asyncio.Event()
         self.cancelled = asyncio.Event()
@@ -47,6 +49,15 @@ class FakeKernel:
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         self.notices.append((caller, notification))
+
+    def join(self, audience: Any) -> None:
+        self.audiences.append(audience)
+
+    def leave(self, audience: Any) -> None:
+        self.audiences = [each for each in self.audiences if each is not audience]
+
+    def left(self, session: str) -> None:
+        self.ended_sessions.append(session)
 
     async def _reply(self, ctx: ExecutionContext, request: Request) -> Reply:
         if request.method == "initialize":

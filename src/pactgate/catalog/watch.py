@@ -1,8 +1,8 @@
 """What one server says of its changes, in either era: lists that changed, resources that were updated.
 
-A legacy server says it unasked, and of a resource once it was subscribed to. A modern one says it on a `subscriptions/listen`, whose filter is
-fixed: a new filter is a new listen, opened and acknowledged before the old one ends. What is held outlives the connection: a new one
-subscribes again. Bounded: URIs of one server, pauses between tries. Must not: know callers; holds are counted.
+A legacy server says it unasked, and of a resource once it was subscribed to. A modern one says it on a `subscriptions/listen`, whose
+filter is fixed: a new filter is a new listen, opened and acknowledged before the old one ends. What is held outlives the connection: a
+new one subscribes again. Bounded: URIs of one server, pauses between tries. Must not: know callers; holds are counted.
 """
 
 from __future__ import annotations

@@ -29,6 +29,13 @@ class Silence:
         return
 
 
+class Standing(Protocol):
+    """The way to a legacy caller outside its requests."""
+
+    def notify(self, method: str, params: bytes | None) -> None:
+        """Hand over a notification. Never waits and never fails: what can't be delivered within bounds is dropped and counted."""
+
+
 class Caller(Struct, frozen=True):
     """`scope` is the server id of `/mcp/{serverId}`, or None for the merged view; `capabilities` are those this request may rely on."""
 
@@ -43,6 +50,10 @@ class Caller(Struct, frozen=True):
     capabilities: dict[str, Any] = {}
     headers: Mapping[str, list[str]] | None = None
     """The HTTP headers of a modern request, where mirrored arguments have to be compared; None elsewhere."""
+    standing: Standing | None = None
+    """How to tell it something outside its requests; None for modern callers, who listen instead."""
+    log_level: str | None = None
+    """From which level on a modern request wants log messages; None where it wants none."""
 
 
 class ServerStatus(StrEnum):

@@ -68,8 +68,11 @@ class HttpFace:
         sessions: Sessions | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.sessions = SessionTable(sessions or Sessions(), clock)
         self.drops = Drops()
+        self.sessions = SessionTable(sessions or Sessions(), clock, self.drops)
+        self.sessions.on_end = kernel.left
+        self._kernel = kernel
+        kernel.join(self.sessions)
         self._guard = guard
         self._servers = servers
         self._emit = emit
@@ -124,6 +127,7 @@ class HttpFace:
 
     def close(self) -> None:
         """End every session and what runs in it."""
+        self._kernel.leave(self.sessions)
         self.sessions.close()
 
     def _is_served(self, scope: str | None) -> bool:

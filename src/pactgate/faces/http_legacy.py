@@ -294,6 +294,7 @@ def _caller(session: Session, admitted: Admitted, channel: CallerChannel) -> Cal
         session=session.handle,
         client=session.client,
         capabilities=session.capabilities,
+        standing=session,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
@@ -21,6 +22,9 @@ from pactgate.protocol import messages, modern
 from pactgate.protocol.framing import encode_event
 from pactgate.protocol.messages import Message, Notification, Rejection, Request
 from pactgate.protocol.versions import Era
+
+_LISTEN: Final = "subscriptions/listen"
+_NEEDS_STREAM: Final = "Accept text/event-stream: what is listened to comes as events."
 
 
 class ModernFace:
@@ -43,6 +47,9 @@ class ModernFace:
         """Answer one message of a client that speaks the modern era."""
         if isinstance(message, Request):
             channel = _Channel(exchange, self._drops, may_stream=may_stream, may_json=may_json)
+            if message.method == _LISTEN and not may_stream:
+                refuse(exchange, self._emit, 406, Rejection(messages.INVALID_REQUEST, _NEEDS_STREAM, message.id))
+                return
             await self._request(exchange, admitted, scope, message, channel)
         elif isinstance(message, Notification):
             exchange.respond(202)  # over HTTP a modern client has nothing to notify us of
@@ -71,6 +78,7 @@ class ModernFace:
             client=route.client,
             capabilities=route.capabilities,
             headers=exchange.headers,
+            log_level=route.log_level,
         )
         exchange.on_disconnect = exchange.cancel
         try:

@@ -139,6 +139,13 @@ class ReplayLog:
             stream.lost_at = self.clock()
         return stream
 
+    def listened_to(self) -> ReplayStream | None:
+        """The stream for what belongs to no request: the one kept for it, else one that is open for another reason."""
+        standing = self.streams.get(STANDING)
+        if standing is not None:
+            return standing
+        return next((stream for stream in self.streams.values() if stream.is_live and not stream.is_ended), None)
+
     def find(self, event_id: str) -> tuple[ReplayStream, int] | None:
         """The stream and the number an event id names, if the stream is still known."""
         match = _EVENT_ID.fullmatch(event_id)

@@ -20,7 +20,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller
 from pactgate.faces.answering import MAX_WAITING_BYTES, Kernel, answer, cancelled_key
 from pactgate.faces.batch import is_batch, join, read_batch
-from pactgate.faces.conversation import Conversation
+from pactgate.faces.conversation import STDIO, Conversation
 from pactgate.faces.limits import MIB
 from pactgate.protocol import messages, versions
 from pactgate.protocol.framing import LineDecoder, Oversized
@@ -67,12 +67,15 @@ async def serve_stdio(
     face = StdioFace(kernel, reader, writer, Conversation(subject, roles), emit, clock)
     reading = asyncio.get_running_loop().create_task(face.read(max_message_bytes))
     face.on_gone = reading.cancel
+    kernel.join(face)
     try:
         await asyncio.wait((reading,))
         if not reading.cancelled():
             reading.result()
             await face.finish(finish_s)
     finally:
+        kernel.leave(face)
+        kernel.left(STDIO)
         reading.cancel()
         face.abandon()
         writer.close()
@@ -94,6 +97,7 @@ class StdioFace:
         self._reader = reader
         self._writer = writer
         self._conversation = conversation
+        conversation.standing = self
         self._emit = emit
         self._clock = clock
         self._running: dict[str | int, asyncio.Task[Any]] = {}
@@ -140,6 +144,11 @@ class StdioFace:
             self.dropped += 1
         else:
             self._write(messages.encode_notification(method, params))
+
+    def tell(self, scope: str | None, method: str) -> None:
+        """Tell a legacy caller of the view it has; a modern one listens."""
+        if scope is None and self._conversation.era is Era.LEGACY and self._conversation.is_ready:
+            self.notify(method, None)
 
     # -- what comes in
 

@@ -6,13 +6,10 @@ arguments go out as the bytes that came in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
-
 from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
-from pactgate.core.model import CallerChannel
+from pactgate.pipeline.relaying import Relaying, relay_progress
 from pactgate.pipeline.tool_call import Call
 from pactgate.policy.overload import Overload
 from pactgate.policy.recall import Recall
@@ -20,18 +17,17 @@ from pactgate.protocol import headers, messages
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.connect import Session
 
-PROGRESS: Final = "notifications/progress"
-
 
 class Dispatch:
     """Send the call to its server, once, and keep the answer as the server wrote it."""
 
     name = "dispatch"
 
-    def __init__(self, connections: Connections, overload: Overload, recall: Recall) -> None:
+    def __init__(self, connections: Connections, overload: Overload, recall: Recall, relaying: Relaying) -> None:
         self._connections = connections
         self._overload = overload
         self._recall = recall
+        self._relaying = relaying
 
     async def __call__(self, call: Call) -> None:
         server = call.bound.tool.server
@@ -40,6 +36,9 @@ class Dispatch:
             await turn
         try:
             session = self._connections.connected(server) or await self._connections.session(server)
+            level = self._relaying.prepare(call.ctx.caller, session)
+            if level is not None:
+                await level
             await self._send(call, session)
         finally:
             self._overload.leave(server)
@@ -47,7 +46,7 @@ class Dispatch:
                 self._recall.drop_server(server, by=call.lease)  # whatever came back, it may have changed something
 
     async def _send(self, call: Call, session: Session) -> None:
-        tool, token = call.bound.tool, call.progress_token
+        tool, caller = call.bound.tool, call.ctx.caller
         call.upstream_era = session.identity.era
         call.ctx.upstream_revision = session.identity.version
         call.members["name"] = Raw(encode_json(tool.name))
@@ -55,21 +54,12 @@ class Dispatch:
         call.result = await session.peer.request(
             "tools/call",
             call.members,
-            meta=call.meta,
-            on_progress=None if token is None else _relay(call.ctx.caller.channel, token),
+            meta=self._relaying.stamp(caller, session, call.meta),
+            on_progress=relay_progress(caller.channel, call.progress_token),
+            on_log=self._relaying.on_log(caller, session),
             name=tool.name,
             headers=_mirrored(call, session),
         )
-
-
-def _relay(channel: CallerChannel, token: Raw) -> Callable[[dict[str, Raw]], None]:
-    """Progress for the caller, under the token the caller chose."""
-
-    def relay(members: dict[str, Raw]) -> None:
-        told: dict[str, Any] = {"progressToken": token, **members}
-        channel.notify(PROGRESS, encode_json(told))
-
-    return relay
 
 
 def _mirrored(call: Call, session: Session) -> tuple[tuple[str, str], ...]:

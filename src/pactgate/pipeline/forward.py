@@ -18,6 +18,7 @@ from pactgate.catalog.uris import OWN_SCHEME, Target, full_uri
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller
+from pactgate.pipeline.relaying import Relaying, relay_progress, token_of
 from pactgate.pipeline.rules import Rulebook
 from pactgate.policy.cache import judge
 from pactgate.policy.recall import Lease, Recall
@@ -42,6 +43,7 @@ class _Addressed(NamedTuple):
     server: str
     members: dict[str, Raw]
     name: str | None = None
+    token: Raw | None = None
 
 
 class _Answer(NamedTuple):
@@ -59,6 +61,7 @@ class Forward:
         connections: Connections,
         recall: Recall,
         book: Callable[[], Rulebook],
+        relaying: Relaying,
         *,
         read_own: ReadOwn,
         server_info: bytes,
@@ -66,33 +69,34 @@ class Forward:
         self._connections = connections
         self._recall = recall
         self._book = book
+        self._relaying = relaying
         self._read_own = read_own
         self._server_info = server_info
 
     async def get_prompt(self, ctx: ExecutionContext, request: Request) -> bytes:
-        members, meta = _params(request)
+        members, meta, token = _params(request)
         name = _text(members, "name", request.method)
         await self._connections.settle()
         prompt = self._connections.catalog.prompts.resolve(name, ctx.caller.scope)
         members["name"] = Raw(encode_json(prompt.name))
-        answer = await self._ask(ctx, request, _Addressed(prompt.server, members, prompt.name), meta)
+        answer = await self._ask(ctx, request, _Addressed(prompt.server, members, prompt.name, token), meta)
         return self._shape(answer, request.method, ctx.caller)
 
     async def read_resource(self, ctx: ExecutionContext, request: Request) -> bytes:
-        members, meta = _params(request)
+        members, meta, token = _params(request)
         uri = _text(members, "uri", request.method)
         if uri.startswith(OWN_SCHEME):
             own = _Answer(self._own(uri, ctx.caller), LATEST_LEGACY)
             return self._shape(own, request.method, ctx.caller)
         target = await self._target(uri, ctx.caller.scope)
         members["uri"] = Raw(encode_json(target.uri))
-        answer = await self._read(ctx, request, _Addressed(target.server, members, target.uri), meta)
+        answer = await self._read(ctx, request, _Addressed(target.server, members, target.uri, token), meta)
         result = self._shape(answer, request.method, ctx.caller)
         return result if ctx.caller.scope is not None else _with_full_uris(result, target.server)
 
     async def complete(self, ctx: ExecutionContext, request: Request) -> bytes:
         """Completions are asked of the server the reference points at."""
-        members, meta = _params(request)
+        members, meta, token = _params(request)
         try:
             reference = messages.members(bytes(members["ref"]))
             kind = _TEXT.decode(reference["type"])
@@ -100,7 +104,7 @@ class Forward:
             raise _bad(request.method, "ref must be an object with a type") from None
         server = await self._rewrite(reference, kind, ctx.caller.scope)
         members["ref"] = Raw(encode_json(reference))
-        answer = await self._ask(ctx, request, _Addressed(server, members), meta)
+        answer = await self._ask(ctx, request, _Addressed(server, members, token=token), meta)
         return self._shape(answer, request.method, ctx.caller)
 
     async def _rewrite(self, reference: dict[str, Raw], kind: str, scope: str | None) -> str:
@@ -156,7 +160,17 @@ class Forward:
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 session = await self._connections.session(to.server)
-                text = await session.peer.request(request.method, to.members, meta=meta, name=to.name)
+                level = self._relaying.prepare(ctx.caller, session)
+                if level is not None:
+                    await level
+                text = await session.peer.request(
+                    request.method,
+                    to.members,
+                    meta=self._relaying.stamp(ctx.caller, session, meta),
+                    name=to.name,
+                    on_progress=relay_progress(ctx.caller.channel, to.token),
+                    on_log=self._relaying.on_log(ctx.caller, session),
+                )
         except TimeoutError:
             raise _too_slow(to.server, request.method, limit_ms) from None
         except UpstreamReplied as refusal:
@@ -182,15 +196,15 @@ class Forward:
         return text
 
 
-def _params(request: Request) -> tuple[dict[str, Raw], dict[str, Raw]]:
-    """The params without `_meta`, and the foreign members of `_meta`."""
+def _params(request: Request) -> tuple[dict[str, Raw], dict[str, Raw], Raw | None]:
+    """The params without `_meta`, the foreign members of `_meta`, and the token progress goes by."""
     members = messages.members(request.params or b"{}")
     held = members.pop("_meta", None)
     try:
         meta = messages.members(bytes(held)) if held is not None else {}
     except msgspec.DecodeError:
         raise _bad(request.method, "_meta must be an object") from None
-    return members, modern.without_envelope(meta)
+    return members, modern.without_envelope(meta), token_of(meta, request.method)
 
 
 def _text(members: Mapping[str, Raw], name: str, method: str) -> str:

@@ -9,26 +9,36 @@ from msgspec import Raw
 from pactgate.catalog.connections import Connections
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.pipeline import capabilities
+from pactgate.pipeline.changes import Changes
 from pactgate.pipeline.forward import Forward
-from pactgate.pipeline.kernel import TOOL_CALL, Handler
+from pactgate.pipeline.kernel import LISTEN, TOOL_CALL, Handler
+from pactgate.pipeline.relaying import Relaying
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import MODERN_VERSIONS
 
 _MAX_REASON_CHARS: Final = 200
-_PASSED_ON: Final = ("tools", "prompts", "resources", "completions")
 
 
 class Handlers:
     """The method table over the catalog."""
 
     def __init__(
-        self, connections: Connections, tool_call: ToolCall, forward: Forward, server_info: dict[str, Any]
+        self,
+        connections: Connections,
+        tool_call: ToolCall,
+        forward: Forward,
+        changes: Changes,
+        relaying: Relaying,
+        server_info: dict[str, Any],
     ) -> None:
         self._connections = connections
         self._tool_call = tool_call
         self._forward = forward
+        self._changes = changes
+        self._relaying = relaying
         self._server_info = server_info
 
     def table(self) -> dict[str, Handler]:
@@ -40,6 +50,10 @@ class Handlers:
             "resources/list": self.list_entries,
             "resources/templates/list": self.list_entries,
             "resources/read": self._forward.read_resource,
+            "resources/subscribe": self._changes.subscribe,
+            "resources/unsubscribe": self._changes.unsubscribe,
+            LISTEN: self._changes.listen,
+            "logging/setLevel": self._relaying.set_level,
             "completion/complete": self._forward.complete,
             "initialize": self.initialize,
             "server/discover": self.discover,
@@ -85,15 +99,10 @@ class Handlers:
     def _capabilities(self, scope: str | None) -> dict[str, Any]:
         """What can be asked here. On one server's own endpoint: what that server offers, as far as we pass it on."""
         if scope is None:
-            offers_completions = any(
-                item.session is not None and "completions" in item.session.identity.capabilities
-                for item in self._connections.servers.values()
-            )
-            return {"tools": {}, "prompts": {}, "resources": {}, **({"completions": {}} if offers_completions else {})}
+            sessions = (item.session for item in self._connections.servers.values())
+            return capabilities.merged(each.identity.capabilities for each in sessions if each is not None)
         session = self._connections.connected(scope)
-        if session is None:
-            return {"tools": {}}
-        return {name: {} for name in _PASSED_ON if name in session.identity.capabilities}
+        return capabilities.alone(None if session is None else session.identity.capabilities)
 
     def _identity(self, scope: str | None) -> dict[str, Any]:
         """On `/mcp/{serverId}` a server shows its own name, where it gave a usable one."""

@@ -10,12 +10,13 @@ import asyncio
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, InternalFailure, RequestFinished
 from pactgate.core.failures import GatewayFailure, Kind, Reply, WireSettings, to_reply
 from pactgate.core.model import Caller
+from pactgate.pipeline.changes import Audience
 from pactgate.pipeline.settle import facts_of
 from pactgate.pipeline.tool_call import FRAME_BYTES
 from pactgate.policy.envelope import stamp_failure
@@ -27,6 +28,17 @@ Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
 """Runs one method and returns its result, shaped for the caller's era."""
 
 TOOL_CALL = "tools/call"
+LISTEN = "subscriptions/listen"
+
+
+class Hearing(Protocol):
+    """Whoever has to know which callers there are."""
+
+    def join(self, audience: Audience) -> None: ...
+
+    def leave(self, audience: Audience) -> None: ...
+
+    def left(self, session: str) -> None: ...
 
 
 class Kernel:
@@ -39,12 +51,14 @@ class Kernel:
         wire: WireSettings,
         emit: Emit,
         max_response_bytes: int,
+        hearing: Hearing | None = None,
         mask: Callable[[str], str] = str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._handlers = handlers
         self.wire = wire
         self.max_response_bytes = max_response_bytes
+        self._hearing = hearing
         self._emit = emit
         self._mask = mask
         self._clock = clock
@@ -59,7 +73,8 @@ class Kernel:
         except GatewayFailure as failure:
             return self._refuse(ctx, request, failure)
         except asyncio.CancelledError:
-            ctx.fail(GatewayFailure(Kind.CANCELLED, "the caller gave up"))
+            if request.method != LISTEN:  # which ends in no other way
+                ctx.fail(GatewayFailure(Kind.CANCELLED, "the caller gave up"))
             raise
         except Exception as unexpected:  # noqa: BLE001 - the outermost boundary (S4/R1)
             return self._refuse(ctx, request, self._internal(ctx, request, unexpected))
@@ -68,6 +83,20 @@ class Kernel:
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A client's notification that is not about one of its requests: nothing of ours depends on one yet."""
+
+    def join(self, audience: Audience) -> None:
+        """A face has callers that can be told things outside their requests."""
+        if self._hearing is not None:
+            self._hearing.join(audience)
+
+    def leave(self, audience: Audience) -> None:
+        if self._hearing is not None:
+            self._hearing.leave(audience)
+
+    def left(self, session: str) -> None:
+        """A legacy session has ended."""
+        if self._hearing is not None:
+            self._hearing.left(session)
 
     def _refuse(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure) -> Reply:
         failure.message = self._mask(failure.message)

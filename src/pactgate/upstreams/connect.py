@@ -28,6 +28,8 @@ class Session:
         self.identity = identity
         self.transport = transport
         self.connect_ms = connect_ms
+        self.log_level: str | None = None
+        """What a legacy server was last told by `logging/setLevel`."""
         self.is_modern_http = identity.era is Era.MODERN and transport == "http"
 
     @property
