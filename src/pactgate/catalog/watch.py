@@ -79,6 +79,7 @@ class Watch:
                 await self._keep_listening(session)
             else:
                 await self._subscribe_again(session)
+                await asyncio.get_running_loop().create_future()
         finally:
             self._session = None
             await self._end_listen()

@@ -157,7 +157,7 @@ class Changes:
             if kinds:
                 self._pending.setdefault(scope, set()).update(kinds)
         if self._flushing is None and not self._is_closed:
-            self._flushing = asyncio.get_running_loop().call_later(GATHER_S, self._flush)
+            self._flushing = asyncio.get_running_loop().call_later(GATHER_S, self.flush)
 
     def on_updated(self, server: str, uri: str) -> None:
         self._subscriptions.on_updated(server, uri)
@@ -241,8 +241,11 @@ class Changes:
             holder = self._sessions[caller.session] = _SessionHolder(caller.standing, caller.scope)
         return holder
 
-    def _flush(self) -> None:
-        self._flushing = None
+    def flush(self) -> None:
+        """Tell now what was gathered."""
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
         pending, self._pending = self._pending, {}
         for scope, kinds in pending.items():
             for kind in (kind for kind in _KINDS if kind in kinds):

@@ -56,6 +56,7 @@ class Dispatch:
             call.members,
             meta=self._relaying.stamp(caller, session, call.meta),
             on_progress=relay_progress(caller.channel, call.progress_token),
+            owner=caller.subject,
             on_log=self._relaying.on_log(caller, session),
             name=tool.name,
             headers=_mirrored(call, session),

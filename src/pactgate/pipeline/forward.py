@@ -169,6 +169,7 @@ class Forward:
                     meta=self._relaying.stamp(ctx.caller, session, meta),
                     name=to.name,
                     on_progress=relay_progress(ctx.caller.channel, to.token),
+                    owner=ctx.caller.subject,
                     on_log=self._relaying.on_log(ctx.caller, session),
                 )
         except TimeoutError:

@@ -26,6 +26,8 @@ OnNotice = Callable[[Notification], None]
 
 _TELL_TIMEOUT_S: Final = 2.0
 _MAX_BACKGROUND: Final = 64
+_LATE_LOG_S: Final = 5.0
+"""How long after another caller was served a log message may still be about that one."""
 _NEVER_RAN: Final = frozenset({messages.PARSE_ERROR, messages.INVALID_REQUEST, messages.METHOD_NOT_FOUND})
 
 
@@ -57,6 +59,8 @@ class Peer:
         self.era: Era | None = None
         self.on_notice: OnNotice | None = None
         self.unattributed_logs = 0
+        self._owner: str | None = None
+        self._owned_since = 0.0
         self._emit = emit
         self._pending: Correlation[tuple[asyncio.Future[bytes], str]] = Correlation()
         self._progress: dict[str | int, OnProgress] = {}
@@ -95,6 +99,7 @@ class Peer:
         name: str | None = None,
         headers: tuple[tuple[str, str], ...] = (),
         cancellable: bool = True,
+        owner: str | None = None,
         on_log: OnNotice | None = None,
         on_change: OnNotice | None = None,
     ) -> bytes:
@@ -102,7 +107,7 @@ class Peer:
 
         `members` are the params without `_meta`; `meta` are foreign `_meta` members to pass on. Raises `UpstreamReplied` or a
         transport failure. Cancelling tells the upstream, unless `cancellable` is False (`initialize` must not be cancelled).
-        `on_log` gets the log messages that are known to belong to this request; `on_change` is for a `subscriptions/listen`, and gets
+        `on_log` gets the log messages that are known to belong to this request, whose caller `owner` names; `on_change` is for a `subscriptions/listen`, and gets
         what is tagged with its id.
         """
         if self._ended.done():
@@ -111,6 +116,9 @@ class Peer:
         id_ = self._pending.open((answer, method))
         if on_progress is not None:
             self._progress[id_] = on_progress
+        if owner != self._owner and owner is not None:
+            self._owned_since = asyncio.get_running_loop().time() if self._owner is not None else 0.0
+            self._owner = owner
         if on_log is not None:
             self._logs[id_] = on_log
         if on_change is not None:
@@ -229,10 +237,11 @@ class Peer:
             relay(members)
 
     def _relay_log(self, notification: Notification, for_request: int | None) -> None:
-        """Only where it is certain whose it is: on the stream of one request, or with one request under way. A log may hold what
-        another caller said."""
+        """Only where it is certain whose it is: on the stream of one request, or of the only one under way with nobody else served
+        lately. A log may hold what another caller said."""
         if for_request is None and len(self._logs) == 1 and len(self._pending) - len(self._listens) == 1:
-            for_request = next(iter(self._logs))
+            owned_s = asyncio.get_running_loop().time() - self._owned_since
+            for_request = next(iter(self._logs)) if owned_s >= _LATE_LOG_S else None
         relay = None if for_request is None else self._logs.get(for_request)
         if relay is not None:
             relay(notification)
