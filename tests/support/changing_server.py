@@ -2,7 +2,8 @@
 
 Tools: `add {name}` (a new tool, and the notice of it), `add_quietly {name}`, `touch {uri}` (the resource was updated),
 `say {level, text}` (a log message), `steps` (progress), `heard` (what it was sent so far), `end_listens`, `crash`. Prompts, resources
-and completions say and step too, where `_meta` asks. Second argument, JSON: hints (members beside what is listed and read), deaf
+and completions say and step too, where `_meta` asks. Second argument, JSON: hints (members beside what is listed and read), discover
+(the same of discovery), deaf
 (no listChanged, no subscribe), no_ack (URIs it does not tell of).
 """
 
@@ -73,12 +74,8 @@ class Server:
 
     def answer(self, method: str, id_: Any, params: dict[str, Any]) -> dict[str, Any] | None:
         if method == "server/discover":
-            return {
-                "supportedVersions": [MODERN],
-                "capabilities": self.capabilities(),
-                "ttlMs": 0,
-                "cacheScope": "private",
-            }
+            hints = self.options.get("discover", {"ttlMs": 0, "cacheScope": "private"})
+            return {"supportedVersions": [MODERN], "capabilities": self.capabilities(), **hints}
         if method == "initialize":
             about = {"capabilities": self.capabilities(), "serverInfo": {"name": "changing", "version": "1"}}
             return {"protocolVersion": params["protocolVersion"], **about}

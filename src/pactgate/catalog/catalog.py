@@ -17,6 +17,7 @@ from pactgate.catalog.uris import UriIndex, full_uri
 from pactgate.core.model import Prompt, Resource, Tool, Traits
 from pactgate.policy.categories import categorise
 from pactgate.protocol import messages, modern
+from pactgate.protocol.hints import STALE, Hint
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
 
@@ -72,13 +73,13 @@ class Catalog:
         self._own_resources = own_resources
         self._lists: dict[tuple[str, str | None, Era], bytes] = {}
 
-    def listing(self, method: str, scope: str | None, era: Era) -> bytes:
-        """The encoded result of a list method."""
+    def listing(self, method: str, scope: str | None, era: Era, hint: Hint = STALE) -> bytes:
+        """The encoded result of a list method. How fresh it is changes all the time, so a modern one is kept without its end."""
         key = (method, scope, era)
         made = self._lists.get(key)
         if made is None:
             made = self._lists[key] = self._encode(method, scope, era)
-        return made
+        return made if era is Era.LEGACY else made + hint.encode()
 
     def _encode(self, method: str, scope: str | None, era: Era) -> bytes:
         listing, definitions = self._definitions(method, scope)
@@ -88,6 +89,7 @@ class Catalog:
             result["_meta"] = Raw(encode_json({MISSING_KEY: missing}))
         if era is Era.MODERN:
             result = modern.complete(result, self._server_info, cacheable=True)
+            return encode_json(result).removesuffix(STALE.encode())
         return encode_json(result)
 
     def _definitions(self, method: str, scope: str | None) -> tuple[Listing, list[bytes]]:

@@ -23,6 +23,7 @@ from pactgate.config.model import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import ServerStatus, Tool
+from pactgate.protocol.hints import Hint, together
 from pactgate.upstreams.connect import Dialer, Session
 
 _NOTHING: Final = Offer()
@@ -176,6 +177,12 @@ class Connections:
 
     def rows(self) -> list[dict[str, Any]]:
         return [supervisor.row() for supervisor in self._supervisors.values()]
+
+    def freshness(self, method: str, scope: str | None) -> Hint:
+        """How long a list, or what is said of the servers, may be taken for true: as long as every server that has a part in it says."""
+        servers = self._supervisors.items()
+        hints = [item.hint(method) for id_, item in servers if scope is None or scope == id_]
+        return together(hint for hint in hints if hint is not None)
 
     def missing(self) -> dict[str, str]:
         """Which enabled servers can't be used right now, and why."""

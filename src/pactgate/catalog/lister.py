@@ -10,12 +10,13 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from pactgate.catalog.discovery import Discovered, discover
+from pactgate.catalog.discovery import Discovered, Hints, discover
 from pactgate.catalog.pauses import Pauses
 from pactgate.catalog.waiting import now, unwatched, wait_for
 from pactgate.catalog.watch import LIST_CHANGED
 from pactgate.core.events import DiscoveryFailed, Emit, ServerDiscovered
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.protocol.hints import STALE, Hint
 from pactgate.protocol.messages import Notification
 from pactgate.upstreams.connect import Session
 
@@ -39,6 +40,8 @@ class Lister:
         self._pauses = pauses
         self._mask = mask
         self._fresh_since: float | None = None
+        self._hints: Hints = {}
+        self._hinted_at = 0.0
         self._noticed: set[str] = set()
         self._confirmed: set[str] = set()
         self._wanted = asyncio.Event()
@@ -93,6 +96,16 @@ class Lister:
             self._noticed.add(kind)
             self._wanted.set()
 
+    def hint(self, method: str) -> Hint:
+        """How long what is known of a list may still be taken for true. Where that time is over, the server is asked again."""
+        said = self._hints.get(method)
+        if said is None or self._fresh_since is None:
+            return STALE
+        left = said.after((time.monotonic() - self._hinted_at) * 1000)
+        if said.ttl_ms > 0 and left.ttl_ms == 0:
+            self._wanted.set()
+        return left
+
     def take_confirmed(self) -> set[str]:
         """The lists the server said had changed, and that were asked for since."""
         confirmed, self._confirmed = self._confirmed, set()
@@ -108,14 +121,16 @@ class Lister:
         noticed, self._noticed = self._noticed, set()
         self._is_asking = True
         try:
+            hints: Hints = {}
             async with asyncio.timeout(limit_ms / 1000):
-                found = await discover(session, self.found)
+                found = await discover(session, self.found, hints)
         except TimeoutError:
             failure = self._too_slow(limit_ms)
         except GatewayFailure as problem:
             failure = problem
         else:
             self._accept(found, started)
+            self._hints, self._hinted_at = hints, started
             self._confirmed |= noticed
         finally:
             self._is_asking = False

@@ -22,6 +22,7 @@ from pactgate.config.model import ServerConfig
 from pactgate.core.events import Emit, ServerConnected, ServerConnecting, ServerDisconnected, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import ServerStatus
+from pactgate.protocol.hints import STALE, Hint
 from pactgate.upstreams.connect import Dialer, Session
 
 _PATIENCE_S: Final = 1.0
@@ -132,6 +133,17 @@ class Supervisor:
         if self.status is ServerStatus.CONNECTED:
             return self.lists.problem or (None if self.lists.settled.is_set() else "still listing what it offers")
         return self.last_error or "still connecting"
+
+    def hint(self, method: str) -> Hint | None:
+        """How fresh what is known of this server is, for one cacheable method; None where the server has no part in its result."""
+        session = self.session
+        if self.status is ServerStatus.DISABLED:
+            return None
+        if session is None or self.trouble is not None:
+            return STALE
+        if method == "server/discover":
+            return session.hint()
+        return self.lists.hint(method) if method.partition("/")[0] in session.identity.capabilities else None
 
     def row(self) -> dict[str, Any]:
         """The state as the requirement document spells it, with what a person wants to see beside it."""

@@ -23,6 +23,7 @@ from pactgate.pipeline.rules import Rulebook
 from pactgate.policy.cache import judge
 from pactgate.policy.recall import Lease, Recall
 from pactgate.protocol import messages, modern
+from pactgate.protocol.hints import STALE, read_hint
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import CACHEABLE, LATEST_LEGACY, Era, era_of
 from pactgate.state.ports import Lookup
@@ -51,6 +52,8 @@ class _Answer(NamedTuple):
 
     text: bytes
     revision: str
+    remaining_ms: int | None = None
+    """How long a kept answer may still be given; None for a fresh one."""
 
 
 class Forward:
@@ -140,7 +143,7 @@ class Forward:
             found = await found
         if isinstance(found, Lookup):
             ctx.is_cached = True
-            return _Answer(found.value, found.mark.decode())
+            return _Answer(found.value, found.mark.decode(), found.remaining_ms)
         try:
             answer = await self._ask(ctx, request, to, meta)
             worth = judge(plan, answer.text)
@@ -185,6 +188,8 @@ class Forward:
     def _shape(self, answer: _Answer, method: str, caller: Caller) -> bytes:
         if caller.era is Era.MODERN:
             members = messages.members(answer.text)
+            if "ttlMs" in members and method in CACHEABLE:
+                _renew_hint(members, answer.remaining_ms)
             return encode_json(modern.complete(members, self._server_info, cacheable=method in CACHEABLE))
         if era_of(answer.revision) is Era.MODERN:
             return encode_json(modern.strip_result(messages.members(answer.text)))
@@ -195,6 +200,14 @@ class Forward:
         if text is None:
             raise GatewayFailure(Kind.UNKNOWN_RESOURCE, f"The gateway has no resource {uri!r}.", details={"uri": uri})
         return text
+
+
+def _renew_hint(members: dict[str, Raw], remaining_ms: int | None) -> None:
+    """What is left of the time the server gave, as a number a caller can use."""
+    hint = read_hint(members) or STALE
+    left_ms = hint.ttl_ms if remaining_ms is None else min(hint.ttl_ms, remaining_ms)
+    members["ttlMs"] = Raw(b"%d" % left_ms)
+    members["cacheScope"] = Raw(b'"public"' if hint.is_public else b'"private"')
 
 
 def _params(request: Request) -> tuple[dict[str, Raw], dict[str, Raw], Raw | None]:

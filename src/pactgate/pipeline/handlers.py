@@ -16,6 +16,7 @@ from pactgate.pipeline.kernel import LISTEN, TOOL_CALL, Handler
 from pactgate.pipeline.relaying import Relaying
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.protocol import messages, modern
+from pactgate.protocol.hints import STALE
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import MODERN_VERSIONS
 
@@ -73,7 +74,8 @@ class Handlers:
         about = {name: Raw(encode_json(fact)) for name, fact in self._about(ctx.caller.scope).items()}
         about["supportedVersions"] = Raw(encode_json(MODERN_VERSIONS))
         info = encode_json(self._identity(ctx.caller.scope))
-        return encode_json(modern.complete(about, info, cacheable=True))
+        hint = self._connections.freshness(request.method, ctx.caller.scope)
+        return encode_json(modern.complete(about, info, cacheable=True)).removesuffix(STALE.encode()) + hint.encode()
 
     async def ping(self, ctx: ExecutionContext, request: Request) -> bytes:
         return b"{}"
@@ -87,7 +89,8 @@ class Handlers:
                     Kind.INVALID_PARAMS, "That cursor is not one this server gave; list from the start."
                 )
         await self._connections.settle()
-        return self._connections.catalog.listing(request.method, ctx.caller.scope, ctx.caller.era)
+        hint = self._connections.freshness(request.method, ctx.caller.scope)
+        return self._connections.catalog.listing(request.method, ctx.caller.scope, ctx.caller.era, hint)
 
     def _about(self, scope: str | None) -> dict[str, Any]:
         about: dict[str, Any] = {"capabilities": self._capabilities(scope)}

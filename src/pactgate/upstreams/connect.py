@@ -9,6 +9,7 @@ from typing import Any
 from pactgate.config.model import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.protocol.hints import Hint
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.guardian import Guardian
 from pactgate.upstreams.http import HttpChannel, NotStreamableHttp
@@ -28,9 +29,14 @@ class Session:
         self.identity = identity
         self.transport = transport
         self.connect_ms = connect_ms
+        self._began_at = time.monotonic() - connect_ms / 1000
         self.log_level: str | None = None
         """What a legacy server was last told by `logging/setLevel`."""
         self.is_modern_http = identity.era is Era.MODERN and transport == "http"
+
+    def hint(self) -> Hint:
+        """How long what the server said of itself may still be taken for true."""
+        return self.identity.hint.after((time.monotonic() - self._began_at) * 1000)
 
     @property
     def hears_unasked(self) -> bool:

@@ -107,8 +107,8 @@ class Peer:
 
         `members` are the params without `_meta`; `meta` are foreign `_meta` members to pass on. Raises `UpstreamReplied` or a
         transport failure. Cancelling tells the upstream, unless `cancellable` is False (`initialize` must not be cancelled).
-        `on_log` gets the log messages that are known to belong to this request, whose caller `owner` names; `on_change` is for a `subscriptions/listen`, and gets
-        what is tagged with its id.
+        `on_log` gets the log messages that are known to belong to this request, whose caller `owner` names; `on_change` is for a
+        `subscriptions/listen`, and gets what is tagged with its id.
         """
         if self._ended.done():
             raise self._ended.result().again(verdict=Verdict.DID_NOT_RUN, operation=method)
