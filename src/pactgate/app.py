@@ -50,7 +50,7 @@ from pactgate.pipeline.kernel import TOOL_CALL, Kernel
 from pactgate.pipeline.recognition import Recognition
 from pactgate.pipeline.relaying import Relaying
 from pactgate.pipeline.rules import Rulebook
-from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Bound, Remember, Stamp, facts_of
+from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Bound, Fit, Remember, Stamp, facts_of
 from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.policy.envelope import runtime_view
@@ -159,7 +159,7 @@ class Gateway:
             ),
             dispatch=Dispatch(self.connections, self._overload, self.recall, self.relaying),
             verify=(AcceptResult(), AcceptOutput()),
-            finish=(Bound(self._shelf), Remember(), Stamp(self._encoded_info)),
+            finish=(Bound(self._shelf), Remember(), Fit(), Stamp(self._encoded_info)),
             book=lambda: self.book,
             recognise=recognition.find,
         )

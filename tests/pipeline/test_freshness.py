@@ -1,4 +1,4 @@
-"""Lists, reads and discovery say how long they may be taken for true: as long as the servers behind them say, less the time that has passed."""
+"""Lists, reads and discovery say how long they may be taken for true: as long as their servers say, less the time that has passed."""
 
 from __future__ import annotations
 

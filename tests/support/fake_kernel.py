@@ -67,6 +67,8 @@ class FakeKernel:
                 return Reply(error=self.handshake_error)
             info = {"protocolVersion": ctx.caller.version, "serverInfo": {"name": "fake", "version": "0"}}
             return Reply(encode_json({**info, "capabilities": {}}))
+        if request.method == "subscriptions/listen":
+            return await self._hang(ctx.caller, request, {})
         if request.method != "tools/call":
             return Reply(b"{}" if request.method == "ping" else encode_json({"method": request.method}))
         params: dict[str, Any] = messages.value(request.params or b"{}")

@@ -31,6 +31,7 @@ MAX_RUNNING: Final = 256
 FINISH_S: Final = 5.0
 
 _READ_BYTES: Final = 64 * 1024
+_LISTEN: Final = "subscriptions/listen"
 
 
 async def open_stdio() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -102,6 +103,7 @@ class StdioFace:
         self._clock = clock
         self._running: dict[str | int, asyncio.Task[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._listens: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(MAX_RUNNING)
         self.on_gone: Callable[[], object] = self.abandon
         """Called when the caller no longer reads."""
@@ -129,7 +131,9 @@ class StdioFace:
                 await self._take(line)
 
     async def finish(self, timeout_s: float) -> None:
-        """Let what is in flight come to its end, for a while."""
+        """Let what is in flight come to its end, for a while; what would never end by itself ends now."""
+        for listen in self._listens:
+            listen.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
 
@@ -172,6 +176,9 @@ class StdioFace:
             return
         await self._slots.acquire()
         task = self._start(self._answer_one(request, caller, channel), slots=1)
+        if request.method == _LISTEN:
+            self._listens.add(task)
+            task.add_done_callback(self._listens.discard)
         if request.method != "initialize":  # which must not be cancelled (lifecycle)
             self._running[request.key] = task
 

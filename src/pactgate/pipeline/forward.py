@@ -22,7 +22,8 @@ from pactgate.pipeline.relaying import Relaying, relay_progress, token_of
 from pactgate.pipeline.rules import Rulebook
 from pactgate.policy.cache import judge
 from pactgate.policy.recall import Lease, Recall
-from pactgate.protocol import messages, modern
+from pactgate.protocol import fitting, messages, modern
+from pactgate.protocol.codes import code_for
 from pactgate.protocol.hints import STALE, read_hint
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import CACHEABLE, LATEST_LEGACY, Era, era_of
@@ -83,7 +84,7 @@ class Forward:
         prompt = self._connections.catalog.prompts.resolve(name, ctx.caller.scope)
         members["name"] = Raw(encode_json(prompt.name))
         answer = await self._ask(ctx, request, _Addressed(prompt.server, members, prompt.name, token), meta)
-        return self._shape(answer, request.method, ctx.caller)
+        return _fit_prompt(self._shape(answer, request.method, ctx.caller), prompt.server, ctx.caller)
 
     async def read_resource(self, ctx: ExecutionContext, request: Request) -> bytes:
         members, meta, token = _params(request)
@@ -178,7 +179,7 @@ class Forward:
         except TimeoutError:
             raise _too_slow(to.server, request.method, limit_ms) from None
         except UpstreamReplied as refusal:
-            raise _as_said(refusal, ctx.caller.era) from refusal
+            raise _as_said(refusal, ctx.caller.era, request.method) from refusal
         if not text.startswith(b"{"):
             raise GatewayFailure(
                 Kind.MALFORMED_RESULT, f"{to.server} answered {request.method} without an object", server=to.server
@@ -200,6 +201,22 @@ class Forward:
         if text is None:
             raise GatewayFailure(Kind.UNKNOWN_RESOURCE, f"The gateway has no resource {uri!r}.", details={"uri": uri})
         return text
+
+
+def _fit_prompt(result: bytes, server: str, caller: Caller) -> bytes:
+    """The messages with URIs and content this caller can use; mostly there is nothing to do."""
+    if caller.scope is None and b'"resource' in result:
+        result = _fit_said(result, lambda content: fitting.name_uris(content, lambda uri: full_uri(server, uri)))
+    if b'"audio"' in result or b'"resource_link"' in result:
+        result = _fit_said(result, lambda content: fitting.fit_content(content, caller.version))
+    return result
+
+
+def _fit_said(result: bytes, fit: Callable[[Raw], Raw]) -> bytes:
+    members = messages.members(result)
+    if "messages" in members:
+        members["messages"] = fitting.fit_messages(members["messages"], fit)
+    return encode_json(members)
 
 
 def _renew_hint(members: dict[str, Raw], remaining_ms: int | None) -> None:
@@ -243,16 +260,14 @@ def _with_full_uris(result: bytes, server: str) -> bytes:
     return encode_json(members)
 
 
-def _as_said(refusal: UpstreamReplied, era: Era) -> GatewayFailure:
+def _as_said(refusal: UpstreamReplied, era: Era, method: str) -> GatewayFailure:
     """The server's refusal as the caller's era knows it: its code, message and data beside ours."""
     reply = refusal.reply
     if reply.code in _OURS_TO_HANDLE:
         return refusal
     said: Any = messages.value(reply.data) if reply.data is not None else None
     refusal.message = reply.message
-    refusal.number = reply.code
-    if era is Era.MODERN and reply.code == messages.RESOURCE_NOT_FOUND:
-        refusal.number = messages.INVALID_PARAMS
+    refusal.number = code_for(reply, era, method)
     if isinstance(said, dict):
         refusal.details = {**refusal.details, **said}
     return refusal

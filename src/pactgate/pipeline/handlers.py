@@ -90,7 +90,7 @@ class Handlers:
                 )
         await self._connections.settle()
         hint = self._connections.freshness(request.method, ctx.caller.scope)
-        return self._connections.catalog.listing(request.method, ctx.caller.scope, ctx.caller.era, hint)
+        return self._connections.catalog.listing(request.method, ctx.caller.scope, ctx.caller.version, hint)
 
     def _about(self, scope: str | None) -> dict[str, Any]:
         about: dict[str, Any] = {"capabilities": self._capabilities(scope)}

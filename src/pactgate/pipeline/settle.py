@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from pactgate.catalog.uris import full_uri
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Tool
@@ -30,7 +31,7 @@ from pactgate.policy.envelope import (
     success_stamp,
 )
 from pactgate.policy.shelf import Shelf
-from pactgate.protocol import messages, modern
+from pactgate.protocol import fitting, messages, modern
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
 
@@ -142,6 +143,26 @@ class Remember:
             return
         mark = (call.ctx.upstream_revision or "").encode()
         call.lease.keep(call.result, ttl_ms=worth.ttl_ms, mark=mark, is_public=worth.is_public)
+
+
+class Fit:
+    """What this caller can read: URIs that lead back to their server, content its revision knows. Mostly a look and nothing more."""
+
+    name = "fit"
+
+    def __call__(self, call: Call) -> None:
+        caller, result = call.ctx.caller, call.result
+        has_uris = caller.scope is None and b'"resource' in result
+        if not has_uris and not fitting.may_not_fit(result, caller.version):
+            return
+        members = messages.members(result)
+        content = members.get("content")
+        if has_uris and content is not None:
+            server = call.bound.tool.server
+            members["content"] = fitting.name_uris(content, lambda uri: full_uri(server, uri))
+        if caller.era is Era.LEGACY:
+            fitting.fit_tool_result(members, caller.version)
+        call.result = encode_json(members)
 
 
 class Stamp:

@@ -116,9 +116,8 @@ class Peer:
         id_ = self._pending.open((answer, method))
         if on_progress is not None:
             self._progress[id_] = on_progress
-        if owner != self._owner and owner is not None:
-            self._owned_since = asyncio.get_running_loop().time() if self._owner is not None else 0.0
-            self._owner = owner
+        if owner is not None and owner != self._owner:
+            self._serve_another(owner)
         if on_log is not None:
             self._logs[id_] = on_log
         if on_change is not None:
@@ -141,11 +140,18 @@ class Peer:
             failure.operation = failure.operation or method
             raise
         finally:
-            self._progress.pop(id_, None)
-            self._logs.pop(id_, None)
-            self._listens.pop(id_, None)
-            if answer.done() and not answer.cancelled():
-                answer.exception()  # retrieved here in case `send` failed first, so that no warning follows
+            self._forget(id_, answer)
+
+    def _serve_another(self, owner: str) -> None:
+        self._owned_since = 0.0 if self._owner is None else asyncio.get_running_loop().time()
+        self._owner = owner
+
+    def _forget(self, id_: int, answer: asyncio.Future[bytes]) -> None:
+        self._progress.pop(id_, None)
+        self._logs.pop(id_, None)
+        self._listens.pop(id_, None)
+        if answer.done() and not answer.cancelled():
+            answer.exception()  # retrieved here in case `send` failed first, so that no warning follows
 
     async def notify(self, method: str, members: Mapping[str, Raw] | None = None) -> None:
         params = encode_json(members) if members else None
