@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.pipeline.capabilities import alone, merged
+from pactgate.pipeline.capabilities import alone, has_extensions, merged
 
 CHANGES = {"listChanged": True}
 
@@ -32,3 +32,12 @@ def test_a_server_alone_offers_what_it_offers_and_says_when_its_lists_change() -
     assert alone(offered) == {"tools": CHANGES, "resources": {**CHANGES, "subscribe": True}, "logging": {}}
     assert alone({}) == {}
     assert alone(None) == {"tools": CHANGES}
+
+
+def test_extensions_are_offered_to_callers_of_the_same_era_only() -> None:
+    offered = {"tools": {}, "extensions": {"com.example/x": {}}, "tasks": {"list": {}}}
+    own = {"extensions": {"com.example/x": {}}, "tasks": {"list": {}}}
+    assert alone(offered, is_same_era=True) == {"tools": CHANGES, **own}
+    assert alone(offered) == {"tools": CHANGES}
+    assert has_extensions(offered)
+    assert not has_extensions({"tools": {}, "extensions": {}})

@@ -1,10 +1,10 @@
 """An MCP server over stdio that changes while it runs, in the era its first argument names; run as a child process by tests.
 
 Tools: `add {name}` (a new tool, and the notice of it), `add_quietly {name}`, `touch {uri}` (the resource was updated),
-`say {level, text}` (a log message), `steps` (progress), `heard` (what it was sent so far), `end_listens`, `crash`. Prompts, resources
-and completions say and step too, where `_meta` asks. Second argument, JSON: hints (members beside what is listed and read), discover
-(the same of discovery), deaf
-(no listChanged, no subscribe), no_ack (URIs it does not tell of).
+`say {level, text}` (a log message), `steps` (progress), `heard` (what it was sent so far), `end_listens`, `crash`, `later` (a task).
+Prompts, resources and completions say and step too, where `_meta` asks.
+Second argument, JSON: hints (members beside what is listed and read), discover (the same of discovery), deaf (no listChanged, no
+subscribe), no_ack (URIs it does not tell of), capabilities (more of them), methods (which it answers with their params).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Server:
         self.is_modern = era == "modern"
         self.options = options
         self.hints = options.get("hints", {})
-        names = ("add", "add_quietly", "touch", "say", "steps", "heard", "end_listens", "crash")
+        names = ("add", "add_quietly", "touch", "say", "steps", "heard", "end_listens", "crash", "later")
         self.tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
         self.heard: list[dict[str, Any]] = []
         self.watched: set[str] = set()
@@ -44,6 +44,7 @@ class Server:
             "resources": {**changes, **({"subscribe": True} if able else {})},
             "completions": {},
             "logging": {},
+            **self.options.get("capabilities", {}),
         }
 
     def take(self, line: str) -> None:
@@ -97,6 +98,8 @@ class Server:
             "resources/list": {"resources": [{"uri": uri, "name": uri} for uri in ("data://a", "data://b")]},
             "resources/templates/list": {"resourceTemplates": []},
         }
+        if method in self.options.get("methods", []):
+            return {"echoed": params}
         if method in listed:
             return {**listed[method], **self.hints}
         if method == "tools/call":
@@ -151,6 +154,9 @@ class Server:
             for id_ in tuple(self.listens):
                 self.send(id=id_, result={"resultType": "complete", "_meta": {f"{PREFIX}subscriptionId": id_}})
             self.listens.clear()
+        if name == "later":
+            handle = {"taskId": "t1", "status": "working"}
+            return {**handle, "resultType": "task"} if self.is_modern else {"task": handle}
         said = json.dumps(self.heard) if name == "heard" else name
         return {"content": [{"type": "text", "text": said}]}
 

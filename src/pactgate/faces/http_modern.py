@@ -64,7 +64,7 @@ class ModernFace:
     async def _request(
         self, exchange: Exchange, admitted: Admitted, scope: str | None, request: Request, channel: _Channel
     ) -> None:
-        route = modern.classify(request, exchange.headers)
+        route = modern.classify(request, exchange.headers, is_open=scope is not None)
         if isinstance(route, Rejection):
             refuse(exchange, self._emit, http_status(route.code), route)
             return

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 _LISTS: Final = ("tools", "prompts", "resources")
 _WHOLE: Final = ("completions", "logging")
+_OWN: Final = ("experimental", "extensions", "tasks")
 
 Offered = Mapping[str, Any]
 """The capabilities of one connected server."""
@@ -28,15 +29,22 @@ def merged(offered: Iterable[Offered]) -> dict[str, Any]:
     return shown
 
 
-def alone(offered: Offered | None) -> dict[str, Any]:
-    """One server on its own endpoint; None for one that is not connected."""
+def alone(offered: Offered | None, *, is_same_era: bool = False) -> dict[str, Any]:
+    """One server on its own endpoint; None for one that is not connected. Extensions and tasks are not carried between eras."""
     if offered is None:
         return {"tools": {"listChanged": True}}
     shown: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if kind in offered}
     if _subscribes(offered):
         shown["resources"]["subscribe"] = True
     shown.update({name: {} for name in _WHOLE if name in offered})
+    if is_same_era:
+        shown.update({name: offered[name] for name in _OWN if name in offered})
     return shown
+
+
+def has_extensions(offered: Offered) -> bool:
+    """Whether a server may know methods that no revision has, or tasks."""
+    return any(offered.get(name) for name in _OWN)
 
 
 def _subscribes(offered: Offered) -> bool:

@@ -18,6 +18,7 @@ from pactgate.catalog.uris import OWN_SCHEME, Target, full_uri
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller
+from pactgate.pipeline.capabilities import has_extensions
 from pactgate.pipeline.relaying import Relaying, relay_progress, token_of
 from pactgate.pipeline.rules import Rulebook
 from pactgate.policy.cache import judge
@@ -109,6 +110,21 @@ class Forward:
         server = await self._rewrite(reference, kind, ctx.caller.scope)
         members["ref"] = Raw(encode_json(reference))
         answer = await self._ask(ctx, request, _Addressed(server, members, token=token), meta)
+        return self._shape(answer, request.method, ctx.caller)
+
+    async def pass_on(self, ctx: ExecutionContext, request: Request) -> bytes:
+        """A method of tasks or of an extension, as it is, to the one server whose path this is; both must speak the same era."""
+        server = ctx.caller.scope
+        if server is None:
+            raise _not_here(request.method, "it belongs to one server; ask at /mcp/{serverId}")
+        session = await self._connections.session(server)
+        if session.identity.era is not ctx.caller.era:
+            raise _not_here(request.method, f"{server} speaks another era, and this can't be carried between eras")
+        if not has_extensions(session.identity.capabilities):
+            raise _not_here(request.method, f"{server} does not offer it")
+        members, meta, token = _params(request)
+        name = _TEXT.decode(members["taskId"]) if bytes(members.get("taskId", Raw(b""))).startswith(b'"') else None
+        answer = await self._ask(ctx, request, _Addressed(server, members, name, token), meta)
         return self._shape(answer, request.method, ctx.caller)
 
     async def _rewrite(self, reference: dict[str, Raw], kind: str, scope: str | None) -> str:
@@ -271,6 +287,10 @@ def _as_said(refusal: UpstreamReplied, era: Era, method: str) -> GatewayFailure:
     if isinstance(said, dict):
         refusal.details = {**refusal.details, **said}
     return refusal
+
+
+def _not_here(method: str, why: str) -> GatewayFailure:
+    return GatewayFailure(Kind.METHOD_NOT_FOUND, f"There is no method {method[:100]!r} here: {why}.")
 
 
 def _too_slow(server: str, method: str, limit_ms: int) -> GatewayFailure:

@@ -12,13 +12,13 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.pipeline import capabilities
 from pactgate.pipeline.changes import Changes
 from pactgate.pipeline.forward import Forward
-from pactgate.pipeline.kernel import LISTEN, TOOL_CALL, Handler
+from pactgate.pipeline.kernel import EXTENSION, LISTEN, TOOL_CALL, Handler
 from pactgate.pipeline.relaying import Relaying
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.protocol import messages, modern
 from pactgate.protocol.hints import STALE
 from pactgate.protocol.messages import Request, encode_json
-from pactgate.protocol.versions import MODERN_VERSIONS
+from pactgate.protocol.versions import METHODS, MODERN_VERSIONS, Era
 
 _MAX_REASON_CHARS: Final = 200
 
@@ -56,6 +56,8 @@ class Handlers:
             LISTEN: self._changes.listen,
             "logging/setLevel": self._relaying.set_level,
             "completion/complete": self._forward.complete,
+            **{method: self._forward.pass_on for method in METHODS if method.startswith("tasks/")},
+            EXTENSION: self._forward.pass_on,
             "initialize": self.initialize,
             "server/discover": self.discover,
             "ping": self.ping,
@@ -64,14 +66,14 @@ class Handlers:
     async def initialize(self, ctx: ExecutionContext, request: Request) -> bytes:
         """The answer of the handshake; the face has already agreed on the version."""
         await self._connections.settle()
-        about = self._about(ctx.caller.scope)
+        about = self._about(ctx.caller.scope, Era.LEGACY)
         return encode_json(
             {"protocolVersion": ctx.caller.version, "serverInfo": self._identity(ctx.caller.scope), **about}
         )
 
     async def discover(self, ctx: ExecutionContext, request: Request) -> bytes:
         await self._connections.settle()
-        about = {name: Raw(encode_json(fact)) for name, fact in self._about(ctx.caller.scope).items()}
+        about = {name: Raw(encode_json(fact)) for name, fact in self._about(ctx.caller.scope, Era.MODERN).items()}
         about["supportedVersions"] = Raw(encode_json(MODERN_VERSIONS))
         info = encode_json(self._identity(ctx.caller.scope))
         hint = self._connections.freshness(request.method, ctx.caller.scope)
@@ -92,20 +94,22 @@ class Handlers:
         hint = self._connections.freshness(request.method, ctx.caller.scope)
         return self._connections.catalog.listing(request.method, ctx.caller.scope, ctx.caller.version, hint)
 
-    def _about(self, scope: str | None) -> dict[str, Any]:
-        about: dict[str, Any] = {"capabilities": self._capabilities(scope)}
+    def _about(self, scope: str | None, era: Era) -> dict[str, Any]:
+        about: dict[str, Any] = {"capabilities": self._capabilities(scope, era)}
         instructions = self._instructions(scope)
         if instructions:
             about["instructions"] = instructions
         return about
 
-    def _capabilities(self, scope: str | None) -> dict[str, Any]:
+    def _capabilities(self, scope: str | None, era: Era) -> dict[str, Any]:
         """What can be asked here. On one server's own endpoint: what that server offers, as far as we pass it on."""
         if scope is None:
             sessions = (item.session for item in self._connections.servers.values())
             return capabilities.merged(each.identity.capabilities for each in sessions if each is not None)
         session = self._connections.connected(scope)
-        return capabilities.alone(None if session is None else session.identity.capabilities)
+        if session is None:
+            return capabilities.alone(None)
+        return capabilities.alone(session.identity.capabilities, is_same_era=session.identity.era is era)
 
     def _identity(self, scope: str | None) -> dict[str, Any]:
         """On `/mcp/{serverId}` a server shows its own name, where it gave a usable one."""

@@ -29,6 +29,8 @@ Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
 
 TOOL_CALL = "tools/call"
 LISTEN = "subscriptions/listen"
+EXTENSION = "*"
+"""In the table: what is done with a method no revision has."""
 
 
 class Hearing(Protocol):
@@ -66,10 +68,7 @@ class Kernel:
     async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
         """Answer one request. Raises nothing but the cancellation of its own task."""
         try:
-            handler = self._handlers.get(request.method)
-            if handler is None or not versions.exists(request.method, ctx.caller.version):
-                raise _unknown_method(request.method)
-            return Reply(await handler(ctx, request))
+            return Reply(await self._handler(ctx.caller, request.method)(ctx, request))
         except GatewayFailure as failure:
             return self._refuse(ctx, request, failure)
         except asyncio.CancelledError:
@@ -80,6 +79,15 @@ class Kernel:
             return self._refuse(ctx, request, self._internal(ctx, request, unexpected))
         finally:
             self._emit(RequestFinished(ctx.seal(self._clock())))
+
+    def _handler(self, caller: Caller, method: str) -> Handler:
+        """Absence is the version gate; on one server's own path, that server may know more methods than we do."""
+        handler = self._handlers.get(method)
+        if handler is not None and versions.exists(method, caller.version):
+            return handler
+        if caller.scope is not None and versions.is_foreign(method) and EXTENSION in self._handlers:
+            return self._handlers[EXTENSION]
+        raise _unknown_method(method)
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A client's notification that is not about one of its requests: nothing of ours depends on one yet."""

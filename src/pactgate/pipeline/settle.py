@@ -41,6 +41,7 @@ class _ToolResult(Struct):
     structuredContent: Raw | UnsetType = UNSET  # noqa: N815 - the wire's spelling
     isError: bool = False  # noqa: N815
     resultType: str = "complete"  # noqa: N815
+    task: Raw | UnsetType = UNSET
 
 
 _result: Final = msgspec.json.Decoder(_ToolResult)
@@ -48,6 +49,7 @@ _ARRAY: Final = ord("[")
 _KEPT_OPEN: Final = 512
 _KEPT_OPEN_BYTES: Final = 8192
 """Together at most 8 MiB of halves, and for those results only that the cache may hold anyway."""
+TASKS: Final = "io.modelcontextprotocol/tasks"
 
 
 def facts_of(ctx: ExecutionContext, now: float) -> Facts:
@@ -77,6 +79,9 @@ class AcceptResult:
             read = _result.decode(call.result)
         except msgspec.DecodeError as problem:
             raise _malformed(call, str(problem)) from problem
+        if _is_task(call, read):
+            call.is_task = True
+            return
         if read.content is UNSET and read.structuredContent is UNSET:
             raise _malformed(call, "it has neither content nor structuredContent")
         if not isinstance(read.content, UnsetType) and memoryview(read.content)[0] != _ARRAY:
@@ -94,7 +99,7 @@ class AcceptOutput:
 
     def __call__(self, call: Call) -> None:
         tool = call.bound.tool
-        if tool.output_check is None or call.ctx.is_error:
+        if tool.output_check is None or call.ctx.is_error or call.is_task:
             return
         structured = messages.members(call.result).get("structuredContent")
         if structured is None:
@@ -136,6 +141,9 @@ class Remember:
 
     def __call__(self, call: Call) -> None:
         if call.lease is None:
+            return
+        if call.is_task:
+            call.lease.decline()
             return
         worth = cache.judge(call.bound.plan, call.result, is_truncated=call.ctx.is_truncated)
         if worth is None:
@@ -215,6 +223,16 @@ class Stamp:
         failure = failure_of(facts, call.result) if ctx.is_error else None
         stamp(members, facts, None if failure is None else failure_facts(facts, failure))
         call.result = encode_json(members)
+
+
+def _is_task(call: Call, read: _ToolResult) -> bool:
+    """A handle instead of a result, for a caller that offered to follow it on the server's own path."""
+    if call.ctx.caller.scope is None:
+        return False
+    if call.ctx.caller.era is Era.LEGACY:
+        return "task" in call.members and not isinstance(read.task, UnsetType)
+    extensions = call.ctx.caller.capabilities.get("extensions")
+    return read.resultType == "task" and isinstance(extensions, dict) and TASKS in extensions
 
 
 def _misfit(tool: Tool, why: str, errors: list[dict[str, Any]]) -> GatewayFailure:

@@ -42,6 +42,7 @@ class Call:
         "is_answered",
         "is_sent",
         "keys",
+        "is_task",
         "lease",
         "limit",
         "members",
@@ -74,6 +75,7 @@ class Call:
         self.lease: Lease | None = None
         self.is_answered = False
         self.is_sent = False
+        self.is_task = False
         self.upstream_era = Era.LEGACY
         self.waiting_for: str | None = None
         """The server a name points at, while what it offers is not known yet."""

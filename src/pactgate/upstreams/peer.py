@@ -60,7 +60,7 @@ class Peer:
         self.on_notice: OnNotice | None = None
         self.unattributed_logs = 0
         self._owner: str | None = None
-        self._owned_since = 0.0
+        self._owned_since = -_LATE_LOG_S
         self._emit = emit
         self._pending: Correlation[tuple[asyncio.Future[bytes], str]] = Correlation()
         self._progress: dict[str | int, OnProgress] = {}
@@ -143,7 +143,8 @@ class Peer:
             self._forget(id_, answer)
 
     def _serve_another(self, owner: str) -> None:
-        self._owned_since = 0.0 if self._owner is None else asyncio.get_running_loop().time()
+        if self._owner is not None:
+            self._owned_since = asyncio.get_running_loop().time()
         self._owner = owner
 
     def _forget(self, id_: int, answer: asyncio.Future[bytes]) -> None:
