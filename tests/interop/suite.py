@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.interop.processes import HERE, NODE, PYTHON, ROOT, TOOLS
+from tests.interop.processes import HERE, NODE, PYTHON, ROOT, TOOLS, Program
 
 FOLDER = TOOLS / "conformance"
 PROGRAM = FOLDER / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
@@ -51,9 +52,21 @@ def judge_server(url: str, revision: str, folder: Path) -> Found:
     return Found({name for _, name in rows}, failed, _explain(folder, failed))
 
 
-def judge_client(scenario: str, revision: str, folder: Path) -> str | None:
+@contextmanager
+def driver(folder: Path) -> Iterator[Path]:
+    """The socket at which a program waits that plays the gateway as a client."""
+    place = folder / "driver"
+    program = Program([PYTHON, HERE / "clients" / "gateway.py", place], folder / "driver.log")
+    try:
+        program.wait_until(place.exists, "the driver listens")
+        yield place
+    finally:
+        program.stop()
+
+
+def judge_client(scenario: str, revision: str, folder: Path, place: Path) -> str | None:
     """One client scenario, with the gateway as the client: None when it passed, else what the suite said."""
-    command = f"{PYTHON} {HERE / 'clients' / 'gateway.py'}"
+    command = f"{PYTHON} -I -S {HERE / 'clients' / 'errand.py'} {place}"
     arguments = ["client", "--command", command, "--scenario", scenario, "--spec-version", revision]
     done = _run([*arguments, "--timeout", str(SCENARIO_MS), "-o", str(folder)])
     return None if done.returncode == 0 else done.stdout[-4000:]
@@ -67,7 +80,6 @@ def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=RUN_S,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     return subprocess.CompletedProcess(done.args, done.returncode, _COLOURS.sub("", done.stdout + done.stderr))
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.interop.processes import HERE, PYTHON, Fleet
-from tests.interop.suite import EXPECTED, Found, judge_client, judge_server, why_not_here
+from tests.interop.suite import EXPECTED, Found, driver, judge_client, judge_server, why_not_here
 
 REQUIRED = {"2025-11-25": 30, "2026-07-28": 37}
 FIXTURES = ("both", "handshake")
@@ -68,8 +68,8 @@ def judged(address: str, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple
 def played(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str | None]:
     """What the suite's servers say of the gateway as their client."""
     folder = tmp_path_factory.mktemp("client-results")
-    with ThreadPoolExecutor(2) as pool:
-        outcomes = pool.map(lambda job: judge_client(job[1], job[0], folder / job[0]), CLIENT_RUNS)
+    with driver(folder) as place, ThreadPoolExecutor(3) as pool:
+        outcomes = pool.map(lambda job: judge_client(job[1], job[0], folder / job[0], place), CLIENT_RUNS)
         return dict(zip(CLIENT_RUNS, outcomes, strict=True))
 
 

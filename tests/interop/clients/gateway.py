@@ -1,14 +1,13 @@
-"""The gateway as the client the conformance suite judges: `python gateway.py URL`, where URL is the suite's server.
+"""The gateway as the client the conformance suite judges: `python gateway.py SOCKET`; `errand.py` brings it one scenario at a time.
 
-A gateway is opened in front of the URL and driven by the official client until everything it lists has been called; what
-reaches the suite's server is what the gateway sends.
+For each a gateway is opened in front of the suite's server and driven by the official client until everything it lists has been
+called; what reaches the suite's server is what the gateway sends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 import warnings
 from typing import Any
@@ -20,8 +19,6 @@ from mcp.shared.exceptions import MCPError
 from pactgate.app import Gateway
 from pactgate.config.model import Config, Listen, ServerConfig
 
-VERSION = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "2025-11-25")
-CONTEXT: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
 PLAIN = {"integer": 5, "number": 3, "boolean": True, "array": [], "object": {}}
 WHOLE_S = 15
 
@@ -42,9 +39,9 @@ async def answer_roots(ctx: Any) -> mcp_types.ListRootsResult:
     return mcp_types.ListRootsResult(roots=[])
 
 
-def calls(tools: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def calls(tools: dict[str, Any], context: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """What the suite asks for, and every other tool once."""
-    wanted = [(call["name"], call.get("arguments") or {}) for call in CONTEXT.get("toolCalls", [])]
+    wanted = [(call["name"], call.get("arguments") or {}) for call in context.get("toolCalls", [])]
     named = {name for name, _ in wanted}
     for name, tool in tools.items():
         if name not in named:
@@ -59,30 +56,49 @@ def arguments(name: str, tool: Any, tools: dict[str, Any]) -> dict[str, Any]:
     return {key: PLAIN.get((fields.get(key) or {}).get("type"), "x") for key in tool.input_schema.get("required", [])}
 
 
-async def drive(url: str) -> None:
-    mode = "legacy" if VERSION < "2026" else "auto"
+async def drive(url: str, version: str, context: dict[str, Any]) -> list[str]:
+    """What each call came to, one line each."""
+    mode = "legacy" if version < "2026" else "auto"
     answers: dict[str, Any] = {
         "elicitation_callback": answer_form,
         "sampling_callback": answer_sampling,
         "list_roots_callback": answer_roots,
     }
+    said: list[str] = []
     async with Client(url, mode=mode, **answers) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        for name, given in calls(tools):
+        for name, given in calls(tools, context):
             try:
-                print(name, str(await client.call_tool(name, given))[:300], flush=True)
+                said.append(f"{name}: {str(await client.call_tool(name, given))[:300]}")
             except MCPError as refusal:
-                print(name, "was refused:", repr(refusal)[:300], flush=True)
+                said.append(f"{name} was refused: {refusal!r:.300}")
+    return said
+
+
+async def play(scenario: dict[str, Any]) -> list[str]:
+    upstream = ServerConfig(id="suite", url=scenario["url"])
+    config = Config(servers={"suite": upstream}, listen=Listen(port=0))
+    version = scenario.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "2025-11-25")
+    context = json.loads(scenario.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    async with Gateway.open(config) as gateway, asyncio.timeout(WHOLE_S):
+        address = await gateway.serve_http()
+        await gateway.discover()
+        return await drive(f"{address}/mcp/suite", version, context)
+
+
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        said = await play(json.loads(await reader.readline()))
+    except Exception as problem:  # noqa: BLE001 - a scenario that failed must not end the driver of the others
+        said = [f"failed: {problem!r}"]
+    writer.write("\n".join(said).encode())
+    writer.close()
 
 
 async def main() -> None:
     warnings.simplefilter("ignore")
-    upstream = ServerConfig(id="suite", url=sys.argv[-1])
-    config = Config(servers={"suite": upstream}, listen=Listen(port=0))
-    async with Gateway.open(config) as gateway, asyncio.timeout(WHOLE_S):
-        address = await gateway.serve_http()
-        await gateway.discover()
-        await drive(f"{address}/mcp/suite")
+    server = await asyncio.start_unix_server(answer, sys.argv[1])
+    await server.serve_forever()
 
 
 if __name__ == "__main__":
