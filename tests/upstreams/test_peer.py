@@ -244,3 +244,77 @@ async def test_closing_fails_what_waits_and_closes_the_channel() -> None:
     with pytest.raises(GatewayFailure):
         await asking
     assert talk.channel.is_closed
+
+
+def tagged(method: str, id_: Any) -> dict[str, Any]:
+    return {"method": method, "params": {"_meta": {"io.modelcontextprotocol/subscriptionId": id_}}}
+
+
+async def test_what_is_tagged_with_a_listen_goes_to_whoever_listens_and_the_rest_to_nobody_in_particular(
+    talk: Talk,
+) -> None:
+    heard: list[str] = []
+    others: list[str] = []
+    talk.peer.on_notice = lambda notice: others.append(notice.method)
+    listening = asyncio.create_task(
+        talk.ask("subscriptions/listen", on_change=lambda notice: heard.append(notice.method))
+    )
+    await talk.channel.until_sent(1)
+    for id_, method in (
+        (1, "notifications/a"),
+        ("1", "notifications/b"),
+        (9, "notifications/c"),
+        (1, "notifications/d"),
+    ):
+        talk.channel.say(tagged(method, id_))
+    talk.channel.say({"method": "notifications/e", "params": {"_meta": 7}})
+    assert (heard, others) == (["notifications/a", "notifications/d"], [f"notifications/{each}" for each in "bce"])
+    talk.channel.say({"id": 1, "result": {"resultType": "complete"}})
+    assert json.loads(await listening) == {"resultType": "complete"}
+
+
+async def test_a_server_may_end_a_listen_by_cancelling_it_and_nothing_else(talk: Talk) -> None:
+    listening = asyncio.create_task(talk.ask("subscriptions/listen", on_change=lambda notice: None))
+    calling = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(2)
+    for id_ in (2, "1", 1):
+        talk.channel.say({"method": "notifications/cancelled", "params": {"requestId": id_}})
+    assert await listening == b"{}"
+    assert not calling.done()
+    talk.channel.say({"id": 2, "result": {}})
+    assert await calling == b"{}"
+
+
+LOG = {"method": "notifications/message", "params": {"level": "info", "data": "x"}}
+
+
+async def test_a_log_message_on_the_stream_of_a_request_is_that_requests(talk: Talk) -> None:
+    heard: list[int] = []
+    asked = [asyncio.create_task(talk.ask(owner=f"o{n}", on_log=lambda notice, n=n: heard.append(n))) for n in (1, 2)]
+    await talk.channel.until_sent(2)
+    text = json.dumps({"jsonrpc": "2.0", **LOG}).encode()
+    for stream in (2, 1, 7, None):
+        talk.peer.receive(text, stream)
+    assert heard == [2, 1]
+    assert talk.peer.unattributed_logs == 2
+    for id_ in (1, 2):
+        talk.channel.say({"id": id_, "result": {}})
+    await asyncio.gather(*asked)
+
+
+async def test_a_log_message_beside_any_stream_is_of_the_only_request_under_way(talk: Talk) -> None:
+    heard: list[str] = []
+    asking = asyncio.create_task(talk.ask(owner="me", on_log=lambda notice: heard.append("mine")))
+    await talk.channel.until_sent(1)
+    talk.channel.say(LOG)
+    other = asyncio.create_task(talk.ask(owner="me"))
+    await talk.channel.until_sent(2)
+    talk.channel.say(LOG)  # now there are two
+    talk.channel.say({"id": 2, "result": {}})
+    await other
+    talk.channel.say(LOG)
+    assert heard == ["mine", "mine"]
+    talk.channel.say({"id": 1, "result": {}})
+    await asking
+    talk.channel.say(LOG)
+    assert talk.peer.unattributed_logs == 2
