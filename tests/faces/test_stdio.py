@@ -385,3 +385,31 @@ async def test_streams_that_are_no_pipes_are_refused_with_a_reason(tmp_path: Any
         )
         _, err = await asyncio.wait_for(process.communicate(), 20)
     assert b"must be pipes" in err
+
+
+# -- what the caller is asked
+
+
+async def test_a_legacy_caller_is_asked_on_the_same_pipe() -> None:
+    async with talking() as peer:
+        await peer.ask(initialize())
+        await peer.send(call("ask", id_=5))
+        asked = await peer.line()
+        assert (asked["method"], asked["params"]) == ("roots/list", {})
+        await peer.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": []}})
+        assert await peer.line() == {"jsonrpc": "2.0", "id": 5, "result": {"said": {"roots": []}}}
+
+
+async def test_a_modern_caller_is_not_asked() -> None:
+    async with talking() as peer:
+        answer = await peer.ask(modern_call("ask"))
+        assert answer["result"] == {"said": "can not be asked"}
+
+
+async def test_a_caller_that_closes_its_side_answers_nothing_more() -> None:
+    async with talking() as peer:
+        await peer.ask(initialize())
+        await peer.send(call("ask", id_=5))
+        await peer.line()
+        peer.writer.close()
+        assert (await peer.line())["result"] == {"refused": -32603}

@@ -5,6 +5,7 @@ Pure: judges messages, runs nothing. Both eras never mix in one conversation: th
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ class Conversation:
         self._subject = subject
         self._roles = roles
         self._phase = Phase.NEW
+        self._handle = secrets.token_hex(6)
         self._client = ""
         self._capabilities: dict[str, Any] = {}
 
@@ -61,6 +63,7 @@ class Conversation:
             version=self.version or versions.LATEST_LEGACY,
             channel=channel,
             roles=self._roles,
+            session=self._handle,
             client=self._client,
             capabilities=self._capabilities,
         )

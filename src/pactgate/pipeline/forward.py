@@ -18,20 +18,23 @@ from pactgate.catalog.uris import OWN_SCHEME, Target, full_uri
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller
+from pactgate.pipeline.asking import Asking, Outcome, as_said, may_be_round, needs_asking, too_large
+from pactgate.pipeline.deadline import Deadline
+from pactgate.pipeline.errand import Errand, Headers
 from pactgate.pipeline.rules import Rulebook
 from pactgate.policy.cache import judge
 from pactgate.policy.recall import Lease, Recall
 from pactgate.protocol import messages, modern
+from pactgate.protocol.bridge import ROUND_METHODS
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import CACHEABLE, LATEST_LEGACY, Era, era_of
 from pactgate.state.ports import Lookup
+from pactgate.upstreams.connect import Session
 from pactgate.upstreams.peer import UpstreamReplied
 
 _TEXT: Final = msgspec.json.Decoder(str)
 _CONTENTS: Final = msgspec.json.Decoder(list[dict[str, Raw]])
-_OURS_TO_HANDLE: Final = frozenset(
-    {messages.HEADER_MISMATCH, messages.MISSING_CLIENT_CAPABILITY, messages.UNSUPPORTED_VERSION}
-)
+_OURS_TO_HANDLE: Final = frozenset({messages.HEADER_MISMATCH, messages.UNSUPPORTED_VERSION})
 """Errors about the request we made, not about the one our caller made."""
 
 ReadOwn = Callable[[str, Caller], bytes | None]
@@ -45,10 +48,11 @@ class _Addressed(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """What a server said, and in which revision."""
+    """What a server said, and in which revision. A round asks its caller for input instead."""
 
     text: bytes
     revision: str
+    is_round: bool = False
 
 
 class Forward:
@@ -59,6 +63,7 @@ class Forward:
         connections: Connections,
         recall: Recall,
         book: Callable[[], Rulebook],
+        asking: Asking,
         *,
         read_own: ReadOwn,
         server_info: bytes,
@@ -66,6 +71,7 @@ class Forward:
         self._connections = connections
         self._recall = recall
         self._book = book
+        self._asking = asking
         self._read_own = read_own
         self._server_info = server_info
 
@@ -88,7 +94,8 @@ class Forward:
         members["uri"] = Raw(encode_json(target.uri))
         answer = await self._read(ctx, request, _Addressed(target.server, members, target.uri), meta)
         result = self._shape(answer, request.method, ctx.caller)
-        return result if ctx.caller.scope is not None else _with_full_uris(result, target.server)
+        is_ready = ctx.caller.scope is not None or answer.is_round
+        return result if is_ready else _with_full_uris(result, target.server)
 
     async def complete(self, ctx: ExecutionContext, request: Request) -> bytes:
         """Completions are asked of the server the reference points at."""
@@ -138,7 +145,7 @@ class Forward:
             ctx.is_cached = True
             return _Answer(found.value, found.mark.decode())
         try:
-            answer = await self._ask(ctx, request, to, meta)
+            answer = await self._ask(ctx, request, to, meta, found.decline)
             worth = judge(plan, answer.text)
             if worth is not None:
                 mark = answer.revision.encode()
@@ -150,22 +157,68 @@ class Forward:
             found.decline()  # the first word counts
         return answer
 
-    async def _ask(self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]) -> _Answer:
-        """What the server answers, as it wrote it."""
+    async def _ask(
+        self,
+        ctx: ExecutionContext,
+        request: Request,
+        to: _Addressed,
+        meta: Mapping[str, Raw],
+        on_asked: Callable[[], None] = lambda: None,
+    ) -> _Answer:
+        """What the server answers, as it wrote it; or what it asks, where the method can."""
         limit_ms = self._book().server_limit_ms(to.server)
+        input_ms = self._book().input_timeout_ms
+        deadline = Deadline(input_ms)
         try:
-            async with asyncio.timeout(limit_ms / 1000):
-                session = await self._connections.session(to.server)
-                text = await session.peer.request(request.method, to.members, meta=meta, name=to.name)
-        except TimeoutError:
+            outcome = await deadline.over(self._send(ctx.caller, request, to, meta, deadline, on_asked), limit_ms)
+        except asyncio.CancelledError:
+            if not deadline.ended_it():
+                raise
+            if deadline.is_waiting_for_caller:
+                raise _unanswered(to.server, request.method, input_ms) from None
             raise _too_slow(to.server, request.method, limit_ms) from None
         except UpstreamReplied as refusal:
-            raise _as_said(refusal, ctx.caller.era) from refusal
-        if not text.startswith(b"{"):
+            raise _as_said(refusal, ctx.caller) from refusal
+        finally:
+            deadline.close()
+        if not outcome.text.startswith(b"{"):
             raise GatewayFailure(
                 Kind.MALFORMED_RESULT, f"{to.server} answered {request.method} without an object", server=to.server
             )
-        return _Answer(text, session.identity.version)
+        if outcome.is_round and len(outcome.text) > self._book().max_response_bytes:
+            raise too_large(to.server, request.method, self._book().max_response_bytes)
+        return _Answer(outcome.text, outcome.session.identity.version, outcome.is_round)
+
+    async def _send(
+        self,
+        caller: Caller,
+        request: Request,
+        to: _Addressed,
+        meta: Mapping[str, Raw],
+        deadline: Deadline,
+        on_asked: Callable[[], None],
+    ) -> Outcome:
+        session = await self._connections.session(to.server)
+        if request.method not in ROUND_METHODS:
+            return Outcome(await session.peer.request(request.method, to.members, meta=meta, name=to.name), session)
+        errand = Errand(
+            caller,
+            to.server,
+            request.method,
+            to.members,
+            meta=meta,
+            name=to.name,
+            on_progress=None,
+            patience=deadline,
+            begin=_no_headers,
+            on_asked=on_asked,
+        )
+        if session.may_be_private or needs_asking(caller, to.members):
+            return await self._asking.run(errand)
+        text = await session.peer.request(request.method, to.members, meta=meta, name=to.name)
+        return (
+            await self._asking.resume(errand, session, text) if may_be_round(session, text) else Outcome(text, session)
+        )
 
     def _shape(self, answer: _Answer, method: str, caller: Caller) -> bytes:
         if caller.era is Era.MODERN:
@@ -180,6 +233,10 @@ class Forward:
         if text is None:
             raise GatewayFailure(Kind.UNKNOWN_RESOURCE, f"The gateway has no resource {uri!r}.", details={"uri": uri})
         return text
+
+
+def _no_headers(session: Session) -> Headers:
+    return ()
 
 
 def _params(request: Request) -> tuple[dict[str, Raw], dict[str, Raw]]:
@@ -215,15 +272,17 @@ def _with_full_uris(result: bytes, server: str) -> bytes:
     return encode_json(members)
 
 
-def _as_said(refusal: UpstreamReplied, era: Era) -> GatewayFailure:
+def _as_said(refusal: UpstreamReplied, caller: Caller) -> GatewayFailure:
     """The server's refusal as the caller's era knows it: its code, message and data beside ours."""
     reply = refusal.reply
-    if reply.code in _OURS_TO_HANDLE:
+    if reply.code == messages.MISSING_CLIENT_CAPABILITY:
+        return as_said(refusal, caller)
+    if reply.code in _OURS_TO_HANDLE or (reply.code == messages.URL_REQUIRED and caller.era is Era.MODERN):
         return refusal
     said: Any = messages.value(reply.data) if reply.data is not None else None
     refusal.message = reply.message
     refusal.number = reply.code
-    if era is Era.MODERN and reply.code == messages.RESOURCE_NOT_FOUND:
+    if caller.era is Era.MODERN and reply.code == messages.RESOURCE_NOT_FOUND:
         refusal.number = messages.INVALID_PARAMS
     if isinstance(said, dict):
         refusal.details = {**refusal.details, **said}
@@ -237,6 +296,16 @@ def _too_slow(server: str, method: str, limit_ms: int) -> GatewayFailure:
         server=server,
         operation=method,
         details={"phase": "call", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000},
+    )
+
+
+def _unanswered(server: str, method: str, limit_ms: int) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.INPUT_UNANSWERED,
+        f"{server} asked its caller for input to {method} and had no answer within {limit_ms} ms (timeouts.inputTimeoutMs)",
+        server=server,
+        operation=method,
+        details={"phase": "input", "timeoutMs": limit_ms},
     )
 
 

@@ -29,6 +29,10 @@ Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
 TOOL_CALL = "tools/call"
 
 
+def _ignore(caller: Caller, notification: Notification) -> None:
+    return
+
+
 class Kernel:
     """The method table and the outermost boundary."""
 
@@ -40,6 +44,7 @@ class Kernel:
         emit: Emit,
         max_response_bytes: int,
         mask: Callable[[str], str] = str,
+        on_notice: Callable[[Caller, Notification], None] = _ignore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._handlers = handlers
@@ -47,6 +52,7 @@ class Kernel:
         self.max_response_bytes = max_response_bytes
         self._emit = emit
         self._mask = mask
+        self._on_notice = on_notice
         self._clock = clock
 
     async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
@@ -67,7 +73,8 @@ class Kernel:
             self._emit(RequestFinished(ctx.seal(self._clock())))
 
     def notice(self, caller: Caller, notification: Notification) -> None:
-        """A client's notification that is not about one of its requests: nothing of ours depends on one yet."""
+        """A client's notification that is not about one of its requests."""
+        self._on_notice(caller, notification)
 
     def _refuse(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure) -> Reply:
         failure.message = self._mask(failure.message)

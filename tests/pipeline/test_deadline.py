@@ -1,0 +1,99 @@
+"""One timer for a request, standing still while its caller is asked."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pactgate.pipeline.deadline import Deadline
+from tests.support.asking import person_thinks
+
+
+async def for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+async def ended(deadline: Deadline, waiting: asyncio.Task[None], limit_ms: int) -> bool:
+    """Whether the deadline ended the wait, rather than the wait itself."""
+    try:
+        await deadline.over(waiting, limit_ms)
+    except asyncio.CancelledError:
+        assert deadline.ended_it()
+        return True
+    finally:
+        deadline.close()
+    return False
+
+
+async def test_a_wait_ends_at_its_limit_and_not_before() -> None:
+    assert await ended(Deadline(1000), asyncio.create_task(for_ever()), 20)
+    assert not await ended(Deadline(1000), asyncio.create_task(asyncio.sleep(0)), 5000)
+
+
+async def test_time_of_the_caller_counts_only_against_the_time_for_input() -> None:
+    deadline = Deadline(5000)
+
+    async def asks() -> None:
+        for _ in range(3):
+            with deadline.waiting_for_caller(), deadline.waiting_for_caller():
+                assert deadline.is_waiting_for_caller
+                await person_thinks(0.03)
+        assert not deadline.is_waiting_for_caller
+
+    assert not await ended(deadline, asyncio.create_task(asks()), 40)
+
+
+async def test_after_the_pause_the_rest_of_the_limit_runs() -> None:
+    deadline = Deadline(5000)
+
+    async def asks() -> None:
+        with deadline.waiting_for_caller():
+            await person_thinks(0.03)
+        await for_ever()
+
+    assert await ended(deadline, asyncio.create_task(asks()), 20)
+    assert not deadline.is_waiting_for_caller
+
+
+async def test_the_time_for_input_is_one_sum_over_all_questions() -> None:
+    deadline, rounds = Deadline(50), 0
+
+    async def asks() -> None:
+        nonlocal rounds
+        while True:
+            with deadline.waiting_for_caller():
+                await person_thinks(0.02)
+            rounds += 1
+
+    assert await ended(deadline, asyncio.create_task(asks()), 5000)
+    assert deadline.is_waiting_for_caller
+    assert 1 <= rounds <= 3
+
+
+async def test_a_question_that_outlives_its_request_sets_no_timer() -> None:
+    deadline = Deadline(10)
+    task = asyncio.create_task(asyncio.sleep(0))
+    await deadline.over(task, 5000)
+    waiting = deadline.waiting_for_caller()
+    waiting.__enter__()
+    deadline.close()
+    waiting.__exit__(None, None, None)
+    await person_thinks(0.02)
+
+
+async def test_a_cancellation_from_elsewhere_is_not_its_own() -> None:
+    deadline = Deadline(1000)
+
+    async def waits() -> None:
+        try:
+            await deadline.over(for_ever(), 5000)
+        finally:
+            assert not deadline.ended_it()
+            deadline.close()
+
+    task = asyncio.create_task(waits())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
