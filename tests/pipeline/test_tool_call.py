@@ -93,7 +93,7 @@ async def test_an_answer_that_asks_for_input_is_shaped_but_neither_judged_nor_ke
 async def test_a_call_known_by_its_bytes_skips_the_gates_that_judge_bytes_and_no_other() -> None:
     seen: list[str] = []
     await driver(seen, is_known=True).run(context(), call("x"))
-    assert seen == ["resolve", "dispatch", "verify", "shape"]
+    assert seen == ["resolve", "dispatch", "verify", "keep", "shape"]
 
 
 async def test_a_gate_that_refuses_leaves_every_later_gate_untouched() -> None:
