@@ -168,9 +168,9 @@ class Forward:
         """What the server answers, as it wrote it; or what it asks, where the method can."""
         limit_ms = self._book().server_limit_ms(to.server)
         input_ms = self._book().input_timeout_ms
-        deadline = Deadline(input_ms)
+        deadline = Deadline(limit_ms, input_ms)
         try:
-            outcome = await deadline.over(self._send(ctx.caller, request, to, meta, deadline, on_asked), limit_ms)
+            outcome = await self._send(ctx.caller, request, to, meta, deadline, on_asked)
         except asyncio.CancelledError:
             if not deadline.ended_it():
                 raise

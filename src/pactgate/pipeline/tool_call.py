@@ -94,10 +94,12 @@ class Call:
 
     def over(self, pending: Awaitable[None]) -> Awaitable[None]:
         """The same to wait for, now under the limit the call has: the default one until its tool is known."""
-        patience = self.patience
-        if patience is None:
-            patience = self.patience = Deadline(self.book.input_timeout_ms)
-        return patience.over(pending, self.limit.ms)
+        limit_ms = self.limit.ms
+        if self.patience is None:
+            self.patience = Deadline(limit_ms, self.book.input_timeout_ms)
+        elif self.patience.limit_ms != limit_ms:
+            self.patience.move(limit_ms)
+        return pending
 
     def has_run_out(self) -> bool:
         """Whether it was its own time limit that ended it."""
