@@ -27,8 +27,9 @@ from pactgate.protocol import bridge, messages
 from pactgate.protocol.bridge import RESPONSES, STATE, Round
 from pactgate.protocol.messages import Notification, encode_json
 from pactgate.protocol.versions import Era
+from pactgate.upstreams.asked import Asker
 from pactgate.upstreams.connect import Session
-from pactgate.upstreams.peer import UpstreamReplied
+from pactgate.upstreams.peer import OnProgress, UpstreamReplied
 
 MAX_ROUNDS: Final = 20
 _FIRST_PAUSE_S: Final = 0.05
@@ -101,32 +102,14 @@ class Asking:
         foreign = {RESPONSES: errand.responses, STATE: errand.state}
         members = errand.members | {name: held for name, held in foreign.items() if held is not None}
         asker = Relay(errand, session.peer.capabilities) if session.peer.capabilities else None
-        text = await session.peer.request(
-            errand.method,
-            members,
-            meta=errand.meta,
-            on_progress=errand.on_progress,
-            name=errand.name,
-            headers=errand.begin(session),
-            asker=asker,
-        )
-        return Outcome(text, session)
+        return Outcome(await _send(errand, session, members, errand.on_progress, asker=asker), session)
 
     async def _ask_and_park(self, errand: Errand, session: Session) -> Outcome:
-        parked = Parked(errand.caller.subject, session, self._input_s())
-        headers = errand.begin(session)
-        call = session.peer.request(
-            errand.method,
-            errand.members,
-            meta=errand.meta,
-            on_progress=parked.progress if errand.on_progress is not None else None,
-            name=errand.name,
-            headers=headers,
-            asker=parked if session.peer.capabilities else None,
-        )
         if not session.peer.capabilities:
-            parked.on_progress = errand.on_progress
-            return Outcome(await call, session)
+            return Outcome(await _send(errand, session, errand.members, errand.on_progress), session)
+        parked = Parked(errand.caller.subject, session, self._input_s())
+        relay = parked.progress if errand.on_progress is not None else None
+        call = _send(errand, session, errand.members, relay, asker=parked)
         parked.begin(asyncio.get_running_loop().create_task(call))
         return await self._await(errand, parked)
 
@@ -197,15 +180,8 @@ class Asking:
         declared = _relayable(errand.caller, Era.MODERN)
         for number in range(MAX_ROUNDS):
             if text is None:
-                text = await session.peer.request(
-                    errand.method,
-                    members,
-                    meta=errand.meta,
-                    on_progress=errand.on_progress,
-                    name=errand.name,
-                    headers=errand.begin(session),
-                    capabilities=encode_json(declared) if declared else None,
-                )
+                told = encode_json(declared) if declared else None
+                text = await _send(errand, session, members, errand.on_progress, capabilities=told)
             found = _read_round(errand, text)
             if found is None:
                 return Outcome(text, session)
@@ -235,6 +211,28 @@ class Asking:
         if found.state is not None:
             members[STATE] = Raw(encode_json(found.state))
         return members
+
+
+async def _send(
+    errand: Errand,
+    session: Session,
+    members: Mapping[str, Raw],
+    on_progress: OnProgress | None,
+    *,
+    asker: Asker | None = None,
+    capabilities: bytes | None = None,
+) -> bytes:
+    """The one place where an errand leaves."""
+    return await session.peer.request(
+        errand.method,
+        members,
+        meta=errand.meta,
+        on_progress=on_progress,
+        name=errand.name,
+        headers=errand.begin(session),
+        asker=asker,
+        capabilities=capabilities,
+    )
 
 
 def needs_asking(caller: Caller, members: Mapping[str, Raw]) -> bool:
