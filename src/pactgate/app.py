@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from pactgate import __version__
 from pactgate.catalog.connections import Connections
+from pactgate.catalog.private import PRIVATE_POOL
 from pactgate.catalog.report import DiscoveryReport
 from pactgate.config.load import load
 from pactgate.config.model import Config, ServerConfig
@@ -41,6 +42,7 @@ from pactgate.facts import Facts
 from pactgate.metrics import Metrics
 from pactgate.pipeline import status
 from pactgate.pipeline.admit import TIMEOUT_KEY, AcceptInput, Limit, Mirror, Rate, Read, Recall, Resolve
+from pactgate.pipeline.asking import Asking
 from pactgate.pipeline.changes import Changes
 from pactgate.pipeline.dispatch import Dispatch
 from pactgate.pipeline.forward import Forward
@@ -116,6 +118,7 @@ class Gateway:
         self.recall = SharedRecall(self._store)
         self._rates = RatePolicy(config.rate_limits, MemoryRates())
         self._client = HttpClient()
+        self._private_client = HttpClient(PRIVATE_POOL)
         self._guardian = Guardian()
         self._http: HttpServer | None = None
         self._face: HttpFace | None = None
@@ -147,6 +150,13 @@ class Gateway:
             rates=self._rates,
         )
         recognition = Recognition(self.connections)
+        self.asking = Asking(
+            self.connections,
+            self.relaying,
+            clock=time.monotonic,
+            input_s=lambda: self.book.input_timeout_ms / 1000,
+        )
+        stamp = Stamp(self._encoded_info)
         self.tool_call = ToolCall(
             admit=(
                 Read(),
@@ -157,9 +167,10 @@ class Gateway:
                 AcceptInput(),
                 Recall(self.recall, recognition),
             ),
-            dispatch=Dispatch(self.connections, self._overload, self.recall, self.relaying),
+            dispatch=Dispatch(self.connections, self._overload, self.recall, self.relaying, self.asking),
             verify=(AcceptResult(), AcceptOutput()),
-            finish=(Bound(self._shelf), Remember(), Fit(), Stamp(self._encoded_info)),
+            finish=(Bound(self._shelf), Remember(), Fit(), stamp),
+            rounds=(stamp,),
             book=lambda: self.book,
             recognise=recognition.find,
         )
@@ -167,7 +178,7 @@ class Gateway:
             self.connections,
             self.recall,
             lambda: self.book,
-            self.relaying,
+            self.asking,
             read_own=self._read_own,
             server_info=self._encoded_info,
         )
@@ -179,6 +190,7 @@ class Gateway:
             hearing=self.changes,
             emit=self._emit,
             mask=self._masked,
+            on_notice=self.asking.notice,
         )
 
     async def start(self) -> None:
@@ -216,11 +228,13 @@ class Gateway:
             await self._http.close(grace_s)
         if self._face is not None:
             self._face.close()
+        await self.asking.close()
         await self.connections.stop()
         await self._housekeeping.stop()
         self._shelf.clear()
         await self._store.close()
         await self._client.close()
+        await self._private_client.close()
         await self._guardian.close()
         self._emit(GatewayStopped("asked to"))
 
@@ -299,6 +313,7 @@ class Gateway:
             emit=self._emit,
             client_info=info,
             max_frame_bytes=self.config.limits.max_upstream_frame_bytes,
+            private_client=self._private_client,
         )
 
     def _masked(self, text: str) -> str:

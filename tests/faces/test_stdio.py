@@ -418,3 +418,31 @@ async def test_a_listen_does_not_keep_a_caller_that_hung_up() -> None:
         await asyncio.wait_for(peer.kernel.started.wait(), WAIT_S)
         await peer.hang_up()
         await asyncio.wait_for(peer.kernel.cancelled.wait(), WAIT_S)
+
+
+# -- what the caller is asked
+
+
+async def test_a_legacy_caller_is_asked_on_the_same_pipe() -> None:
+    async with talking() as peer:
+        await peer.ask(initialize())
+        await peer.send(call("ask", id_=5))
+        asked = await peer.line()
+        assert (asked["method"], asked["params"]) == ("roots/list", {})
+        await peer.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": []}})
+        assert await peer.line() == {"jsonrpc": "2.0", "id": 5, "result": {"said": {"roots": []}}}
+
+
+async def test_a_modern_caller_is_not_asked() -> None:
+    async with talking() as peer:
+        answer = await peer.ask(modern_call("ask"))
+        assert answer["result"] == {"said": "can not be asked"}
+
+
+async def test_a_caller_that_closes_its_side_answers_nothing_more() -> None:
+    async with talking() as peer:
+        await peer.ask(initialize())
+        await peer.send(call("ask", id_=5))
+        await peer.line()
+        peer.writer.close()
+        assert (await peer.line())["result"] == {"refused": -32603}

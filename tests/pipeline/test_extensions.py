@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pactgate.core.model import Caller
+from pactgate.protocol.modern import CC
 from tests.pipeline.conftest import open_gateway
 from tests.support.hearers import ERAS, Ear, changing, heard_by, legacy_caller, list_all, modern_caller
 
@@ -15,6 +17,7 @@ OFFER: dict[str, Any] = {
     "capabilities": {"extensions": {"com.example/x": {}}, "tasks": {}},
     "methods": ["com.example/do", "tasks/get"],
 }
+CALLS = ("tools/call", "tasks/get")
 TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 
 
@@ -73,6 +76,27 @@ async def test_a_task_is_given_to_who_offered_to_follow_it(era: str) -> None:
         result = json.loads(reply.result or b"")
         assert (result["task"] if era == "legacy" else result)["taskId"] == "t1"
         assert "isError" not in result
+
+
+async def test_a_modern_server_is_told_who_can_follow_tasks_with_every_request_on_its_own_path_only() -> None:
+    async with open_gateway(changing("a", "modern", **OFFER)) as inside:
+        await list_all(inside)
+        await inside.call("later", who=of_era("modern", "a"))
+        await inside.ask("tasks/get", who=of_era("modern", "a"), params={"taskId": "t1"})
+        await inside.call("a.steps", who=of_era("modern", None))
+        told = [each["params"]["_meta"][CC] for each in await heard_by(inside) if each["method"] in CALLS]
+        assert told[:3] == [TASKS, TASKS, {}]
+
+
+async def test_a_task_is_followed_in_the_session_it_was_begun_in() -> None:
+    async with open_gateway(replace(changing("a", "legacy", **OFFER), isolation="session")) as inside:
+        await list_all(inside)
+        for session in ("s1", "s2"):
+            who = legacy_caller(Ear(), session, scope="a")
+            await inside.call("later", who=who, task={})
+            await inside.ask("tasks/get", who=who, params={"taskId": session})
+            heard = json.loads(json.loads((await inside.call("heard", who=who)).result or b"")["content"][0]["text"])
+            assert [each["params"].get("taskId") for each in heard if each["method"] in CALLS] == [None, session, None]
 
 
 @pytest.mark.parametrize("era", ERAS)

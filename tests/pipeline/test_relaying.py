@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from msgspec.structs import replace
@@ -144,3 +144,22 @@ async def test_a_progress_token_no_progress_could_name_is_refused() -> None:
         reply = await inside.ask("prompts/get", params={"name": "a.poem", "_meta": {"progressToken": {}}})
         assert reply.error is not None
         assert reply.error.code == -32602
+
+
+@pytest.mark.parametrize("isolation", ["shared", "session"])
+@pytest.mark.parametrize(("caller", "server"), PAIRINGS)
+@pytest.mark.parametrize(("method", "params"), REQUESTS[:2])
+async def test_a_caller_that_can_be_asked_hears_the_same(
+    caller: str, server: str, isolation: Literal["shared", "session"], method: str, params: dict[str, Any]
+) -> None:
+    async with open_gateway(replace(changing("a", server), isolation=isolation)) as inside:
+        await list_all(inside)
+        ear = Ear()
+        ear.can_ask = caller == "legacy"
+        who = replace(of_era(caller, ear, "debug"), capabilities={"roots": {}})
+        if who.era is Era.LEGACY:
+            await inside.ask("logging/setLevel", who=who, params={"level": "debug"})
+        reply = await inside.ask(method, who=who, params={**params, "_meta": {"progressToken": 7}})
+        assert reply.error is None
+        assert [message["data"] for message in ear.of(MESSAGE)] == ["fine print", "careful"]
+        assert [told["progressToken"] for told in ear.of(PROGRESS)] == [7, 7]

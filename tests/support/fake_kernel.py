@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from pactgate.core.asking import Unanswered
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import Reply, WireError
 from pactgate.core.model import Caller
@@ -18,7 +19,8 @@ class FakeKernel:
     """`initialize`, `ping` and `server/discover` answer plainly; `tools/call` does what the called name says.
 
     `echo` returns its params; `hang` waits until it is let go or cancelled; `steps` sends as many notices as it is asked to, then
-    answers; `stepwise` sends one, waits until it is let go, sends another and answers; `fail` answers with an error; `crash` raises.
+    answers; `stepwise` sends one, waits until it is let go, sends another and answers; `ask` asks its caller and answers with what it said;
+    `fail` answers with an error; `crash` raises.
     """
 
     def __init__(self) -> None:
@@ -101,6 +103,16 @@ class FakeKernel:
         await self.release.wait()
         caller.channel.notify(PROGRESS, b'{"progress":2}')
         return Reply(b'{"done":true}')
+
+    async def _ask(self, caller: Caller, request: Request, arguments: dict[str, Any]) -> Reply:
+        if not caller.channel.can_ask:
+            return Reply(b'{"said":"can not be asked"}')
+        self.started.set()
+        try:
+            said = await caller.channel.ask("roots/list", b"{}")
+        except Unanswered as failure:
+            return Reply(encode_json({"refused": failure.reply.code}))
+        return Reply(b'{"said":%b}' % said)
 
     async def _fail(self, caller: Caller, request: Request, arguments: dict[str, Any]) -> Reply:
         return Reply(error=WireError(arguments.get("code", messages.INTERNAL_ERROR), "it failed", {"why": "asked to"}))

@@ -12,12 +12,14 @@ from msgspec import Raw
 
 from pactgate.core.events import Event, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.protocol.bridge import Question
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from pactgate.upstreams.peer import Peer, UpstreamReplied
 from tests.support.scripted_channel import ScriptedChannel
 
 INFO = {"name": "pactgate", "version": "0"}
 PV = "io.modelcontextprotocol/protocolVersion"
+CC = "io.modelcontextprotocol/clientCapabilities"
 
 
 class Talk:
@@ -318,3 +320,79 @@ async def test_a_log_message_beside_any_stream_is_of_the_only_request_under_way(
     await asking
     talk.channel.say(LOG)
     assert talk.peer.unattributed_logs == 2
+
+
+# What the upstream asks back
+
+
+class Answering:
+    owner = None
+
+    def __init__(self) -> None:
+        self.asked: list[Question] = []
+        self.told: list[str] = []
+
+    async def ask(self, question: Question) -> bytes:
+        self.asked.append(question)
+        return b'{"roots":[]}'
+
+    def tell(self, method: str, params: bytes) -> None:
+        self.told.append(method)
+
+
+async def test_a_question_goes_to_whoever_answers_for_the_call_and_the_answer_to_the_upstream(talk: Talk) -> None:
+    asker = Answering()
+    asking = asyncio.create_task(talk.ask(asker=asker))
+    await talk.channel.until_sent(1)
+    talk.channel.say({"id": "q", "method": "roots/list"})
+    await talk.channel.until_sent(2)
+    assert talk.channel.sent[1] == {"jsonrpc": "2.0", "id": "q", "result": {"roots": []}}
+    talk.channel.say({"method": "notifications/elicitation/complete", "params": {"elicitationId": "e"}})
+    talk.channel.say({"id": 1, "result": {}})
+    await asking
+    assert asker.asked == [Question("roots/list")]
+
+
+async def test_a_question_in_one_breath_with_the_answer_is_after_the_call(talk: Talk) -> None:
+    asker = Answering()
+    asking = asyncio.create_task(talk.ask(asker=asker))
+    await talk.channel.until_sent(1)
+    talk.channel.say({"id": 1, "result": {}})
+    talk.channel.say({"id": "q", "method": "roots/list"})
+    await asking
+    await talk.channel.until_sent(2)
+    assert talk.channel.sent[1]["error"]["code"] == -32601
+    assert asker.asked == []
+
+
+async def test_an_upstream_can_take_its_question_back(talk: Talk) -> None:
+    class Slow(Answering):
+        async def ask(self, question: Question) -> bytes:
+            await super().ask(question)
+            await asyncio.Event().wait()
+            return b""
+
+    asker = Slow()
+    asking = asyncio.create_task(talk.ask(asker=asker))
+    await talk.channel.until_sent(1)
+    talk.channel.say({"id": "q", "method": "roots/list"})
+    while not asker.asked:
+        await asyncio.sleep(0)
+    for params in ({"requestId": "q"}, {"requestId": []}, {}):
+        talk.channel.say({"method": "notifications/cancelled", "params": params})
+    talk.channel.say({"id": 1, "result": {}})
+    await asking
+    talk.peer.tell("notifications/roots/list_changed")
+    await talk.channel.until_sent(2)
+    assert [message.get("method") for message in talk.channel.sent[1:]] == ["notifications/roots/list_changed"]
+
+
+async def test_a_modern_upstream_is_told_the_callers_capabilities_with_the_request() -> None:
+    talk = Talk(ScriptedChannel(lambda message: {"id": message["id"], "result": {}}))
+    await talk.peer.open()
+    talk.peer.settle(Era.MODERN, LATEST_MODERN)
+    await talk.ask(capabilities=b'{"roots":{}}')
+    await talk.ask()
+    told = [message["params"]["_meta"][CC] for message in talk.channel.sent]
+    assert told == [{"roots": {}}, {}]
+    await talk.peer.close()

@@ -22,7 +22,7 @@ from pactgate.catalog.supervisor import Supervisor
 from pactgate.config.model import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.model import ServerStatus, Tool
+from pactgate.core.model import Caller, ServerStatus, Tool
 from pactgate.protocol.hints import Hint, together
 from pactgate.upstreams.connect import Dialer, Session
 
@@ -100,10 +100,17 @@ class Connections:
         return session if session is not None and session.peer.is_open else None
 
     async def session(self, server: str) -> Session:
+        return await self._supervisor(server).ready()
+
+    async def session_for(self, server: str, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
+        """The session for calls of one caller, told what the caller can be asked."""
+        return await self._supervisor(server).session_for(caller, capabilities)
+
+    def _supervisor(self, server: str) -> Supervisor:
         supervisor = self._supervisors.get(server)
         if supervisor is None:
             raise GatewayFailure(Kind.UNKNOWN_SERVER, f"There is no server {server!r} any more.", server=server)
-        return await supervisor.ready()
+        return supervisor
 
     async def apply(
         self, servers: Iterable[ServerConfig], *, naming: str, categories: Mapping[str, str] | None = None

@@ -8,7 +8,7 @@ way and are never kept waiting through a pause. Enforces S0/ECO-100, S0/ECO-101,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -16,12 +16,13 @@ from msgspec.structs import replace
 from pactgate.catalog.lifecycle import Happening, step
 from pactgate.catalog.lister import Lister
 from pactgate.catalog.pauses import Pauses
+from pactgate.catalog.private import PrivateSessions
 from pactgate.catalog.waiting import now, unwatched, wait_for
 from pactgate.catalog.watch import Watch
 from pactgate.config.model import ServerConfig
 from pactgate.core.events import Emit, ServerConnected, ServerConnecting, ServerDisconnected, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.model import ServerStatus
+from pactgate.core.model import Caller, ServerStatus
 from pactgate.protocol.hints import STALE, Hint
 from pactgate.upstreams.connect import Dialer, Session
 
@@ -63,6 +64,7 @@ class Supervisor:
         self._max_age_s = max_age_s
         self.lists = Lister(config.id, on_change, emit, self._pauses, mask)
         self.watch = Watch(config.id, self.lists.notice, on_updated, emit, self._pauses)
+        self.private = PrivateSessions(config, dialer, self.lists.notice)
         self._failure: GatewayFailure | None = None
         self._attempt: asyncio.Future[Session]
         self._wake = asyncio.Event()
@@ -117,6 +119,13 @@ class Supervisor:
             raise self._failure.again(verdict=Verdict.DID_NOT_RUN)
         return done.pop().result()
 
+    async def session_for(self, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
+        """The session that serves this caller's calls: the shared one, or one of its own where the server may ask it something."""
+        shared = await self.ready()
+        if not self.private.is_wanted(shared, caller, capabilities):
+            return shared
+        return await self.private.lend(shared, caller, capabilities)
+
     async def refresh(self, *, force: bool, max_age_s: float) -> bool:
         """See that what the server offers was asked for lately; whether it had to be asked. Raises why it can't be known."""
         await self.ready()
@@ -166,6 +175,7 @@ class Supervisor:
             "lastDiscoveredAt": self.lists.listed_at,
             "latencyMs": round(session.connect_ms, 1) if session else None,
             "attempts": self.attempts,
+            "callerSessions": len(self.private),
             "pid": session.pid if session else None,
             "effectsLevel": session.effects_level if session else None,
         }
@@ -190,6 +200,7 @@ class Supervisor:
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
+        await self.private.close()
 
     async def _connect_series(self) -> Session | None:
         self.attempts = 0

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, Struct, field
 
 from pactgate.config import checks
-from pactgate.config.bounds import Categories, Limits, Timeouts
+from pactgate.config.bounds import Categories, Isolation, Limits, Timeouts
 from pactgate.config.cache import Cache
 from pactgate.config.effects import Effects
 from pactgate.config.problems import Problem
@@ -100,6 +100,7 @@ class ServerSettings(Documented, frozen=True, kw_only=True):
             description="Protocol era of the server: `legacy` opens with a handshake, `modern` does not, `auto` asks."
         ),
     ] = "auto"
+    isolation: Isolation = None
     connection_timeout_ms: Annotated[
         int, Meta(ge=1000, le=60000, description="Milliseconds one attempt to connect may take, handshake included.")
     ] = 10000

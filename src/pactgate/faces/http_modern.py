@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from pactgate.core.asking import CannotAsk
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
 from pactgate.core.failures import http_status
@@ -89,7 +90,7 @@ class ModernFace:
         channel.finish(200 if reply.error is None else http_status(reply.error.code), answer(request, reply))
 
 
-class _Channel:
+class _Channel(CannotAsk):
     """The way back of one exchange. Turns it into a stream when something is said before the answer."""
 
     __slots__ = ("_drops", "_exchange", "_may_json", "_may_stream", "_stream")

@@ -125,6 +125,11 @@ class ReplayLog:
     def is_live(self) -> bool:
         return any(stream.is_live for stream in self.streams.values())
 
+    @property
+    def is_listened_to(self) -> bool:
+        """Whether somebody reads the standing stream."""
+        return STANDING in self.streams and self.streams[STANDING].is_live
+
     def open(self, sink: EventStream, on_abandoned: Callable[[], None]) -> ReplayStream:
         """A new stream, born by a POST. `on_abandoned` is called if it is lost and nobody comes back in time."""
         stream = self.streams[self._next_key] = ReplayStream(self, self._next_key, sink, on_abandoned)

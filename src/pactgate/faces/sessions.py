@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 
 from pactgate.config.model import Sessions
 from pactgate.faces.answering import MAX_WAITING_BYTES, SESSION_ENDED, Drops
+from pactgate.faces.questions import Questions
 from pactgate.faces.replay import FRESH, Account, ReplayLog, ReplayStream
 from pactgate.protocol import messages
 from pactgate.protocol.legacy import InitializeParams, Phase
@@ -48,6 +49,7 @@ class Session:
         "id",
         "last_used",
         "phase",
+        "questions",
         "running",
         "scope",
         "subject",
@@ -69,6 +71,8 @@ class Session:
         self.capabilities = _shared(messages.encode_json(offer.capabilities))
         self.phase = Phase.INITIALIZING
         self.running: dict[str | int, Running] = {}
+        self.questions: Questions | None = None
+        """What its client has been asked. Made when first needed: most never are."""
         self.last_used = table.clock()
 
     @property
@@ -82,6 +86,11 @@ class Session:
             self._log = ReplayLog(self._table.account, self._table.clock, self._marks)
             self._table.streaming.add(self)
         return self._log
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether its client reads the standing stream right now."""
+        return self._log is not None and self._log.is_listened_to
 
     def notify(self, method: str, params: bytes | None) -> None:
         """Tell the client something that belongs to no request. Waits, within bounds, for a client that is not listening now."""
@@ -113,6 +122,8 @@ class Session:
         self.phase = Phase.CLOSED
         for running in tuple(self.running.values()):
             running.stop(SESSION_ENDED)
+        if self.questions is not None:
+            self.questions.close()
         if self._log is not None:
             self._log.close()
             self._log = None

@@ -22,9 +22,10 @@ from pactgate.faces.answering import MAX_WAITING_BYTES, Kernel, answer, cancelle
 from pactgate.faces.batch import is_batch, join, read_batch
 from pactgate.faces.conversation import STDIO, Conversation
 from pactgate.faces.limits import MIB
+from pactgate.faces.questions import Questions
 from pactgate.protocol import messages, versions
 from pactgate.protocol.framing import LineDecoder, Oversized
-from pactgate.protocol.messages import Message, Notification, Rejection, Request
+from pactgate.protocol.messages import ErrorReply, Message, Notification, Rejection, Request, Response
 from pactgate.protocol.versions import Era
 
 MAX_RUNNING: Final = 256
@@ -105,6 +106,7 @@ class StdioFace:
         self._tasks: set[asyncio.Task[None]] = set()
         self._listens: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(MAX_RUNNING)
+        self._questions = Questions()
         self.on_gone: Callable[[], object] = self.abandon
         """Called when the caller no longer reads."""
         self.dropped = 0
@@ -131,7 +133,8 @@ class StdioFace:
                 await self._take(line)
 
     async def finish(self, timeout_s: float) -> None:
-        """Let what is in flight come to its end, for a while; what would never end by itself ends now."""
+        """Let what is in flight come to its end, for a while; what would never end by itself ends now. Answers can't come any more."""
+        self._questions.close()
         for listen in self._listens:
             listen.cancel()
         if self._tasks:
@@ -153,6 +156,21 @@ class StdioFace:
         """Tell a legacy caller of the view it has; a modern one listens."""
         if scope is None and self._conversation.era is Era.LEGACY and self._conversation.is_ready:
             self.notify(method, None)
+
+    @property
+    def can_ask(self) -> bool:
+        return self._conversation.era is Era.LEGACY and not self._writer.transport.is_closing()
+
+    async def ask(self, method: str, params: bytes) -> bytes:
+        """Ask the caller, which answers on the same pipe."""
+        return await self._questions.ask(method, params, self._put)
+
+    def _put(self, message: bytes) -> bool:
+        transport = self._writer.transport
+        if transport.is_closing() or transport.get_write_buffer_size() > MAX_WAITING_BYTES:
+            return False
+        self._write(message)
+        return True
 
     # -- what comes in
 
@@ -213,7 +231,9 @@ class StdioFace:
 
     def _take_notice(self, message: Message) -> None:
         if not isinstance(message, Notification):
-            return  # an answer: nothing was asked
+            if isinstance(message, Response | ErrorReply):
+                self._questions.take(message)
+            return
         if message.method == "notifications/cancelled":
             key = cancelled_key(message)
             task = self._running.get(key) if key is not None else None
@@ -293,3 +313,10 @@ class _Channel:
             self._face.notify(method, params)
         else:
             self._face.dropped += 1
+
+    @property
+    def can_ask(self) -> bool:
+        return self.is_open and self._face.can_ask
+
+    async def ask(self, method: str, params: bytes) -> bytes:
+        return await self._face.ask(method, params)

@@ -43,6 +43,10 @@ class Hearing(Protocol):
     def left(self, session: str) -> None: ...
 
 
+def _ignore(caller: Caller, notification: Notification) -> None:
+    return
+
+
 class Kernel:
     """The method table and the outermost boundary."""
 
@@ -55,6 +59,7 @@ class Kernel:
         max_response_bytes: int,
         hearing: Hearing | None = None,
         mask: Callable[[str], str] = str,
+        on_notice: Callable[[Caller, Notification], None] = _ignore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._handlers = handlers
@@ -63,6 +68,7 @@ class Kernel:
         self._hearing = hearing
         self._emit = emit
         self._mask = mask
+        self._on_notice = on_notice
         self._clock = clock
 
     async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
@@ -90,7 +96,8 @@ class Kernel:
         raise _unknown_method(method)
 
     def notice(self, caller: Caller, notification: Notification) -> None:
-        """A client's notification that is not about one of its requests: nothing of ours depends on one yet."""
+        """A client's notification that is not about one of its requests."""
+        self._on_notice(caller, notification)
 
     def join(self, audience: Audience) -> None:
         """A face has callers that can be told things outside their requests."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from pactgate.config.model import ServerConfig
@@ -33,6 +34,8 @@ class Session:
         self.log_level: str | None = None
         """What a legacy server was last told by `logging/setLevel`."""
         self.is_modern_http = identity.era is Era.MODERN and transport == "http"
+        self.may_be_private = False
+        """Whether callers may have sessions of their own with this server, also those that can't be asked anything."""
 
     def hint(self) -> Hint:
         """How long what the server said of itself may still be taken for true."""
@@ -68,9 +71,12 @@ class Dialer:
         emit: Emit,
         client_info: Mapping[str, Any],
         max_frame_bytes: int,
+        private_client: HttpClient | None = None,
     ) -> None:
+        """`private_client` carries sessions of single callers, so that what they hold open is never missing to the others."""
         self._config = config
         self._client = client
+        self._private_client = private_client or client
         self._guardian = guardian
         self._emit = emit
         self._client_info = client_info
@@ -82,6 +88,14 @@ class Dialer:
         if self._config.url is None:
             return await self._dial_process()
         return await self._dial_url()
+
+    async def dial_for(self, like: Session, capabilities: Mapping[str, Any]) -> Session:
+        """One more session with a server that is connected already, by the handshake, for callers with these capabilities."""
+        if like.transport == "stdio":
+            return await self._converse(self._stdio, "stdio", Era.LEGACY, capabilities)
+        kind = HttpChannel if like.transport == "http" else HttpSseChannel
+        make = partial(self._over_http, kind, self._private_client)
+        return await self._converse(make, like.transport, Era.LEGACY, capabilities)
 
     async def _dial_process(self) -> Session:
         try:
@@ -106,9 +120,15 @@ class Dialer:
             failure.message = f"{failure.message} (neither Streamable HTTP nor HTTP+SSE answers there)"
             raise
 
-    async def _converse(self, make: Callable[[], Channel], transport: str, era: Era | None) -> Session:
+    async def _converse(
+        self,
+        make: Callable[[], Channel],
+        transport: str,
+        era: Era | None,
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> Session:
         started = time.monotonic()
-        peer = Peer(self._config.id, make(), self._emit, self._client_info)
+        peer = Peer(self._config.id, make(), self._emit, self._client_info, capabilities)
         connected = False
         try:
             await peer.open()
@@ -117,7 +137,9 @@ class Dialer:
         finally:
             if not connected:
                 await peer.close()
-        return Session(peer, identity, transport, (time.monotonic() - started) * 1000)
+        session = Session(peer, identity, transport, (time.monotonic() - started) * 1000)
+        session.may_be_private = self._config.isolation == "session"
+        return session
 
     def _stdio(self) -> Channel:
         config = self._config
@@ -135,17 +157,15 @@ class Dialer:
         )
 
     def _http(self) -> Channel:
-        return self._over_http(HttpChannel)
+        return self._over_http(HttpChannel, self._client)
 
     def _sse(self) -> Channel:
-        return self._over_http(HttpSseChannel)
+        return self._over_http(HttpSseChannel, self._client)
 
-    def _over_http(self, kind: type[HttpChannel] | type[HttpSseChannel]) -> Channel:
+    def _over_http(self, kind: type[HttpChannel] | type[HttpSseChannel], client: HttpClient) -> Channel:
         config = self._config
         assert config.url is not None
-        return kind(
-            config.id, config.url, config.headers, self._client, self._emit, max_frame_bytes=self._max_frame_bytes
-        )
+        return kind(config.id, config.url, config.headers, client, self._emit, max_frame_bytes=self._max_frame_bytes)
 
     def _not_mcp(self, status: int) -> GatewayFailure:
         return GatewayFailure(

@@ -167,7 +167,7 @@ def _is_era_evidence(failure: GatewayFailure) -> bool:
 async def _initialize(peer: Peer) -> Identity:
     members = {
         "protocolVersion": Raw(encode_json(LATEST_LEGACY)),
-        "capabilities": Raw(b"{}"),
+        "capabilities": Raw(encode_json(peer.capabilities)),
         "clientInfo": Raw(encode_json(peer.client_info)),
     }
     text = await peer.request("initialize", members, cancellable=False)
