@@ -17,7 +17,9 @@ from pactgate import __version__
 from pactgate.audit.log import AuditLog
 from pactgate.audit.stories import Stories
 from pactgate.capture.taps import Taps
-from pactgate.catalog.connections import Changes, Connections
+from pactgate.catalog.connections import Changes as ServerChanges
+from pactgate.catalog.connections import Connections
+from pactgate.catalog.private import PRIVATE_POOL
 from pactgate.catalog.report import DiscoveryReport
 from pactgate.config.checks import OWN_SERVER_ID
 from pactgate.config.keep import keep
@@ -43,6 +45,8 @@ from pactgate.facts import Facts
 from pactgate.metrics import Metrics
 from pactgate.pipeline import status
 from pactgate.pipeline.admit import TIMEOUT_KEY, AcceptInput, Limit, Mirror, Permit, Rate, Read, Recall, Resolve
+from pactgate.pipeline.asking import Asking
+from pactgate.pipeline.changes import Changes
 from pactgate.pipeline.configuration import LiveConfiguration
 from pactgate.pipeline.dispatch import Dispatch
 from pactgate.pipeline.forward import Forward
@@ -51,8 +55,10 @@ from pactgate.pipeline.housekeeping import Housekeeping
 from pactgate.pipeline.kernel import TOOL_CALL, Kernel
 from pactgate.pipeline.management import Management
 from pactgate.pipeline.recognition import Recognition
+from pactgate.pipeline.relaying import Relaying
 from pactgate.pipeline.rules import Rulebook
-from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Audit, Bound, Remember, Stamp, facts_of
+from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Audit, Bound, Fit, Remember, Stamp, facts_of
+from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.policy.access import ADMINISTRATOR
 from pactgate.policy.envelope import runtime_view
@@ -123,6 +129,7 @@ class Gateway:
         self.stories = Stories(lambda: [gate.name for gate in self.tool_call.gates])
         self._audit = self._audit_log()
         self._client = HttpClient()
+        self._private_client = HttpClient(PRIVATE_POOL)
         self._guardian = Guardian()
         self._http: HttpServer | None = None
         self._face: HttpFace | None = None
@@ -155,6 +162,11 @@ class Gateway:
         )
         self.connections.on_offer_changed = self._offer_changed
         self._housekeeping = Housekeeping(self._cache, self._shelf, self.connections, self._emit)
+        self.relaying = Relaying()
+        subscriptions = Subscriptions(self.connections, lambda server: self.book.server_limit_ms(server))
+        self.changes = Changes(self.connections, subscriptions, self._encoded_info, on_left=self.relaying.left)
+        self.connections.on_lists_changed = self.changes.on_lists_changed
+        self.connections.on_updated = self.changes.on_updated
         self.facts = Facts(
             connections=self.connections,
             metrics=self.metrics,
@@ -166,6 +178,13 @@ class Gateway:
         )
         self._status = status.Status(self.connections, self.facts.limits)
         recognition = Recognition(self.connections)
+        self.asking = Asking(
+            self.connections,
+            self.relaying,
+            clock=time.monotonic,
+            input_s=lambda: self.book.input_timeout_ms / 1000,
+        )
+        stamp = Stamp(self._encoded_info)
         self.tool_call = ToolCall(
             admit=(
                 Read(),
@@ -177,9 +196,10 @@ class Gateway:
                 AcceptInput(),
                 Recall(self.recall, recognition),
             ),
-            dispatch=Dispatch(self.connections, self._overload, self.recall),
+            dispatch=Dispatch(self.connections, self._overload, self.recall, self.relaying, self.asking),
             verify=(AcceptResult(), Audit(self._emit, self._masked), AcceptOutput()),
-            finish=(Bound(self._shelf), Remember(), Stamp(self._encoded_info)),
+            finish=(Bound(self._shelf), Remember(), Fit(), stamp),
+            rounds=(stamp,),
             book=lambda: self.book,
             recognise=recognition.find,
         )
@@ -187,17 +207,20 @@ class Gateway:
             self.connections,
             self.recall,
             lambda: self.book,
+            self.asking,
             read_own=self._read_own,
             server_info=self._encoded_info,
         )
-        handlers = Handlers(self.connections, self.tool_call, forward, info)
+        handlers = Handlers(self.connections, self.tool_call, forward, self.changes, self.relaying, info)
         self.kernel = Kernel(
             handlers.table(),
             wire=config.wire.planes(),
             max_response_bytes=config.response.max_response_bytes,
+            hearing=self.changes,
             emit=self._emit,
             mask=self._masked,
             audit=self._audit,
+            on_notice=self.asking.notice,
         )
 
     async def start(self) -> None:
@@ -246,16 +269,19 @@ class Gateway:
 
     async def stop(self, grace_s: float = GRACE_S) -> None:
         """End everything, in reverse order, within the grace period and the ladder of the child processes."""
+        self.changes.close()
         if self._http is not None:
             await self._http.close(grace_s)
         if self._face is not None:
             self._face.close()
         await self.configuration.close()
+        await self.asking.close()
         await self.connections.stop()
         await self._housekeeping.stop()
         self._shelf.clear()
         await self._store.close()
         await self._client.close()
+        await self._private_client.close()
         await self._guardian.close()
         await self._taps.close()
         if self._audit is not None:
@@ -298,7 +324,7 @@ class Gateway:
         """Take over a valid configuration while running; servers it does not touch keep their processes and calls."""
         await self.configuration.replace(config, only_if_news=only_if_news)
 
-    async def _apply(self, config: Config) -> Changes:
+    async def _apply(self, config: Config) -> ServerChanges:
         before, self.config = self.config, config
         self._mask = Mask((*config.secrets, *before.secrets, self.generated_token or ""))
         self._taps.know(config.secrets)
@@ -345,6 +371,7 @@ class Gateway:
             client_info=info,
             max_frame_bytes=self.config.limits.max_upstream_frame_bytes,
             make_tap=self._taps.server,
+            private_client=self._private_client,
             inside=self._management if server is _OWN else None,
         )
 

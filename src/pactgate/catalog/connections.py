@@ -22,10 +22,12 @@ from pactgate.catalog.supervisor import Supervisor
 from pactgate.config.model import ServerConfig
 from pactgate.core.events import Emit, Event
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.model import ServerStatus, Tool
+from pactgate.core.model import Caller, ServerStatus, Tool
 from pactgate.policy.access import sees_everything
+from pactgate.protocol.hints import Hint, together
 from pactgate.upstreams.connect import Dialer, Session
 
+_NOTHING: Final = Offer()
 SETTLING_S: Final = 1.0
 """How long after the start a list waits for servers that are still connecting."""
 
@@ -75,6 +77,10 @@ class Connections:
         self._settling_until = 0.0
         self.on_offer_changed: Callable[[str], None] = _ignore
         """Told the id of each server whose offer has changed, after the catalog was swapped."""
+        self.on_lists_changed: Callable[[str, set[str], set[str]], None] = _ignore_lists
+        """Told of each server which of its lists differ, and which it said had changed, after the catalog was swapped."""
+        self.on_updated: Callable[[str, str], None] = _ignore_update
+        """Told the server and the URI, as the server spells it, of a resource that was updated."""
         self._supervisors = {config.id: self._supervise(config) for config in servers}
         self._built_in = {config.id: self._supervise(config, _tell_nobody) for config in built_in}
         self.catalog = self._make_catalog(self._supervisors)
@@ -118,10 +124,17 @@ class Connections:
         return session if session is not None and session.peer.is_open else None
 
     async def session(self, server: str) -> Session:
+        return await self._supervisor(server).ready()
+
+    async def session_for(self, server: str, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
+        """The session for calls of one caller, told what the caller can be asked."""
+        return await self._supervisor(server).session_for(caller, capabilities)
+
+    def _supervisor(self, server: str) -> Supervisor:
         supervisor = self._supervisors.get(server) or self._built_in.get(server)
         if supervisor is None:
             raise GatewayFailure(Kind.UNKNOWN_SERVER, f"There is no server {server!r} any more.", server=server)
-        return await supervisor.ready()
+        return supervisor
 
     async def apply(
         self, servers: Iterable[ServerConfig], *, naming: str, categories: Mapping[str, str] | None = None
@@ -199,6 +212,12 @@ class Connections:
     def rows(self) -> list[dict[str, Any]]:
         return [supervisor.row() for supervisor in self._supervisors.values()]
 
+    def freshness(self, method: str, scope: str | None) -> Hint:
+        """How long a list, or what is said of the servers, may be taken for true: as long as every server that has a part in it says."""
+        servers = self._supervisors.items()
+        hints = [item.hint(method) for id_, item in servers if scope is None or scope == id_]
+        return together(hint for hint in hints if hint is not None)
+
     def missing(self) -> dict[str, str]:
         """Which enabled servers can't be used right now, and why."""
         return {id_: item.trouble for id_, item in self._supervisors.items() if item.trouble is not None}
@@ -212,6 +231,7 @@ class Connections:
             pauses=self._pauses,
             mask=self._mask,
             max_age_s=self._max_age_s,
+            on_updated=lambda server, uri: self.on_updated(server, uri),
         )
 
     def _changed(self) -> None:
@@ -221,7 +241,7 @@ class Connections:
             found = supervisor.lists.found
             if id_ not in self._named or self._named[id_][0] is not found:
                 self._named[id_] = (found, name_offer(id_, found, self._naming, self._categories))
-        offers = {id_: self._named[id_][1] for id_ in everyone}
+        offers, before = {id_: self._named[id_][1] for id_ in everyone}, self._offers
         if offers != self._offers or self.missing() != self.catalog.missing:
             changed = [id_ for id_ in {**self._offers, **offers} if offers.get(id_) != self._offers.get(id_)]
             self._offers = offers
@@ -229,6 +249,16 @@ class Connections:
             self._whole_catalog = None
             for id_ in changed:
                 self.on_offer_changed(id_)
+        self._tell_lists(before, offers)
+
+    def _tell_lists(self, before: Mapping[str, Offer], offers: Mapping[str, Offer]) -> None:
+        for id_ in {**before, **offers}:
+            old, new = before.get(id_, _NOTHING), offers.get(id_, _NOTHING)
+            supervisor = self._supervisors.get(id_)
+            said = supervisor.lists.take_confirmed() if supervisor is not None else set()
+            differing = old.differing(new) if old is not new else set()
+            if differing or said:
+                self.on_lists_changed(id_, differing, said)
 
     def _make_catalog(self, servers: Iterable[str]) -> Catalog:
         return Catalog(
@@ -245,6 +275,14 @@ def _ignore(server: str) -> None:
 
 def _tell_nobody(event: Event) -> None:
     """That the gateway's own server is there is no news."""
+
+
+def _ignore_lists(server: str, differing: set[str], said: set[str]) -> None:
+    return
+
+
+def _ignore_update(server: str, uri: str) -> None:
+    return
 
 
 def _is_same(running: ServerConfig, wanted: ServerConfig) -> bool:

@@ -119,6 +119,8 @@ class Kind(StrEnum):
     MALFORMED_RESULT = "malformed_result"
     SCHEMA_MISMATCH = "schema_mismatch"
     RESPONSE_TOO_LARGE = "response_too_large"
+    INPUT_UNANSWERED = "input_unanswered"
+    MISSING_CAPABILITY = "missing_capability"
     CANCELLED = "cancelled"
     INVALID_CONFIG = "invalid_config"
     INTERNAL = "internal"
@@ -216,6 +218,17 @@ TABLE: Final[dict[Kind, Row]] = {
     ),
     Kind.RESPONSE_TOO_LARGE: Row(
         _U, _E.OPERATION_FAILED, _X.INVOCATION_FAILED, _RES, _INTERNAL, "response_too_large", Party.UPSTREAM, _RAN
+    ),
+    Kind.INPUT_UNANSWERED: Row(_C, _E.OPERATION_FAILED, None, _RES, _INTERNAL, "input_unanswered", Party.CALLER, _MAY),
+    Kind.MISSING_CAPABILITY: Row(
+        _C,
+        _E.NOT_IMPLEMENTED,
+        None,
+        _ERR,
+        messages.MISSING_CLIENT_CAPABILITY,
+        "missing_capability",
+        Party.CALLER,
+        _NO,
     ),
     Kind.CANCELLED: Row(_C, _E.OPERATION_FAILED, None, _ERR, _INTERNAL, "cancelled", Party.CALLER, _MAY),
     Kind.INVALID_CONFIG: Row(

@@ -26,6 +26,13 @@ MAX_WAITING_BYTES: Final = 256 * 1024
 """Notifications are dropped while a client has this much left to take; answers never are."""
 
 
+class Audience(Protocol):
+    """Callers of one face that can be told things outside their requests."""
+
+    def tell(self, scope: str | None, method: str) -> None:
+        """Tell those whose view is `scope`. Must not wait or raise."""
+
+
 class Kernel(Protocol):
     """The only entry of the pipeline."""
 
@@ -34,6 +41,15 @@ class Kernel(Protocol):
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A client's notification that is not about one of its requests."""
+
+    def join(self, audience: Audience) -> None:
+        """This face has callers that can be told things outside their requests."""
+
+    def leave(self, audience: Audience) -> None:
+        """It has none any more."""
+
+    def left(self, session: str) -> None:
+        """A legacy session has ended; `session` is what its callers went by."""
 
 
 class Drops:

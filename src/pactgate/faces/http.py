@@ -71,8 +71,11 @@ class HttpFace:
         clock: Callable[[], float] = time.monotonic,
         tap: Tap | None = None,
     ) -> None:
-        self.sessions = SessionTable(sessions or Sessions(), clock)
         self.drops = Drops()
+        self.sessions = SessionTable(sessions or Sessions(), clock, self.drops)
+        self.sessions.on_end = kernel.left
+        self._kernel = kernel
+        kernel.join(self.sessions)
         self._guard = guard
         self._servers = servers
         self._emit = emit
@@ -130,6 +133,7 @@ class HttpFace:
 
     def close(self) -> None:
         """End every session and what runs in it."""
+        self._kernel.leave(self.sessions)
         self.sessions.close()
 
     def _note(self, exchange: Exchange) -> None:

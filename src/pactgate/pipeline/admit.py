@@ -168,7 +168,13 @@ class AcceptInput:
         tool = call.bound.tool
         if tool.input_check is None:
             return
-        errors = tool.input_check.check(bytes(call.members.get("arguments", _NO_ARGUMENTS)))
+        arguments = call.members.get("arguments", _NO_ARGUMENTS)
+        errors = tool.input_check.check(bytes(arguments))
+        if (
+            errors and tool.header_params
+        ):  # an annotated argument that is null counts as absent (streamable HTTP, custom headers)
+            given = headers.without_nulls(tool.header_params, messages.value(arguments))
+            errors = tool.input_check.check(messages.encode_json(given))
         if errors:
             raise _refused(tool, Kind.INVALID_ARGUMENTS, "do not fit its input schema", errors)
 

@@ -16,6 +16,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, InternalFailure, RequestFinished
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Reply, Verdict, WireSettings, to_reply
 from pactgate.core.model import Caller
+from pactgate.pipeline.changes import Audience
 from pactgate.pipeline.settle import facts_of
 from pactgate.pipeline.tool_call import FRAME_BYTES
 from pactgate.policy.envelope import stamp_failure
@@ -27,6 +28,23 @@ Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
 """Runs one method and returns its result, shaped for the caller's era."""
 
 TOOL_CALL = "tools/call"
+LISTEN = "subscriptions/listen"
+EXTENSION = "*"
+"""In the table: what is done with a method no revision has."""
+
+
+class Hearing(Protocol):
+    """Whoever has to know which callers there are."""
+
+    def join(self, audience: Audience) -> None: ...
+
+    def leave(self, audience: Audience) -> None: ...
+
+    def left(self, session: str) -> None: ...
+
+
+def _ignore(caller: Caller, notification: Notification) -> None:
+    return
 
 
 class Audit(Protocol):
@@ -49,16 +67,20 @@ class Kernel:
         wire: WireSettings,
         emit: Emit,
         max_response_bytes: int,
+        hearing: Hearing | None = None,
         mask: Callable[[str], str] = str,
         audit: Audit | None = None,
+        on_notice: Callable[[Caller, Notification], None] = _ignore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._handlers = handlers
         self.wire = wire
         self.max_response_bytes = max_response_bytes
+        self._hearing = hearing
         self._emit = emit
         self._mask = mask
         self._audit = audit
+        self._on_notice = on_notice
         self._clock = clock
 
     async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
@@ -68,14 +90,12 @@ class Kernel:
         try:
             if audit is not None:
                 audit.require()
-            handler = self._handlers.get(request.method)
-            if handler is None or not versions.exists(request.method, ctx.caller.version):
-                raise _unknown_method(request.method)
-            reply = Reply(await handler(ctx, request))
+            reply = Reply(await self._handler(ctx.caller, request.method)(ctx, request))
         except GatewayFailure as failure:
             reply = self._refuse(ctx, request, failure)
         except asyncio.CancelledError:
-            ctx.fail(GatewayFailure(Kind.CANCELLED, "the caller gave up"))
+            if request.method != LISTEN:  # which ends in no other way
+                ctx.fail(GatewayFailure(Kind.CANCELLED, "the caller gave up"))
             raise
         except Exception as unexpected:  # noqa: BLE001 - the outermost boundary (S4/R1)
             reply = self._refuse(ctx, request, self._internal(ctx, request, unexpected))
@@ -88,8 +108,32 @@ class Kernel:
         why = await kept
         return reply if why is None else self._rendered(ctx, request, _held_back(ctx, why))
 
+    def _handler(self, caller: Caller, method: str) -> Handler:
+        """Absence is the version gate; on one server's own path, that server may know more methods than we do."""
+        handler = self._handlers.get(method)
+        if handler is not None and versions.exists(method, caller.version):
+            return handler
+        if caller.scope is not None and versions.is_foreign(method) and EXTENSION in self._handlers:
+            return self._handlers[EXTENSION]
+        raise _unknown_method(method)
+
     def notice(self, caller: Caller, notification: Notification) -> None:
-        """A client's notification that is not about one of its requests: nothing of ours depends on one yet."""
+        """A client's notification that is not about one of its requests."""
+        self._on_notice(caller, notification)
+
+    def join(self, audience: Audience) -> None:
+        """A face has callers that can be told things outside their requests."""
+        if self._hearing is not None:
+            self._hearing.join(audience)
+
+    def leave(self, audience: Audience) -> None:
+        if self._hearing is not None:
+            self._hearing.leave(audience)
+
+    def left(self, session: str) -> None:
+        """A legacy session has ended."""
+        if self._hearing is not None:
+            self._hearing.left(session)
 
     def _refuse(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure) -> Reply:
         failure.message = self._mask(failure.message)

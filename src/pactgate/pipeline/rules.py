@@ -40,6 +40,8 @@ class Rulebook:
 
     def __init__(self, config: Config, server_info: bytes) -> None:
         self._config = config
+        self.input_timeout_ms = config.timeouts.input_timeout_ms
+        """How long a call may wait for what its caller is asked."""
         self._era_bytes = len(server_info) + _ERA_BYTES
         self._cache = CachePolicy(config.cache)
         self.default_limit = Limit(config.timeouts.default_timeout_ms, "timeouts.defaultTimeoutMs")
