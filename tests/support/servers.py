@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from pactgate.config.model import ServerConfig
+from pactgate.config.rates import RateLimits
 
+UNLIMITED = RateLimits(enabled=False)
+"""For tests that call more often than a caller may."""
 UPSTREAM = Path(__file__).parent / "stdio_upstream.py"
 
 

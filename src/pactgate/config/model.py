@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, field
 
 from pactgate.config import checks
+from pactgate.config.audit import Audit
 from pactgate.config.bounds import Categories, Limits, Timeouts
 from pactgate.config.cache import Cache
 from pactgate.config.capture import Capture
@@ -176,6 +177,7 @@ class Sections(Documented, frozen=True, kw_only=True):
     capture: Capture = Capture()
     auth: Auth = Auth()
     sessions: Sessions = Sessions()
+    audit: Audit = Audit()
     log: Log = Log()
 
 

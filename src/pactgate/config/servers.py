@@ -40,6 +40,7 @@ _OWN_KEYS: Final = {
     "cwd": ("command", "tools"),
     "effects": ("command", "tools"),
     "undeclaredEffects": ("tools",),
+    "isolation": ("command", "url"),
     "headers": ("url", "endpoints", "openapi"),
     **dict.fromkeys(_REST_ONLY, ("endpoints", "openapi")),
     **dict.fromkeys(OPENAPI_ONLY, ("openapi",)),
