@@ -16,6 +16,7 @@ Further words, each with its own --help:
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -84,6 +85,16 @@ def _conclude(
 
 
 def main() -> int:
+    """Ends what it started also when it is told to end itself."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        return _main()
+    except KeyboardInterrupt:
+        print("\nstopped; nothing written", file=sys.stderr)
+        return 130
+
+
+def _main() -> int:
     if len(sys.argv) > 1 and sys.argv[1] in WORDS:
         return WORDS[sys.argv[1]](sys.argv[2:])
     parser = argparse.ArgumentParser(

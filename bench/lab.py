@@ -52,6 +52,7 @@ class Place(Struct, frozen=True):
     upstreams: int = 1
     transport: str = "http"
     is_cached: bool = False
+    is_audited: bool = False
     answers: str = "json"
 
 
@@ -113,6 +114,8 @@ class Lab:
         settings: dict[str, object] = {"mcpServers": servers, "rateLimits": {"enabled": False}}
         if place.is_cached:
             settings |= {"categories": {"*.echo": "query"}, "cache": {"tools": {"*.echo": {"ttlMs": 600_000}}}}
+        if place.is_audited:
+            settings["audit"] = {"file": str(self._folder / f"audit-{port}.jsonl")}
         config.write_text(json.dumps(settings))
         began = time.perf_counter()
         process = self._spawn(

@@ -82,5 +82,11 @@ WORKLOADS: Final = (
     Workload(
         "cache", "the same echo again, kept and not kept, 32 callers at once", (MISS, HIT), connections=32, repeats=True
     ),
+    Workload(
+        "audit-32",
+        "echo without and with an audit log, 32 callers at once",
+        (Place("no audit log", "pactgate"), Place("audit log", "pactgate", is_audited=True)),
+        connections=32,
+    ),
     Workload("flat", "echo, 32 callers at once, few and many servers", (FEW, MANY), connections=32),
 )
