@@ -16,7 +16,7 @@ from msgspec import Struct
 from pactgate.app import Gateway
 from pactgate.config.cache import CacheRule
 from pactgate.config.model import Cache, Config, RateLimits, ServerConfig
-from pactgate.config.rates import Rate
+from pactgate.config.rates import ToolRate
 from pactgate.core.context import ExecutionContext
 from pactgate.core.model import Caller, Silence
 from pactgate.pipeline.tool_call import Call, Gate
@@ -27,7 +27,7 @@ from pactgate.protocol.versions import LATEST_LEGACY, Era
 RUNTIME: Final = ("limit", "accept_input", "recall", "bound", "remember", "stamp")
 """The gates that bound and keep: what a call pays for limits, schemas, cache, sizes and provenance."""
 _PARAMS: Final = b'{"name":"up.echo","arguments":{"text":"' + b"t" * 32 + b'"}}'
-_NEVER_REACHED: Final = Rate(rpm=10**9, burst=10**9)
+_NEVER_REACHED: Final = ToolRate(rpm=10**9, burst=10**9)
 """More than a configuration may say, so that the rate is counted and no call refused."""
 _TIMES: Final = 20_000
 _ROUNDS: Final = 5
