@@ -29,7 +29,7 @@ SLACK: Final = 1.5
 _SPREAD: Final = 2.0
 """Direct calls whose dearest and cheapest round differ by more than this say nothing."""
 _SECONDS: Final = 0.25
-_ROUNDS: Final = (3, 5, 9)
+_ROUNDS: Final = (3, 5, 7)
 _RECORD_ROUNDS: Final = 15
 _DIRECT: Final = Place("direct", "direct")
 _OURS: Final = Place("pactgate", "pactgate")

@@ -8,6 +8,7 @@ from bench.lab import Lab
 from bench.regression import SLACK, WATCHED, check, dearer, recorded, unsteady
 
 
+@pytest.mark.timeout(150)  # seconds where nothing else runs; more when it must look again on a busy machine
 def test_a_call_costs_no_more_of_the_processor_than_is_recorded() -> None:
     with Lab() as lab:
         found = check(lab, recorded())
