@@ -13,7 +13,7 @@ END: Final = "<!-- end of figures -->"
 _REFERENCES: Final = ("direct", "nginx")
 _LOG_TICKS: Final = ((10.0, "10 us"), (100.0, "100 us"), (1e3, "1 ms"), (1e4, "10 ms"), (1e5, "100 ms"))
 _SHARE_TICKS: Final = ((0.0, "0"), (0.5, "50 %"), (1.0, "aim"), (1.5, "150 %"), (2.0, "200 %"), (2.5, "250 %"))
-_NAMES: Final = {"direct": "the upstream itself", "nginx": "nginx, plain reverse proxy", OURS: "Pactgate, all gates"}
+_NAMES: Final = {"direct": "the upstream itself", "nginx": "nginx, plain reverse proxy", OURS: "Pactgate"}
 
 
 def duration(us: float) -> str:
@@ -21,6 +21,8 @@ def duration(us: float) -> str:
     if us < 1000:
         return f"{us:.0f} us" if us >= 100 else f"{us:.1f} us"
     ms = us / 1000
+    if ms >= 1000:
+        return f"{ms / 1000:.2f} s"
     return f"{ms:.1f} ms" if ms >= 10 else f"{ms:.2f} ms"
 
 

@@ -13,10 +13,11 @@ from typing import Final
 
 from msgspec import Struct
 
-_WIDTH: Final = 860
+_WIDTH: Final = 900
 _MARGIN: Final = 24
-_BARS_LEFT: Final = 290
+_BARS_LEFT: Final = 350
 _BARS_WIDTH: Final = 330
+_VALUES_LEFT: Final = _BARS_LEFT + _BARS_WIDTH + 16
 _ROW: Final = 26
 _BAR: Final = 16
 _HEAD: Final = 64
@@ -99,7 +100,7 @@ def _bar(panel: Panel, bar: Bar, y: int) -> str:
         (
             _text(_BARS_LEFT - 10, baseline, bar.label, f"word{strong}", anchor="end"),
             f'<rect class="{bar.kind}" x="{_BARS_LEFT}" y="{y}" width="{length:.1f}" height="{_BAR}" rx="2"/>',
-            _text(_BARS_LEFT + length + 8, baseline, bar.text, f"word small{strong}"),
+            _text(_VALUES_LEFT, baseline, bar.text, f"word small{strong}"),
         )
     )
 

@@ -91,11 +91,11 @@ def as_document(
 
 def machine() -> dict[str, Any]:
     names = ("pactgate", "httptools", "msgspec", "uvloop", "jsonschema-rs")
-    versions = {dist.metadata["Name"]: dist.version for dist in metadata.distributions()}
+    versions = {dist.metadata["Name"].lower().replace("_", "-"): dist.version for dist in metadata.distributions()}
     return {
         "system": f"{platform.system()} {platform.release()}",
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": os.cpu_count(),
         "memoryMib": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MIB,
         "load": os.getloadavg()[0],
         "python": platform.python_version(),

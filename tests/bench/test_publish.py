@@ -29,10 +29,11 @@ def test_a_page_without_its_marks_is_left_alone() -> None:
 
 
 def test_durations_are_written_as_people_say_them() -> None:
-    assert [duration(us) for us in (9.96, 99.94, 123.4, 1234.0, 27_900.0)] == [
+    assert [duration(us) for us in (9.96, 99.94, 123.4, 1234.0, 27_900.0, 1_526_100.0)] == [
         "10.0 us",
         "99.9 us",
         "123 us",
         "1.23 ms",
         "27.9 ms",
+        "1.53 s",
     ]
