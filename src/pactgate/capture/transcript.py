@@ -7,12 +7,15 @@ wait at all. What is no message is counted, not kept. Must not: write, or look a
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from pactgate.capture.draft import Draft, Http, Key, frame
 from pactgate.capture.redaction import Redaction
+from pactgate.core.tap import Headers
 from pactgate.protocol import messages
 from pactgate.protocol.framing import EventDecoder, Oversized, ServerEvent
 from pactgate.protocol.modern import PV
@@ -24,6 +27,7 @@ MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 _MAX_DEPTH: Final = 150
 _MAX_OPEN: Final = 10_000
 _STANDING: Final = frozenset({"subscriptions/listen"})
+_HTTP_BYTES: Final = 600
 _PV_TEXT: Final = PV.encode()
 
 
@@ -37,27 +41,6 @@ class _Glance(Struct):
 
 _one: Final = msgspec.json.Decoder(_Glance)
 _many: Final = msgspec.json.Decoder(list[_Glance])
-_Key = str | int | None
-
-
-class _Draft:
-    """An exchange on its way to the file."""
-
-    __slots__ = ("fields", "frames", "from_client", "is_done", "is_given", "key", "method", "size_bytes")
-
-    def __init__(self, *, from_client: bool, fields: dict[str, Any]) -> None:
-        self.from_client = from_client
-        self.fields = fields
-        self.frames: list[dict[str, Any]] = []
-        self.key: _Key = None
-        self.method = ""
-        self.size_bytes = 256
-        self.is_done = False
-        self.is_given = False
-
-    def encode(self) -> bytes:
-        frames = {"notifications": self.frames} if self.frames else {}
-        return msgspec.json.encode({**self.fields, **frames})
 
 
 class _Hop:
@@ -65,26 +48,23 @@ class _Hop:
 
     __slots__ = ("decoder", "draft", "http", "stream")
 
-    def __init__(self, draft: _Draft, http: dict[str, Any]) -> None:
+    def __init__(self, draft: Draft, http: Http) -> None:
         self.draft = draft
         self.http = http
         self.stream: str | None = None
         self.decoder: EventDecoder | None = None
 
 
-class Seen(Struct):
-    """One message or batch, looked at once."""
+class _Seen:
+    """One message or batch, looked at once. `text` has no secrets in it."""
 
-    text: bytes
-    parts: list[_Glance]
+    __slots__ = ("is_answer", "keys", "parts", "text")
 
-    @property
-    def keys(self) -> list[_Key]:
-        return [None if part.id is UNSET else messages.id_key(bytes(part.id)) for part in self.parts]
-
-    @property
-    def is_answer(self) -> bool:
-        return all(part.method is UNSET for part in self.parts)
+    def __init__(self, text: bytes, parts: list[_Glance]) -> None:
+        self.text = text
+        self.parts = parts
+        self.keys: list[Key] = [None if part.id is UNSET else messages.id_key(bytes(part.id)) for part in parts]
+        self.is_answer = all(part.method is UNSET for part in parts)
 
     @property
     def wants_answer(self) -> bool:
@@ -92,7 +72,7 @@ class Seen(Struct):
 
     @property
     def method(self) -> str:
-        raw = self.parts[0].method if self.parts else UNSET
+        raw = self.parts[0].method
         return "" if raw is UNSET else bytes(raw).decode("utf-8", "replace").strip('"')
 
 
@@ -104,9 +84,9 @@ class Transcript:
         self._redaction = redaction
         self._capabilities: Raw | None = None
         self._seq = 0
-        self._waiting: list[_Draft] = []
+        self._waiting: deque[Draft] = deque()
         self._held_bytes = 0
-        self._open: dict[tuple[bool, _Key], _Draft] = {}
+        self._open: dict[tuple[bool, Key], Draft] = {}
         self._hops: dict[int, _Hop] = {}
 
     def facts(self) -> dict[str, Any]:
@@ -122,16 +102,14 @@ class Transcript:
 
     def ready(self) -> list[bytes]:
         """The exchanges whose turn has come. Each is given once."""
-        given = 0
-        for draft in self._waiting:
-            is_too_much = len(self._waiting) - given > MAX_HELD or self._held_bytes > MAX_HELD_BYTES
-            if not draft.is_done and not is_too_much:
-                break
+        turn = []
+        waiting = self._waiting
+        while waiting and (waiting[0].is_done or len(waiting) > MAX_HELD or self._held_bytes > MAX_HELD_BYTES):
+            draft = waiting.popleft()
             draft.is_given = True
             self._held_bytes -= draft.size_bytes
-            given += 1
-        turn, self._waiting = self._waiting[:given], self._waiting[given:]
-        return [draft.encode() for draft in turn]
+            turn.append(draft.encode())
+        return turn
 
     def held(self) -> list[bytes]:
         """What still waits, as it stands now."""
@@ -139,64 +117,47 @@ class Transcript:
 
     # A connection that carries messages only.
 
-    def message(self, at_ms: float, text: bytes, *, from_client: bool) -> None:
-        seen = self._look(text)
-        if seen is None:
-            return
-        if seen.is_answer:
-            self._answer(at_ms, seen, from_client=from_client)
-        else:
-            draft = self._begin(at_ms, from_client=from_client)
-            self._ask(draft, seen)
-            draft.is_done = not seen.wants_answer
+    def message(self, at_ms: float, text: bytes, from_client: bool) -> None:
+        self._message(at_ms, self._look(text), from_client=from_client)
 
     # HTTP.
 
-    def requested(self, at_ms: float, number: int, verb: str, headers: Any, body: bytes) -> None:
-        http: dict[str, Any] = {"verb": verb, "request_headers": self._redaction.headers(headers)}
+    def requested(self, at_ms: float, number: int, verb: str, headers: Headers, body: bytes) -> None:
+        block = self._redaction.block(headers)
         seen = self._look(body) if body else None
         draft = self._begin(at_ms, from_client=True)
-        auth = self._redaction.credentials(headers)
-        if auth is not None:
-            draft.fields["auth"] = auth
+        draft.auth = block.auth
+        draft.http = Http(verb, block.shown)
+        self._grow(draft, _HTTP_BYTES)
         if seen is not None and seen.is_answer:
             draft.from_client = False
-            draft.fields |= {
-                "direction": "server_to_client",
-                "response": Raw(seen.text),
-                "response_seq": draft.fields["seq"],
-                "response_at_ms": draft.fields["at_ms"],
-            }
+            draft.response, draft.response_seq, draft.response_at_ms = seen.text, draft.seq, at_ms
             for key in seen.keys:
                 self._open.pop((False, key), None)
             self._grow(draft, len(seen.text))
         elif seen is not None:
             self._ask(draft, seen)
-        draft.fields["http"] = http
-        self._grow(draft, 600)
-        self._hops[number] = _Hop(draft, http)
+        self._hops[number] = _Hop(draft, draft.http)
 
-    def answered(self, at_ms: float, number: int, status: int, headers: Any, body: bytes) -> None:
+    def answered(self, at_ms: float, number: int, status: int, headers: Headers, body: bytes) -> None:
         hop = self._hops.pop(number, None)
         if hop is None:
             return
-        shown = self._redaction.headers(headers)
-        hop.http |= {"status": status, "response_headers": shown, "response_bytes": len(body)}
+        block = self._redaction.block(headers)
+        hop.http.status, hop.http.response_headers, hop.http.response_bytes = status, block.shown, len(body)
         hop.draft.is_done = True
-        is_json = any("json" in value for value in shown.get("content-type", []))
-        seen = self._look(body) if body and is_json else None
+        seen = self._look(body) if body and block.is_json else None
         if seen is not None:
             self._reply(hop, at_ms, seen, None)
 
-    def streaming(self, at_ms: float, number: int, status: int, headers: Any) -> None:
+    def streaming(self, at_ms: float, number: int, status: int, headers: Headers) -> None:
         hop = self._hops.get(number)
         if hop is None:
             return
-        hop.stream = f"s{number}"
+        hop.stream = hop.draft.stream = f"s{number}"
         hop.decoder = EventDecoder(MAX_EVENT_BYTES)
-        hop.http |= {"status": status, "response_headers": self._redaction.headers(headers)}
-        hop.draft.fields["stream"] = hop.stream
-        hop.draft.is_done = hop.http["verb"] != "POST" or hop.draft.method in _STANDING
+        hop.http.status, hop.http.response_headers = status, self._redaction.block(headers).shown
+        hop.draft.is_done = hop.http.verb != "POST" or hop.draft.method in _STANDING
 
     def events(self, at_ms: float, number: int, data: bytes) -> None:
         hop = self._hops.get(number)
@@ -223,45 +184,56 @@ class Transcript:
             return
         for event in events:
             if event.event == "message" and event.data:
-                self.message(at_ms, event.data, from_client=False)
+                self._message(at_ms, self._look(event.data, is_whole=False), from_client=False)
 
-    def ended(self, at_ms: float, number: int, *, by_client: bool) -> None:
+    def ended(self, at_ms: float, number: int, by_client: bool) -> None:
         hop = self._hops.pop(number, None)
         if hop is None:
             return
         draft = hop.draft
-        if draft.from_client and "request" in draft.fields and "response" not in draft.fields and not draft.is_given:
-            draft.fields["closed_by"] = "client" if by_client else "server"
+        if draft.from_client and draft.request is not None and draft.response is None and not draft.is_given:
+            draft.closed_by = "client" if by_client else "server"
         draft.is_done = True
 
     # Inside.
 
-    def _look(self, text: bytes) -> Seen | None:
+    def _look(self, text: bytes, *, is_whole: bool = True) -> _Seen | None:
+        """`is_whole`: these are the bytes as they were noted, not pieces of a stream put together."""
         try:
-            text.decode()
-            parts = _many.decode(text) if text.lstrip()[:1] == b"[" else [_one.decode(text)]
+            if not text.isascii():
+                text.decode()
+            parts = [_one.decode(text)] if text[:1] == b"{" or text.lstrip()[:1] != b"[" else _many.decode(text)
             if not parts or messages.check_shape(text, _MAX_DEPTH) is not None:
                 raise msgspec.DecodeError
-            return Seen(self._redaction.message(text), parts)
+            return _Seen(self._redaction.ahead(text) if is_whole else self._redaction.message(text), parts)
         except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
             self.noise_count += 1
             return None
 
-    def _begin(self, at_ms: float, *, from_client: bool) -> _Draft:
+    def _message(self, at_ms: float, seen: _Seen | None, *, from_client: bool) -> None:
+        if seen is None:
+            return
+        if seen.is_answer:
+            self._answer(at_ms, seen, from_client=from_client)
+        else:
+            draft = self._begin(at_ms, from_client=from_client)
+            self._ask(draft, seen)
+            draft.is_done = not seen.wants_answer
+
+    def _begin(self, at_ms: float, *, from_client: bool) -> Draft:
         self._seq += 1
-        fields: dict[str, Any] = {} if from_client else {"direction": "server_to_client"}
-        draft = _Draft(from_client=from_client, fields={**fields, "seq": self._seq, "at_ms": at_ms})
+        draft = Draft(self._seq, at_ms, from_client=from_client)
         self._waiting.append(draft)
         self._held_bytes += draft.size_bytes
         return draft
 
-    def _grow(self, draft: _Draft, size_bytes: int) -> None:
+    def _grow(self, draft: Draft, size_bytes: int) -> None:
         draft.size_bytes += size_bytes
         if not draft.is_given:
             self._held_bytes += size_bytes
 
-    def _ask(self, draft: _Draft, seen: Seen) -> None:
-        draft.fields["request"] = Raw(seen.text)
+    def _ask(self, draft: Draft, seen: _Seen) -> None:
+        draft.request = seen.text
         draft.method = seen.method
         self._grow(draft, len(seen.text))
         if draft.from_client and _PV_TEXT in seen.text:
@@ -271,64 +243,59 @@ class Transcript:
                 self._open[draft.from_client, key] = draft
                 draft.key = key
 
-    def _answer(self, at_ms: float, seen: Seen, *, from_client: bool) -> None:
+    def _answer(self, at_ms: float, seen: _Seen, *, from_client: bool) -> None:
         """An answer on a connection that carries messages only: it goes to its request, or stands alone."""
         drafts = [self._open.pop((not from_client, key), None) for key in seen.keys]
         draft = next((found for found in drafts if found is not None), None)
         self._note_facts(draft, seen)
-        if draft is None or draft.is_given or "response" in draft.fields:
+        if draft is None or draft.is_given or draft.response is not None:
             draft = self._begin(at_ms, from_client=not from_client)
         else:
             self._seq += 1
         self._put_answer(draft, at_ms, seen, None)
         draft.is_done = True
 
-    def _reply(self, hop: _Hop, at_ms: float, seen: Seen, event_id: str | None) -> None:
+    def _reply(self, hop: _Hop, at_ms: float, seen: _Seen, event_id: str | None) -> None:
         """What an HTTP request brought: its answer, or something that travelled beside it."""
         draft = hop.draft
         is_its_own = seen.is_answer and (draft.key in seen.keys or seen.keys == [None])
         for key in seen.keys if seen.is_answer else ():
             self._note_facts(self._open.pop((True, key), None), seen)
-        if is_its_own and not draft.is_given and draft.from_client and "response" not in draft.fields:
+        if is_its_own and not draft.is_given and draft.from_client and draft.response is None:
             self._seq += 1
             self._put_answer(draft, at_ms, seen, event_id)
         else:
             self._beside(hop, at_ms, seen, event_id)
 
-    def _put_answer(self, draft: _Draft, at_ms: float, seen: Seen, event_id: str | None) -> None:
-        draft.fields |= {"response": Raw(seen.text), "response_seq": self._seq, "response_at_ms": at_ms}
-        if event_id is not None:
-            draft.fields["event_id"] = event_id
+    def _put_answer(self, draft: Draft, at_ms: float, seen: _Seen, event_id: str | None) -> None:
+        draft.response, draft.response_seq, draft.response_at_ms = seen.text, self._seq, at_ms
+        draft.event_id = event_id
         self._grow(draft, len(seen.text))
 
     def _event(self, hop: _Hop, at_ms: float, event: ServerEvent) -> None:
         if event.event != "message" or not event.data:
             return
-        seen = self._look(event.data)
+        seen = self._look(event.data, is_whole=False)
         if seen is not None:
             self._reply(hop, at_ms, seen, event.id)
 
-    def _beside(self, hop: _Hop, at_ms: float, seen: Seen, event_id: str | None) -> None:
+    def _beside(self, hop: _Hop, at_ms: float, seen: _Seen, event_id: str | None) -> None:
         """A message on the stream of an exchange; one that was given out already goes on in another with the same stream."""
         draft = hop.draft
         if draft.is_done or draft.is_given or len(draft.frames) >= MAX_FRAMES:
             draft = self._begin(at_ms, from_client=True)
-            draft.fields |= {"http": hop.http, **({"stream": hop.stream} if hop.stream else {})}
+            draft.http, draft.stream = hop.http, hop.stream
             draft.is_done = True
-            self._grow(draft, 600)
+            self._grow(draft, _HTTP_BYTES)
         else:
             self._seq += 1
-        for text in _elements(seen):
-            frame: dict[str, Any] = {"message": Raw(text), "seq": self._seq, "at_ms": at_ms}
-            if event_id is not None:
-                frame["event_id"] = event_id
-            draft.frames.append(frame)
+        draft.frames += [frame(text, self._seq, at_ms, event_id) for text in _elements(seen)]
         self._grow(draft, len(seen.text))
         for part, key in zip(seen.parts, seen.keys, strict=True):
             if part.method is not UNSET and key is not None and len(self._open) < _MAX_OPEN:
                 self._open[False, key] = draft
 
-    def _note_facts(self, request: _Draft | None, seen: Seen) -> None:
+    def _note_facts(self, request: Draft | None, seen: _Seen) -> None:
         """What an answer to a handshake or a discovery says of the server."""
         if request is None or request.method not in ("initialize", "server/discover") or not request.from_client:
             return
@@ -347,7 +314,7 @@ class Transcript:
             self.version = version
 
 
-def _elements(seen: Seen) -> list[bytes]:
+def _elements(seen: _Seen) -> list[bytes]:
     if seen.text.lstrip()[:1] != b"[":
         return [seen.text]
     return [bytes(part) for part in msgspec.json.decode(seen.text, type=list[Raw])]

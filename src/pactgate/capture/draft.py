@@ -1,0 +1,114 @@
+"""One exchange on its way to the file: what is known of it, and how that is written.
+
+Messages and headers are JSON already and are put in as they are: whoever fills a draft has checked them and taken the secrets out.
+Must not: check or hide anything.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+Key = str | int | None
+_OWN_BYTES: Final = 256
+
+
+class Http:
+    """The HTTP request of an exchange, and the head of its answer."""
+
+    __slots__ = ("request_headers", "response_bytes", "response_headers", "status", "verb")
+
+    def __init__(self, verb: str, request_headers: bytes) -> None:
+        self.verb = verb
+        self.request_headers = request_headers
+        self.status: int | None = None
+        self.response_headers = b"{}"
+        self.response_bytes: int | None = None
+
+    def encode(self) -> bytes:
+        asked = b'{"verb":%b,"request_headers":%b' % (quoted(self.verb), self.request_headers)
+        if self.status is None:
+            return asked + b"}"
+        answered = b'%b,"status":%d,"response_headers":%b' % (asked, self.status, self.response_headers)
+        return answered + (b"}" if self.response_bytes is None else b',"response_bytes":%d}' % self.response_bytes)
+
+
+class Draft:
+    """`from_client` is the direction of its request. `is_done`: nothing more comes; `is_given`: it is on its way, too late for more."""
+
+    __slots__ = (
+        "at_ms",
+        "auth",
+        "closed_by",
+        "event_id",
+        "frames",
+        "from_client",
+        "http",
+        "is_done",
+        "is_given",
+        "key",
+        "method",
+        "request",
+        "response",
+        "response_at_ms",
+        "response_seq",
+        "seq",
+        "size_bytes",
+        "stream",
+    )
+
+    def __init__(self, seq: int, at_ms: float, *, from_client: bool) -> None:
+        self.seq = seq
+        self.at_ms = at_ms
+        self.from_client = from_client
+        self.request: bytes | None = None
+        self.response: bytes | None = None
+        self.response_seq = 0
+        self.response_at_ms = 0.0
+        self.http: Http | None = None
+        self.auth: bytes | None = None
+        self.stream: str | None = None
+        self.closed_by: str | None = None
+        self.event_id: str | None = None
+        self.frames: list[bytes] = []
+        self.key: Key = None
+        self.method = ""
+        self.size_bytes = _OWN_BYTES
+        self.is_done = False
+        self.is_given = False
+
+    def encode(self) -> bytes:
+        parts = [b'{"seq":%d,"at_ms":%.3f' % (self.seq, self.at_ms)]
+        if not self.from_client:
+            parts.append(b',"direction":"server_to_client"')
+        if self.request is not None:
+            parts += (b',"request":', self.request)
+        if self.response is not None:
+            parts += (b',"response":', self.response)
+            parts.append(b',"response_seq":%d,"response_at_ms":%.3f' % (self.response_seq, self.response_at_ms))
+        if self.http is not None:
+            parts += (b',"http":', self.http.encode())
+        if self.auth is not None:
+            parts += (b',"auth":', self.auth)
+        if self.stream or self.closed_by or self.event_id is not None or self.frames:
+            parts.append(self._encode_stream())
+        parts.append(b"}")
+        return b"".join(parts)
+
+    def _encode_stream(self) -> bytes:
+        texts = {"stream": self.stream, "closed_by": self.closed_by, "event_id": self.event_id}
+        parts = [b',"%b":%b' % (name.encode(), quoted(text)) for name, text in texts.items() if text is not None]
+        if self.frames:
+            parts.append(b',"notifications":[' + b",".join(self.frames) + b"]")
+        return b"".join(parts)
+
+
+def frame(message: bytes, seq: int, at_ms: float, event_id: str | None) -> bytes:
+    """What travelled on the stream of an exchange."""
+    event = b"" if event_id is None else b',"event_id":' + quoted(event_id)
+    return b'{"message":%b,"seq":%d,"at_ms":%.3f%b}' % (message, seq, at_ms, event)
+
+
+def quoted(text: str) -> bytes:
+    return msgspec.json.encode(text)
