@@ -6,25 +6,20 @@ Must not: check or hide anything.
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
+from msgspec import Struct
 
-Key = str | int | None
-_OWN_BYTES: Final = 256
+from pactgate.capture.glance import Key
 
 
-class Http:
+class Http(Struct, gc=False):
     """The HTTP request of an exchange, and the head of its answer."""
 
-    __slots__ = ("request_headers", "response_bytes", "response_headers", "status", "verb")
-
-    def __init__(self, verb: str, request_headers: bytes) -> None:
-        self.verb = verb
-        self.request_headers = request_headers
-        self.status: int | None = None
-        self.response_headers = b"{}"
-        self.response_bytes: int | None = None
+    verb: str
+    request_headers: bytes
+    status: int | None = None
+    response_headers: bytes = b"{}"
+    response_bytes: int | None = None
 
     def encode(self) -> bytes:
         asked = b'{"verb":%b,"request_headers":%b' % (quoted(self.verb), self.request_headers)
@@ -34,49 +29,27 @@ class Http:
         return answered + (b"}" if self.response_bytes is None else b',"response_bytes":%d}' % self.response_bytes)
 
 
-class Draft:
+class Draft(Struct, gc=False):
     """`from_client` is the direction of its request. `is_done`: nothing more comes; `is_given`: it is on its way, too late for more."""
 
-    __slots__ = (
-        "at_ms",
-        "auth",
-        "closed_by",
-        "event_id",
-        "frames",
-        "from_client",
-        "http",
-        "is_done",
-        "is_given",
-        "key",
-        "method",
-        "request",
-        "response",
-        "response_at_ms",
-        "response_seq",
-        "seq",
-        "size_bytes",
-        "stream",
-    )
-
-    def __init__(self, seq: int, at_ms: float, *, from_client: bool) -> None:
-        self.seq = seq
-        self.at_ms = at_ms
-        self.from_client = from_client
-        self.request: bytes | None = None
-        self.response: bytes | None = None
-        self.response_seq = 0
-        self.response_at_ms = 0.0
-        self.http: Http | None = None
-        self.auth: bytes | None = None
-        self.stream: str | None = None
-        self.closed_by: str | None = None
-        self.event_id: str | None = None
-        self.frames: list[bytes] = []
-        self.key: Key = None
-        self.method = ""
-        self.size_bytes = _OWN_BYTES
-        self.is_done = False
-        self.is_given = False
+    seq: int
+    at_ms: float
+    from_client: bool
+    size_bytes: int
+    http: Http | None = None
+    auth: bytes | None = None
+    request: bytes | None = None
+    response: bytes | None = None
+    response_seq: int = 0
+    response_at_ms: float = 0.0
+    stream: str | None = None
+    closed_by: str | None = None
+    event_id: str | None = None
+    frames: list[bytes] = []
+    key: Key = None
+    method: str = ""
+    is_done: bool = False
+    is_given: bool = False
 
     def encode(self) -> bytes:
         parts = [b'{"seq":%d,"at_ms":%.3f' % (self.seq, self.at_ms)]

@@ -109,7 +109,7 @@ class Recorder:
         """What waits to be read."""
         return self._noted_bytes - self._read_bytes
 
-    def put(self, text: bytes, act: Callable[..., None], *details: Any) -> bool:
+    def put(self, text: bytes, act: Callable[..., None], details: tuple[Any, ...]) -> bool:
         """Leave a note; False where there is no room for it. `text` is what it keeps in memory, whole, if it is of a message."""
         size_bytes = len(text) + _NOTE_BYTES
         if (
@@ -174,16 +174,14 @@ class Recorder:
             self._await(0.0 if self._notes else _LOOK_S)
 
     def _read(self) -> None:
-        batch: list[_Note] = []
-        size_bytes = 0
-        while self._notes and len(batch) < _AT_ONCE and size_bytes < _AT_ONCE_BYTES:
-            note = self._notes.popleft()
-            batch.append(note)
-            size_bytes += len(note[0])
-        self.redaction.look_ahead([note[0] for note in batch])
-        for text, act, details in batch:
+        notes = self._notes
+        many = max(1, _AT_ONCE_BYTES * len(notes) // max(1, self.backlog_bytes))
+        batch = [notes.popleft() for _ in range(min(len(notes), many, _AT_ONCE))]
+        texts = [note[0] for note in batch]
+        self._read_bytes += sum(map(len, texts)) + _NOTE_BYTES * len(texts)
+        self.redaction.look_ahead(texts)
+        for _, act, details in batch:
             act(*details)
-            self._read_bytes += len(text) + _NOTE_BYTES
         self.redaction.look_ahead(())
 
     def _sync(self) -> None:
@@ -207,27 +205,26 @@ class _Connection:
         self._scribe: Scribe | None = None
         self._missing = 0
         self._numbers = count(1)
-        self._started = time.monotonic()
+        self.started = time.monotonic()
 
     def passed(self, text: bytes, *, from_client: bool) -> None:
-        self.note(text, "message", self.now_ms(), text, from_client)
+        at_ms = (time.monotonic() - self.started) * 1000
+        self.note(text, "message", (at_ms, text, from_client))
 
     def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> Hop:
         number = next(self._numbers)
-        self.note(body, "requested", self.now_ms(), number, verb, headers, body)
+        at_ms = (time.monotonic() - self.started) * 1000
+        self.note(body, "requested", (at_ms, number, verb, headers, body))
         return _RecordedHop(self, number)
 
     def closed(self) -> None:
         self._recorder.must_put(self._close, self._missing)
 
-    def note(self, text: bytes, what: str, *details: Any) -> None:
-        if self._missing or not self._recorder.put(text, self._take, what, *details):
+    def note(self, text: bytes, what: str, details: tuple[Any, ...]) -> None:
+        if self._missing or not self._recorder.put(text, self._take, (what, details)):
             self._missing += 1
 
-    def now_ms(self) -> float:
-        return (time.monotonic() - self._started) * 1000
-
-    def _take(self, what: str, *details: Any) -> None:
+    def _take(self, what: str, details: tuple[Any, ...]) -> None:
         if self._scribe is None:
             self._scribe = self._recorder.scribe(self._subject)
             self._recorder.watch(self, self._scribe.sync, lambda: self._close(self._missing))
@@ -253,7 +250,7 @@ class _Address:
         )
         self._missing = 0
         self._numbers = count(1)
-        self._started = time.monotonic()
+        self.started = time.monotonic()
         recorder.must_put(recorder.watch, self, self._router.sync, self._close)
 
     def passed(self, text: bytes, *, from_client: bool) -> None:
@@ -264,18 +261,16 @@ class _Address:
             self._recorder.must_put(self._router.cut, self._missing)
             self._missing = 0
         number = next(self._numbers)
-        self.note(body, "requested", self.now_ms(), number, verb, path, headers, body)
+        at_ms = (time.monotonic() - self.started) * 1000
+        self.note(body, "requested", (at_ms, number, verb, path, headers, body))
         return _RecordedHop(self, number)
 
     def closed(self) -> None:
         self._recorder.must_put(self._close)
 
-    def note(self, text: bytes, what: str, *details: Any) -> None:
-        if self._missing or not self._recorder.put(text, getattr(self._router, what), *details):
+    def note(self, text: bytes, what: str, details: tuple[Any, ...]) -> None:
+        if self._missing or not self._recorder.put(text, getattr(self._router, what), details):
             self._missing += 1
-
-    def now_ms(self) -> float:
-        return (time.monotonic() - self._started) * 1000
 
     def _close(self) -> None:
         self._recorder.forget(self)
@@ -292,13 +287,17 @@ class _RecordedHop:
         self._number = number
 
     def answered(self, status: int, headers: Headers, body: bytes) -> None:
-        self._owner.note(body, "answered", self._owner.now_ms(), self._number, status, headers, body)
+        at_ms = (time.monotonic() - self._owner.started) * 1000
+        self._owner.note(body, "answered", (at_ms, self._number, status, headers, body))
 
     def streaming(self, status: int, headers: Headers) -> None:
-        self._owner.note(b"", "streaming", self._owner.now_ms(), self._number, status, headers)
+        at_ms = (time.monotonic() - self._owner.started) * 1000
+        self._owner.note(b"", "streaming", (at_ms, self._number, status, headers))
 
     def events(self, data: bytes) -> None:
-        self._owner.note(data, "events", self._owner.now_ms(), self._number, data)
+        at_ms = (time.monotonic() - self._owner.started) * 1000
+        self._owner.note(data, "events", (at_ms, self._number, data))
 
     def ended(self, *, by_client: bool) -> None:
-        self._owner.note(b"", "ended", self._owner.now_ms(), self._number, by_client)
+        at_ms = (time.monotonic() - self._owner.started) * 1000
+        self._owner.note(b"", "ended", (at_ms, self._number, by_client))

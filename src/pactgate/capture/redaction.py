@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -54,7 +54,7 @@ class Redaction:
         self._known: dict[str, None] = {}
         self._pattern: re.Pattern[str] | None = None
         self._spellings: tuple[bytes, ...] = ()
-        self._is_ahead_clean = False
+        self.is_ahead_clean = False
         self._blocks: dict[Hashable, Block] = {}
         self.know(known)
 
@@ -68,16 +68,12 @@ class Redaction:
         self._pattern = re.compile("|".join(map(re.escape, longest_first)))
         spellings = {text for value in longest_first for text in (json.dumps(value)[1:-1], _plain(value))}
         self._spellings = tuple(sorted(text.encode("utf-8", "surrogatepass") for text in spellings))
-        self._is_ahead_clean = False
+        self.is_ahead_clean = False
         self._blocks.clear()
 
-    def look_ahead(self, texts: Iterable[bytes]) -> None:
-        """Search what comes next all at once. Until `know` learns more or this is called again, `ahead` is for these texts alone."""
-        self._is_ahead_clean = not self._is_suspect(b"\n".join(texts))
-
-    def ahead(self, text: bytes) -> bytes:
-        """As `message`, for a text that `look_ahead` has seen whole."""
-        return text if self._is_ahead_clean else self.message(text)
+    def look_ahead(self, texts: Sequence[bytes]) -> None:
+        """Search what comes next all at once: while `is_ahead_clean`, none of these texts needs `message`."""
+        self.is_ahead_clean = bool(texts) and not self._is_suspect(b"\n".join(texts))
 
     def message(self, text: bytes) -> bytes:
         """A JSON text without the secrets that are known. Untouched, byte for byte, where there is none."""
@@ -90,7 +86,7 @@ class Redaction:
 
     def block(self, headers: Headers) -> Block:
         """A block of headers, read once. A token in it is known from now on, wherever it shows up."""
-        key = identity(headers)
+        key = headers if type(headers) is bytes else identity(headers)
         block = self._blocks.get(key)
         if block is None:
             block = self._read(headers)

@@ -19,7 +19,7 @@ from pactgate.capture.sheet import Ending, Sheet
 from pactgate.capture.store import Store
 from pactgate.capture.transcript import Transcript
 
-_SYNC_BYTES: Final = 256 * 1024
+_SYNC_BYTES: Final = 1024 * 1024
 _SHOWN_HELD_BYTES: Final = 256 * 1024
 _BETWEEN_BYTES: Final = 2
 

@@ -1,0 +1,93 @@
+"""What a recorder must know of a message: is it one at all, does it ask or answer, and with which id.
+
+Nearly every message is one plain object, which is read in a single step; all else is read with care. Must not: keep or change anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from pactgate.protocol import messages
+
+Key = str | int | None
+_MAX_DEPTH: Final = 150
+
+
+class Seen(Struct, gc=False):
+    """One message or batch. `keys` has the id of each part, None for what is no legal id; `asked` those of the requests."""
+
+    text: bytes
+    keys: tuple[Key, ...]
+    asked: tuple[Key, ...] = ()
+    method: str = ""
+    is_answer: bool = True
+    wants_answer: bool = False
+
+
+class _Plain(Struct, gc=False):
+    id: Any = UNSET
+    method: Any = UNSET
+
+
+class _Part(Struct):
+    id: Raw | UnsetType = UNSET
+    method: Raw | UnsetType = UNSET
+
+
+_plain: Final = msgspec.json.Decoder(_Plain)
+_one: Final = msgspec.json.Decoder(_Part)
+_many: Final = msgspec.json.Decoder(list[_Part])
+
+
+def look(text: bytes) -> Seen | None:
+    """None for what is no message."""
+    if not text.startswith(b"{") or not text.isascii() or text.count(b"{") + text.count(b"[") > _MAX_DEPTH:
+        return _look_with_care(text)
+    try:
+        part = _plain.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return _look_with_care(text)
+    key = part.id
+    if type(key) is not int and (type(key) is not str or not key.strip() or len(key) > messages.MAX_ID_BYTES):
+        return _look_with_care(text) if key is not UNSET else _without_id(text, part.method)
+    if part.method is UNSET:
+        return Seen(text, (key,))
+    method = part.method if type(part.method) is str else ""
+    return Seen(text, (key,), (key,), method, False, True)
+
+
+def elements(text: bytes) -> list[bytes]:
+    """The messages of a batch; of a single message itself."""
+    if text.lstrip()[:1] != b"[":
+        return [text]
+    return [bytes(part) for part in msgspec.json.decode(text, type=list[Raw])]
+
+
+def _without_id(text: bytes, method: Any) -> Seen:
+    if method is UNSET:
+        return Seen(text, (None,))
+    return Seen(text, (None,), (), method if type(method) is str else "", is_answer=False)
+
+
+def _look_with_care(text: bytes) -> Seen | None:
+    try:
+        text.decode()
+        parts = _many.decode(text) if text.lstrip()[:1] == b"[" else [_one.decode(text)]
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+        return None
+    if not parts or messages.check_shape(text, _MAX_DEPTH) is not None:
+        return None
+    keys = tuple(None if part.id is UNSET else messages.id_key(bytes(part.id)) for part in parts)
+    asking = [part.method is not UNSET for part in parts]
+    first = parts[0].method
+    return Seen(
+        text,
+        keys,
+        tuple(key for key, asks in zip(keys, asking, strict=True) if asks and key is not None),
+        "" if first is UNSET else bytes(first).decode("utf-8", "replace").strip('"'),
+        is_answer=not any(asking),
+        wants_answer=any(asks and part.id is not UNSET for asks, part in zip(asking, parts, strict=True)),
+    )
