@@ -15,14 +15,14 @@ from pactgate.capture.glance import Key
 class Http(Struct, gc=False):
     """The HTTP request of an exchange, and the head of its answer."""
 
-    verb: str
+    verb: bytes
     request_headers: bytes
     status: int | None = None
     response_headers: bytes = b"{}"
     response_bytes: int | None = None
 
     def encode(self) -> bytes:
-        asked = b'{"verb":%b,"request_headers":%b' % (quoted(self.verb), self.request_headers)
+        asked = b'{"verb":%b,"request_headers":%b' % (self.verb, self.request_headers)
         if self.status is None:
             return asked + b"}"
         answered = b'%b,"status":%d,"response_headers":%b' % (asked, self.status, self.response_headers)

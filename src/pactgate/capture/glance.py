@@ -1,10 +1,11 @@
 """What a recorder must know of a message: is it one at all, does it ask or answer, and with which id.
 
-Nearly every message is one plain object, which is read in a single step; all else is read with care. Must not: keep or change anything.
+Nearly every message is one plain object, which is read in a single step; all else is read with care. Must not: keep anything.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +14,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from pactgate.protocol import messages
 
 Key = str | int | None
+Mask = Callable[[bytes], bytes]
+"""Takes secrets out of a message."""
 _MAX_DEPTH: Final = 150
 
 
@@ -42,21 +45,22 @@ _one: Final = msgspec.json.Decoder(_Part)
 _many: Final = msgspec.json.Decoder(list[_Part])
 
 
-def look(text: bytes) -> Seen | None:
-    """None for what is no message."""
+def look(text: bytes, mask: Mask | None) -> Seen | None:
+    """None for what is no message. Without `mask` there are no secrets in it."""
     if not text.startswith(b"{") or not text.isascii() or text.count(b"{") + text.count(b"[") > _MAX_DEPTH:
-        return _look_with_care(text)
+        return _look_with_care(text, mask)
     try:
         part = _plain.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        return _look_with_care(text)
+        return _look_with_care(text, mask)
     key = part.id
+    shown = text if mask is None else mask(text)
     if type(key) is not int and (type(key) is not str or not key.strip() or len(key) > messages.MAX_ID_BYTES):
-        return _look_with_care(text) if key is not UNSET else _without_id(text, part.method)
+        return _look_with_care(text, mask) if key is not UNSET else _without_id(shown, part.method)
     if part.method is UNSET:
-        return Seen(text, (key,))
+        return Seen(shown, (key,))
     method = part.method if type(part.method) is str else ""
-    return Seen(text, (key,), (key,), method, False, True)
+    return Seen(shown, (key,), (key,), method, False, True)
 
 
 def elements(text: bytes) -> list[bytes]:
@@ -72,7 +76,7 @@ def _without_id(text: bytes, method: Any) -> Seen:
     return Seen(text, (None,), (), method if type(method) is str else "", is_answer=False)
 
 
-def _look_with_care(text: bytes) -> Seen | None:
+def _look_with_care(text: bytes, mask: Mask | None) -> Seen | None:
     try:
         text.decode()
         parts = _many.decode(text) if text.lstrip()[:1] == b"[" else [_one.decode(text)]
@@ -84,7 +88,7 @@ def _look_with_care(text: bytes) -> Seen | None:
     asking = [part.method is not UNSET for part in parts]
     first = parts[0].method
     return Seen(
-        text,
+        text if mask is None else mask(text),
         keys,
         tuple(key for key, asks in zip(keys, asking, strict=True) if asks and key is not None),
         "" if first is UNSET else bytes(first).decode("utf-8", "replace").strip('"'),

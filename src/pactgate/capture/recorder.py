@@ -17,6 +17,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Final
 
+from msgspec import Struct
+
 from pactgate.capture.redaction import Redaction
 from pactgate.capture.router import Router
 from pactgate.capture.scribe import Scribe, Subject
@@ -109,20 +111,23 @@ class Recorder:
         """What waits to be read."""
         return self._noted_bytes - self._read_bytes
 
-    def put(self, text: bytes, act: Callable[..., None], details: tuple[Any, ...]) -> bool:
-        """Leave a note; False where there is no room for it. `text` is what it keeps in memory, whole, if it is of a message."""
+    def put(
+        self, owner: _Connection | _Address, text: bytes, act: Callable[..., None], details: tuple[Any, ...]
+    ) -> None:
+        """Leave a note; where there is no room for it, its owner misses it. `text` is what passed, and bytes of `details` too."""
         size_bytes = len(text) + _NOTE_BYTES
         if (
-            self._noted_bytes - self._read_bytes + size_bytes > self._max_queued_bytes
+            owner.missing
+            or self._noted_bytes - self._read_bytes + size_bytes > self._max_queued_bytes
             or self._writer.backlog_bytes > self._max_queued_bytes
         ):
-            return False
+            owner.missing += 1
+            return
         with self._noting:  # two pumps of a relay may talk at once
             self._noted_bytes += size_bytes
         self._notes.append((text, act, details))
         if not self._is_awaited:
             self._await()
-        return True
 
     def must_put(self, act: Callable[..., None], *details: Any) -> None:
         """A note that is rare, and needed to finish a file."""
@@ -200,38 +205,34 @@ class _Connection:
     """One connection. Its scribe begins with the first thing that passes."""
 
     def __init__(self, recorder: Recorder, subject: Subject) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
+        self.started = time.monotonic()
+        self.missing = 0
         self._subject = subject
         self._scribe: Scribe | None = None
-        self._missing = 0
         self._numbers = count(1)
-        self.started = time.monotonic()
 
     def passed(self, text: bytes, *, from_client: bool) -> None:
         at_ms = (time.monotonic() - self.started) * 1000
-        self.note(text, "message", (at_ms, text, from_client))
+        self.recorder.put(self, text, self.take, ("message", at_ms, text, from_client))
 
     def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> Hop:
         number = next(self._numbers)
         at_ms = (time.monotonic() - self.started) * 1000
-        self.note(body, "requested", (at_ms, number, verb, headers, body))
+        self.recorder.put(self, body, self.take, ("requested", at_ms, number, verb, headers, body))
         return _RecordedHop(self, number)
 
     def closed(self) -> None:
-        self._recorder.must_put(self._close, self._missing)
+        self.recorder.must_put(self._close, self.missing)
 
-    def note(self, text: bytes, what: str, details: tuple[Any, ...]) -> None:
-        if self._missing or not self._recorder.put(text, self._take, (what, details)):
-            self._missing += 1
-
-    def _take(self, what: str, details: tuple[Any, ...]) -> None:
+    def take(self, what: str, *details: Any) -> None:
         if self._scribe is None:
-            self._scribe = self._recorder.scribe(self._subject)
-            self._recorder.watch(self, self._scribe.sync, lambda: self._close(self._missing))
+            self._scribe = self.recorder.scribe(self._subject)
+            self.recorder.watch(self, self._scribe.sync, lambda: self._close(self.missing))
         self._scribe.take(what, *details)
 
     def _close(self, missing: int) -> None:
-        self._recorder.forget(self)
+        self.recorder.forget(self)
         scribe, self._scribe = self._scribe, None
         if scribe is not None:
             scribe.close(missing)
@@ -241,63 +242,63 @@ class _Address:
     """One address with many sessions. After a loss everything recorded is closed, and recording begins anew."""
 
     def __init__(self, recorder: Recorder, label: str, leg: str, *, is_shared: bool) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
+        self.started = time.monotonic()
+        self.missing = 0
         self._router = Router(
             recorder.redaction,
             lambda path, is_modern: recorder.scribe(
                 Subject(f"{label}{path}", leg, "http", is_shared=is_shared and is_modern)
             ),
         )
-        self._missing = 0
         self._numbers = count(1)
-        self.started = time.monotonic()
         recorder.must_put(recorder.watch, self, self._router.sync, self._close)
 
     def passed(self, text: bytes, *, from_client: bool) -> None:
         raise NotImplementedError("an address carries requests, not messages")
 
     def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> Hop:
-        if self._missing and self._recorder.backlog_bytes < len(body) + _NOTE_BYTES:
-            self._recorder.must_put(self._router.cut, self._missing)
-            self._missing = 0
+        if self.missing and self.recorder.backlog_bytes < len(body) + _NOTE_BYTES:
+            self.recorder.must_put(self._router.cut, self.missing)
+            self.missing = 0
         number = next(self._numbers)
         at_ms = (time.monotonic() - self.started) * 1000
-        self.note(body, "requested", (at_ms, number, verb, path, headers, body))
+        self.recorder.put(self, body, self.take, ("requested", at_ms, number, verb, path, headers, body))
         return _RecordedHop(self, number)
 
     def closed(self) -> None:
-        self._recorder.must_put(self._close)
+        self.recorder.must_put(self._close)
 
-    def note(self, text: bytes, what: str, details: tuple[Any, ...]) -> None:
-        if self._missing or not self._recorder.put(text, getattr(self._router, what), details):
-            self._missing += 1
+    def take(self, what: str, *details: Any) -> None:
+        getattr(self._router, what)(*details)
 
     def _close(self) -> None:
-        self._recorder.forget(self)
-        self._router.close(self._missing)
+        self.recorder.forget(self)
+        self._router.close(self.missing)
 
 
-class _RecordedHop:
+class _RecordedHop(Struct, frozen=True):
     """One HTTP request of a recorded connection or address."""
 
-    __slots__ = ("_number", "_owner")
-
-    def __init__(self, owner: _Connection | _Address, number: int) -> None:
-        self._owner = owner
-        self._number = number
+    owner: _Connection | _Address
+    number: int
 
     def answered(self, status: int, headers: Headers, body: bytes) -> None:
-        at_ms = (time.monotonic() - self._owner.started) * 1000
-        self._owner.note(body, "answered", (at_ms, self._number, status, headers, body))
+        owner = self.owner
+        at_ms = (time.monotonic() - owner.started) * 1000
+        owner.recorder.put(owner, body, owner.take, ("answered", at_ms, self.number, status, headers, body))
 
     def streaming(self, status: int, headers: Headers) -> None:
-        at_ms = (time.monotonic() - self._owner.started) * 1000
-        self._owner.note(b"", "streaming", (at_ms, self._number, status, headers))
+        owner = self.owner
+        at_ms = (time.monotonic() - owner.started) * 1000
+        owner.recorder.put(owner, b"", owner.take, ("streaming", at_ms, self.number, status, headers))
 
     def events(self, data: bytes) -> None:
-        at_ms = (time.monotonic() - self._owner.started) * 1000
-        self._owner.note(data, "events", (at_ms, self._number, data))
+        owner = self.owner
+        at_ms = (time.monotonic() - owner.started) * 1000
+        owner.recorder.put(owner, data, owner.take, ("events", at_ms, self.number, data))
 
     def ended(self, *, by_client: bool) -> None:
-        at_ms = (time.monotonic() - self._owner.started) * 1000
-        self._owner.note(b"", "ended", (at_ms, self._number, by_client))
+        owner = self.owner
+        at_ms = (time.monotonic() - owner.started) * 1000
+        owner.recorder.put(owner, b"", owner.take, ("ended", at_ms, self.number, by_client))

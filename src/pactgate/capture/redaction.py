@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -54,7 +54,7 @@ class Redaction:
         self._known: dict[str, None] = {}
         self._pattern: re.Pattern[str] | None = None
         self._spellings: tuple[bytes, ...] = ()
-        self.is_ahead_clean = False
+        self.ahead: Callable[[bytes], bytes] | None = self.message
         self._blocks: dict[Hashable, Block] = {}
         self.know(known)
 
@@ -68,12 +68,13 @@ class Redaction:
         self._pattern = re.compile("|".join(map(re.escape, longest_first)))
         spellings = {text for value in longest_first for text in (json.dumps(value)[1:-1], _plain(value))}
         self._spellings = tuple(sorted(text.encode("utf-8", "surrogatepass") for text in spellings))
-        self.is_ahead_clean = False
+        self.ahead = self.message
         self._blocks.clear()
 
     def look_ahead(self, texts: Sequence[bytes]) -> None:
-        """Search what comes next all at once: while `is_ahead_clean`, none of these texts needs `message`."""
-        self.is_ahead_clean = bool(texts) and not self._is_suspect(b"\n".join(texts))
+        """Search what comes next all at once: where that is clean, `ahead` is None until `know` learns more, and for these texts alone."""
+        is_clean = bool(texts) and not self._is_suspect(b"\n".join(texts))
+        self.ahead = None if is_clean else self.message
 
     def message(self, text: bytes) -> bytes:
         """A JSON text without the secrets that are known. Untouched, byte for byte, where there is none."""
@@ -129,9 +130,10 @@ class Redaction:
 
     def _is_suspect(self, text: bytes) -> bool:
         """Whether a secret may be in it: it stands there, or escapes may hide it."""
-        return bool(self._known) and (
-            any(spelling in text for spelling in self._spellings) or any(escape in text for escape in _ODD_ESCAPES)
-        )
+        if not self._known:
+            return False
+        has_escapes = b"\\" in text and any(escape in text for escape in _ODD_ESCAPES)
+        return has_escapes or any(spelling in text for spelling in self._spellings)
 
     def _header(self, name: str, value: str) -> str:
         if name == _SESSION:

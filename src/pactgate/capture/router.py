@@ -54,8 +54,11 @@ class Router:
             standing[1].take("message", at_ms, body, True)
             return
         place, is_opening = self._place(path, named, body)
-        is_new = place[1] == _NAMELESS and (is_opening or (standing is not None and standing[0] == path))
-        scribe = self._scribe(place, path, is_new=is_new)
+        scribe = self._scribes.get(place)
+        if scribe is None or not scribe.is_open or place[1] == _NAMELESS:
+            is_new = place[1] == _NAMELESS and (is_opening or (standing is not None and standing[0] == path))
+            scribe = self._scribe(place, path, is_new=is_new)
+        self._scribes.move_to_end(place)
         self._hops[number] = _Hop(scribe, place, verb, is_opening)
         scribe.take("requested", at_ms, number, verb, headers, body)
 
@@ -63,7 +66,8 @@ class Router:
         hop = self._hops.pop(number, None)
         if hop is None or hop.is_plain:
             return
-        self._name(hop, headers)
+        if hop.is_opening:
+            self._name(hop, headers)
         hop.scribe.take("answered", at_ms, number, status, headers, body)
         if hop.verb == "DELETE" and status < 300 and self._scribes.get(hop.place) is hop.scribe:
             del self._scribes[hop.place]
@@ -72,7 +76,8 @@ class Router:
     def streaming(self, at_ms: float, number: int, status: int, headers: Headers) -> None:
         hop = self._hops.get(number)
         if hop is not None:
-            self._name(hop, headers)
+            if hop.is_opening:
+                self._name(hop, headers)
             hop.scribe.take("streaming", at_ms, number, status, headers)
 
     def events(self, at_ms: float, number: int, data: bytes) -> None:
@@ -124,12 +129,11 @@ class Router:
             while len(self._scribes) >= MAX_SESSIONS:
                 self._scribes.popitem(last=False)[1].close()
             scribe = self._scribes[place] = self._begin(path, place[1] == _MODERN)
-        self._scribes.move_to_end(place)
         return scribe
 
     def _name(self, hop: _Hop, headers: Headers) -> None:
         """The answer to `initialize` names the session; from now on requests find it by that name."""
-        given = self._redaction.block(headers).session if hop.is_opening else None
+        given = self._redaction.block(headers).session
         if given is None or self._scribes.get(hop.place) is not hop.scribe:
             return
         del self._scribes[hop.place]

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from pactgate.capture.draft import Draft, Http, frame
+from pactgate.capture.draft import Draft, Http, frame, quoted
 from pactgate.capture.glance import Key, Seen, elements, look
 from pactgate.capture.redaction import Redaction
 from pactgate.core.tap import Headers
@@ -31,6 +31,7 @@ _HANDSHAKES: Final = ("initialize", "server/discover")
 _DRAFT_BYTES: Final = 256
 _HTTP_BYTES: Final = 600
 _PV_TEXT: Final = PV.encode()
+_VERBS: Final = {verb: quoted(verb) for verb in ("POST", "GET", "DELETE")}
 
 
 class _Hop(Struct):
@@ -84,19 +85,19 @@ class Transcript:
     # A connection that carries messages only.
 
     def message(self, at_ms: float, text: bytes, from_client: bool) -> None:
-        self._message(at_ms, self._look(text), from_client=from_client)
+        self._message(at_ms, look(text, self._redaction.ahead), from_client)
 
     # HTTP.
 
     def requested(self, at_ms: float, number: int, verb: str, headers: Headers, body: bytes) -> None:
         block = self._redaction.block(headers)
-        seen = self._look(body) if body else None
-        http = Http(verb, block.shown)
+        seen = look(body, self._redaction.ahead) if body else None
+        http = Http(_VERBS.get(verb) or quoted(verb), block.shown)
         draft = self._begin(at_ms, True, http, block.auth)
         self._hops[number] = _Hop(draft, http)
         if seen is None:
-            return
-        if seen.is_answer:
+            self.noise_count += bool(body)
+        elif seen.is_answer:
             draft.from_client = False
             draft.response, draft.response_seq, draft.response_at_ms = seen.text, draft.seq, at_ms
             for key in seen.keys:
@@ -112,8 +113,12 @@ class Transcript:
         block = self._redaction.block(headers)
         hop.http.status, hop.http.response_headers, hop.http.response_bytes = status, block.shown, len(body)
         hop.draft.is_done = True
-        seen = self._look(body) if body and block.is_json else None
-        if seen is not None:
+        if not body or not block.is_json:
+            return
+        seen = look(body, self._redaction.ahead)
+        if seen is None:
+            self.noise_count += 1
+        else:
             self._reply(hop, at_ms, seen, None)
 
     def streaming(self, at_ms: float, number: int, status: int, headers: Headers) -> None:
@@ -123,7 +128,7 @@ class Transcript:
         hop.stream = hop.draft.stream = f"s{number}"
         hop.decoder = EventDecoder(MAX_EVENT_BYTES)
         hop.http.status, hop.http.response_headers = status, self._redaction.block(headers).shown
-        hop.draft.is_done = hop.http.verb != "POST" or hop.draft.method == _STANDING
+        hop.draft.is_done = hop.http.verb != b'"POST"' or hop.draft.method == _STANDING
 
     def events(self, at_ms: float, number: int, data: bytes) -> None:
         hop = self._hops.get(number)
@@ -150,7 +155,7 @@ class Transcript:
             return
         for event in events:
             if event.event == "message" and event.data:
-                self._message(at_ms, self._look(event.data, is_whole=False), from_client=False)
+                self._message(at_ms, look(event.data, self._redaction.message), False)
 
     def ended(self, at_ms: float, number: int, by_client: bool) -> None:
         hop = self._hops.pop(number, None)
@@ -163,19 +168,10 @@ class Transcript:
 
     # Inside.
 
-    def _look(self, text: bytes, *, is_whole: bool = True) -> Seen | None:
-        """`is_whole`: these are the bytes as they were noted, not pieces of a stream put together."""
-        seen = look(text)
+    def _message(self, at_ms: float, seen: Seen | None, from_client: bool) -> None:
         if seen is None:
             self.noise_count += 1
-        elif not is_whole or not self._redaction.is_ahead_clean:
-            seen.text = self._redaction.message(text)
-        return seen
-
-    def _message(self, at_ms: float, seen: Seen | None, *, from_client: bool) -> None:
-        if seen is None:
-            return
-        if seen.is_answer:
+        elif seen.is_answer:
             self._answer(at_ms, seen, from_client=from_client)
         else:
             draft = self._begin(at_ms, from_client)
@@ -199,15 +195,10 @@ class Transcript:
         draft.request, draft.method, draft.key = seen.text, seen.method, seen.keys[-1]
         draft.size_bytes += len(seen.text)
         self._held_bytes += len(seen.text)
-        if not self.is_modern and draft.from_client and _PV_TEXT in seen.text:
+        if self.version is None and not self.is_modern and draft.from_client and _PV_TEXT in seen.text:
             self.is_modern = True
-        for key in seen.asked:
-            self._expect(key, draft, draft.from_client)
-
-    def _expect(self, key: Key, draft: Draft, from_client: bool) -> None:
-        """The answer to what was asked finds the way to this exchange."""
-        if len(self._open) < _MAX_OPEN:
-            self._open[from_client, key] = draft
+        for key in seen.asked if len(self._open) < _MAX_OPEN else ():
+            self._open[draft.from_client, key] = draft
 
     def _answer(self, at_ms: float, seen: Seen, *, from_client: bool) -> None:
         """An answer on a connection that carries messages only: it goes to its request, or stands alone."""
@@ -219,7 +210,7 @@ class Transcript:
             draft = self._begin(at_ms, not from_client)
         else:
             self._seq += 1
-        self._put_answer(draft, at_ms, seen, None)
+        self._put_answer(draft, at_ms, seen)
         draft.is_done = True
 
     def _reply(self, hop: _Hop, at_ms: float, seen: Seen, event_id: str | None) -> None:
@@ -232,20 +223,23 @@ class Transcript:
                 self._note_facts(asked, seen)
         if is_its_own and not draft.is_given and draft.from_client and draft.response is None:
             self._seq += 1
-            self._put_answer(draft, at_ms, seen, event_id)
+            draft.event_id = event_id
+            self._put_answer(draft, at_ms, seen)
         else:
             self._beside(hop, at_ms, seen, event_id)
 
-    def _put_answer(self, draft: Draft, at_ms: float, seen: Seen, event_id: str | None) -> None:
+    def _put_answer(self, draft: Draft, at_ms: float, seen: Seen) -> None:
         draft.response, draft.response_seq, draft.response_at_ms = seen.text, self._seq, at_ms
-        draft.event_id = event_id
-        self._grow(draft, len(seen.text))
+        draft.size_bytes += len(seen.text)
+        self._held_bytes += len(seen.text)
 
     def _event(self, hop: _Hop, at_ms: float, event: ServerEvent) -> None:
         if event.event != "message" or not event.data:
             return
-        seen = self._look(event.data, is_whole=False)
-        if seen is not None:
+        seen = look(event.data, self._redaction.message)
+        if seen is None:
+            self.noise_count += 1
+        else:
             self._reply(hop, at_ms, seen, event.id)
 
     def _beside(self, hop: _Hop, at_ms: float, seen: Seen, event_id: str | None) -> None:
@@ -259,8 +253,8 @@ class Transcript:
             self._seq += 1
         draft.frames += [frame(text, self._seq, at_ms, event_id) for text in elements(seen.text)]
         self._grow(draft, len(seen.text))
-        for key in seen.asked:
-            self._expect(key, draft, False)
+        for key in seen.asked if len(self._open) < _MAX_OPEN else ():
+            self._open[False, key] = draft
 
     def _note_facts(self, request: Draft, seen: Seen) -> None:
         """What an answer to a handshake or a discovery says of the server."""
