@@ -22,11 +22,11 @@ class Http(Struct, gc=False):
     response_bytes: int | None = None
 
     def encode(self) -> bytes:
-        asked = b'{"verb":%b,"request_headers":%b' % (self.verb, self.request_headers)
         if self.status is None:
-            return asked + b"}"
-        answered = b'%b,"status":%d,"response_headers":%b' % (asked, self.status, self.response_headers)
-        return answered + (b"}" if self.response_bytes is None else b',"response_bytes":%d}' % self.response_bytes)
+            return b'{"verb":%b,"request_headers":%b}' % (self.verb, self.request_headers)
+        known = (self.verb, self.request_headers, self.status, self.response_headers)
+        length = b"" if self.response_bytes is None else b',"response_bytes":%d' % self.response_bytes
+        return b'{"verb":%b,"request_headers":%b,"status":%d,"response_headers":%b%b}' % (*known, length)
 
 
 class Draft(Struct, gc=False):
@@ -52,22 +52,21 @@ class Draft(Struct, gc=False):
     is_given: bool = False
 
     def encode(self) -> bytes:
-        parts = [b'{"seq":%d,"at_ms":%.3f' % (self.seq, self.at_ms)]
+        text = b'{"seq":%d,"at_ms":%.3f' % (self.seq, self.at_ms)
         if not self.from_client:
-            parts.append(b',"direction":"server_to_client"')
+            text += b',"direction":"server_to_client"'
         if self.request is not None:
-            parts += (b',"request":', self.request)
+            text = b'%b,"request":%b' % (text, self.request)
         if self.response is not None:
-            parts += (b',"response":', self.response)
-            parts.append(b',"response_seq":%d,"response_at_ms":%.3f' % (self.response_seq, self.response_at_ms))
+            answer = (text, self.response, self.response_seq, self.response_at_ms)
+            text = b'%b,"response":%b,"response_seq":%d,"response_at_ms":%.3f' % answer
         if self.http is not None:
-            parts += (b',"http":', self.http.encode())
+            text = b'%b,"http":%b' % (text, self.http.encode())
         if self.auth is not None:
-            parts += (b',"auth":', self.auth)
+            text = b'%b,"auth":%b' % (text, self.auth)
         if self.stream or self.closed_by or self.event_id is not None or self.frames:
-            parts.append(self._encode_stream())
-        parts.append(b"}")
-        return b"".join(parts)
+            text += self._encode_stream()
+        return text + b"}"
 
     def _encode_stream(self) -> bytes:
         texts = {"stream": self.stream, "closed_by": self.closed_by, "event_id": self.event_id}

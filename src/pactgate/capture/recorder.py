@@ -37,7 +37,7 @@ _AT_ONCE: Final = 128
 _AT_ONCE_BYTES: Final = 256 * 1024
 """How much is read in a row; then calls go first."""
 
-_Note = tuple[bytes, Callable[..., None], tuple[Any, ...]]
+_Note = tuple[bytes, Callable[..., None], tuple[Any, ...], int]
 Later = Callable[[float, Callable[[], None]], object]
 """Call something after so many seconds, as `loop.call_later` does."""
 
@@ -67,12 +67,14 @@ class Recorder:
         self._store = store
         self._max_file_bytes = max_file_bytes
         self._max_queued_bytes = max_queued_bytes
+        self._room_bytes = max_queued_bytes
         self._on_end = on_end
         self._on_trouble = on_trouble
         self._writer = Writer()
         self._later = later or self._writer.later
         self._notes: deque[_Note] = deque()
-        self._noting = threading.Lock()
+        self._noting = threading.Lock() if later is None else None
+        """Two pumps of a relay may talk at once."""
         self._reading = threading.Lock()
         self._noted_bytes = 0
         self._read_bytes = 0
@@ -101,6 +103,7 @@ class Recorder:
                 self._read()
             for close in list(self._closers.values()):
                 close()
+            self._room_bytes = 0
         finally:
             self._reading.release()
         self._writer.put(0, self._close_store)
@@ -116,24 +119,21 @@ class Recorder:
     ) -> None:
         """Leave a note; where there is no room for it, its owner misses it. `text` is what passed, and bytes of `details` too."""
         size_bytes = len(text) + _NOTE_BYTES
-        if (
-            owner.missing
-            or self._noted_bytes - self._read_bytes + size_bytes > self._max_queued_bytes
-            or self._writer.backlog_bytes > self._max_queued_bytes
-        ):
+        if owner.missing or self._noted_bytes - self._read_bytes + size_bytes > self._room_bytes:
             owner.missing += 1
             return
-        with self._noting:  # two pumps of a relay may talk at once
+        if self._noting is None:
             self._noted_bytes += size_bytes
-        self._notes.append((text, act, details))
+        else:
+            with self._noting:
+                self._noted_bytes += size_bytes
+        self._notes.append((text, act, details, size_bytes))
         if not self._is_awaited:
             self._await()
 
     def must_put(self, act: Callable[..., None], *details: Any) -> None:
         """A note that is rare, and needed to finish a file."""
-        with self._noting:
-            self._noted_bytes += _NOTE_BYTES
-        self._notes.append((b"", act, details))
+        self._notes.append((b"", act, details, 0))
         if not self._is_awaited:
             self._await()
 
@@ -169,13 +169,15 @@ class Recorder:
             if self._notes:
                 self._read()
                 self._is_dirty = True
+            # No room while the disk is behind: nobody may fill the memory by talking faster than it writes.
+            self._room_bytes = 0 if self._writer.backlog_bytes > self._max_queued_bytes else self._max_queued_bytes
             now = time.monotonic()
             if self._is_dirty and now - self._synced_at >= _SYNC_S:
                 self._sync()
                 self._synced_at = now
         finally:
             self._reading.release()
-        if not self._is_awaited and (self._notes or self._is_dirty):
+        if not self._is_awaited and (self._notes or self._is_dirty or not self._room_bytes):
             self._await(0.0 if self._notes else _LOOK_S)
 
     def _read(self) -> None:
@@ -183,9 +185,9 @@ class Recorder:
         many = max(1, _AT_ONCE_BYTES * len(notes) // max(1, self.backlog_bytes))
         batch = [notes.popleft() for _ in range(min(len(notes), many, _AT_ONCE))]
         texts = [note[0] for note in batch]
-        self._read_bytes += sum(map(len, texts)) + _NOTE_BYTES * len(texts)
+        self._read_bytes += sum(note[3] for note in batch)
         self.redaction.look_ahead(texts)
-        for _, act, details in batch:
+        for _, act, details, _ in batch:
             act(*details)
         self.redaction.look_ahead(())
 
