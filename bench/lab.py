@@ -53,6 +53,7 @@ class Place(Struct, frozen=True):
     upstreams: int = 1
     transport: str = "http"
     is_cached: bool = False
+    is_recorded: bool = False
 
 
 class Target(Struct, frozen=True):
@@ -109,6 +110,8 @@ class Lab:
         settings: dict[str, object] = {"mcpServers": servers}
         if place.is_cached:
             settings |= {"categories": {"*.echo": "query"}, "cache": {"tools": {"*.echo": {"ttlMs": 600_000}}}}
+        if place.is_recorded:
+            settings["capture"] = {"dir": f"captures-{port}", "maxFiles": 20}
         config.write_text(json.dumps(settings))
         began = time.perf_counter()
         process = self._spawn(

@@ -13,6 +13,7 @@ from bench.load import Load
 MIB: Final = 1024 * 1024
 START: Final = "start"
 GATES: Final = "gates"
+RECORDING_US: Final = 20.0
 
 
 class Workload(Struct, frozen=True):
@@ -50,6 +51,9 @@ MANY: Final = Place("50 servers, 1000 tools", "pactgate", tools=20, upstreams=50
 MISS: Final = Place("asked every time", "pactgate", tools=23)
 HIT: Final = Place("kept", "pactgate", tools=23, is_cached=True)
 
+SILENT: Final = Place("not recorded", "pactgate", tools=23)
+RECORDED: Final = Place("both legs recorded", "pactgate", tools=23, is_recorded=True)
+
 OVER_MCP: Final = Place("an MCP server", "pactgate", tools=23)
 OVER_REST: Final = Place("a REST endpoint", "pactgate", tools=23, transport="rest")
 
@@ -76,6 +80,7 @@ WORKLOADS: Final = (
     Workload(
         "cache", "the same echo again, kept and not kept, 32 callers at once", (MISS, HIT), connections=32, repeats=True
     ),
+    Workload("recorded", "echo, 32 callers at once, recorded and not", (SILENT, RECORDED), connections=32),
     Workload("flat", "echo, 32 callers at once, few and many servers", (FEW, MANY), connections=32),
 )
 
@@ -111,6 +116,11 @@ def _rest_over_mcp(figures: Figures) -> float | None:
     return rows[OVER_REST.label] - rows[OVER_MCP.label] if {OVER_REST.label, OVER_MCP.label} <= rows.keys() else None
 
 
+def _recording(figures: Figures) -> float | None:
+    rows = figures.cpu_us.get("recorded", {})
+    return rows[RECORDED.label] - rows[SILENT.label] if {RECORDED.label, SILENT.label} <= rows.keys() else None
+
+
 def _echo(workload: str) -> Callable[[Figures], float | None]:
     return lambda figures: figures.cpu_us.get(workload, {}).get("pactgate")
 
@@ -120,6 +130,7 @@ GOALS: Final = (
     Goal("echo-32-modern", "CPU per echo call, 32 modern callers", 150.0, "us", _echo("echo-32-modern")),
     Goal("cache", "a kept answer over one that is asked for, CPU per call", 0.5, "x", _hit_to_miss),
     Goal("rest-32", "a REST tool over an MCP tool, both over HTTP, more CPU per call", 60.0, "us", _rest_over_mcp),
+    Goal("recorded", "recording both legs, more CPU per call", RECORDING_US, "us", _recording),
     Goal(GATES, "limits, schema, cache, size and stamp together, CPU per call", 15.0, "us", lambda f: f.gates_us),
     Goal("flat", "50 servers / 1000 tools over 1 / 20, CPU per call", 1.10, "x", lambda figures: figures.many_to_few),
     Goal(

@@ -76,6 +76,11 @@ def _without_id(text: bytes, method: Any) -> Seen:
     return Seen(text, (None,), (), method if type(method) is str else "", is_answer=False)
 
 
+def _method(raw: bytes) -> str:
+    name = messages.value(raw)
+    return name if isinstance(name, str) else ""
+
+
 def _look_with_care(text: bytes, mask: Mask | None) -> Seen | None:
     try:
         text.decode()
@@ -91,7 +96,7 @@ def _look_with_care(text: bytes, mask: Mask | None) -> Seen | None:
         text if mask is None else mask(text),
         keys,
         tuple(key for key, asks in zip(keys, asking, strict=True) if asks and key is not None),
-        "" if first is UNSET else bytes(first).decode("utf-8", "replace").strip('"'),
+        "" if first is UNSET else _method(bytes(first)),
         is_answer=not any(asking),
         wants_answer=any(asks and part.id is not UNSET for asks, part in zip(asking, parts, strict=True)),
     )
