@@ -19,7 +19,7 @@ from pactgate.catalog.index import server_of
 from pactgate.catalog.pauses import Pauses
 from pactgate.catalog.report import DiscoveryReport, discover_all
 from pactgate.catalog.supervisor import Supervisor
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.core.events import Emit, Event
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import Caller, ServerStatus, Tool
