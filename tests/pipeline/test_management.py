@@ -322,7 +322,7 @@ async def test_servers_are_switched_off_and_on_again() -> None:
 
 
 async def test_lists_come_in_pages() -> None:
-    async with open_gateway(scripted()) as inside:
+    async with open_gateway(scripted(), rate_limits=RateLimits()) as inside:
         await inside.ask("tools/list")
         names: list[str] = []
         offset, has_more = 0, True
