@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from pactgate.app import Gateway
 from pactgate.config.cache import CacheRule
-from pactgate.config.model import Cache, Config, ServerConfig
+from pactgate.config.model import Cache, Config, RateLimits
+from pactgate.config.server import ServerConfig
 from pactgate.core.context import ExecutionContext
 from pactgate.core.model import Caller, Silence
 from pactgate.pipeline.tool_call import Call, Gate
@@ -46,6 +47,7 @@ async def _measure() -> list[GateCost]:
         servers={"up": up},
         categories={"up.echo": "query"},
         cache=Cache(tools={"up.echo": CacheRule(ttl_ms=60_000)}),
+        rate_limits=RateLimits(enabled=False),
     )
     async with Gateway.open(config) as gateway:
         await gateway.connections.session("up")

@@ -107,7 +107,7 @@ class Lab:
         first_id, servers = self._servers(place)
         port = _free_port()
         config = self._folder / f"gateway-{port}.json"
-        settings: dict[str, object] = {"mcpServers": servers}
+        settings: dict[str, object] = {"mcpServers": servers, "rateLimits": {"enabled": False}}
         if place.is_cached:
             settings |= {"categories": {"*.echo": "query"}, "cache": {"tools": {"*.echo": {"ttlMs": 600_000}}}}
         if place.is_recorded:

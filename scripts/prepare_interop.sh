@@ -4,6 +4,7 @@
 #   .tools/servers   another with servers from PyPI that people use: time, git, fetch
 #   .tools/openapi   OpenAPI documents of real APIs, from npm packages
 #   .tools/node      the TypeScript clients, the inspector and servers from npm, with a Node.js >= 22 as .tools/node/node
+#   .tools/conformance  the official conformance suite, which runs on that Node.js
 # Versions and hashes are pinned by committed files. Quick when nothing changed. What can't be fetched is said and its
 # tests are skipped; that is never a reason to fail, so the exit code is 0. Every step is bounded in time.
 set -u
@@ -111,10 +112,31 @@ prepare_openapi() {
     fi
 }
 
+prepare_suite() {
+    local wanted folder=.tools/conformance log=.tools/conformance.log sources=$NODE_SOURCES/conformance
+    wanted=$(digest "$sources/package-lock.json")
+    if [ "$(cat "$folder/.installed" 2>/dev/null)" = "$wanted" ]; then return 0; fi
+    if ! command -v npm >/dev/null; then
+        warn "npm is not installed" "the official conformance suite, in either direction"
+        return 0
+    fi
+    echo "Fetching the official conformance suite ..."
+    rm -rf "$folder"
+    if fetch_packages "$sources" "$folder" >"$log" 2>&1; then
+        printf '%s\n' "$wanted" >"$folder/.installed"
+    else
+        tail_of "$log"
+        rm -rf "$folder"
+        warn "the conformance suite could not be installed (is the npm registry reachable?); see $log" \
+            "the official conformance suite, in either direction"
+    fi
+}
+
 mkdir -p .tools
 prepare_openapi &
 prepare_python mcp1 "the 1.x Python SDK" "the mcp 1.x client, and every pairing with a legacy-only upstream built on it" &
 prepare_python servers "the servers from PyPI" "mcp-server-time, mcp-server-git and mcp-server-fetch behind the gateway" &
 prepare_node &
+prepare_suite &
 wait
 exit 0

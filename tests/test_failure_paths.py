@@ -25,6 +25,7 @@ BUGS_OF_OURS = {"ContextError", "IllegalTransition"}
 
 BUILT_IN = {
     ("__init__.py", "AttributeError"): "what a module says of a name it does not have",
+    ("audit/file.py", "OSError"): "becomes a failure at the start, and later what `audit.onFailure` says",
     ("capture/http_relay.py", "ConnectionResetError"): "an OSError, which ends this connection of the relay",
     ("capture/json_stream.py", "ValueError"): "told to the JSON reader, which makes NotJsonError of it",
     ("capture/recorder.py", "NotImplementedError"): "a message given to what carries requests: a bug of ours",
@@ -38,6 +39,7 @@ BUILT_IN = {
     ("demo/loop.py", "ValueError"): "told to the JSON reader, which makes a parse error of it",
     ("policy/schemas.py", "ValueError"): "how the schema engine is told no",
     ("protocol/framing.py", "ValueError"): "an event of ours that can't be written: a bug of ours",
+    ("protocol/bridge.py", "ValidationError"): "how a round that can't be read is told; caught where rounds are read",
     ("state/memory.py", "TypeError"): "a value that could change was to be kept: a bug of ours",
     ("state/memory.py", "ValueError"): "limits that contradict each other: a bug of ours",
     ("upstreams/guardian.py", "ValueError"): "a group that is no child's was to be signalled: a bug of ours",
@@ -51,7 +53,8 @@ BUILT_IN = {
 
 HIDES_BUGS = {"AssertionError", "AttributeError", "NameError", "NotImplementedError", "RuntimeError", "TypeError"}
 MAY_CATCH = {
-    "app.py": "arguments of a library caller that can't be written as JSON",
+    "library.py": "arguments of a library caller that can't be written as JSON",
+    "audit/log.py": "a loop that has ended without waiting for the log",
     "capture/source.py": "the JSON of somebody's file",
     "cli/allocator.py": "a C library without that function",
     "cli/call.py": "the JSON somebody typed",

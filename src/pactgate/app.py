@@ -13,51 +13,58 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from pactgate import __version__
+from pactgate.audit.log import AuditLog
+from pactgate.audit.stories import Stories
 from pactgate.capture.taps import Taps
+from pactgate.catalog.connections import Changes as ServerChanges
 from pactgate.catalog.connections import Connections
+from pactgate.catalog.private import PRIVATE_POOL
 from pactgate.catalog.report import DiscoveryReport
+from pactgate.config.checks import OWN_SERVER_ID
+from pactgate.config.keep import keep
 from pactgate.config.load import load
-from pactgate.config.model import Config, ServerConfig
-from pactgate.core.context import ExecutionContext
+from pactgate.config.model import Config
+from pactgate.config.server import ServerConfig
 from pactgate.core.display import Mask
 from pactgate.core.events import (
     CacheFailed,
-    ConfigurationReloaded,
     Emit,
     Event,
     GatewayStarted,
     GatewayStopped,
 )
-from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Caller, Silence
-from pactgate.faces.guard import Guard
+from pactgate.core.model import Caller
+from pactgate.faces.guard import Guard, guard_for
 from pactgate.faces.http import HttpFace
 from pactgate.faces.limits import ServerLimits
 from pactgate.faces.server import HttpServer
 from pactgate.faces.stdio import serve_stdio
 from pactgate.facts import Facts
+from pactgate.library import Library
 from pactgate.metrics import Metrics
 from pactgate.pipeline import status
-from pactgate.pipeline.admit import TIMEOUT_KEY, AcceptInput, Limit, Mirror, Rate, Read, Recall, Resolve
+from pactgate.pipeline.admit import AcceptInput, Limit, Mirror, Permit, Rate, Read, Recall, Resolve
+from pactgate.pipeline.asking import Asking
+from pactgate.pipeline.changes import Changes
+from pactgate.pipeline.configuration import LiveConfiguration
 from pactgate.pipeline.dispatch import Dispatch
 from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.handlers import Handlers
 from pactgate.pipeline.housekeeping import Housekeeping
-from pactgate.pipeline.kernel import TOOL_CALL, Kernel
+from pactgate.pipeline.kernel import Kernel
+from pactgate.pipeline.management import Management
 from pactgate.pipeline.recognition import Recognition
+from pactgate.pipeline.relaying import Relaying
 from pactgate.pipeline.rules import Rulebook
-from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Audit, Bound, Remember, Stamp, facts_of
+from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Audit, Bound, Fit, Remember, Stamp
+from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.tool_call import ToolCall
-from pactgate.policy.envelope import runtime_view
 from pactgate.policy.overload import Overload
 from pactgate.policy.rates import RatePolicy
 from pactgate.policy.recall import Recall as SharedRecall
 from pactgate.policy.shelf import Shelf
-from pactgate.protocol.messages import Request, encode_json
-from pactgate.protocol.versions import LATEST_MODERN, Era
+from pactgate.protocol.messages import encode_json
 from pactgate.state.guarded import GuardedStore
 from pactgate.state.memory import MemoryCache
 from pactgate.state.rates import MemoryRates
@@ -69,15 +76,11 @@ NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
 _PAGE_BYTES: Final = 262_144
 _PAGE_FRAME_BYTES: Final = 512
-_FIXED: Final = ("listen", "auth", "sessions", "log", "discovery", "cache", "limits", "capture")
-"""Sections that, in part or whole, take effect at the next start."""
+_OWN: Final = ServerConfig(id=OWN_SERVER_ID, name="Pactgate itself")
 
 
 def server_info() -> dict[str, Any]:
     return {"name": NAME, "title": "Pactgate", "version": __version__}
-
-
-_LIBRARY: Final = Caller("library", Era.MODERN, LATEST_MODERN, Silence(), client=f"{NAME}/{__version__}")
 
 
 def _ignore(event: Event) -> None:
@@ -114,10 +117,28 @@ class Gateway:
         self.recall = SharedRecall(self._store)
         self._rates = RatePolicy(config.rate_limits, MemoryRates())
         self._taps = Taps(config.capture, config.secrets, self._emit, NAME)
+        self.stories = Stories(lambda: [gate.name for gate in self.tool_call.gates])
+        self._audit = self._audit_log()
         self._client = HttpClient()
+        self._private_client = HttpClient(PRIVATE_POOL)
         self._guardian = Guardian()
         self._http: HttpServer | None = None
         self._face: HttpFace | None = None
+        self.configuration = LiveConfiguration(
+            lambda: self.config,
+            apply=self._apply,
+            connected=lambda: {id_ for id_ in self.connections.servers if self.connections.connected(id_)},
+            keep=keep,
+            emit=self._emit,
+        )
+        self._management = Management(
+            info=info,
+            configuration=self.configuration,
+            connections=lambda: self.connections,
+            rates=self._rates,
+            book=lambda: self.book,
+            tell=self.stories.tell,
+        )
         self.connections = Connections(
             config.servers.values(),
             lambda server: self._dialer(server, info),
@@ -128,10 +149,15 @@ class Gateway:
             emit=self._emit,
             mask=self._masked,
             max_age_s=config.discovery.discovery_interval_ms / 1000,
+            built_in=(_OWN,),
         )
         self.connections.on_offer_changed = self._offer_changed
         self._housekeeping = Housekeeping(self._cache, self._shelf, self.connections, self._emit)
-        self._status = status.Status(self.connections)
+        self.relaying = Relaying()
+        subscriptions = Subscriptions(self.connections, lambda server: self.book.server_limit_ms(server))
+        self.changes = Changes(self.connections, subscriptions, self._encoded_info, on_left=self.relaying.left)
+        self.connections.on_lists_changed = self.changes.on_lists_changed
+        self.connections.on_updated = self.changes.on_updated
         self.facts = Facts(
             connections=self.connections,
             metrics=self.metrics,
@@ -139,21 +165,32 @@ class Gateway:
             recall=self.recall,
             overload=self._overload,
             rates=self._rates,
+            config=lambda: self.config,
         )
+        self._status = status.Status(self.connections, self.facts.limits)
         recognition = Recognition(self.connections)
+        self.asking = Asking(
+            self.connections,
+            self.relaying,
+            clock=time.monotonic,
+            input_s=lambda: self.book.input_timeout_ms / 1000,
+        )
+        stamp = Stamp(self._encoded_info)
         self.tool_call = ToolCall(
             admit=(
                 Read(),
                 Resolve(self.connections),
+                Permit(),
                 Mirror(),
                 Limit(),
                 Rate(self._rates),
                 AcceptInput(),
                 Recall(self.recall, recognition),
             ),
-            dispatch=Dispatch(self.connections, self._overload, self.recall),
+            dispatch=Dispatch(self.connections, self._overload, self.recall, self.relaying, self.asking),
             verify=(AcceptResult(), Audit(self._emit, self._masked), AcceptOutput()),
-            finish=(Bound(self._shelf), Remember(), Stamp(self._encoded_info)),
+            finish=(Bound(self._shelf), Remember(), Fit(), stamp),
+            rounds=(stamp,),
             book=lambda: self.book,
             recognise=recognition.find,
         )
@@ -161,31 +198,40 @@ class Gateway:
             self.connections,
             self.recall,
             lambda: self.book,
+            self.asking,
             read_own=self._read_own,
             server_info=self._encoded_info,
         )
-        handlers = Handlers(self.connections, self.tool_call, forward, info)
+        handlers = Handlers(self.connections, self.tool_call, forward, self.changes, self.relaying, info)
         self.kernel = Kernel(
             handlers.table(),
             wire=config.wire.planes(),
             max_response_bytes=config.response.max_response_bytes,
+            hearing=self.changes,
             emit=self._emit,
             mask=self._masked,
+            audit=self._audit,
+            on_notice=self.asking.notice,
         )
 
+        self._library = Library(self.kernel, client=f"{NAME}/{__version__}")
+
     async def start(self) -> None:
+        await self.open_audit()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
         self.connections.start()
 
     async def serve_http(self) -> str:
         """Open the HTTP face on the configured address and return its URL."""
+        await self.open_audit()
         listen = self.config.listen
         self._face = face = HttpFace(
             self.kernel,
             self._guard(),
-            servers=lambda: self.connections.servers,
+            servers=lambda roles: self.connections.servers_for(roles),
             snapshot=self.snapshot,
             metrics=self.facts.render_metrics,
+            stories=self.stories,
             emit=self._emit,
             sessions=self.config.sessions,
             tap=self._taps.http_callers(),
@@ -198,29 +244,41 @@ class Gateway:
         self._emit(GatewayStarted(self.address, len(self.connections.servers)))
         return self.address
 
-    async def serve_stdio(self, scope: str | None = None) -> None:
+    async def open_audit(self) -> None:
+        """Take hold of the audit log, where there is one; nothing is served before. Raises GatewayFailure."""
+        if self._audit is not None:
+            await self._audit.start()
+
+    async def serve_stdio(self, scope: str | None = None, *, roles: frozenset[str] = frozenset()) -> None:
         """Serve one caller on standard input and output until it goes away; with a `scope`, that server alone."""
         await serve_stdio(
             self.kernel,
             emit=self._emit,
             scope=scope,
+            roles=roles,
             max_message_bytes=self.config.limits.max_request_bytes,
             tap=self._taps.stdio_caller(),
         )
 
     async def stop(self, grace_s: float = GRACE_S) -> None:
         """End everything, in reverse order, within the grace period and the ladder of the child processes."""
+        self.changes.close()
         if self._http is not None:
             await self._http.close(grace_s)
         if self._face is not None:
             self._face.close()
+        await self.configuration.close()
+        await self.asking.close()
         await self.connections.stop()
         await self._housekeeping.stop()
         self._shelf.clear()
         await self._store.close()
         await self._client.close()
+        await self._private_client.close()
         await self._guardian.close()
         await self._taps.close()
+        if self._audit is not None:
+            await self._audit.stop()
         self._emit(GatewayStopped("asked to"))
 
     @classmethod
@@ -239,26 +297,15 @@ class Gateway:
         self, tool_name: str, arguments: Mapping[str, Any] | None = None, *, timeout_ms: int | None = None
     ) -> dict[str, Any]:
         """Call one tool. The answer is always an envelope (success and data, or error; metadata), never an exception."""
-        params: dict[str, Any] = {"name": tool_name, "arguments": {} if arguments is None else arguments}
-        if timeout_ms is not None:
-            params["_meta"] = {TIMEOUT_KEY: timeout_ms}
-        ctx = ExecutionContext(TOOL_CALL, _LIBRARY, time.monotonic())
-        try:
-            text = encode_json(params)
-        except (TypeError, ValueError, RecursionError) as problem:
-            unfit = GatewayFailure(
-                Kind.INVALID_ARGUMENTS, f"The arguments can't be written as JSON: {problem}.", tool=tool_name
-            )
-            return runtime_view(facts_of(ctx, time.monotonic()), unfit)
-        reply = await self.kernel.handle(ctx, Request(b"0", 0, TOOL_CALL, text))
-        outcome = ctx.failure or reply.result
-        assert outcome is not None, "a reply without a failure has a result"
-        return runtime_view(facts_of(ctx, time.monotonic()), outcome)
+        return await self._library.invoke(tool_name, arguments, timeout_ms=timeout_ms)
 
-    async def reload(self, config: Config) -> None:
+    async def reload(self, config: Config, *, only_if_news: bool = False) -> None:
         """Take over a valid configuration while running; servers it does not touch keep their processes and calls."""
+        await self.configuration.replace(config, only_if_news=only_if_news)
+
+    async def _apply(self, config: Config) -> ServerChanges:
         before, self.config = self.config, config
-        self._mask = Mask((*config.secrets, *before.secrets))
+        self._mask = Mask((*config.secrets, *before.secrets, self.generated_token or ""))
         self._taps.know(config.secrets)
         self.book = Rulebook(config, self._encoded_info)
         self._rates.reconfigure(config.rate_limits)
@@ -270,8 +317,7 @@ class Gateway:
         if config.cache != before.cache:
             for server in self.connections.servers:
                 self.recall.drop_server(server)  # what was kept was kept by other rules
-        stuck = tuple(name for name in _FIXED if _at_start(before, name) != _at_start(config, name))
-        self._emit(ConfigurationReloaded(done.added, done.removed, done.changed, stuck))
+        return done
 
     async def discover(
         self,
@@ -285,10 +331,14 @@ class Gateway:
 
     def snapshot(self) -> dict[str, Any]:
         """The state of the gateway as the admin API and the command line show it. No secrets, no command lines."""
-        return {"name": NAME, "version": __version__, "address": self.address, **self.facts.snapshot()}
+        audit = None if self._audit is None else {"trouble": self._audit.trouble}
+        return {"name": NAME, "version": __version__, "address": self.address, "audit": audit, **self.facts.snapshot()}
 
     def _emit(self, event: Event) -> None:
         self.metrics.emit(event)
+        self.stories.emit(event)
+        if self._audit is not None:
+            self._audit.emit(event)
         self._listener(event)
 
     def _dialer(self, server: ServerConfig, info: dict[str, Any]) -> Dialer:
@@ -300,6 +350,19 @@ class Gateway:
             client_info=info,
             max_frame_bytes=self.config.limits.max_upstream_frame_bytes,
             make_tap=self._taps.server,
+            private_client=self._private_client,
+            inside=self._management if server is _OWN else None,
+        )
+
+    def _audit_log(self) -> AuditLog | None:
+        settings = self.config.audit
+        if settings.file is None:
+            return None
+        return AuditLog(
+            settings,
+            version=__version__,
+            masking=lambda text, most: self._mask.start(text, most),
+            emit=self._emit,
         )
 
     def _masked(self, text: str) -> str:
@@ -317,31 +380,9 @@ class Gateway:
         return self._status.read(uri) or self._shelf.read_resource(caller.subject, uri)
 
     def _guard(self) -> Guard:
-        listen = self.config.listen
-        tokens = {entry.token: (name, frozenset(entry.roles)) for name, entry in self.config.auth.tokens.items()}
         if self.config.needs_token:
             self.generated_token = secrets.token_urlsafe(32)
-            tokens[self.generated_token] = ("generated", frozenset())
+            self._mask = Mask((*self.config.secrets, self.generated_token))
+        guard, tokens = guard_for(self.config, self.generated_token)
         self._taps.know(tokens)
-        return Guard(
-            host=listen.host,
-            hosts=listen.allowed_hosts,
-            origins=listen.allowed_origins,
-            tokens=tokens,
-            anonymous=self.config.allows_anonymous,
-        )
-
-
-def _at_start(config: Config, section: str) -> Any:
-    """What a section fixes when the gateway starts; the rest of it follows the file."""
-    if section == "cache":
-        return replace(config.cache, tools={}, default_ttl_ms=0)
-    if section == "limits":
-        limits = config.limits
-        return (
-            limits.max_request_bytes,
-            limits.max_in_flight,
-            limits.max_in_flight_per_server,
-            limits.max_queued_per_server,
-        )
-    return getattr(config, section)
+        return guard

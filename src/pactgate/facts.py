@@ -13,6 +13,7 @@ import msgspec
 
 from pactgate.catalog.catalog import Catalog
 from pactgate.catalog.connections import Connections
+from pactgate.config.model import Config
 from pactgate.core.model import Tool
 from pactgate.metrics import Metrics
 from pactgate.policy import contracts
@@ -35,6 +36,7 @@ class Facts:
         recall: Recall,
         overload: Overload,
         rates: RatePolicy,
+        config: Callable[[], Config],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connections = connections
@@ -43,9 +45,10 @@ class Facts:
         self._recall = recall
         self._overload = overload
         self._rates = rates
+        self._config = config
         self._clock = clock
         self._started_at = clock()
-        self._rows_of: Catalog | None = None
+        self._rows_of: tuple[Catalog, Config] | None = None
         self._rows: list[dict[str, Any]] = []
 
     def snapshot(self) -> dict[str, Any]:
@@ -55,7 +58,17 @@ class Facts:
             "tools": self._tool_rows(),
             "calls": self._metrics.calls,
             "cache": self._cache_facts(),
+            **self.limits(),
+        }
+
+    def limits(self) -> dict[str, Any]:
+        """How often, how large and how long, for every caller to look up (S2/MCP-007)."""
+        config = self._config()
+        return {
             "rateLimits": self._rates.describe(),
+            "limits": msgspec.to_builtins(config.limits),
+            "timeouts": msgspec.to_builtins(config.timeouts),
+            "maxResponseBytes": config.response.max_response_bytes,
         }
 
     def render_metrics(self) -> bytes:
@@ -88,11 +101,14 @@ class Facts:
         }
 
     def _tool_rows(self) -> list[dict[str, Any]]:
-        """Decoded once per catalog: health checks ask often, tools change rarely."""
-        catalog = self._connections.catalog
-        if self._rows_of is not catalog:
-            self._rows_of = catalog
-            self._rows = [_tool_row(tool, self._effects_level(tool)) for tool in catalog.tools.entries()]
+        """Decoded once per catalog and configuration: health checks ask often, tools change rarely."""
+        catalog, config = self._connections.catalog, self._config()
+        if self._rows_of is None or self._rows_of[0] is not catalog or self._rows_of[1] is not config:
+            self._rows_of = catalog, config
+            self._rows = [
+                {**_tool_row(tool, self._effects_level(tool)), "rateLimit": self._rates.facts_of(tool)}
+                for tool in catalog.tools.entries()
+            ]
         return self._rows
 
     def _effects_level(self, tool: Tool) -> str | None:
@@ -122,4 +138,11 @@ def _tool_row(tool: Tool, effects_level: str | None) -> dict[str, Any]:
         "isIdempotent": tool.traits.is_idempotent,
         "effectsLevel": effects_level,
         "contract": None if tool.contract is None else msgspec.to_builtins(tool.contract),
+        "isDestructive": _is_destructive(tool, definition.get("annotations")),
     }
+
+
+def _is_destructive(tool: Tool, annotations: Any) -> bool:
+    """As the protocol has it: a tool that changes things may destroy some, unless it says that it does not."""
+    hints = annotations if isinstance(annotations, dict) else {}
+    return not tool.traits.is_read_only and hints.get("destructiveHint") is not False

@@ -30,6 +30,23 @@ _MAX_ITEMS: Final = 40
 _BURST: Final = 20
 _PER_SECOND: Final = 2.0
 _MAX_KEYS: Final = 1024
+_AUDIT_POLICIES: Final = {"refuse": "are refused until it can", "continue": "go on without a record"}
+_RECORD_FACTS: Final = (
+    *(
+        "request_id",
+        "method",
+        "subject",
+        "client",
+        "era",
+        "version",
+        "duration_ms",
+        "server",
+        "tool",
+        "outcome",
+        "failure",
+    ),
+    *("is_cached", "is_truncated", "effects_level", "via"),
+)
 _GOOD_REQUEST: Final = "RequestFinished.ok"
 
 
@@ -51,12 +68,16 @@ LEVELS: Final[dict[type[Event], Level]] = {
     events.DiscoveryFailed: Level.WARNING,
     events.ConfigurationReloaded: Level.INFO,
     events.ConfigurationRefused: Level.ERROR,
+    events.ConfigurationChanged: Level.INFO,
+    events.ConfigurationRestored: Level.WARNING,
     events.EffectsExceeded: Level.WARNING,
     events.CodeReplaced: Level.WARNING,
     events.ToolReported: Level.WARNING,
     events.CacheFailed: Level.WARNING,
     events.CaptureEnded: Level.DEBUG,
     events.CaptureFailed: Level.WARNING,
+    events.AuditFailed: Level.ERROR,
+    events.AuditRecovered: Level.WARNING,
     events.UpstreamNoise: Level.WARNING,
     events.CompositionHazard: Level.WARNING,
     events.RequestRefused: Level.WARNING,
@@ -191,11 +212,7 @@ def _count_name(event: Event) -> str:
 
 def _facts(event: Event) -> dict[str, Any]:
     if isinstance(event, events.RequestFinished):
-        return {
-            name: fact
-            for name in event.record.__struct_fields__
-            if (fact := getattr(event.record, name)) not in (None, ())
-        }
+        return {name: fact for name in _RECORD_FACTS if (fact := getattr(event.record, name)) not in (None, ())}
     return {name: getattr(event, name) for name in event.__struct_fields__}
 
 
@@ -251,8 +268,16 @@ def _request(facts: dict[str, Any]) -> str:
 def _reloaded(facts: dict[str, Any]) -> str:
     done = [f"{word} {', '.join(facts[word])}" for word in ("added", "removed", "changed") if facts[word]]
     text = f"configuration taken over: {'; '.join(done) or 'no server touched'}"
-    stuck = facts["needs_restart"]
-    return f"{text}; {', '.join(stuck)} will take effect at the next start" if stuck else text
+    if stuck := facts["needs_restart"]:
+        text += f"; {', '.join(stuck)} will take effect at the next start"
+    undone = facts["undone"]
+    return f"{text}; changes that were not written to the file are gone: {', '.join(undone)}" if undone else text
+
+
+def _changed(facts: dict[str, Any]) -> str:
+    lasts = "written to the file" if facts["is_persisted"] else "until the file is read again"
+    what = f"{facts['path']} from {flat(facts['old'], 200)} to {flat(facts['new'], 200)}"
+    return f"{facts['who']} changed {what}, {lasts}; revision {facts['revision']}"
 
 
 SENTENCES: Final[dict[type[Event], Callable[[dict[str, Any]], str]]] = {
@@ -279,6 +304,14 @@ SENTENCES: Final[dict[type[Event], Callable[[dict[str, Any]], str]]] = {
     events.CacheFailed: lambda f: f"the cache could not {f['operation']}: {f['reason']}",
     events.CaptureEnded: lambda f: f"capture {f['path']}: {f['exchanges']} exchanges, {f['missing']} messages missing",
     events.CaptureFailed: lambda f: f"a session can't be recorded: {f['reason']}",
+    events.ConfigurationChanged: _changed,
+    events.ConfigurationRestored: lambda f: f"{f['who']}'s change of {f['path']} was taken back: {f['reason']}",
+    events.AuditFailed: lambda f: (
+        f"the audit log {f['file']} can't be written: {f['reason']}; calls {_AUDIT_POLICIES[f['policy']]}"
+    ),
+    events.AuditRecovered: lambda f: (
+        f"the audit log {f['file']} is written again: {f['late']} records came late, {f['lost']} are lost and counted there"
+    ),
     events.UpstreamNoise: lambda f: f"{f['server']}: {f['what']}" + (f": {f['sample']}" if f["sample"] else ""),
     events.CompositionHazard: lambda f: f"{f['severity']}: {f['message']} ({f['kind']})",
     events.RequestFinished: _request,

@@ -9,7 +9,7 @@ import pytest
 
 from pactgate.catalog.catalog import MISSING_KEY, Catalog, name_offer
 from pactgate.catalog.discovery import Discovered, Found, FoundTool
-from pactgate.protocol.versions import Era
+from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
 
 INFO = b'{"name":"pactgate","version":"0"}'
 
@@ -48,14 +48,14 @@ def test_lists_show_qualified_names_merged_and_own_definitions_alone(
     method: str, member: str, merged: Any, own: Any
 ) -> None:
     lists = catalog()
-    assert json.loads(lists.listing(method, None, Era.LEGACY)) == {member: [merged]}
+    assert json.loads(lists.listing(method, None, LATEST_LEGACY)) == {member: [merged]}
     alone = own or {"name": "read", "inputSchema": {"type": "object"}, "x": None}
-    assert json.loads(lists.listing(method, "files", Era.LEGACY)) == {member: [alone]}
-    assert json.loads(lists.listing(method, "nobody", Era.LEGACY)) == {member: []}
+    assert json.loads(lists.listing(method, "files", LATEST_LEGACY)) == {member: [alone]}
+    assert json.loads(lists.listing(method, "nobody", LATEST_LEGACY)) == {member: []}
 
 
 def test_a_modern_list_is_complete_and_says_how_long_it_may_be_kept() -> None:
-    listed = json.loads(catalog().listing("tools/list", None, Era.MODERN))
+    listed = json.loads(catalog().listing("tools/list", None, LATEST_MODERN))
     assert listed["resultType"] == "complete"
     assert isinstance(listed["ttlMs"], int)
     assert listed["cacheScope"] in ("public", "private")
@@ -64,20 +64,20 @@ def test_a_modern_list_is_complete_and_says_how_long_it_may_be_kept() -> None:
 
 def test_a_list_is_encoded_once() -> None:
     lists = catalog()
-    assert lists.listing("tools/list", None, Era.LEGACY) is lists.listing("tools/list", None, Era.LEGACY)
+    assert lists.listing("tools/list", None, LATEST_LEGACY) is lists.listing("tools/list", None, LATEST_LEGACY)
 
 
 def test_what_is_missing_is_said_in_the_lists_meta_where_it_concerns_the_caller() -> None:
     lists = catalog(missing={"crm": "refused"})
-    for era in Era:
-        assert json.loads(lists.listing("tools/list", None, era))["_meta"][MISSING_KEY] == {"crm": "refused"}
-        assert json.loads(lists.listing("tools/list", "crm", era))["_meta"][MISSING_KEY] == {"crm": "refused"}
-        assert MISSING_KEY not in json.loads(lists.listing("tools/list", "files", era)).get("_meta", {})
+    for version in (LATEST_LEGACY, LATEST_MODERN):
+        assert json.loads(lists.listing("tools/list", None, version))["_meta"][MISSING_KEY] == {"crm": "refused"}
+        assert json.loads(lists.listing("tools/list", "crm", version))["_meta"][MISSING_KEY] == {"crm": "refused"}
+        assert MISSING_KEY not in json.loads(lists.listing("tools/list", "files", version)).get("_meta", {})
 
 
 def test_resources_of_the_gateway_itself_stand_first_in_the_merged_list_only() -> None:
     lists = catalog(own_resources=(b'{"uri":"pactgate://status"}',))
-    uris = [item["uri"] for item in json.loads(lists.listing("resources/list", None, Era.LEGACY))["resources"]]
+    uris = [item["uri"] for item in json.loads(lists.listing("resources/list", None, LATEST_LEGACY))["resources"]]
     assert uris == ["pactgate://status", "files+file:///a"]
-    alone = json.loads(lists.listing("resources/list", "files", Era.LEGACY))["resources"]
+    alone = json.loads(lists.listing("resources/list", "files", LATEST_LEGACY))["resources"]
     assert [item["uri"] for item in alone] == ["file:///a"]

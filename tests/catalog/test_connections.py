@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from pactgate.catalog.index import ToolIndex
-from pactgate.config.model import Naming, ServerConfig
+from pactgate.config.model import Naming
+from pactgate.config.server import ServerConfig
 from tests.pipeline.conftest import open_gateway, text_of
 from tests.support.processes import running_children
-from tests.support.servers import methods, scripted
+from tests.support.servers import UNLIMITED, methods, scripted
 
 BROKEN = ServerConfig(id="broken", command="no-such-program-anywhere", max_retries=0)
 
@@ -81,7 +82,8 @@ async def test_tools_of_a_disabled_server_are_unknown(tmp_path: Path) -> None:
 
 async def test_one_process_per_server_after_many_calls_as_after_one(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    async with open_gateway(scripted("a", options={"log": str(log)}), scripted("b")) as inside:
+    servers = scripted("a", options={"log": str(log)}), scripted("b")
+    async with open_gateway(*servers, rate_limits=UNLIMITED) as inside:
         pid = text_of(await inside.call("a.pid"))
         await inside.call("b.pid")
         assert len(running_children()) == 2

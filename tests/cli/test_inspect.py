@@ -65,13 +65,14 @@ def test_a_server_without_tools_and_one_that_is_not_there_are_different_things(g
 
 def test_tools_show_their_category_with_the_reason(gateway: Served) -> None:
     head, first, *_ = gateway.run("tools").stdout.splitlines()
-    assert head.split() == ["TOOL", "SERVER", "CATEGORY", "WHY", "EFFECTS", "DESCRIPTION"]
+    assert head.split() == ["TOOL", "SERVER", "CATEGORY", "RATE", "WHY", "EFFECTS", "DESCRIPTION"]
     row = json.loads(gateway.run("tools", "--json").stdout)[0]
     cells = re.split(" {2,}", first)
-    assert cells[:4] == [
+    assert cells[:5] == [
         "almanac__sun_times",
         "almanac",
         row.get("category") or "-",
+        "200/min, 50 at once",
         row.get("categoryReason") or "-",
     ]
 

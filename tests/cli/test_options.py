@@ -11,6 +11,7 @@ from pactgate.cli.options import ServeOptions, parse
 GOOD = [
     ([], ServeOptions()),
     (["--stdio"], ServeOptions(stdio=True)),
+    (["--stdio", "--admin"], ServeOptions(stdio=True, admin=True)),
     (["--config", "a b.json", "--port", "0"], ServeOptions(config="a b.json", port=0)),
     (["-c", "x.toml", "--log-level=debug"], ServeOptions(config="x.toml", log_level="debug")),
     (["notes.py", "--stdio"], ServeOptions(stdio=True, file="notes.py")),

@@ -250,6 +250,40 @@ def test_over_stdio_only_messages_go_to_standard_output(tmp_path: Path) -> None:
     assert all(json.loads(line)["event"] for line in log.splitlines())
 
 
+@pytest.mark.parametrize(("words", "is_admin"), [((), False), (("--admin",), True)])
+def test_over_stdio_a_client_manages_the_gateway_only_where_it_was_said(
+    tmp_path: Path, words: tuple[str, ...], is_admin: bool
+) -> None:
+    """Whoever starts it is the operator; the model behind the client is not."""
+    ask = {"name": "pactgate.config_get", "arguments": {"path": "limits.maxArraySize"}}
+    messages = [
+        INITIALIZE,
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": ask},
+    ]
+    done = subprocess.run(
+        [*PROGRAM, "serve", "--stdio", *words],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        input="".join(json.dumps(message) + "\n" for message in messages),
+        capture_output=True,
+        text=True,
+        timeout=2 * WAIT_S,
+        check=True,
+    )
+    answer = next(told for told in map(json.loads, done.stdout.splitlines()) if told.get("id") == 2)
+    if is_admin:
+        assert answer["result"]["structuredContent"]["value"] == 100
+    else:
+        assert answer["error"]["data"]["failure_mode"] == "unknown_tool"
+
+
+def test_the_flag_for_it_means_nothing_over_http(tmp_path: Path) -> None:
+    done = run(tmp_path, "serve", "--admin")
+    assert done.returncode == 2
+    assert "role admin" in done.stderr
+
+
 def test_over_stdio_a_signal_stops_it_too(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*PROGRAM, "serve", "--stdio"],

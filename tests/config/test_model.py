@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pactgate.config.model import Auth, Config, Listen, ServerConfig, Token, Wire
+from pactgate.config.model import Auth, Config, Listen, Token, Wire
 from pactgate.config.rates import ToolRate
+from pactgate.config.server import ServerConfig
 from pactgate.core.failures import Plane
 from tests.config.writing import loaded
 
@@ -52,9 +53,9 @@ def test_defaults_are_those_of_the_requirement_documents() -> None:
 
 
 @pytest.mark.requirement("S2/MCP-006")
-def test_rates_are_those_of_the_tool_contract_and_off_unless_they_are_set() -> None:
+def test_rates_are_those_of_the_tool_contract_and_on_unless_they_are_switched_off() -> None:
     rates = Config().rate_limits
-    assert not rates.enabled
+    assert rates.enabled
     assert (rates.execution.rpm, rates.execution.burst) == (30, 5)
     assert (rates.mutation.rpm, rates.mutation.burst) == (100, 20)
     assert (rates.read.rpm, rates.read.burst) == (200, 50)

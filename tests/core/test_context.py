@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from pactgate.core.context import ContextError, ExecutionContext
+from pactgate.core.contract import Operation
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Tool
 from tests.support.callers import caller, context
@@ -77,6 +78,42 @@ def test_the_record_of_a_failure_carries_category_mode_code_and_duration() -> No
     assert record.failure is not None
     assert record.failure["category"] == "transport_failure"
     assert record.failure["code"] == "TOOL_TIMEOUT"
+
+
+@pytest.mark.requirement("S4/R4")
+def test_every_fact_of_a_request_lands_in_the_field_of_its_name() -> None:
+    who = caller(scope="scope", session="session")
+    ctx = ExecutionContext("tools/call", who, 1.0, "id")
+    ctx.bind(TOOL)
+    for name in ("requested", "gate", "upstream_revision", "effects_level"):
+        setattr(ctx, name, name)
+    for name in ("is_cached", "is_truncated", "is_validated"):
+        setattr(ctx, name, name)
+    ctx.operations, ctx.violations = (Operation("network"),), (Operation("process"),)
+    failure = GatewayFailure(Kind.TOOL_ERROR, "told")
+    ctx.fail(failure)
+    record = ctx.seal(1.5)
+    for name in (
+        "requested",
+        "gate",
+        "upstream_revision",
+        "effects_level",
+        "is_cached",
+        "is_truncated",
+        "is_validated",
+    ):
+        assert getattr(record, name) == name
+    assert (record.request_id, record.method, record.subject, record.client) == (
+        "id",
+        "tools/call",
+        "tester",
+        "tests/1",
+    )
+    assert (record.era, record.version, record.session) == ("legacy", who.version, "session")
+    assert (record.duration_ms, record.opened_at) == (500, 1.0)
+    assert (record.server, record.tool, record.category) == ("files", "files.read", "mutation")
+    assert (record.outcome, record.failure, record.message) == ("tool_error", failure.record(), "told")
+    assert (record.operations, record.violations) == ((Operation("network"),), (Operation("process"),))
 
 
 @pytest.mark.requirement("S4/R4")

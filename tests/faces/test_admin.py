@@ -106,3 +106,31 @@ async def test_metrics_are_plain_text() -> None:
         assert answer.status == 200
         assert answer.header("content-type").startswith("text/plain; version=0.0.4")
         assert answer.body == b"pactgate_up 1\n"
+
+
+class Told:
+    """Stories of two calls, one of each caller."""
+
+    def __init__(self) -> None:
+        self.owners = {"r1": "ops", "r2": "app"}
+
+    def tell(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
+        owner = self.owners.get(request_id)
+        return {"requestId": request_id} if owner is not None and subject in (None, owner) else None
+
+    def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
+        return [{"requestId": one} for one, owner in self.owners.items() if subject in (None, owner)][:count]
+
+
+async def test_callers_see_their_own_calls_and_an_admin_all() -> None:
+    tokens = {"x" * 20: ("ops", frozenset({"admin"})), "y" * 20: ("app", frozenset[str]())}
+    async with serving(guard=Guard(host="127.0.0.1", tokens=tokens), stories=Told()) as served:
+        admin, app = ("Bearer " + letter * 20 for letter in "xy")
+        assert (await served.ask(get("/api/calls"))).status == 401
+        listed = (await served.ask(get("/api/calls", authorization=admin))).json
+        assert listed == {"calls": [{"requestId": "r1"}, {"requestId": "r2"}]}
+        assert (await served.ask(get("/api/calls", authorization=app))).json == {"calls": [{"requestId": "r2"}]}
+        for token, path, status in ((admin, "r2", 200), (app, "r2", 200), (app, "r1", 404), (admin, "r3", 404)):
+            assert (await served.ask(get(f"/api/calls/{path}", authorization=token))).status == status
+        assert (await served.ask(get("/api/callsr1", authorization=admin))).status == 404
+        assert (await served.ask(post(b"{}", "/api/calls", authorization=admin))).status == 405

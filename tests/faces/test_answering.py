@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from pactgate.core.failures import Reply, WireError
+from pactgate.core.failures import GatewayFailure, Kind, Reply, WireError
 from pactgate.core.model import Silence
-from pactgate.faces.answering import CANCELLED, answer, cancelled_answer, cancelled_key
+from pactgate.faces.answering import CANCELLED, answer, ask_to_wait, cancelled_answer, cancelled_key
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Request
 
@@ -51,3 +51,30 @@ def test_a_cancellation_names_its_request_with_its_type(params: bytes | None, ke
 
 def test_a_silent_channel_takes_everything() -> None:
     Silence().notify("notifications/progress", b"{}")
+
+
+class _Head:
+    """Of an exchange only what an answer adds to its head."""
+
+    extra_head = b""
+
+
+@pytest.mark.requirement("S2/MCP-007")
+@pytest.mark.parametrize(
+    ("kind", "wait_ms", "head"),
+    [
+        (Kind.RATE_LIMITED, 1, b"Retry-After: 1\r\n"),
+        (Kind.RATE_LIMITED, 1000, b"Retry-After: 1\r\n"),
+        (Kind.RATE_LIMITED, 1001, b"Retry-After: 2\r\n"),
+        (Kind.OVERLOADED, 5000, b"Retry-After: 5\r\n"),
+        (Kind.OVERLOADED, None, b""),
+        (Kind.CALL_TIMEOUT, 1000, b""),
+    ],
+)
+def test_only_a_call_that_came_too_soon_is_asked_to_wait_in_whole_seconds(
+    kind: Kind, wait_ms: int | None, head: bytes
+) -> None:
+    exchange: Any = _Head()
+    ask_to_wait(exchange, GatewayFailure(kind, "later", retry_after_ms=wait_ms))
+    ask_to_wait(exchange, None)
+    assert exchange.extra_head == head

@@ -665,3 +665,59 @@ async def test_an_error_echoes_the_id_with_its_type(id_: int | str) -> None:
         assert answer.json["id"] == id_
         assert type(answer.json["id"]) is type(id_)
         assert "error" in answer.json
+
+
+async def ready(served: Served, path: str = "/mcp") -> dict[str, str]:
+    session = await served.session(path=path)
+    assert (await served.ask(post(notification("notifications/initialized"), path, **session))).status == 202
+    return session
+
+
+async def test_a_changed_list_is_told_to_the_sessions_of_its_path_that_listen() -> None:
+    async with serving() as served, served.client() as merged, served.client() as alone:
+        for client, path in ((merged, "/mcp"), (alone, "/mcp/files")):
+            await client.send(get(path, accept=STREAM, **await ready(served, path)))
+            await client.head()
+        await ready(served)  # one that has no stream: it can't be told, and nothing is kept for it
+        [sessions] = served.kernel.audiences
+        sessions.tell("files", "notifications/tools/list_changed")
+        sessions.tell(None, "notifications/prompts/list_changed")
+        assert (await data(alone))["method"] == "notifications/tools/list_changed"
+        assert (await data(merged))["method"] == "notifications/prompts/list_changed"
+        assert len(served.face.sessions.streaming) == 2
+
+
+async def test_a_session_without_a_standing_stream_is_told_on_one_that_is_open() -> None:
+    async with serving() as served, served.client() as client:
+        session = await ready(served)
+        await client.send(post(call("stepwise"), **session))
+        await client.head()
+        await data(client)
+        served.face.sessions.tell(None, "notifications/tools/list_changed")
+        assert (await data(client))["method"] == "notifications/tools/list_changed"
+        served.kernel.release.set()
+        assert "progress" in (await data(client))["params"]
+        assert "result" in await data(client)
+
+
+async def test_what_a_session_that_does_not_read_was_not_told_is_counted() -> None:
+    async with serving() as served, served.client() as client:
+        session = await ready(served)
+        await client.send(listen(session))
+        await client.head()
+        [known] = served.face.sessions.all()
+        for _ in range(200):
+            known.notify("notifications/message", b'{"data":"' + b"x" * 65536 + b'"}')
+        assert served.face.drops.count > 0
+
+
+async def test_the_kernel_learns_of_every_session_that_ends_and_how_to_reach_its_caller() -> None:
+    async with serving() as served:
+        session = await ready(served)
+        await served.ask(post(call("echo"), **session))
+        [known] = served.face.sessions.all()
+        who = served.kernel.callers[-1]
+        assert who.session == known.handle
+        assert who.standing is known
+        assert (await served.ask(delete(**session))).status == 200
+        assert served.kernel.ended_sessions == [known.handle]

@@ -220,3 +220,19 @@ async def test_a_large_request_within_the_limit_is_served() -> None:
         answer = await served.ask(call("echo", {"text": "x" * 1_900_000}))
         assert len(answer.json["result"]["arguments"]["text"]) == 1_900_000
         assert (await served.ask(call("echo", {"text": "x" * 2_000_000}))).status == 413
+
+
+async def test_a_listen_needs_a_client_that_takes_events() -> None:
+    async with serving() as served:
+        answer = await served.ask(modern("subscriptions/listen", accept="application/json"))
+        assert answer.status == 406
+        assert answer.json["id"] == 1
+
+
+async def test_the_level_of_a_request_reaches_the_kernel() -> None:
+    async with serving() as served:
+        meta = {**META, "io.modelcontextprotocol/logLevel": "notice"}
+        body = message("tools/call", {"name": "echo", "arguments": {}, "_meta": meta})
+        headers = {"mcp_protocol_version": LATEST_MODERN, "mcp_method": "tools/call", "mcp_name": "echo"}
+        assert (await served.ask(post(body, **headers))).status == 200
+        assert served.kernel.callers[-1].log_level == "notice"

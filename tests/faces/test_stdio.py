@@ -17,7 +17,7 @@ from pactgate.core.failures import WireError
 from pactgate.faces.stdio import MAX_RUNNING, serve_stdio
 from pactgate.protocol import messages
 from pactgate.protocol.versions import LATEST_MODERN
-from tests.support.facing import call, initialize, message, modern_call, notification, until
+from tests.support.facing import META, call, initialize, message, modern_call, notification, until
 from tests.support.fake_kernel import FakeKernel
 from tests.support.loops import on_both_loops
 from tests.support.raw_http import WAIT_S
@@ -385,3 +385,64 @@ async def test_streams_that_are_no_pipes_are_refused_with_a_reason(tmp_path: Any
         )
         _, err = await asyncio.wait_for(process.communicate(), 20)
     assert b"must be pipes" in err
+
+
+async def test_a_legacy_caller_is_told_of_changes_once_its_handshake_is_complete() -> None:
+    async with talking() as peer:
+        await peer.ask(initialize())
+        [audience] = peer.kernel.audiences
+        audience.tell(None, "notifications/tools/list_changed")
+        await peer.send(notification("notifications/initialized"))
+        assert "result" in await peer.ask(call("echo", id_=2))
+        audience.tell("files", "notifications/tools/list_changed")  # a view this caller does not have
+        audience.tell(None, "notifications/prompts/list_changed")
+        assert await peer.line() == {"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"}
+        who = peer.kernel.callers[-1]
+        assert who.session == "stdio"
+        assert who.standing is audience
+    assert peer.kernel.audiences == []
+    assert peer.kernel.ended_sessions == ["stdio"]
+
+
+async def test_a_modern_caller_is_told_only_what_it_listens_to() -> None:
+    async with talking() as peer:
+        await peer.ask(modern_call("echo"))
+        [audience] = peer.kernel.audiences
+        audience.tell(None, "notifications/tools/list_changed")
+        assert "result" in await peer.ask(modern_call("echo", id_=2))
+
+
+async def test_a_listen_does_not_keep_a_caller_that_hung_up() -> None:
+    async with talking(finish_s=WAIT_S * 10) as peer:
+        await peer.send(message("subscriptions/listen", {"_meta": META}))
+        await asyncio.wait_for(peer.kernel.started.wait(), WAIT_S)
+        await peer.hang_up()
+        await asyncio.wait_for(peer.kernel.cancelled.wait(), WAIT_S)
+
+
+# -- what the caller is asked
+
+
+async def test_a_legacy_caller_is_asked_on_the_same_pipe() -> None:
+    async with talking() as peer:
+        await peer.ask(initialize())
+        await peer.send(call("ask", id_=5))
+        asked = await peer.line()
+        assert (asked["method"], asked["params"]) == ("roots/list", {})
+        await peer.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": []}})
+        assert await peer.line() == {"jsonrpc": "2.0", "id": 5, "result": {"said": {"roots": []}}}
+
+
+async def test_a_modern_caller_is_not_asked() -> None:
+    async with talking() as peer:
+        answer = await peer.ask(modern_call("ask"))
+        assert answer["result"] == {"said": "can not be asked"}
+
+
+async def test_a_caller_that_closes_its_side_answers_nothing_more() -> None:
+    async with talking() as peer:
+        await peer.ask(initialize())
+        await peer.send(call("ask", id_=5))
+        await peer.line()
+        peer.writer.close()
+        assert (await peer.line())["result"] == {"refused": -32603}

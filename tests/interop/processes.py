@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from tests.interop.raw import RawCaller
 
@@ -81,7 +82,7 @@ class Fleet:
         self._folder = folder
         self._programs: list[Program] = []
         self._ports: dict[int, Program] = {}
-        self._servers: dict[str, object] = {}
+        self._servers: dict[str, dict[str, Any]] = {}
 
     def __enter__(self) -> Fleet:
         return self
@@ -90,16 +91,21 @@ class Fleet:
         for program in reversed(self._programs):
             program.stop()
 
-    def add(self, name: str, command: Sequence[str | Path], path: str | None) -> None:
+    def add(self, name: str, command: Sequence[str | Path], path: str | None, **settings: str) -> None:
         """One upstream: started here when it has a path to listen on (its port is the last argument), else by the gateway."""
         words = [str(word) for word in command]
         if path is None:
-            self._servers[name] = {"command": words[0], "args": words[1:], "cwd": str(ROOT)}
+            self._servers[name] = {"command": words[0], "args": words[1:], "cwd": str(ROOT), **settings}
             return
         port = free_port()
         self._ports[port] = Program([*words, str(port)], self._folder / f"{name}.log")
         self._programs.append(self._ports[port])
-        self._servers[name] = {"url": f"http://127.0.0.1:{port}{path}"}
+        self._servers[name] = {"url": f"http://127.0.0.1:{port}{path}", **settings}
+
+    def add_again(self, name: str, like: str, **settings: str) -> None:
+        """The same running upstream under another name and other settings."""
+        url = self._servers[like]["url"]
+        self._servers[name] = {"url": url, **settings}
 
     def start_gateway(
         self, tool: str | Mapping[str, str], settings: Mapping[str, object] | None = None
@@ -108,7 +114,8 @@ class Fleet:
         for port, program in self._ports.items():
             program.wait_until(lambda port=port: listens(port), "it listens")  # type: ignore[misc]
         port, config = free_port(), self._folder / "pactgate.json"
-        config.write_text(json.dumps({"mcpServers": self._servers, **(settings or {})}))
+        defaults = {"rateLimits": {"enabled": False}}
+        config.write_text(json.dumps({"mcpServers": self._servers, **defaults, **(settings or {})}))
         command = [*GATEWAY, "serve", "--config", str(config), "--port", str(port)]
         gateway, address = Program(command, self._folder / "gateway.log"), f"http://127.0.0.1:{port}"
         self._programs.append(gateway)

@@ -191,7 +191,10 @@ async def test_every_tool_is_listed_as_the_server_lists_it(
     async with client_of(address, MODES[era]) as client:
         listed = [tool.model_dump() for tool in await tools_of(client) if tool.name.startswith(f"{real.id}__")]
     assert listed
-    assert listed == listed_directly[real.id]
+    expected = listed_directly[real.id]
+    if era == "modern":  # which has no such member: how to run a tool as a task is said otherwise there
+        expected = [{**tool, "execution": None} for tool in expected]
+    assert listed == expected
 
 
 async def tools_of(client: Client) -> list[Any]:

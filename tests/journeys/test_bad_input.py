@@ -48,7 +48,9 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     folder = tmp_path_factory.mktemp("bad-input")
     log = folder / "received.jsonl"
     server = scripted(options={**OPTIONS, "log": str(log)})
-    write_config(folder, {"files": {"command": server.command, "args": list(server.args)}})
+    write_config(
+        folder, {"files": {"command": server.command, "args": list(server.args)}}, rateLimits={"enabled": False}
+    )
     with Served(folder) as gateway:
         port = int(gateway.url.rpartition(":")[2])
         gateway.wait_for("ok +files")

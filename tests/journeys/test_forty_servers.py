@@ -94,7 +94,7 @@ def consecutive_ports(count: int) -> int:
 @contextmanager
 def serving(folder: Path, servers: dict[str, Any]) -> Iterator[Served]:
     folder.mkdir()
-    write_config(folder, servers)
+    write_config(folder, servers, rateLimits={"enabled": False})
     with Served(folder) as gateway:
         yield gateway
 

@@ -30,6 +30,7 @@ from tests.support.children import Witness
 from tests.support.processes import children_of, descendants_of
 
 HERE = Path(__file__).parent
+UNLIMITED = {"rateLimits": {"enabled": False}}
 PIPES = ("first", "second", "third")
 WARM_UP_ROUNDS = 2
 ROUNDS = 6
@@ -81,7 +82,7 @@ class Counted:
             "web": {"url": f"http://127.0.0.1:{web.port}/mcp"},
             **{name: light("healthy") for name in PIPES},
         }
-        config = write_config(folder, self._servers)
+        config = write_config(folder, self._servers, **UNLIMITED)
         port = free_port()
         command = [PYTHON, HERE / "counted_gateway.py", self._file, "serve", "--config", config, "--port", str(port)]
         self.program = Program(command, folder / "gateway.log")
@@ -111,7 +112,7 @@ class Counted:
 
     def reload(self, **more: Any) -> None:
         """Take over these servers beside the others; who leaves is gone when this returns."""
-        write_config(self._folder, {**self._servers, **more})
+        write_config(self._folder, {**self._servers, **more}, **UNLIMITED)
         os.kill(self.program.pid, signal.SIGHUP)
         guardian, wanted = 1, len(PIPES) + len(more)
         self.program.wait_until(lambda: len(children_of(self.program.pid)) == wanted + guardian, "it has reloaded")

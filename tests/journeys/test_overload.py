@@ -38,7 +38,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         assert upstream.stdout.readline().strip() == b"ready"
         folder = tmp_path_factory.mktemp("overload")
         urls = {name: {"url": f"http://127.0.0.1:{port + n}/mcp"} for n, name in enumerate(("slow", "quick"))}
-        write_config(folder, urls, timeouts={"toolOverrides": {"slow": 60000}})
+        write_config(folder, urls, timeouts={"toolOverrides": {"slow": 60000}}, rateLimits={"enabled": False})
         with Served(folder) as served:
             served.wait_for("ok    quick")
             yield served

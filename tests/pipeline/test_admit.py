@@ -8,9 +8,16 @@ from typing import Any
 
 import pytest
 
+from pactgate.config.model import Config
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.model import Tool
+from pactgate.pipeline.admit import Permit
+from pactgate.pipeline.rules import Rulebook
+from pactgate.pipeline.tool_call import Call
+from pactgate.policy.access import ADMINISTRATOR
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import open_gateway, text_of
-from tests.support.callers import caller
+from tests.support.callers import caller, context, request
 from tests.support.servers import methods, scripted
 
 
@@ -105,3 +112,17 @@ async def test_mirrored_arguments_must_agree_with_the_body(headers: dict[str, li
 async def test_callers_without_headers_are_not_asked_for_any() -> None:
     async with open_gateway(scripted(options={"definitions": [HEADER_TOOL]})) as inside:
         assert text_of(await inside.call("echo", {"text": "a"})) == "a"
+
+
+def test_what_only_administrators_may_call_is_unknown_to_whoever_gets_hold_of_it() -> None:
+    """The catalog shows it to nobody else; should a name lead there all the same, the gate still stands."""
+    tool = Tool("pactgate", "config_set", "pactgate.config_set", "pactgate__config_set", b"{}", b"{}", "d")
+    calls = {}
+    for roles in (frozenset[str](), frozenset({"dev"}), ADMINISTRATOR):
+        calls[roles] = Call(context(who=caller(roles=roles)), request("tools/call"), Rulebook(Config(), b"{}"))
+        calls[roles].bind(tool)
+    Permit()(calls.pop(ADMINISTRATOR))
+    for call in calls.values():
+        with pytest.raises(GatewayFailure) as raised:
+            Permit()(call)
+        assert raised.value.kind is Kind.UNKNOWN_TOOL

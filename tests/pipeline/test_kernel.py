@@ -19,12 +19,35 @@ from tests.support.callers import call, caller, context, request
 Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
 
 
+class Recording:
+    """An audit log that is told when to have written."""
+
+    def __init__(self) -> None:
+        self.trouble: GatewayFailure | None = None
+        self.kept: list[ExecutionContext] = []
+        self.written: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+    def require(self) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+
+    def keep(self, ctx: ExecutionContext, params: bytes | None) -> asyncio.Future[str | None]:
+        assert ctx.record is not None
+        self.kept.append(ctx)
+        return self.written
+
+
 class Heard:
-    def __init__(self, **handlers: Handler) -> None:
+    def __init__(self, audit: Recording | None = None, **handlers: Handler) -> None:
         self.events: list[Event] = []
         table = {name.replace("__", "/"): handler for name, handler in handlers.items()}
         self.kernel = Kernel(
-            table, wire=WireSettings(), max_response_bytes=2**20, emit=self.events.append, clock=lambda: 0.5
+            table,
+            wire=WireSettings(),
+            max_response_bytes=2**20,
+            emit=self.events.append,
+            audit=audit,
+            clock=lambda: 0.5,
         )
 
     @property
@@ -162,3 +185,67 @@ async def test_a_cancelled_request_is_sealed_too_and_stays_cancelled() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert heard.records == ["cancelled"]
+
+
+async def test_the_answer_of_a_call_waits_until_its_record_is_written() -> None:
+    audit = Recording()
+    heard = Heard(audit, tools__call=answers, ping=answers)
+    task = asyncio.create_task(heard.kernel.handle(context(), call("files.read")))
+    await asyncio.wait({task}, timeout=0.01)
+    assert (task.done(), heard.records, len(audit.kept)) == (False, ["ok"], 1)
+    audit.written.set_result(None)
+    assert await task == Reply(result=b'{"ok":true}')
+    assert await heard.kernel.handle(context("ping"), request("ping")) == Reply(result=b'{"ok":true}')
+    assert len(audit.kept) == 1
+
+
+@pytest.mark.parametrize("handler", [refuses, breaks])
+async def test_refused_and_broken_calls_are_recorded_too(handler: Handler) -> None:
+    audit = Recording()
+    audit.written.set_result(None)
+    heard = Heard(audit, tools__call=handler)
+    await heard.kernel.handle(context(), call("files.read"))
+    assert [ctx.record.outcome for ctx in audit.kept if ctx.record] == heard.records
+
+
+async def test_an_answer_whose_record_can_not_be_written_is_held_back_and_says_that_it_ran() -> None:
+    audit = Recording()
+    audit.written.set_result("No space left on device")
+    reply = await Heard(audit, tools__call=answers).kernel.handle(context(), call("files.read"))
+    assert reply.result is not None
+    assert b"No space left on device" in reply.result
+    assert b'"verdict":"ran"' in reply.result
+    assert b'"retryable":true' not in reply.result
+    assert b'"ok":true' not in reply.result
+
+
+async def test_a_call_that_could_not_be_recorded_does_not_begin() -> None:
+    audit = Recording()
+    audit.trouble = GatewayFailure(Kind.AUDIT_UNAVAILABLE, "full")
+    audit.written.set_result(None)
+    begun: list[str] = []
+
+    async def begins(ctx: ExecutionContext, request: Request) -> bytes:
+        begun.append(request.method)
+        return b"{}"
+
+    reply = await Heard(audit, tools__call=begins).kernel.handle(context(), call("files.read"))
+    assert reply.result is not None
+    assert b'"failure_mode":"audit_unavailable"' in reply.result
+    assert b'"verdict":"did_not_run"' in reply.result
+    assert begun == []
+
+
+async def test_a_caller_that_gives_up_does_not_wait_for_its_record() -> None:
+    audit, begun = Recording(), asyncio.Event()
+
+    async def hangs(ctx: ExecutionContext, request: Request) -> bytes:
+        begun.set()
+        return await asyncio.get_running_loop().create_future()
+
+    task = asyncio.create_task(Heard(audit, tools__call=hangs).kernel.handle(context(), call("files.read")))
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait({task}, timeout=5)
+    assert task.cancelled()
+    assert [ctx.record.outcome for ctx in audit.kept if ctx.record] == ["cancelled"]

@@ -15,7 +15,7 @@ from pactgate.config.rates import MutationRate, RateLimits, ReadRate
 from pactgate.core.failures import Reply
 from tests.pipeline.conftest import Inside, open_gateway, text_of
 from tests.support.callers import caller
-from tests.support.servers import methods, scripted
+from tests.support.servers import UNLIMITED, methods, scripted
 
 KEPT = Cache(tools={"files.echo": CacheRule(ttl_ms=600_000)})
 SAME: dict[str, Any] = {"text": "the same"}
@@ -82,7 +82,7 @@ async def test_a_known_call_counts_against_its_rate() -> None:
 
 
 async def test_more_calls_than_are_remembered_are_all_answered_rightly() -> None:
-    async with open_gateway(scripted(), cache=KEPT) as inside:
+    async with open_gateway(scripted(), cache=KEPT, rate_limits=UNLIMITED) as inside:
         for number in range(1100):
             text = {"text": f"number {number}"}
             await inside.call("files.echo", text)

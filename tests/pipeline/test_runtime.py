@@ -19,7 +19,7 @@ from pactgate.policy.envelope import ERROR_SCHEMA, SUCCESS_SCHEMA
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import Inside, open_gateway, text_of
 from tests.support.callers import caller
-from tests.support.servers import methods, scripted
+from tests.support.servers import UNLIMITED, methods, scripted
 
 ENVELOPE = "dev.pactgate/envelope"
 ECHO = {
@@ -133,7 +133,7 @@ async def test_a_tool_whose_schema_can_not_be_used_is_left_out_with_the_reason(s
 @pytest.mark.requirement("S1/CACHE-005")
 async def test_fifty_equal_calls_at_once_are_one_call_to_the_server(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    async with open_gateway(scripted(options={**TOOLS, "log": str(log)}), cache=KEPT) as inside:
+    async with open_gateway(scripted(options={**TOOLS, "log": str(log)}), cache=KEPT, rate_limits=UNLIMITED) as inside:
         await inside.ask("tools/list")
         replies = await asyncio.gather(*(inside.call("files.echo", {"text": "same"}) for _ in range(50)))
         again = await inside.call("files.echo", {"text": "same"})
@@ -237,7 +237,8 @@ async def test_a_caller_may_shorten_its_time_and_is_told_whose_limit_it_was() ->
 
 @pytest.mark.requirement("S1/TIMEOUT-001")
 async def test_a_hundred_timeouts_at_once_leave_nothing_behind() -> None:
-    async with open_gateway(scripted(options=TOOLS), timeouts=Timeouts(tool_overrides={"slow": 100})) as inside:
+    slow = Timeouts(tool_overrides={"slow": 100})
+    async with open_gateway(scripted(options=TOOLS), timeouts=slow, rate_limits=UNLIMITED) as inside:
         await inside.call("files.echo", {"text": "warm"})
         tasks = len(asyncio.all_tasks())
         replies = await asyncio.gather(*(inside.call("files.slow", {"ms": 60000}) for _ in range(100)))

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pactgate.core.failures import Reply
 from pactgate.protocol.versions import Era
@@ -95,10 +96,30 @@ async def test_an_empty_list_of_content_is_allowed_and_said(result: str, is_flag
     assert stamped.get("empty", False) is is_flagged
 
 
-@pytest.mark.parametrize("result", ['{"content":[]}', '{"structuredContent":[1]}', '{"content":[],"isError":true}'])
+@pytest.mark.parametrize("result", ['{"content":[]}', '{"structuredContent":{"n":1}}', '{"content":[],"isError":true}'])
 async def test_empty_content_and_structured_content_alone_are_results(result: str) -> None:
     async with open_gateway(scripted()) as inside:
         reply = await inside.call("files.raw", {"text": result})
         outcome = inside.events[-1]
     assert unstamped(reply) == exact(result)
     assert outcome.record.outcome == ("tool_error" if "true" in result else "ok")  # type: ignore[attr-defined]
+
+
+LINK = '{"type":"resource_link","uri":"file:///a","name":"a"}'
+
+
+@pytest.mark.parametrize(("scope", "uri"), [(None, "files+file:///a"), ("files", "file:///a")])
+async def test_a_link_in_a_result_leads_back_to_its_server(scope: str | None, uri: str) -> None:
+    async with open_gateway(scripted()) as inside:
+        name = "raw" if scope else "files.raw"
+        reply = await inside.call(name, {"text": f'{{"content":[{LINK}]}}'}, who=caller(scope=scope))
+        assert json.loads(reply.result or b"")["content"][0]["uri"] == uri
+
+
+async def test_an_older_caller_gets_a_result_it_can_read() -> None:
+    async with open_gateway(scripted()) as inside:
+        old = replace(caller(), version="2025-03-26")
+        text = f'{{"content":[{LINK}],"structuredContent":{{"a":1}}}}'
+        result = json.loads((await inside.call("files.raw", {"text": text}, who=old)).result or b"")
+        assert [block["text"] for block in result["content"]] == ["a: files+file:///a", '{"a":1}']
+        assert "structuredContent" not in result

@@ -41,6 +41,14 @@ def raises(call: Call) -> None:
     raise GatewayFailure(Kind.INVALID_ARGUMENTS, "no")
 
 
+async def answers(call: Call) -> None:
+    call.is_sent = True
+
+
+async def asks(call: Call) -> None:
+    call.is_round = True
+
+
 async def hangs(call: Call) -> None:
     call.is_sent = True
     await asyncio.Event().wait()
@@ -54,15 +62,17 @@ def driver(
     is_known: bool = False,
     **then: Callable[[Call], Awaitable[None] | None],
 ) -> ToolCall:
-    gate = {name: Step(name, seen, then.get(name)) for name in ("resolve", "check", "dispatch", "verify", "shape")}
+    gate = {name: Step(name, seen, then.get(name)) for name in ("resolve", "check", "verify", "keep", "shape")}
     gate["resolve"] = Step("resolve", seen, then.get("resolve", binds))
+    gate["dispatch"] = Step("dispatch", seen, then.get("dispatch", answers))
     timeouts = Timeouts(default_timeout_ms=default_limit_ms, tool_overrides={"files.read": limit_ms})
     book = Rulebook(Config(timeouts=timeouts), b"{}")
     return ToolCall(
         (gate["resolve"], gate["check"]),
         gate["dispatch"],
         (gate["verify"],),
-        (gate["shape"],),
+        (gate["keep"], gate["shape"]),
+        rounds=(gate["shape"],),
         book=lambda: book,
         recognise=lambda call: is_known,
     )
@@ -71,13 +81,19 @@ def driver(
 async def test_gates_run_in_the_order_they_are_listed() -> None:
     seen: list[str] = []
     await driver(seen).run(context(), call("x"))
-    assert seen == ["resolve", "check", "dispatch", "verify", "shape"]
+    assert seen == ["resolve", "check", "dispatch", "verify", "keep", "shape"]
+
+
+async def test_an_answer_that_asks_for_input_is_shaped_but_neither_judged_nor_kept() -> None:
+    seen: list[str] = []
+    await driver(seen, dispatch=asks).run(context(), call("x"))
+    assert seen == ["resolve", "check", "dispatch", "shape"]
 
 
 async def test_a_call_known_by_its_bytes_skips_the_gates_that_judge_bytes_and_no_other() -> None:
     seen: list[str] = []
     await driver(seen, is_known=True).run(context(), call("x"))
-    assert seen == ["resolve", "dispatch", "verify", "shape"]
+    assert seen == ["resolve", "dispatch", "verify", "keep", "shape"]
 
 
 async def test_a_gate_that_refuses_leaves_every_later_gate_untouched() -> None:

@@ -19,7 +19,14 @@ from pactgate.core.contract import (
     Effect,
     Operation,
 )
-from pactgate.policy.contracts import audit, envelope_members, read_contract, read_report, take_account
+from pactgate.policy.contracts import (
+    audit,
+    envelope_members,
+    read_contract,
+    read_report,
+    take_account,
+    without_contract,
+)
 
 READER = Contract("query", True, (Effect.READ,), (DeclaredCode("NO_NOTE", "none", True),))
 
@@ -114,3 +121,11 @@ def test_a_report_is_read_within_bounds() -> None:
     report = read_report(json.dumps({"what": "crashed", "tool": "x", "text": "y" * 9000}).encode())
     assert report is not None
     assert (report.what, report.tool, len(report.text)) == ("crashed", "x", 4000)
+
+
+def test_callers_see_a_definition_without_its_contract_and_with_everything_else() -> None:
+    held = {"category": "query", "idempotent": True, "effects": []}
+    assert json.loads(without_contract(definition(**{CONTRACT_KEY: held, "example/other": 1})))["_meta"] == {
+        "example/other": 1
+    }
+    assert "_meta" not in json.loads(without_contract(definition(**{CONTRACT_KEY: held})))

@@ -74,11 +74,12 @@ def test_a_tool_nothing_is_known_of_counts_as_one_that_changes_things() -> None:
 
 
 @pytest.mark.requirement("S2/MCP-006")
-def test_tools_of_a_category_share_its_limit_and_categories_do_not() -> None:
+def test_every_tool_has_the_limit_of_its_category_for_itself() -> None:
     limited = Limited()
-    assert limited.passing(3, tool("files.run")) == 3
-    assert limited.passing(9, tool("web.run")) == 2
+    assert limited.passing(9, tool("files.run")) == 5
+    assert limited.passing(9, tool("web.run")) == 5
     assert limited.passing(99, tool("files.write", "mutation")) == 20
+    assert limited.passing(9, tool("files.run")) == 0
 
 
 @pytest.mark.requirement("S2/MCP-006")
@@ -103,10 +104,10 @@ def test_the_name_itself_counts_before_a_pattern_and_a_pattern_before_the_catego
     assert limited.passing(20, tool(name)) == limit
 
 
-def test_the_tools_one_rule_means_share_its_limit_and_leave_the_category_alone() -> None:
+def test_every_tool_a_rule_means_has_its_limit_for_itself() -> None:
     limited = Limited(RateLimits(enabled=True, tools={"files.*": ToolRate(rpm=60, burst=3)}))
-    assert limited.passing(2, tool("files.a")) == 2
-    assert limited.passing(9, tool("files.b")) == 1
+    assert limited.passing(9, tool("files.a")) == 3
+    assert limited.passing(9, tool("files.b")) == 3
     assert limited.passing(9, tool("web.run")) == 5
 
 
@@ -115,7 +116,7 @@ def test_without_limits_everything_goes_through_and_nothing_is_counted() -> None
     limited = Limited(RateLimits(enabled=False))
     assert limited.passing(1000, tool()) == 1000
     assert len(limited.store) == 0
-    assert limited.policy.quota(tool()) is None
+    assert limited.policy.facts_of(tool()) is None
 
 
 # What a refused caller is told.
@@ -144,8 +145,9 @@ def test_a_refusal_is_rate_limited_did_not_run_and_says_everything() -> None:
         "limitedBy": "rateLimits.execution",
     }
     assert failure.message == (
-        "Too many calls: rateLimits.execution lets one caller make 30 in a minute and 5 at once. "
-        "files.run can be called again in 2 s."
+        "Too many calls: rateLimits.execution lets one caller make 30 calls of a tool in a minute and 5 at once. "
+        "files.run can be called again in 2 s. The operator changes it in the configuration, or with "
+        "`pactgate config set rateLimits.execution.rpm NUMBER`."
     )
     assert limited.policy.refused_count == 1
 
@@ -203,10 +205,8 @@ def test_the_limits_can_be_looked_up() -> None:
         "read": {"rpm": 200, "burst": 50},
         "tools": {"web.*": {"rpm": 7, "burst": 2}},
     }
-    own, ordinary = limited.policy.quota(tool("web.run")), limited.policy.quota(tool("files.run"))
-    assert own is not None
-    assert ordinary is not None
-    assert (own.rpm, own.burst, ordinary.rpm, ordinary.burst) == (7, 2, 30, 5)
+    assert limited.policy.facts_of(tool("web.run")) == {"rpm": 7, "burst": 2, "setting": 'rateLimits.tools["web.*"]'}
+    assert limited.policy.facts_of(tool("files.run")) == {"rpm": 30, "burst": 5, "setting": "rateLimits.execution"}
 
 
 LOWER: list[dict[str, Any]] = [
@@ -237,9 +237,11 @@ def test_a_rule_for_a_tool_can_come_and_go() -> None:
     limited = Limited()
     limited.passing(5, tool())
     limited.policy.reconfigure(RateLimits(enabled=True, tools={"files.run": ToolRate(rpm=60, burst=2)}))
-    assert limited.passing(5, tool()) == 2
-    limited.policy.reconfigure(RateLimits(enabled=True))
     assert limited.passing(5, tool()) == 0
+    limited.now_ns += 1_000_000_000
+    assert limited.passing(5, tool()) == 1
+    limited.policy.reconfigure(RateLimits(enabled=True))
+    assert limited.passing(5, tool()) == 3  # two tokens were in use, so two of five are
 
 
 def test_limits_switched_off_and_on_again_remember() -> None:

@@ -104,14 +104,18 @@ def validator(text: str) -> Any:
     ],
 )
 def test_no_text_costs_more_than_was_read(text: str, alphabet: str) -> None:
-    """With room for a machine three times slower than the one that was measured."""
+    """With room for a machine three times slower than the one that was measured; the best of several, as others may be at work."""
     value = "".join(random.Random(3).choices(alphabet, k=30_000))
     judge = validator(text)
     judge.is_valid(value)
+    expected_s = len(value.encode()) / BYTES * read_pattern(text).cost * 10e-9
+    assert min(thread_time_of(judge, value) for _ in range(7)) < 3 * expected_s + 0.002
+
+
+def thread_time_of(judge: Any, value: str) -> float:
     began = time.thread_time()
     judge.is_valid(value)
-    expected_s = len(value.encode()) / BYTES * read_pattern(text).cost * 10e-9
-    assert time.thread_time() - began < 3 * expected_s + 0.002
+    return time.thread_time() - began
 
 
 @given(st.text("ab01()[]{}*+?|^$\\.,=!<>:-PkduQ", max_size=40))

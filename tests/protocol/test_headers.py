@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.protocol.headers import HeaderParam, check_mirror, decode_value, encode_value, header_params, mirror
+from pactgate.protocol.headers import (
+    HeaderParam,
+    check_mirror,
+    decode_value,
+    encode_value,
+    header_params,
+    mirror,
+    without_nulls,
+)
 
 texts = st.text(st.characters(codec="utf-8"))
 tricky = st.sampled_from(
@@ -298,3 +306,20 @@ scalars = texts | st.booleans() | st.integers() | st.floats() | st.none()
 def test_what_is_mirrored_always_agrees(tenant: Any, zone: Any) -> None:
     arguments = {"tenant": tenant, "place": {"zone": zone}}
     assert check_mirror(PARAMS, arguments, received(*mirror(PARAMS, arguments))) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"a": None, "b": None}, {"b": None}),
+        ({"a": 0, "deep": {"c": None, "d": None}}, {"a": 0, "deep": {"d": None}}),
+        ({"a": {"x": None}, "deep": None}, {"a": {"x": None}, "deep": None}),
+        ({"deep": [None]}, {"deep": [None]}),
+        ([], []),
+    ],
+)
+def test_an_annotated_argument_that_is_null_counts_as_absent(arguments: Any, expected: Any) -> None:
+    params = (HeaderParam("A", ("a",)), HeaderParam("C", ("deep", "c")))
+    before = repr(arguments)
+    assert without_nulls(params, arguments) == expected
+    assert repr(arguments) == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.requirements.entry import STILL_MISSING, Requirement
+from tests.requirements.entry import Requirement
 
 TITLE = "MCP Tool Contract V1 - Behavioral Invariants"
 
@@ -31,8 +31,8 @@ REQUIREMENTS = (
             "pactgate.policy.contracts:audit",
             "pactgate.upstreams.sandbox:confine",
             "pactgate.upstreams.launcher:launch",
+            "pactgate.audit.entry:call_facts",
         ),
-        deferred=STILL_MISSING + "what was done is in the record of a call, but there is no audit log yet",
     ),
     Requirement(
         id="S2/MCP-003",
@@ -50,7 +50,12 @@ REQUIREMENTS = (
         statement="Every tool written under the contract declares whether it is idempotent, and no error of one that "
         "is not is retryable.",
         source=f"{TITLE}, INV-MCP-004: Idempotency Declaration",
-        enforced_by=("pactgate.tools:tool", "pactgate.runner.load:load", "pactgate.policy.envelope:is_retryable"),
+        enforced_by=(
+            "pactgate.tools:tool",
+            "pactgate.runner.load:load",
+            "pactgate.policy.envelope:is_retryable",
+            "pactgate.cli.probe:probe",
+        ),
     ),
     Requirement(
         id="S2/MCP-005",
@@ -68,8 +73,10 @@ REQUIREMENTS = (
             "pactgate.pipeline.admit:Rate",
             "pactgate.policy.rates:RatePolicy",
             "pactgate.state.rates:MemoryRates",
+            "pactgate.pipeline.indirect:unwrap",
+            "pactgate.pipeline.configuration:LiveConfiguration.change",
+            "pactgate.pipeline.management:Management.config_set",
         ),
-        deferred=STILL_MISSING + "limits are off until the operator turns them on, and config_set does not exist yet",
     ),
     Requirement(
         id="S2/MCP-007",
@@ -80,7 +87,8 @@ REQUIREMENTS = (
             "pactgate.pipeline.admit:Rate",
             "pactgate.policy.rates:RatePolicy",
             "pactgate.state.rates:MemoryRates",
+            "pactgate.faces.answering:ask_to_wait",
+            "pactgate.facts:Facts.limits",
         ),
-        deferred=STILL_MISSING + "limits are off until the operator turns them on, and config_set does not exist yet",
     ),
 )

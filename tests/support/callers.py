@@ -20,9 +20,9 @@ class Heard:
         self.notes.append((method, params))
 
 
-def caller(era: Era = Era.LEGACY, *, scope: str | None = None, **more: Any) -> Caller:
+def caller(era: Era = Era.LEGACY, *, subject: str = "tester", scope: str | None = None, **more: Any) -> Caller:
     version = LATEST_MODERN if era is Era.MODERN else LATEST_LEGACY
-    return Caller(subject="tester", era=era, version=version, channel=Heard(), scope=scope, client="tests/1", **more)
+    return Caller(subject=subject, era=era, version=version, channel=Heard(), scope=scope, client="tests/1", **more)
 
 
 def context(method: str = "tools/call", who: Caller | None = None) -> ExecutionContext:

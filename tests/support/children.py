@@ -40,7 +40,7 @@ class Inbox:
         self.events: list[Event] = []
         self._news = asyncio.Event()
 
-    def receive(self, frame: bytes) -> None:
+    def receive(self, frame: bytes, for_request: int | None = None) -> None:
         self.frames.append(frame)
         self._news.set()
 

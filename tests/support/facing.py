@@ -10,6 +10,7 @@ from typing import Any
 
 from pactgate.config.model import Sessions
 from pactgate.core.events import Event
+from pactgate.faces.admin import Stories
 from pactgate.faces.connection import Handle
 from pactgate.faces.guard import Guard
 from pactgate.faces.http import HttpFace
@@ -38,6 +39,16 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class NoStories:
+    """A gateway that was never called."""
+
+    def tell(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
+        return None
+
+    def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
+        return []
 
 
 class Served:
@@ -80,15 +91,17 @@ async def serving(
     guard: Guard | None = None,
     clock: Callable[[], float] = time.monotonic,
     snapshot: Callable[[], dict[str, Any]] = lambda: SNAPSHOT,
+    stories: Stories | None = None,
 ) -> AsyncIterator[Served]:
     events: list[Event] = []
     kernel = FakeKernel()
     face = HttpFace(
         kernel,
         guard or Guard(host="127.0.0.1", anonymous=True),
-        servers=lambda: SERVERS,
+        servers=lambda roles: SERVERS,
         snapshot=snapshot,
         metrics=lambda: b"pactgate_up 1\n",
+        stories=stories or NoStories(),
         emit=events.append,
         sessions=sessions,
         clock=clock,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from pactgate.core.asking import Unanswered
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import Reply, WireError
 from pactgate.core.model import Caller
@@ -18,12 +19,15 @@ class FakeKernel:
     """`initialize`, `ping` and `server/discover` answer plainly; `tools/call` does what the called name says.
 
     `echo` returns its params; `hang` waits until it is let go or cancelled; `steps` sends as many notices as it is asked to, then
-    answers; `stepwise` sends one, waits until it is let go, sends another and answers; `fail` answers with an error; `crash` raises.
+    answers; `stepwise` sends one, waits until it is let go, sends another and answers; `ask` asks its caller and answers with what it said;
+    `fail` answers with an error; `crash` raises.
     """
 
     def __init__(self) -> None:
         self.callers: list[Caller] = []
         self.notices: list[tuple[Caller, Notification]] = []
+        self.audiences: list[Any] = []
+        self.ended_sessions: list[str] = []
         self.started = asyncio.Event()
         self.release = asyncio.Event()
         self.cancelled = asyncio.Event()
@@ -48,6 +52,15 @@ class FakeKernel:
     def notice(self, caller: Caller, notification: Notification) -> None:
         self.notices.append((caller, notification))
 
+    def join(self, audience: Any) -> None:
+        self.audiences.append(audience)
+
+    def leave(self, audience: Any) -> None:
+        self.audiences = [each for each in self.audiences if each is not audience]
+
+    def left(self, session: str) -> None:
+        self.ended_sessions.append(session)
+
     async def _reply(self, ctx: ExecutionContext, request: Request) -> Reply:
         if request.method == "initialize":
             if self.is_handshake_slow:
@@ -56,6 +69,8 @@ class FakeKernel:
                 return Reply(error=self.handshake_error)
             info = {"protocolVersion": ctx.caller.version, "serverInfo": {"name": "fake", "version": "0"}}
             return Reply(encode_json({**info, "capabilities": {}}))
+        if request.method == "subscriptions/listen":
+            return await self._hang(ctx.caller, request, {})
         if request.method != "tools/call":
             return Reply(b"{}" if request.method == "ping" else encode_json({"method": request.method}))
         params: dict[str, Any] = messages.value(request.params or b"{}")
@@ -88,6 +103,16 @@ class FakeKernel:
         await self.release.wait()
         caller.channel.notify(PROGRESS, b'{"progress":2}')
         return Reply(b'{"done":true}')
+
+    async def _ask(self, caller: Caller, request: Request, arguments: dict[str, Any]) -> Reply:
+        if not caller.channel.can_ask:
+            return Reply(b'{"said":"can not be asked"}')
+        self.started.set()
+        try:
+            said = await caller.channel.ask("roots/list", b"{}")
+        except Unanswered as failure:
+            return Reply(encode_json({"refused": failure.reply.code}))
+        return Reply(b'{"said":%b}' % said)
 
     async def _fail(self, caller: Caller, request: Request, arguments: dict[str, Any]) -> Reply:
         return Reply(error=WireError(arguments.get("code", messages.INTERNAL_ERROR), "it failed", {"why": "asked to"}))

@@ -106,7 +106,7 @@ def test_an_answer_is_told_from_everything_else(text: bytes, id_: bytes | None) 
 
 
 async def test_an_answer_from_elsewhere_ends_the_pause_and_the_stream_of_its_exchange() -> None:
-    exchange, stream = Exchange(), Stream(Source())
+    exchange, stream = Exchange(1), Stream(Source())
     with exchange.read(Events(stream, TARGET, 100)) as events:
         reading = asyncio.ensure_future(events.next())
         await asyncio.sleep(0)

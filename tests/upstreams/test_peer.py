@@ -12,12 +12,14 @@ from msgspec import Raw
 
 from pactgate.core.events import Event, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.protocol.bridge import Question
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from pactgate.upstreams.peer import Peer, UpstreamReplied
 from tests.support.scripted_channel import ScriptedChannel
 
 INFO = {"name": "pactgate", "version": "0"}
 PV = "io.modelcontextprotocol/protocolVersion"
+CC = "io.modelcontextprotocol/clientCapabilities"
 
 
 class Talk:
@@ -244,3 +246,153 @@ async def test_closing_fails_what_waits_and_closes_the_channel() -> None:
     with pytest.raises(GatewayFailure):
         await asking
     assert talk.channel.is_closed
+
+
+def tagged(method: str, id_: Any) -> dict[str, Any]:
+    return {"method": method, "params": {"_meta": {"io.modelcontextprotocol/subscriptionId": id_}}}
+
+
+async def test_what_is_tagged_with_a_listen_goes_to_whoever_listens_and_the_rest_to_nobody_in_particular(
+    talk: Talk,
+) -> None:
+    heard: list[str] = []
+    others: list[str] = []
+    talk.peer.on_notice = lambda notice: others.append(notice.method)
+    listening = asyncio.create_task(
+        talk.ask("subscriptions/listen", on_change=lambda notice: heard.append(notice.method))
+    )
+    await talk.channel.until_sent(1)
+    for id_, method in (
+        (1, "notifications/a"),
+        ("1", "notifications/b"),
+        (9, "notifications/c"),
+        (1, "notifications/d"),
+    ):
+        talk.channel.say(tagged(method, id_))
+    talk.channel.say({"method": "notifications/e", "params": {"_meta": 7}})
+    assert (heard, others) == (["notifications/a", "notifications/d"], [f"notifications/{each}" for each in "bce"])
+    talk.channel.say({"id": 1, "result": {"resultType": "complete"}})
+    assert json.loads(await listening) == {"resultType": "complete"}
+
+
+async def test_a_server_may_end_a_listen_by_cancelling_it_and_nothing_else(talk: Talk) -> None:
+    listening = asyncio.create_task(talk.ask("subscriptions/listen", on_change=lambda notice: None))
+    calling = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(2)
+    for id_ in (2, "1", 1):
+        talk.channel.say({"method": "notifications/cancelled", "params": {"requestId": id_}})
+    assert await listening == b"{}"
+    assert not calling.done()
+    talk.channel.say({"id": 2, "result": {}})
+    assert await calling == b"{}"
+
+
+LOG = {"method": "notifications/message", "params": {"level": "info", "data": "x"}}
+
+
+async def test_a_log_message_on_the_stream_of_a_request_is_that_requests(talk: Talk) -> None:
+    heard: list[int] = []
+    asked = [asyncio.create_task(talk.ask(owner=f"o{n}", on_log=lambda notice, n=n: heard.append(n))) for n in (1, 2)]
+    await talk.channel.until_sent(2)
+    text = json.dumps({"jsonrpc": "2.0", **LOG}).encode()
+    for stream in (2, 1, 7, None):
+        talk.peer.receive(text, stream)
+    assert heard == [2, 1]
+    assert talk.peer.unattributed_logs == 2
+    for id_ in (1, 2):
+        talk.channel.say({"id": id_, "result": {}})
+    await asyncio.gather(*asked)
+
+
+async def test_a_log_message_beside_any_stream_is_of_the_only_request_under_way(talk: Talk) -> None:
+    heard: list[str] = []
+    asking = asyncio.create_task(talk.ask(owner="me", on_log=lambda notice: heard.append("mine")))
+    await talk.channel.until_sent(1)
+    talk.channel.say(LOG)
+    other = asyncio.create_task(talk.ask(owner="me"))
+    await talk.channel.until_sent(2)
+    talk.channel.say(LOG)  # now there are two
+    talk.channel.say({"id": 2, "result": {}})
+    await other
+    talk.channel.say(LOG)
+    assert heard == ["mine", "mine"]
+    talk.channel.say({"id": 1, "result": {}})
+    await asking
+    talk.channel.say(LOG)
+    assert talk.peer.unattributed_logs == 2
+
+
+# What the upstream asks back
+
+
+class Answering:
+    owner = None
+
+    def __init__(self) -> None:
+        self.asked: list[Question] = []
+        self.told: list[str] = []
+
+    async def ask(self, question: Question) -> bytes:
+        self.asked.append(question)
+        return b'{"roots":[]}'
+
+    def tell(self, method: str, params: bytes) -> None:
+        self.told.append(method)
+
+
+async def test_a_question_goes_to_whoever_answers_for_the_call_and_the_answer_to_the_upstream(talk: Talk) -> None:
+    asker = Answering()
+    asking = asyncio.create_task(talk.ask(asker=asker))
+    await talk.channel.until_sent(1)
+    talk.channel.say({"id": "q", "method": "roots/list"})
+    await talk.channel.until_sent(2)
+    assert talk.channel.sent[1] == {"jsonrpc": "2.0", "id": "q", "result": {"roots": []}}
+    talk.channel.say({"method": "notifications/elicitation/complete", "params": {"elicitationId": "e"}})
+    talk.channel.say({"id": 1, "result": {}})
+    await asking
+    assert asker.asked == [Question("roots/list")]
+
+
+async def test_a_question_in_one_breath_with_the_answer_is_after_the_call(talk: Talk) -> None:
+    asker = Answering()
+    asking = asyncio.create_task(talk.ask(asker=asker))
+    await talk.channel.until_sent(1)
+    talk.channel.say({"id": 1, "result": {}})
+    talk.channel.say({"id": "q", "method": "roots/list"})
+    await asking
+    await talk.channel.until_sent(2)
+    assert talk.channel.sent[1]["error"]["code"] == -32601
+    assert asker.asked == []
+
+
+async def test_an_upstream_can_take_its_question_back(talk: Talk) -> None:
+    class Slow(Answering):
+        async def ask(self, question: Question) -> bytes:
+            await super().ask(question)
+            await asyncio.Event().wait()
+            return b""
+
+    asker = Slow()
+    asking = asyncio.create_task(talk.ask(asker=asker))
+    await talk.channel.until_sent(1)
+    talk.channel.say({"id": "q", "method": "roots/list"})
+    while not asker.asked:
+        await asyncio.sleep(0)
+    for params in ({"requestId": "q"}, {"requestId": []}, {}):
+        talk.channel.say({"method": "notifications/cancelled", "params": params})
+    talk.channel.say({"id": 1, "result": {}})
+    await asking
+    talk.peer.tell("notifications/roots/list_changed")
+    await talk.channel.until_sent(2)
+    assert [message.get("method") for message in talk.channel.sent[1:]] == ["notifications/roots/list_changed"]
+
+
+async def test_a_modern_upstream_is_told_the_callers_capabilities_with_the_request() -> None:
+    talk = Talk(ScriptedChannel(lambda message: {"id": message["id"], "result": {}}))
+    await talk.peer.open()
+    talk.peer.settle(Era.MODERN, LATEST_MODERN)
+    await talk.ask(capabilities=b'{"roots":{}}')
+    await talk.ask()
+    told = [message["params"]["_meta"][CC] for message in talk.channel.sent]
+    assert told == [{"roots": {}}, {}]
+    await talk.peer.close()

@@ -8,9 +8,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from pactgate.core.contract import CONTRACT_KEY
 from pactgate.policy.schemas import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
-from pactgate.upstreams.rest_definition import CONTRACT, definition
+from pactgate.upstreams.rest_definition import definition
 from tests.support.rest_api import endpoint, plain
 
 TEXT = {"type": "string"}
@@ -37,7 +38,7 @@ def test_the_verb_says_what_kind_of_tool_it_is(method: str, hints: tuple[bool, b
     tool = told(method=method)
     said = tool["annotations"]
     assert (said["readOnlyHint"], said["destructiveHint"], said["idempotentHint"]) == hints
-    contract = tool["_meta"][CONTRACT]
+    contract = tool["_meta"][CONTRACT_KEY]
     assert (contract["category"], contract["idempotent"], contract["effects"]) == (category, hints[2], ["network"])
     retryable = {row["code"] for row in contract["errorCodes"] if row["retryable"]}
     assert retryable == ({"RATE_LIMITED", "SERVICE_UNAVAILABLE"} if hints[2] else set())
@@ -47,7 +48,7 @@ def test_the_operator_knows_better_than_the_verb() -> None:
     tool = told(method="POST", category="query", idempotent=True, title="Search")
     assert tool["annotations"]["readOnlyHint"] is True
     assert tool["annotations"]["title"] == tool["title"] == "Search"
-    assert tool["_meta"][CONTRACT]["category"] == "query"
+    assert tool["_meta"][CONTRACT_KEY]["category"] == "query"
     assert told(method="GET", category="execution")["annotations"]["readOnlyHint"] is False
 
 

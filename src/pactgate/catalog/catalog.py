@@ -17,8 +17,9 @@ from pactgate.catalog.uris import UriIndex, full_uri
 from pactgate.core.model import Prompt, Resource, Tool, Traits
 from pactgate.policy.categories import categorise
 from pactgate.protocol import messages, modern
+from pactgate.protocol.fitting import MODERN_SHAPE, fit_tool, list_shape, name_ui
+from pactgate.protocol.hints import STALE, Hint
 from pactgate.protocol.messages import encode_json
-from pactgate.protocol.versions import Era
 
 MISSING_KEY: Final = "dev.pactgate/missing"
 """In the `_meta` of a list: servers that offer nothing at the moment, each with the reason."""
@@ -31,6 +32,15 @@ class Offer(NamedTuple):
     prompts: tuple[Prompt, ...] = ()
     resources: tuple[Resource, ...] = ()
     templates: tuple[Resource, ...] = ()
+
+    def differing(self, other: Offer) -> set[str]:
+        """Which lists differ, by the names their notices have."""
+        pairs = {
+            "tools": (self.tools, other.tools),
+            "prompts": (self.prompts, other.prompts),
+            "resources": ((self.resources, self.templates), (other.resources, other.templates)),
+        }
+        return {kind for kind, (mine, others) in pairs.items() if mine != others}
 
 
 def name_offer(server: str, found: Discovered, naming: str, categories: Mapping[str, str] | None = None) -> Offer:
@@ -61,24 +71,28 @@ class Catalog:
         self.missing = dict(missing or {})
         self._server_info = server_info
         self._own_resources = own_resources
-        self._lists: dict[tuple[str, str | None, Era], bytes] = {}
+        self._lists: dict[tuple[str, str | None, str], bytes] = {}
 
-    def listing(self, method: str, scope: str | None, era: Era) -> bytes:
-        """The encoded result of a list method."""
-        key = (method, scope, era)
+    def listing(self, method: str, scope: str | None, version: str, hint: Hint = STALE) -> bytes:
+        """The encoded result of a list method. How fresh it is changes all the time, so a modern one is kept without its end."""
+        shape = list_shape(version)
+        key = (method, scope, shape)
         made = self._lists.get(key)
         if made is None:
-            made = self._lists[key] = self._encode(method, scope, era)
-        return made
+            made = self._lists[key] = self._encode(method, scope, shape)
+        return made + hint.encode() if shape == MODERN_SHAPE else made
 
-    def _encode(self, method: str, scope: str | None, era: Era) -> bytes:
+    def _encode(self, method: str, scope: str | None, shape: str) -> bytes:
         listing, definitions = self._definitions(method, scope)
+        if listing is TOOLS:
+            definitions = [fit_tool(definition, shape) for definition in definitions]
         result = {listing.member: Raw(b"[" + b",".join(definitions) + b"]")}
         missing = {server: why for server, why in self.missing.items() if scope in (None, server)}
         if missing:
             result["_meta"] = Raw(encode_json({MISSING_KEY: missing}))
-        if era is Era.MODERN:
+        if shape == MODERN_SHAPE:
             result = modern.complete(result, self._server_info, cacheable=True)
+            return encode_json(result).removesuffix(STALE.encode())
         return encode_json(result)
 
     def _definitions(self, method: str, scope: str | None) -> tuple[Listing, list[bytes]]:
@@ -106,7 +120,7 @@ def _tool(server: str, found: FoundTool, separator: str, categories: Mapping[str
         full_name=full_name,
         exposed_name=exposed,
         definition=found.definition,
-        exposed_definition=_renamed(found, "name", exposed),
+        exposed_definition=name_ui(_renamed(found, "name", exposed), lambda uri: full_uri(server, uri)),
         digest=found.digest,
         header_params=found.header_params,
         input_check=found.input_check,

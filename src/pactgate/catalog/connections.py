@@ -19,12 +19,15 @@ from pactgate.catalog.index import server_of
 from pactgate.catalog.pauses import Pauses
 from pactgate.catalog.report import DiscoveryReport, discover_all
 from pactgate.catalog.supervisor import Supervisor
-from pactgate.config.model import ServerConfig
-from pactgate.core.events import Emit
+from pactgate.config.server import ServerConfig
+from pactgate.core.events import Emit, Event
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.model import ServerStatus, Tool
+from pactgate.core.model import Caller, ServerStatus, Tool
+from pactgate.policy.access import sees_everything
+from pactgate.protocol.hints import Hint, together
 from pactgate.upstreams.connect import Dialer, Session
 
+_NOTHING: Final = Offer()
 SETTLING_S: Final = 1.0
 """How long after the start a list waits for servers that are still connecting."""
 
@@ -38,7 +41,11 @@ class Changes(Struct, frozen=True):
 
 
 class Connections:
-    """Every configured server by id, and the catalog of what the connected ones offer."""
+    """Every configured server by id, and the catalog of what the connected ones offer.
+
+    `built_in` are servers of the gateway itself. They are apart from all others, so that whoever does not ask for them by `catalog_for`
+    or `servers_for` can't come across one.
+    """
 
     def __init__(
         self,
@@ -53,6 +60,7 @@ class Connections:
         pauses: Pauses | None = None,
         mask: Callable[[str], str] = str,
         max_age_s: float = 60.0,
+        built_in: Iterable[ServerConfig] = (),
     ) -> None:
         self._make_dialer = make_dialer
         self._naming = naming
@@ -69,35 +77,64 @@ class Connections:
         self._settling_until = 0.0
         self.on_offer_changed: Callable[[str], None] = _ignore
         """Told the id of each server whose offer has changed, after the catalog was swapped."""
+        self.on_lists_changed: Callable[[str, set[str], set[str]], None] = _ignore_lists
+        """Told of each server which of its lists differ, and which it said had changed, after the catalog was swapped."""
+        self.on_updated: Callable[[str, str], None] = _ignore_update
+        """Told the server and the URI, as the server spells it, of a resource that was updated."""
         self._supervisors = {config.id: self._supervise(config) for config in servers}
-        self.catalog = self._make_catalog()
+        self._built_in = {config.id: self._supervise(config, _tell_nobody) for config in built_in}
+        self.catalog = self._make_catalog(self._supervisors)
+        self._whole_catalog: Catalog | None = None
 
     def start(self) -> None:
         self._is_started = True
         self._settling_until = asyncio.get_running_loop().time() + SETTLING_S
-        for supervisor in self._supervisors.values():
+        for supervisor in self._everyone.values():
             supervisor.start()
 
     async def stop(self) -> None:
         self._is_started = False
-        await asyncio.gather(*(supervisor.stop() for supervisor in self._supervisors.values()))
+        await asyncio.gather(*(supervisor.stop() for supervisor in self._everyone.values()))
 
     @property
     def servers(self) -> dict[str, Supervisor]:
-        """The registry: read it, never write it; a change makes a new one."""
+        """The registry of configured servers: read it, never write it; a change makes a new one."""
         return self._supervisors
+
+    def servers_for(self, roles: Collection[str]) -> dict[str, Supervisor]:
+        """The servers that exist for a caller with these roles."""
+        return self._everyone if sees_everything(roles) else self._supervisors
+
+    def catalog_for(self, roles: Collection[str]) -> Catalog:
+        """What exists for a caller with these roles. Two catalogs at most: lists are encoded once for each."""
+        if not sees_everything(roles):
+            return self.catalog
+        if self._whole_catalog is None:
+            self._whole_catalog = self._make_catalog(self._everyone)
+        return self._whole_catalog
+
+    @property
+    def _everyone(self) -> dict[str, Supervisor]:
+        return {**self._supervisors, **self._built_in}
 
     def connected(self, server: str) -> Session | None:
         """The session of a server that is connected right now."""
-        supervisor = self._supervisors.get(server)
+        supervisor = self._supervisors.get(server) or self._built_in.get(server)
         session = supervisor.session if supervisor is not None else None
         return session if session is not None and session.peer.is_open else None
 
     async def session(self, server: str) -> Session:
-        supervisor = self._supervisors.get(server)
+        return await self._supervisor(server).ready()
+
+    async def session_for(self, server: str, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
+        """The session for calls of one caller, told what the caller can be asked."""
+        return await self._supervisor(server).session_for(caller, capabilities)
+
+    def _supervisor(self, server: str) -> Supervisor:
+        supervisor = self._supervisors.get(server) or self._built_in.get(server)
         if supervisor is None:
             raise GatewayFailure(Kind.UNKNOWN_SERVER, f"There is no server {server!r} any more.", server=server)
-        return await supervisor.ready()
+        return supervisor
 
     async def apply(
         self, servers: Iterable[ServerConfig], *, naming: str, categories: Mapping[str, str] | None = None
@@ -109,7 +146,9 @@ class Connections:
         if naming != self._naming or dict(categories or {}) != self._categories:
             self._naming, self._categories, self._named = naming, dict(categories or {}), {}
         self._supervisors = {id_: kept.get(id_) or self._supervise(config) for id_, config in wanted.items()}
-        self._named = {id_: named for id_, named in self._named.items() if id_ in kept}
+        for id_, item in kept.items():
+            item.config = replace(wanted[id_], enabled=item.config.enabled)
+        self._named = {id_: named for id_, named in self._named.items() if id_ in kept or id_ in self._built_in}
         toggled = [id_ for id_, item in kept.items() if item.config.enabled != wanted[id_].enabled]
         for id_, supervisor in self._supervisors.items():
             if self._is_started and id_ not in kept:
@@ -143,7 +182,7 @@ class Connections:
         left_s = self._settling_until - asyncio.get_running_loop().time()
         if left_s <= 0:
             return
-        waiting = [item.lists.settled for item in self._supervisors.values() if not item.lists.settled.is_set()]
+        waiting = [item.lists.settled for item in self._everyone.values() if not item.lists.settled.is_set()]
         try:
             async with asyncio.timeout(left_s):
                 for event in waiting:
@@ -151,14 +190,15 @@ class Connections:
         except TimeoutError:
             return
 
-    async def resolve(self, name: str, scope: str | None) -> Tool:
+    async def resolve(self, name: str, scope: str | None, roles: Collection[str] = ()) -> Tool:
         """The tool meant by a name the index does not know: wait for whoever may still bring it, then look again."""
-        server = scope or server_of(name, self._supervisors)
-        if server is None or server not in self._supervisors:
+        servers = self.servers_for(roles)
+        server = scope or server_of(name, servers)
+        if server is None or server not in servers:
             await self.settle()
         else:
-            await self._first_list(self._supervisors[server])
-        return self.catalog.tools.resolve(name, scope)
+            await self._first_list(servers[server])
+        return self.catalog_for(roles).tools.resolve(name, scope)
 
     async def _first_list(self, supervisor: Supervisor) -> None:
         """Raises why the server can't be reached, if it can't: better than to call its tools unknown."""
@@ -172,38 +212,60 @@ class Connections:
     def rows(self) -> list[dict[str, Any]]:
         return [supervisor.row() for supervisor in self._supervisors.values()]
 
+    def freshness(self, method: str, scope: str | None) -> Hint:
+        """How long a list, or what is said of the servers, may be taken for true: as long as every server that has a part in it says."""
+        servers = self._supervisors.items()
+        hints = [item.hint(method) for id_, item in servers if scope is None or scope == id_]
+        return together(hint for hint in hints if hint is not None)
+
     def missing(self) -> dict[str, str]:
         """Which enabled servers can't be used right now, and why."""
         return {id_: item.trouble for id_, item in self._supervisors.items() if item.trouble is not None}
 
-    def _supervise(self, config: ServerConfig) -> Supervisor:
+    def _supervise(self, config: ServerConfig, emit: Emit | None = None) -> Supervisor:
         return Supervisor(
             config,
             self._make_dialer(config),
             self._changed,
-            self._emit,
+            emit or self._emit,
             pauses=self._pauses,
             mask=self._mask,
             max_age_s=self._max_age_s,
+            on_updated=lambda server, uri: self.on_updated(server, uri),
         )
 
     def _changed(self) -> None:
         """Name what is new and swap the catalog in one assignment."""
-        for id_, supervisor in self._supervisors.items():
+        everyone = self._everyone
+        for id_, supervisor in everyone.items():
             found = supervisor.lists.found
             if id_ not in self._named or self._named[id_][0] is not found:
                 self._named[id_] = (found, name_offer(id_, found, self._naming, self._categories))
-        offers = {id_: self._named[id_][1] for id_ in self._supervisors}
+        offers, before = {id_: self._named[id_][1] for id_ in everyone}, self._offers
         if offers != self._offers or self.missing() != self.catalog.missing:
             changed = [id_ for id_ in {**self._offers, **offers} if offers.get(id_) != self._offers.get(id_)]
             self._offers = offers
-            self.catalog = self._make_catalog()
+            self.catalog = self._make_catalog(self._supervisors)
+            self._whole_catalog = None
             for id_ in changed:
                 self.on_offer_changed(id_)
+        self._tell_lists(before, offers)
 
-    def _make_catalog(self) -> Catalog:
+    def _tell_lists(self, before: Mapping[str, Offer], offers: Mapping[str, Offer]) -> None:
+        for id_ in {**before, **offers}:
+            old, new = before.get(id_, _NOTHING), offers.get(id_, _NOTHING)
+            supervisor = self._supervisors.get(id_)
+            said = supervisor.lists.take_confirmed() if supervisor is not None else set()
+            differing = old.differing(new) if old is not new else set()
+            if differing or said:
+                self.on_lists_changed(id_, differing, said)
+
+    def _make_catalog(self, servers: Iterable[str]) -> Catalog:
         return Catalog(
-            self._offers, server_info=self._server_info, missing=self.missing(), own_resources=self._own_resources
+            {id_: self._offers[id_] for id_ in servers if id_ in self._offers},
+            server_info=self._server_info,
+            missing=self.missing(),
+            own_resources=self._own_resources,
         )
 
 
@@ -211,6 +273,22 @@ def _ignore(server: str) -> None:
     return
 
 
+def _tell_nobody(event: Event) -> None:
+    """That the gateway's own server is there is no news."""
+
+
+def _ignore_lists(server: str, differing: set[str], said: set[str]) -> None:
+    return
+
+
+def _ignore_update(server: str, uri: str) -> None:
+    return
+
+
 def _is_same(running: ServerConfig, wanted: ServerConfig) -> bool:
-    """Whether a running server can stay: nothing differs but whether it is enabled, which needs no new one."""
-    return replace(running, enabled=True) == replace(wanted, enabled=True)
+    """Whether a running server can stay: nothing differs but what is looked up each time it is needed."""
+    return _lasting(running) == _lasting(wanted)
+
+
+def _lasting(config: ServerConfig) -> ServerConfig:
+    return replace(config, enabled=True, request_timeout_ms=60000, max_retries=0)

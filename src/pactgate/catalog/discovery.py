@@ -17,10 +17,11 @@ from msgspec import Raw, Struct
 from pactgate.core.contract import Contract
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import SchemaCheck
-from pactgate.policy.contracts import read_contract
+from pactgate.policy.contracts import read_contract, without_contract
 from pactgate.policy.schemas import Schema, compile_schema
 from pactgate.protocol import headers, messages
 from pactgate.protocol.headers import HeaderParam
+from pactgate.protocol.hints import STALE, Hint, read_hint, together
 from pactgate.upstreams.connect import Session
 
 MAX_PAGES: Final = 1000
@@ -73,19 +74,24 @@ class Discovered(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
 
-async def discover(session: Session, known: Discovered | None = None) -> Discovered:
+Hints = dict[str, Hint]
+"""What a server said about the freshness of each list, by method."""
+
+
+async def discover(session: Session, known: Discovered | None = None, hints: Hints | None = None) -> Discovered:
     """Everything a connected server offers, in its own order. The caller bounds the time.
 
-    What is defined as it was in `known` is not worked out again.
+    What is defined as it was in `known` is not worked out again. `hints` is filled with what the server says about freshness.
     """
     left_out = list(session.left_out)
-    definitions = await _ask(session, TOOLS)
+    told: Hints = {} if hints is None else hints
+    definitions = await _ask(session, TOOLS, told)
     before = {tool.digest: tool for tool in known.tools} if known is not None else {}
     tools = await _read_tools(
         definitions, before, left_out, drops_bad_headers=session.is_modern_http, has_contracts=session.is_ours
     )
     others = await asyncio.gather(
-        *(_ask_leniently(session, listing, left_out) for listing in (PROMPTS, RESOURCES, TEMPLATES))
+        *(_ask_leniently(session, listing, left_out, told) for listing in (PROMPTS, RESOURCES, TEMPLATES))
     )
     prompts, resources, templates = (
         _read(found, listing, left_out) for found, listing in zip(others, (PROMPTS, RESOURCES, TEMPLATES), strict=True)
@@ -93,10 +99,10 @@ async def discover(session: Session, known: Discovered | None = None) -> Discove
     return Discovered(tools, prompts, resources, templates, tuple(left_out))
 
 
-async def _ask_leniently(session: Session, listing: Listing, left_out: list[str]) -> list[Raw]:
+async def _ask_leniently(session: Session, listing: Listing, left_out: list[str], hints: Hints) -> list[Raw]:
     """A list beside the tools: its failure is said, and costs nothing but itself."""
     try:
-        return await _ask(session, listing)
+        return await _ask(session, listing, hints)
     except GatewayFailure as failure:
         if failure.kind not in (Kind.UPSTREAM_ERROR, Kind.MALFORMED_RESULT):
             raise
@@ -104,17 +110,20 @@ async def _ask_leniently(session: Session, listing: Listing, left_out: list[str]
         return []
 
 
-async def _ask(session: Session, listing: Listing) -> list[Raw]:
+async def _ask(session: Session, listing: Listing, hints: Hints) -> list[Raw]:
     """All pages of one list."""
     if listing.capability not in session.identity.capabilities:
         return []
     found: list[Raw] = []
     seen: set[str] = set()
     members: dict[str, Raw] = {}
+    said: list[Hint] = []
     for _ in range(MAX_PAGES):
-        page = _page(await session.peer.request(listing.method, members), listing, session)
-        found += page[0]
-        cursor = page[1]
+        entries, cursor, hint = _page(await session.peer.request(listing.method, members), listing, session)
+        found += entries
+        said.append(hint or STALE)
+        if hint is not None or listing.method in hints:
+            hints[listing.method] = together(said)
         if cursor is None:
             return found
         if cursor in seen:
@@ -130,12 +139,12 @@ _entries: Final = msgspec.json.Decoder(list[Raw])
 _text: Final = msgspec.json.Decoder(str)
 
 
-def _page(text: bytes, listing: Listing, session: Session) -> tuple[list[Raw], str | None]:
+def _page(text: bytes, listing: Listing, session: Session) -> tuple[list[Raw], str | None, Hint | None]:
     try:
         members = messages.members(text)
         entries = _entries.decode(members[listing.member])
         cursor = members.get("nextCursor", Raw(b"null"))
-        return entries, None if bytes(cursor) == b"null" else _text.decode(cursor)
+        return entries, None if bytes(cursor) == b"null" else _text.decode(cursor), read_hint(members)
     except KeyError:
         raise _unusable(session, listing, f"it has no member {listing.member!r}") from None
     except msgspec.DecodeError as problem:
@@ -200,7 +209,7 @@ def _tool(found: Found, *, drops_bad_headers: bool, has_contracts: bool) -> Foun
     told = annotations if isinstance(annotations, dict) else {}
     return FoundTool(
         found.key,
-        found.definition,
+        found.definition if contract is None else without_contract(found.definition),
         found.digest,
         input_check=schema,
         output_check=output,

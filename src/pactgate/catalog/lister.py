@@ -9,23 +9,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Final
 
-from pactgate.catalog.discovery import Discovered, discover
+from pactgate.catalog.discovery import Discovered, Hints, discover
 from pactgate.catalog.pauses import Pauses
 from pactgate.catalog.waiting import now, unwatched, wait_for
+from pactgate.catalog.watch import LIST_CHANGED
 from pactgate.core.events import DiscoveryFailed, Emit, ServerDiscovered
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.protocol.hints import STALE, Hint
 from pactgate.protocol.messages import Notification
 from pactgate.upstreams.connect import Session
-
-_CHANGED: Final = frozenset(
-    {
-        "notifications/tools/list_changed",
-        "notifications/prompts/list_changed",
-        "notifications/resources/list_changed",
-    }
-)
 
 
 class Lister:
@@ -47,12 +40,18 @@ class Lister:
         self._pauses = pauses
         self._mask = mask
         self._fresh_since: float | None = None
+        self._hints: Hints = {}
+        self._hinted_at = 0.0
+        self._noticed: set[str] = set()
+        self._confirmed: set[str] = set()
         self._wanted = asyncio.Event()
         self._is_urgent = asyncio.Event()
         self._is_asking = False
         self._next: asyncio.Future[None] | None = None
 
-    async def run(self, session: Session, limit_ms: int, max_age_s: float) -> None:
+    async def run(
+        self, session: Session, limit_ms: int, max_age_s: float, gives_notices: Callable[[Session], bool]
+    ) -> None:
         """Until cancelled, which the end of the connection does. A flood of notices costs one list per pause.
 
         `max_age_s` is how long an answer is believed of a server that gives no notices.
@@ -66,8 +65,9 @@ class Lister:
                 if failures:
                     await wait_for(self._is_urgent, self._pauses.before(failures))
                 else:
-                    await wait_for(self._wanted, None if _gives_notices(session) else max_age_s)
-                    await wait_for(self._is_urgent, self._pauses.between_lists_s)
+                    listed_at = time.monotonic()
+                    await wait_for(self._wanted, None if gives_notices(session) else max_age_s)
+                    await wait_for(self._is_urgent, listed_at + self._pauses.between_lists_s - time.monotonic())
         finally:
             self._tell(self._gone())
 
@@ -91,8 +91,25 @@ class Lister:
         answer.result()
 
     def notice(self, notification: Notification) -> None:
-        if notification.method in _CHANGED:
+        kind = LIST_CHANGED.get(notification.method)
+        if kind is not None:
+            self._noticed.add(kind)
             self._wanted.set()
+
+    def hint(self, method: str) -> Hint:
+        """How long what is known of a list may still be taken for true. Where that time is over, the server is asked again."""
+        said = self._hints.get(method)
+        if said is None or self._fresh_since is None:
+            return STALE
+        left = said.after((time.monotonic() - self._hinted_at) * 1000)
+        if said.ttl_ms > 0 and left.ttl_ms == 0:
+            self._wanted.set()
+        return left
+
+    def take_confirmed(self) -> set[str]:
+        """The lists the server said had changed, and that were asked for since."""
+        confirmed, self._confirmed = self._confirmed, set()
+        return confirmed
 
     def forget(self) -> None:
         """A server that is gone, or not wanted any more, offers nothing."""
@@ -101,16 +118,20 @@ class Lister:
     async def _list(self, session: Session, limit_ms: int) -> bool:
         started = time.monotonic()
         failure: GatewayFailure | None = None
+        noticed, self._noticed = self._noticed, set()
         self._is_asking = True
         try:
+            hints: Hints = {}
             async with asyncio.timeout(limit_ms / 1000):
-                found = await discover(session, self.found)
+                found = await discover(session, self.found, hints)
         except TimeoutError:
             failure = self._too_slow(limit_ms)
         except GatewayFailure as problem:
             failure = problem
         else:
             self._accept(found, started)
+            self._hints, self._hinted_at = hints, started
+            self._confirmed |= noticed
         finally:
             self._is_asking = False
         if failure is not None:
@@ -152,8 +173,3 @@ class Lister:
     def _too_slow(self, limit_ms: int) -> GatewayFailure:
         message = f"{self._server} did not list what it offers within {limit_ms} ms (timeout of discovery)"
         return GatewayFailure(Kind.CALL_TIMEOUT, message, server=self._server, operation="discover")
-
-
-def _gives_notices(session: Session) -> bool:
-    offered = session.identity.capabilities.get("tools")
-    return isinstance(offered, dict) and offered.get("listChanged") is True

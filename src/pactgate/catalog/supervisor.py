@@ -8,7 +8,7 @@ way and are never kept waiting through a pause. Enforces S0/ECO-100, S0/ECO-101,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -16,8 +16,10 @@ from msgspec.structs import replace
 from pactgate.catalog.lifecycle import Happening, step
 from pactgate.catalog.lister import Lister
 from pactgate.catalog.pauses import Pauses
+from pactgate.catalog.private import PrivateSessions
 from pactgate.catalog.waiting import now, unwatched, wait_for
-from pactgate.config.model import ServerConfig
+from pactgate.catalog.watch import Watch
+from pactgate.config.server import ServerConfig
 from pactgate.core.contract import REPORT_METHOD
 from pactgate.core.events import (
     EffectsExceeded,
@@ -29,14 +31,19 @@ from pactgate.core.events import (
     ToolReported,
 )
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.model import ServerStatus
+from pactgate.core.model import Caller, ServerStatus
 from pactgate.policy import contracts
+from pactgate.protocol.hints import STALE, Hint
 from pactgate.protocol.messages import Notification
 from pactgate.upstreams.connect import Dialer, Session
 
 _PATIENCE_S: Final = 1.0
 """How long a caller waits for an attempt to reach a server whose last attempt failed."""
 _RELIST_AFTER_S: Final = 60.0
+
+
+def _ignore(server: str, uri: str) -> None:
+    return
 
 
 class Supervisor:
@@ -49,6 +56,7 @@ class Supervisor:
         on_change: Callable[[], None],
         emit: Emit,
         *,
+        on_updated: Callable[[str, str], None] = _ignore,
         pauses: Pauses | None = None,
         mask: Callable[[str], str] = str,
         max_age_s: float = _RELIST_AFTER_S,
@@ -66,6 +74,8 @@ class Supervisor:
         self._mask = mask
         self._max_age_s = max_age_s
         self.lists = Lister(config.id, on_change, emit, self._pauses, mask)
+        self.watch = Watch(config.id, self.lists.notice, on_updated, emit, self._pauses)
+        self.private = PrivateSessions(config, dialer, self.lists.notice)
         self._failure: GatewayFailure | None = None
         self._attempt: asyncio.Future[Session]
         self._wake = asyncio.Event()
@@ -122,6 +132,13 @@ class Supervisor:
             raise self._failure.again(verdict=Verdict.DID_NOT_RUN)
         return done.pop().result()
 
+    async def session_for(self, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
+        """The session that serves this caller's calls: the shared one, or one of its own where the server may ask it something."""
+        shared = await self.ready()
+        if not self.private.is_wanted(shared, caller, capabilities):
+            return shared
+        return await self.private.lend(shared, caller, capabilities)
+
     async def refresh(self, *, force: bool, max_age_s: float) -> bool:
         """See that what the server offers was asked for lately; whether it had to be asked. Raises why it can't be known."""
         await self.ready()
@@ -138,6 +155,17 @@ class Supervisor:
         if self.status is ServerStatus.CONNECTED:
             return self.lists.problem or (None if self.lists.settled.is_set() else "still listing what it offers")
         return self.last_error or "still connecting"
+
+    def hint(self, method: str) -> Hint | None:
+        """How fresh what is known of this server is, for one cacheable method; None where the server has no part in its result."""
+        session = self.session
+        if self.status is ServerStatus.DISABLED:
+            return None
+        if session is None or self.trouble is not None:
+            return STALE
+        if method == "server/discover":
+            return session.hint()
+        return self.lists.hint(method) if method.partition("/")[0] in session.identity.capabilities else None
 
     def row(self) -> dict[str, Any]:
         """The state as the requirement document spells it, with what a person wants to see beside it."""
@@ -160,6 +188,7 @@ class Supervisor:
             "lastDiscoveredAt": self.lists.listed_at,
             "latencyMs": round(session.connect_ms, 1) if session else None,
             "attempts": self.attempts,
+            "callerSessions": len(self.private),
             "pid": session.pid if session else None,
             "effectsLevel": session.effects_level if session else None,
         }
@@ -184,6 +213,7 @@ class Supervisor:
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
+        await self.private.close()
 
     async def _connect_series(self) -> Session | None:
         self.attempts = 0
@@ -230,8 +260,9 @@ class Supervisor:
         """From connected to lost."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        listing = self.lists.run(session, self.config.request_timeout_ms, self._max_age_s)
+        listing = self.lists.run(session, self.config.request_timeout_ms, self._max_age_s, self.watch.gives_notices)
         lister = asyncio.create_task(listing, name=f"lists of {self.config.id}")
+        watcher = asyncio.create_task(self.watch.run(session), name=f"changes of {self.config.id}")
         try:
             reason = await session.peer.ended()
             self._lost(reason)
@@ -239,12 +270,18 @@ class Supervisor:
         finally:
             self.session = None
             lister.cancel()
-            await asyncio.shield(session.peer.close())
+            watcher.cancel()
+            await asyncio.shield(self._part(session, watcher))
+
+    async def _part(self, session: Session, watcher: asyncio.Task[None]) -> None:
+        await session.peer.close()
+        await self.watch.close()
+        await asyncio.wait({watcher})
 
     # What happens to it.
 
     def _connected(self, session: Session) -> None:
-        session.peer.on_notice = self._on_report if session.is_ours else self.lists.notice
+        session.peer.on_notice = self._on_report if session.is_ours else self.watch.notice
         self.session = session
         self.last_error = self._not_reloaded = None
         self._failure = None
@@ -259,7 +296,7 @@ class Supervisor:
     def _on_report(self, notification: Notification) -> None:
         """A runner of ours may also say what no answer could carry."""
         if notification.method != REPORT_METHOD:
-            self.lists.notice(notification)
+            self.watch.notice(notification)
             return
         report = contracts.read_report(notification.params)
         if report is None:

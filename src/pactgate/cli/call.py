@@ -28,7 +28,7 @@ def call(
     as_json: bool = False,
 ) -> int:
     words = list(words)
-    tool = _find(client.get("/api/tools"), name, server)
+    tool = find_tool(client.get("/api/tools"), name, server)
     schema = tool.get("inputSchema") if tool else None
     arguments = read_arguments(words, args, schema if isinstance(schema, dict) else {})
     from pactgate.protocol.headers import header_params, mirror
@@ -105,7 +105,7 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def _find(page: Any, name: str, server: str | None) -> dict[str, Any] | None:
+def find_tool(page: Any, name: str, server: str | None) -> dict[str, Any] | None:
     """The tool meant, as far as that can be told here; the gateway decides."""
     rows = page.get("tools") if isinstance(page, dict) else page
     rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import typer
 
 from pactgate import __version__
 from pactgate.cli import console
+from pactgate.cli.asking import Json as _Json
+from pactgate.cli.asking import Token as _Token
+from pactgate.cli.asking import Url as _Url
+from pactgate.cli.asking import ask as _ask
+from pactgate.cli.audit import app as audit
 from pactgate.cli.compliance import app as compliance
+from pactgate.cli.settings import app as settings
 
 _EXAMPLES: Final = """\
 \b
@@ -40,24 +43,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 app.add_typer(compliance, name="compliance")
+app.add_typer(audit, name="audit")
 app.add_typer(compliance, name="conformance", hidden=True)
+app.add_typer(settings, name="config")
 
 _Config = Annotated[
     str | None,
     typer.Option(
         "--config", "-c", metavar="FILE", help="Configuration file. Default: pactgate.* here, else the user's."
     ),
-]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-_Url = Annotated[
-    str | None,
-    typer.Option(
-        "--url", metavar="URL", envvar="PACTGATE_URL", help="The gateway. Default: as configured, else port 7411 here."
-    ),
-]
-_Token = Annotated[
-    str | None,
-    typer.Option("--token", metavar="TOKEN", envvar="PACTGATE_TOKEN", help="Token, if the gateway wants one."),
 ]
 _Server = Annotated[str | None, typer.Option("--server", "-s", metavar="ID", help="Only this server.")]
 
@@ -93,12 +87,16 @@ def serve(
     log_level: Annotated[
         str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error. Default info.")
     ] = None,
+    admin: Annotated[
+        bool,
+        typer.Option("--admin", help="With --stdio: let that client, and the model behind it, manage the gateway."),
+    ] = False,
 ) -> None:
     """Run the gateway. Without a configuration it serves a demo."""
     from pactgate.cli.options import ServeOptions
     from pactgate.cli.serve import run as run_gateway
 
-    raise typer.Exit(run_gateway(ServeOptions(config, stdio, host, port, log_level, file)))
+    raise typer.Exit(run_gateway(ServeOptions(config, stdio, host, port, log_level, file, admin)))
 
 
 @app.command()
@@ -297,6 +295,78 @@ def replay(
     )
 
 
+@app.command(epilog="Example: pactgate probe almanac.moon_phase date=2026-11-16")
+def probe(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The tool.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Arguments; KEY:=JSON for a value as JSON.")
+    ] = None,
+    args: Annotated[
+        str | None, typer.Option("--args", metavar="JSON", help="All arguments as one JSON object.")
+    ] = None,
+    server: _Server = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Also a tool that is not declared safe to repeat.")] = False,
+    url: _Url = None,
+    token: _Token = None,
+    as_json: _Json = False,
+) -> None:
+    """Call an idempotent tool twice and compare: exit code 0 the same, 1 different, 2 not safe to try."""
+    from pactgate.cli import probe as family
+    from pactgate.cli.call import BadArgumentsError
+
+    try:
+        code = _ask(
+            url,
+            token,
+            lambda client: family.probe(
+                client, name, arguments or [], server=server, args=args, is_sure=yes, as_json=as_json
+            ),
+        )
+    except BadArgumentsError as wrong:
+        console.problem(str(wrong))
+        raise typer.Exit(2) from None
+    raise typer.Exit(code)
+
+
+@app.command(epilog="Example: pactgate explain 0248e0a6-3af6-4db4-8d33-d87a7cab4540")
+def explain(
+    request_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="The request id of a call. Left out: the last calls.")
+    ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option("--audit", metavar="FILE", help="An audit log to look into. Default: that of the configuration."),
+    ] = None,
+    config: _Config = None,
+    url: _Url = None,
+    token: _Token = None,
+    as_json: _Json = False,
+) -> None:
+    """Tell the story of one call: who, what, how far it came, what ended it, what to do next."""
+    from pactgate.cli import explain as family
+
+    if request_id is None:
+        raise typer.Exit(_ask(url, token, lambda client: family.latest(client, as_json=as_json)))
+    known, found = request_id, _audit_log(log, config)
+    raise typer.Exit(_ask(url, token, lambda client: family.explain(client, known, log=found, as_json=as_json)))
+
+
+@app.command(epilog="Example: pactgate learn files --for 60")
+def learn(
+    server: Annotated[str, typer.Argument(metavar="SERVER", help="The id of a server with a command.")],
+    for_s: Annotated[
+        float,
+        typer.Option("--for", metavar="SECONDS", min=0, max=3600, help="Also serve it alone for so long, to be used."),
+    ] = 0,
+    config: _Config = None,
+    as_json: _Json = False,
+) -> None:
+    """Run a server under observation (strace) and propose its effects, to be put into its entry."""
+    from pactgate.cli import learn as family
+
+    raise typer.Exit(family.learn(server, config_file=config, for_s=for_s, as_json=as_json))
+
+
 def run_command(words: list[str]) -> int:
     """The exit code of a command line."""
     try:
@@ -306,29 +376,16 @@ def run_command(words: list[str]) -> int:
     return 0
 
 
-def _ask(url: str | None, token: str | None, question: Callable[[Any], int]) -> int:
-    """Put a question to the running gateway, and say so in plain words when there is none."""
-    from pactgate.cli.client import BadAddressError, GatewayClient, GatewayProblem
-
-    try:
-        return question(GatewayClient(url or _configured_url(), token))
-    except GatewayProblem as problem:
-        sys.stdout.flush()
-        console.problem(problem.message, problem.hint)
-        return 2 if isinstance(problem, BadAddressError) else 1
-
-
-def _configured_url() -> str:
-    """Where the configuration of this folder says the gateway listens; the usual place if it does not say so readably."""
+def _audit_log(file: str | None, config: str | None) -> Any:
+    """The audit log to look into, if there is one."""
     from pathlib import Path
 
-    from pactgate.cli.client import DEFAULT_URL, address_of
-    from pactgate.config.load import find, load
+    from pactgate.cli.audit import NoLogError, configured_log
     from pactgate.config.problems import ConfigurationError
 
+    if file is not None:
+        return Path(file)
     try:
-        path = find(Path.cwd(), os.environ)
-        listen = load(path, environ=os.environ).listen if path is not None else None
-    except ConfigurationError:
-        listen = None
-    return DEFAULT_URL if listen is None or not listen.port else address_of(listen.host, listen.port)
+        return configured_log(config)
+    except (NoLogError, ConfigurationError):
+        return None

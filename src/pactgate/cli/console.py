@@ -81,6 +81,11 @@ def say_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
+def compact(value: Any) -> str:
+    """A value on one line, for people."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 def problem(message: str, hint: str = "") -> None:
     """What went wrong and what to do about it, on standard error."""
     print(f"{paint('error:', 'red', sys.stderr)} {visible(message)}", file=sys.stderr)

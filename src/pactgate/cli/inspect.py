@@ -18,6 +18,7 @@ _TOOL_COLUMNS: Final = (
     Column("TOOL"),
     Column("SERVER", from_width=100),
     Column("CATEGORY", _CATEGORY_STYLES, from_width=70),
+    Column("RATE", from_width=100),
     Column("WHY", from_width=120),
     Column("EFFECTS", _LEVEL_STYLES, from_width=110),
     Column("DESCRIPTION", is_long=True),
@@ -53,13 +54,15 @@ def tools(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
 
 
 def status(client: GatewayClient, *, as_json: bool) -> int:
-    """1 when a server that should be there is not."""
+    """1 when a server that should be there is not, or calls can't be recorded."""
     state = client.get("/api/status")
     rows = _rows(client, "/api/servers", "servers")
     down = [row for row in rows if row.get("status") in DOWN or row.get("trouble")]
+    audit = state.get("audit") or {}
+    code = 1 if down or audit.get("trouble") else 0
     if as_json:
         console.say_json(state)
-        return 1 if down else 0
+        return code
     calls = state.get("calls") or {}
     facts = (
         ("gateway", f"{state.get('name')} {state.get('version')} at {client.url}"),
@@ -67,7 +70,9 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
         ("up for", duration(state.get("uptimeMs", 0))),
         ("servers", _summary(rows)),
         ("tools", state.get("toolCount")),
+        ("rates", _rates(state.get("rateLimits"))),
         ("calls", f"{calls.get('total', 0)}, {calls.get('failed', 0)} failed"),
+        *([("audit", f"can't be written: {audit['trouble']}")] if audit.get("trouble") else []),
         *(
             ("down", f"{row.get('serverId')}: {row.get('trouble') or row.get('lastError') or row.get('status')}")
             for row in down
@@ -75,7 +80,7 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
     )
     for name, fact in facts:
         console.say(f"{name:<8} {fact}")
-    return 1 if down else 0
+    return code
 
 
 def _rows(client: GatewayClient, path: str, key: str) -> list[dict[str, Any]]:
@@ -86,7 +91,8 @@ def _rows(client: GatewayClient, path: str, key: str) -> list[dict[str, Any]]:
 
 def _tool_cells(tool: dict[str, Any]) -> list[Any]:
     category, why = (tool.get(key) or "-" for key in ("category", "categoryReason"))
-    return [tool.get("exposedName"), tool.get("serverId"), category, why, _effects(tool), _gist(tool)]
+    rate = _rate(tool.get("rateLimit"))
+    return [tool.get("exposedName"), tool.get("serverId"), category, rate, why, _effects(tool), _gist(tool)]
 
 
 def _effects(tool: dict[str, Any]) -> str:
@@ -95,6 +101,17 @@ def _effects(tool: dict[str, Any]) -> str:
     contract = tool.get("contract")
     named = contract.get("effects") if isinstance(contract, dict) else None
     return f"{level}: {', '.join(map(str, named)) or 'none'}" if isinstance(named, list | tuple) else level
+
+
+def _rate(limit: Any) -> str:
+    """Calls of one caller in a minute, and at once."""
+    return f"{limit.get('rpm')}/min, {limit.get('burst')} at once" if isinstance(limit, dict) else "no limit"
+
+
+def _rates(limits: Any) -> str:
+    if not isinstance(limits, dict) or not limits.get("enabled"):
+        return "no limit"
+    return "; ".join(f"{name} {_rate(limits.get(name))}" for name in ("execution", "mutation", "read"))
 
 
 def _no_tools(client: GatewayClient, server: str | None) -> int:

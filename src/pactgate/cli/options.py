@@ -20,6 +20,7 @@ class ServeOptions(NamedTuple):
     log_level: str | None = None
     file: str | None = None
     """A file of Python tools to serve alone."""
+    admin: bool = False
 
 
 def parse(words: list[str]) -> ServeOptions | None:
@@ -29,8 +30,8 @@ def parse(words: list[str]) -> ServeOptions | None:
     for word in rest:
         name, separator, value = word.partition("=")
         field = _OPTIONS.get(name)
-        if word == "--stdio":
-            given["stdio"] = True
+        if word in ("--stdio", "--admin"):
+            given[word[2:]] = True
         elif word.endswith(".py") and not word.startswith("-") and "file" not in given:
             given["file"] = word
         elif field is None:

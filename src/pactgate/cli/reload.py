@@ -44,7 +44,7 @@ class Reloader:
             seen = self._look()
             if was_asked or (seen is not None and seen != self._seen):
                 self._seen = seen
-                await self._reload()
+                await self._reload(was_asked=was_asked)
 
     async def _wait(self) -> bool:
         try:
@@ -55,13 +55,13 @@ class Reloader:
         self._asked.clear()
         return True
 
-    async def _reload(self) -> None:
+    async def _reload(self, *, was_asked: bool) -> None:
         try:
             config = load(self._path, environ=os.environ, overrides=self._overrides)
         except ConfigurationError as error:
             self._emit(ConfigurationRefused(tuple(str(problem) for problem in error.problems[:_SHOWN_PROBLEMS])))
             return
-        await self._gateway.reload(config)
+        await self._gateway.reload(config, only_if_news=not was_asked)
 
     def _look(self) -> tuple[int, int, int] | None:
         """What tells one state of the file from another, or None while there is no file."""

@@ -26,17 +26,24 @@ from pactgate.cli.options import ServeOptions
 from pactgate.cli.reload import Reloader
 from pactgate.cli.tools_file import tools_server, unfit_file
 from pactgate.config.load import find, load
-from pactgate.config.model import Config, ServerConfig
+from pactgate.config.model import Config
 from pactgate.config.problems import ConfigurationError
+from pactgate.config.server import ServerConfig
 from pactgate.core.display import Mask
 from pactgate.core.events import ConfigurationReloaded, Event
 from pactgate.core.failures import GatewayFailure
+from pactgate.policy.access import ADMINISTRATOR
 from pactgate.telemetry import Level, Telemetry
 
 
 def run(options: ServeOptions) -> int:
     if options.file is not None and (wrong := unfit_file(options)):
         console.problem(wrong)
+        return 2
+    if options.admin and not options.stdio:
+        console.problem(
+            "--admin goes with --stdio.", "Over HTTP a token with the role admin says who may manage the gateway."
+        )
         return 2
     try:
         path = Path(options.config) if options.config is not None else _usual_file(options)
@@ -56,7 +63,8 @@ def run(options: ServeOptions) -> int:
         if path is None and scope is None:
             config = msgspec.structs.replace(config, servers=_demo(stack))
         runner = stack.enter_context(asyncio.Runner(loop_factory=_loop_factory()))
-        return runner.run(_Serving(config, path, flags, scope=scope, is_stdio=options.stdio).run())
+        serving = _Serving(config, path, flags, scope=scope, is_stdio=options.stdio, is_admin=options.admin)
+        return runner.run(serving.run())
 
 
 def _usual_file(options: ServeOptions) -> Path | None:
@@ -77,13 +85,21 @@ class _Serving:
     """One run of the gateway, from its first line to its last."""
 
     def __init__(
-        self, config: Config, path: Path | None, flags: dict[str, Any], *, scope: str | None, is_stdio: bool
+        self,
+        config: Config,
+        path: Path | None,
+        flags: dict[str, Any],
+        *,
+        scope: str | None,
+        is_stdio: bool,
+        is_admin: bool,
     ) -> None:
         self._config = config
         self._path = path
         self._flags = flags
         self._is_stdio = is_stdio
         self._scope = scope
+        self._roles = ADMINISTRATOR if is_admin else frozenset[str]()
         self._is_demo = path is None and scope is None
         self._stop = asyncio.Event()
         stream = sys.stderr if is_stdio else sys.stdout
@@ -97,6 +113,11 @@ class _Serving:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal, number)
+        try:
+            await self._gateway.open_audit()
+        except GatewayFailure as failure:
+            console.problem(failure.message)
+            return 1
         watching = self._watch_file(loop)
         try:
             return await (self._serve_stdio() if self._is_stdio else self._serve_http())
@@ -126,7 +147,7 @@ class _Serving:
 
     async def _serve_stdio(self) -> int:
         await self._gateway.start()
-        face = asyncio.create_task(self._gateway.serve_stdio(self._scope))
+        face = asyncio.create_task(self._gateway.serve_stdio(self._scope, roles=self._roles))
         stop = asyncio.create_task(self._stop.wait())
         await asyncio.wait({face, stop}, return_when=asyncio.FIRST_COMPLETED)
         for task in (face, stop):

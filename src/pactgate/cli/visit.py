@@ -13,7 +13,9 @@ from msgspec.structs import replace
 
 from pactgate.app import build
 from pactgate.catalog.hazards import Hazard, find_hazards
-from pactgate.config.model import Config, ServerConfig
+from pactgate.config.audit import Audit
+from pactgate.config.model import Config
+from pactgate.config.server import ServerConfig
 from pactgate.core import events
 from pactgate.core.events import Event
 
@@ -32,7 +34,7 @@ class Visit(NamedTuple):
 async def visit(config: Config, tell: Tell | None = None) -> Visit:
     news = _News((server.id for server in config.servers.values() if server.enabled), tell)
     brief = {id_: _once(server) for id_, server in config.servers.items()}
-    gateway = build(replace(config, servers=brief), news)
+    gateway = build(replace(config, servers=brief, audit=Audit()), news)  # the log belongs to the gateway that serves
     await gateway.start()
     try:
         report = await gateway.discover()

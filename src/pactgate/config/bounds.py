@@ -1,4 +1,4 @@
-"""The sections `timeouts` and `limits`, and the words of `categories`: how long, how large, and what kind of tool.
+"""The sections `timeouts` and `limits`, the words of `categories` and `isolation`: how long, how large, what kind, whose session.
 
 Must not: say which limit a tool gets; that is a matter of policy. Enforces the settings of S1/TIMEOUT-002, S1/TIMEOUT-003 (a limit
 of zero or less is refused) and S1/LIMIT-001 to S1/LIMIT-003.
@@ -29,6 +29,15 @@ Categories = Annotated[
     ),
 ]
 
+Isolation = Annotated[
+    Literal["shared", "session"] | None,
+    Meta(
+        description="`session` gives each caller a session of its own with the server (a process of its own, for a `command`), so that the "
+        "server can ask it for input; `shared` gives all callers one, and asks nobody. Left out: `shared` for a `command`; "
+        "for a `url`, `session` for callers that can be asked something.",
+    ),
+]
+
 
 class ToolTimeouts(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Milliseconds a call may take, by the category of its tool."""
@@ -50,6 +59,15 @@ class Timeouts(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown
             description="Milliseconds a call may take, waiting and connecting included, where nothing is known of its tool.",
         ),
     ] = 30000
+    input_timeout_ms: Annotated[
+        int,
+        Meta(
+            ge=1000,
+            le=LONGEST_CALL_MS,
+            description="Milliseconds one call may wait, in all, for its caller to answer what the server asks; this time does not "
+            "count against the call's own limit.",
+        ),
+    ] = 600000
     tool_timeouts: ToolTimeouts = ToolTimeouts()
     tool_overrides: Annotated[
         dict[ToolName, CallMs],

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
+from pactgate.config.audit import settle_audit
 from pactgate.config.cache import check_cache
 from pactgate.config.capture import settle_capture
 from pactgate.config.checks import is_loopback
@@ -59,7 +60,7 @@ def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[st
     root = _read_file(path, found) if path else Node({})
     reading = Validation(found, environ)
     settings = _settings(reading, root, found, str(path.parent) if path else "") if root else {}
-    given = Validation(flags, environ).take(_tree(overrides or {}), _kind(Sections))
+    given = Validation(flags, environ).take(_tree(overrides or {}), kind_of(Sections))
     if not found.problems and not flags.problems:
         _merge(settings, given)
         _warn(settings, root, found)
@@ -73,7 +74,8 @@ def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[st
 
 
 @cache
-def _kind(struct: type[msgspec.Struct]) -> inspect.Type:
+def kind_of(struct: type[msgspec.Struct]) -> inspect.Type:
+    """What `Validation` holds a tree against."""
     return inspect.type_info(struct)
 
 
@@ -126,7 +128,7 @@ def _read_bytes(path: Path, found: Findings) -> bytes | None:
 
 def _settings(reading: Validation, root: Node, found: Findings, folder: str) -> dict[str, Any]:
     """The settings of a file, its servers in our own words."""
-    settings: dict[str, Any] = reading.take(root, _kind(ConfigFile))
+    settings: dict[str, Any] = reading.take(root, kind_of(ConfigFile))
     lists = [key for key in ("mcpServers", "servers") if key in root.value]
     if len(lists) > 1:
         found.add(
@@ -141,8 +143,14 @@ def _settings(reading: Validation, root: Node, found: Findings, folder: str) -> 
     settings["servers"] = servers
     _check_tokens(settings, root, found)
     settle_capture(settings, folder)
-    check_cache(settings.get("cache", {}), root.value.get("cache"), found)
+    settle_audit(settings.get("audit", {}), folder)
+    check_together(settings, root, found)
     return settings
+
+
+def check_together(settings: dict[str, Any], root: Node, found: Findings) -> None:
+    """What sections have to say about themselves as a whole, once each of their values is good."""
+    check_cache(settings.get("cache", {}), root.value.get("cache"), found)
 
 
 def _check_tokens(settings: dict[str, Any], root: Node, found: Findings) -> None:

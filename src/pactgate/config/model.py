@@ -13,16 +13,14 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, field
 
 from pactgate.config import checks
+from pactgate.config.audit import Audit
 from pactgate.config.bounds import Categories, Limits, Timeouts
 from pactgate.config.cache import Cache
 from pactgate.config.capture import Capture
 from pactgate.config.documented import Documented
 from pactgate.config.problems import Problem
 from pactgate.config.rates import RateLimits
-from pactgate.config.server import ServerConfig as ServerConfig
-from pactgate.config.server import ServerEntry as ServerEntry
-from pactgate.config.server import Servers
-from pactgate.config.server import ServerSettings as ServerSettings
+from pactgate.config.server import ServerConfig, Servers
 from pactgate.core.failures import Plane, WireSettings
 
 Secret = Annotated[
@@ -176,6 +174,7 @@ class Sections(Documented, frozen=True, kw_only=True):
     capture: Capture = Capture()
     auth: Auth = Auth()
     sessions: Sessions = Sessions()
+    audit: Audit = Audit()
     log: Log = Log()
 
 

@@ -11,35 +11,40 @@ from msgspec import Meta, Struct
 
 from pactgate.config.bounds import ToolPattern
 
-Rpm = Annotated[int, Meta(ge=1, le=10000, description="Calls of one caller in any 60 seconds.")]
+Rpm = Annotated[int, Meta(ge=1, le=10000, description="Calls of one caller to one tool in any 60 seconds.")]
 Burst = Annotated[
-    int, Meta(ge=1, le=1000, description="Calls of one caller at once; one more becomes possible every 60/rpm seconds.")
+    int,
+    Meta(
+        ge=1,
+        le=1000,
+        description="Calls of one caller to one tool at once; one more becomes possible every 60/rpm seconds.",
+    ),
 ]
 
 
 class ExecutionRate(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Tools that run something long, together."""
+    """Each tool that runs something long."""
 
     rpm: Rpm = 30
     burst: Burst = 5
 
 
 class MutationRate(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Tools that change something, and those nothing is known of, together."""
+    """Each tool that changes something, or of which nothing is known."""
 
     rpm: Rpm = 100
     burst: Burst = 20
 
 
 class ReadRate(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Tools that only look, together."""
+    """Each tool that only looks."""
 
     rpm: Rpm = 200
     burst: Burst = 50
 
 
 class ToolRate(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The tools one name or pattern means, together, instead of what their category says."""
+    """Each tool a name or pattern means, instead of what its category says."""
 
     rpm: Rpm
     burst: Burst
@@ -49,9 +54,9 @@ Rate = ExecutionRate | MutationRate | ReadRate | ToolRate
 
 
 class RateLimits(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """How often one caller may call tools. Callers without a token count as one."""
+    """How often one caller may call a tool. Callers without a token count as one."""
 
-    enabled: Annotated[bool, Meta(description="Whether there are such limits at all.")] = False
+    enabled: Annotated[bool, Meta(description="Whether there are such limits at all.")] = True
     execution: ExecutionRate = ExecutionRate()
     mutation: MutationRate = MutationRate()
     read: ReadRate = ReadRate()

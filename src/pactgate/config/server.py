@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta
 
 from pactgate.config import checks
+from pactgate.config.bounds import Isolation
 from pactgate.config.effects import Effects
 from pactgate.config.openapi import is_url
 from pactgate.config.rest import RestSettings
@@ -98,6 +99,7 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
             description="Protocol era of the server: `legacy` opens with a handshake, `modern` does not, `auto` asks."
         ),
     ] = "auto"
+    isolation: Isolation = None
     connection_timeout_ms: Annotated[
         int, Meta(ge=1000, le=60000, description="Milliseconds one attempt to connect may take, handshake included.")
     ] = 10000

@@ -36,11 +36,24 @@ class ExecutionRecord(Struct, frozen=True):
     failure: dict[str, Any] | None
     is_cached: bool = False
     is_truncated: bool = False
-    effects_level: str | None = None
-    """How far the declared effects of the tool are more than words (D12); None where nothing is declared."""
+    opened_at: float = 0.0
+    """Of the monotonic clock: when it began is worked out by whoever tells it."""
+    session: str | None = None
+    requested: str | None = None
+    category: str | None = None
+    gate: str | None = None
+    """The last gate a tool call reached; where it failed, the one that stopped it."""
+    message: str | None = None
+    """What the caller was told of the failure."""
+    upstream_revision: str | None = None
+    is_validated: bool = False
     operations: tuple[Operation, ...] = ()
     violations: tuple[Operation, ...] = ()
     """Those of the operations that the contract of the tool does not allow."""
+    effects_level: str | None = None
+    """How far the declared effects of the tool are more than words (D12); None where nothing is declared."""
+    via: str | None = None
+    """The tool that was called to name this one in its arguments."""
     tool_code: str | None = None
     """The code a contract tool failed with, where the failure was its own."""
 
@@ -52,6 +65,7 @@ class ExecutionContext:
         "caller",
         "effects_level",
         "failure",
+        "gate",
         "is_cached",
         "is_empty",
         "is_error",
@@ -68,6 +82,7 @@ class ExecutionContext:
         "tool",
         "tool_fault",
         "upstream_revision",
+        "via",
         "violations",
     )
 
@@ -88,12 +103,14 @@ class ExecutionContext:
         self.is_validated = False
         self.original_size_bytes: int | None = None
         self.upstream_revision: str | None = None
+        self.gate: str | None = None
         self.effects_level: str | None = None
         self.operations: tuple[Operation, ...] = ()
         self.violations: tuple[Operation, ...] = ()
         self.observed = b""
         """Operations and violations as members of the envelope, encoded once."""
         self.tool_fault: ToolFault | None = None
+        self.via: str | None = None
         self.record: ExecutionRecord | None = None
 
     def bind(self, tool: Tool) -> None:
@@ -113,24 +130,34 @@ class ExecutionContext:
     def seal(self, now: float) -> ExecutionRecord:
         self._require_open()
         caller, tool, failure = self.caller, self.tool, self.failure
+        # In the order of the fields: by their names it would cost five times as much, and every request pays it.
         self.record = ExecutionRecord(
-            request_id=self.request_id,
-            method=self.method,
-            subject=caller.subject,
-            client=caller.client,
-            era=caller.era.value,
-            version=caller.version,
-            duration_ms=max(0.0, (now - self.opened_at) * 1000),
-            server=tool.server if tool else (failure.server if failure else caller.scope),
-            tool=tool.full_name if tool else None,
-            outcome=failure.mode if failure else "tool_error" if self.is_error else "ok",
-            failure=freeze(failure.record()) if failure else None,
-            is_cached=self.is_cached,
-            is_truncated=self.is_truncated,
-            effects_level=self.effects_level,
-            operations=self.operations,
-            violations=self.violations,
-            tool_code=self.tool_fault.code if self.tool_fault else None,
+            self.request_id,
+            self.method,
+            caller.subject,
+            caller.client,
+            caller.era.value,
+            caller.version,
+            max(0.0, (now - self.opened_at) * 1000),
+            tool.server if tool else (failure.server if failure else caller.scope),
+            tool.full_name if tool else None,
+            failure.mode if failure else "tool_error" if self.is_error else "ok",
+            freeze(failure.record()) if failure else None,
+            self.is_cached,
+            self.is_truncated,
+            self.opened_at,
+            caller.session,
+            self.requested,
+            tool.traits.category if tool else None,
+            self.gate,
+            failure.message if failure else None,
+            self.upstream_revision,
+            self.is_validated,
+            self.operations,
+            self.violations,
+            self.effects_level,
+            self.via,
+            self.tool_fault.code if self.tool_fault else None,
         )
         record = self.record
         self.__class__ = _SealedContext

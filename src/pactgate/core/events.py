@@ -67,12 +67,35 @@ class UpstreamNoise(Event, frozen=True):
 
 
 class ConfigurationReloaded(Event, frozen=True):
-    """`needs_restart` names sections that changed in the file but can't change while running."""
+    """`needs_restart` names sections that changed in the file but can't change while running.
+
+    `undone` names settings that were changed while running and not written to the file: the file counts again.
+    """
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
     changed: tuple[str, ...]
     needs_restart: tuple[str, ...]
+    undone: tuple[str, ...] = ()
+
+
+class ConfigurationChanged(Event, frozen=True):
+    """Somebody changed a setting of the running gateway. `old` and `new` are JSON."""
+
+    who: str
+    path: str
+    old: str
+    new: str
+    revision: str
+    is_persisted: bool
+
+
+class ConfigurationRestored(Event, frozen=True):
+    """A change was taken back, because with it the gateway was worse off or it could not be written down."""
+
+    who: str
+    path: str
+    reason: str
 
 
 class ConfigurationRefused(Event, frozen=True):
@@ -137,6 +160,22 @@ class CaptureFailed(Event, frozen=True):
     """A session can't be recorded any more; calls go on as before."""
 
     reason: str
+
+
+class AuditFailed(Event, frozen=True):
+    """The audit log can't be written. `policy` says what becomes of calls meanwhile: refuse or continue."""
+
+    file: str
+    reason: str
+    policy: str
+
+
+class AuditRecovered(Event, frozen=True):
+    """The audit log is written again. `late` records were kept in memory and are in it now, `lost` ones are only counted there."""
+
+    file: str
+    late: int
+    lost: int
 
 
 class RequestFinished(Event, frozen=True):

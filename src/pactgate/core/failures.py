@@ -99,9 +99,12 @@ class Kind(StrEnum):
     INVALID_ARGUMENTS = "invalid_arguments"
     LIMIT_EXCEEDED = "limit_exceeded"
     PERMISSION_DENIED = "permission_denied"
+    CONFLICT = "conflict"
+    CHANGE_UNDONE = "change_undone"
     RATE_LIMITED = "rate_limited"
     OVERLOADED = "overloaded"
     DESTINATION_REFUSED = "destination_refused"
+    AUDIT_UNAVAILABLE = "audit_unavailable"
     CONNECTION_FAILED = "connection_failed"
     CONNECT_TIMEOUT = "connect_timeout"
     CALL_TIMEOUT = "call_timeout"
@@ -116,6 +119,8 @@ class Kind(StrEnum):
     MALFORMED_RESULT = "malformed_result"
     SCHEMA_MISMATCH = "schema_mismatch"
     RESPONSE_TOO_LARGE = "response_too_large"
+    INPUT_UNANSWERED = "input_unanswered"
+    MISSING_CAPABILITY = "missing_capability"
     CANCELLED = "cancelled"
     INVALID_CONFIG = "invalid_config"
     INTERNAL = "internal"
@@ -166,10 +171,15 @@ TABLE: Final[dict[Kind, Row]] = {
     Kind.INVALID_ARGUMENTS: Row(_C, _E.INVALID_INPUT, None, _ERR, _PARAMS, "invalid_arguments", Party.CALLER, _NO),
     Kind.LIMIT_EXCEEDED: Row(_C, _E.REQUEST_TOO_LARGE, None, _ERR, _PARAMS, "limit_exceeded", Party.CALLER, _NO),
     Kind.PERMISSION_DENIED: Row(_C, _E.PERMISSION_DENIED, None, _RES, _PARAMS, "permission_denied", Party.CALLER, _NO),
+    Kind.CONFLICT: Row(_C, _E.CONFLICT, None, _RES, _PARAMS, "conflict", Party.CALLER, _NO),
+    Kind.CHANGE_UNDONE: Row(_C, _E.OPERATION_FAILED, None, _RES, _INTERNAL, "change_undone", Party.OPERATOR, _NO),
     Kind.RATE_LIMITED: Row(_C, _E.RATE_LIMITED, None, _RES, _INTERNAL, "rate_limited", Party.CALLER, _NO),
     Kind.OVERLOADED: Row(_T, _E.SERVICE_UNAVAILABLE, None, _RES, _INTERNAL, "overloaded", Party.GATEWAY, _NO),
     Kind.DESTINATION_REFUSED: Row(
         _T, _E.PERMISSION_DENIED, _X.INVOCATION_FAILED, _RES, _INTERNAL, "destination_refused", Party.OPERATOR, _NO
+    ),
+    Kind.AUDIT_UNAVAILABLE: Row(
+        _T, _E.SERVICE_UNAVAILABLE, None, _RES, _INTERNAL, "audit_unavailable", Party.OPERATOR, _NO
     ),
     Kind.CONNECTION_FAILED: Row(
         _T, _E.SERVICE_UNAVAILABLE, _X.CONNECTION_FAILED, _RES, _INTERNAL, "connection_failed", Party.UPSTREAM, _NO
@@ -208,6 +218,17 @@ TABLE: Final[dict[Kind, Row]] = {
     ),
     Kind.RESPONSE_TOO_LARGE: Row(
         _U, _E.OPERATION_FAILED, _X.INVOCATION_FAILED, _RES, _INTERNAL, "response_too_large", Party.UPSTREAM, _RAN
+    ),
+    Kind.INPUT_UNANSWERED: Row(_C, _E.OPERATION_FAILED, None, _RES, _INTERNAL, "input_unanswered", Party.CALLER, _MAY),
+    Kind.MISSING_CAPABILITY: Row(
+        _C,
+        _E.NOT_IMPLEMENTED,
+        None,
+        _ERR,
+        messages.MISSING_CLIENT_CAPABILITY,
+        "missing_capability",
+        Party.CALLER,
+        _NO,
     ),
     Kind.CANCELLED: Row(_C, _E.OPERATION_FAILED, None, _ERR, _INTERNAL, "cancelled", Party.CALLER, _MAY),
     Kind.INVALID_CONFIG: Row(

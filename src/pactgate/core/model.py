@@ -5,12 +5,13 @@ Must not: hold connections or tasks; `Caller.channel` is an interface handed in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
 from msgspec import Struct
 
+from pactgate.core.asking import CannotAsk
 from pactgate.core.contract import Contract
 from pactgate.protocol.headers import HeaderParam
 from pactgate.protocol.versions import Era
@@ -22,12 +23,26 @@ class CallerChannel(Protocol):
     def notify(self, method: str, params: bytes) -> None:
         """Hand over a notification. Never waits and never fails: what can't be delivered within bounds is dropped and counted."""
 
+    @property
+    def can_ask(self) -> bool:
+        """Whether the caller can be asked anything while its request is open. Modern callers can't: they are answered with a round."""
 
-class Silence:
+    def ask(self, method: str, params: bytes) -> Awaitable[bytes]:
+        """Send a request to the caller and wait for its result, an object. Raises `Unanswered`; whoever asks bounds the time."""
+
+
+class Silence(CannotAsk):
     """The channel of a caller that can't be told anything before its answer."""
 
     def notify(self, method: str, params: bytes) -> None:
         return
+
+
+class Standing(Protocol):
+    """The way to a legacy caller outside its requests."""
+
+    def notify(self, method: str, params: bytes | None) -> None:
+        """Hand over a notification. Never waits and never fails: what can't be delivered within bounds is dropped and counted."""
 
 
 class Caller(Struct, frozen=True):
@@ -44,6 +59,10 @@ class Caller(Struct, frozen=True):
     capabilities: dict[str, Any] = {}
     headers: Mapping[str, list[str]] | None = None
     """The HTTP headers of a modern request, where mirrored arguments have to be compared; None elsewhere."""
+    standing: Standing | None = None
+    """How to tell it something outside its requests; None for modern callers, who listen instead."""
+    log_level: str | None = None
+    """From which level on a modern request wants log messages; None where it wants none."""
 
 
 class ServerStatus(StrEnum):

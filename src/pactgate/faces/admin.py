@@ -1,17 +1,20 @@
 """Health for machines and a read-only JSON view for people's tools.
 
 `/health/live` and `/health/ready` say one word to anybody who can connect, because what asks them has no token and calls us by address.
-`/health` adds the servers for callers the guard admits; `/api/...` and `/metrics` need admission altogether. Must not: change anything.
+`/health` adds the servers for callers the guard admits; `/api/...` and `/metrics` need admission altogether. Of calls everybody sees
+their own, and an admin all. Must not: change anything.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pactgate.core.model import ServerStatus
 from pactgate.faces.exchange import JSON_HEAD, Exchange
+from pactgate.faces.guard import Admitted
+from pactgate.policy.access import sees_everything
 from pactgate.protocol.messages import encode_json
 
 _HEAD: Final = JSON_HEAD + b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
@@ -23,12 +26,29 @@ _UNFINISHED: Final = frozenset({ServerStatus.CONNECTING.value, ServerStatus.DISC
 _SHOWN: Final = ("serverId", "status", "toolCount", "lastError", "trouble", "latencyMs")
 
 
+_CALLS: Final = "/api/calls"
+_LISTED_CALLS: Final = 100
+
+
+class Stories(Protocol):
+    """What is known of the last calls; `subject` limits it to one caller's."""
+
+    def tell(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None: ...
+
+    def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]: ...
+
+
 class Admin:
     """Looks at the gateway at most a few times a second, however often it is asked."""
 
     def __init__(
-        self, snapshot: Callable[[], dict[str, Any]], metrics: Callable[[], bytes], clock: Callable[[], float]
+        self,
+        snapshot: Callable[[], dict[str, Any]],
+        metrics: Callable[[], bytes],
+        stories: Stories,
+        clock: Callable[[], float],
     ) -> None:
+        self._stories = stories
         self._take = snapshot
         self._metrics = metrics
         self._clock = clock
@@ -61,8 +81,10 @@ class Admin:
             facts["servers"] = [{name: server.get(name) for name in _SHOWN} for server in servers]
         self._say(exchange, 200, encode_json(facts))
 
-    def answer(self, exchange: Exchange) -> bool:
+    def answer(self, exchange: Exchange, admitted: Admitted) -> bool:
         """Whether the path is one of the JSON API's or the metrics', and has been answered."""
+        if exchange.path.startswith(_CALLS):
+            return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.subject)
         if exchange.path == "/metrics":
             self._say(exchange, 200, self._metrics(), _METRICS_HEAD)
             return True
@@ -77,6 +99,17 @@ class Admin:
         else:
             return False
         self._say(exchange, 200, encode_json(facts))
+        return True
+
+    def _answer_calls(self, exchange: Exchange, subject: str | None) -> bool:
+        rest = exchange.path.removeprefix(_CALLS)
+        if not rest:
+            self._say(exchange, 200, encode_json({"calls": self._stories.latest(_LISTED_CALLS, subject)}))
+            return True
+        story = self._stories.tell(rest[1:], subject) if rest.startswith("/") else None
+        if story is None:
+            return False
+        self._say(exchange, 200, encode_json(story))
         return True
 
     def _servers(self) -> list[dict[str, Any]]:

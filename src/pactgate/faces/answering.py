@@ -21,8 +21,16 @@ STOPPING: Final = "The gateway is stopping."
 CANCELLED: Final = "The request was cancelled."
 SESSION_ENDED: Final = "The session has ended."
 
+_TOO_SOON: Final = frozenset({Kind.RATE_LIMITED, Kind.OVERLOADED})
 MAX_WAITING_BYTES: Final = 256 * 1024
 """Notifications are dropped while a client has this much left to take; answers never are."""
+
+
+class Audience(Protocol):
+    """Callers of one face that can be told things outside their requests."""
+
+    def tell(self, scope: str | None, method: str) -> None:
+        """Tell those whose view is `scope`. Must not wait or raise."""
 
 
 class Kernel(Protocol):
@@ -33,6 +41,15 @@ class Kernel(Protocol):
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A client's notification that is not about one of its requests."""
+
+    def join(self, audience: Audience) -> None:
+        """This face has callers that can be told things outside their requests."""
+
+    def leave(self, audience: Audience) -> None:
+        """It has none any more."""
+
+    def left(self, session: str) -> None:
+        """A legacy session has ended; `session` is what its callers went by."""
 
 
 class Drops:
@@ -50,6 +67,12 @@ def answer(request: Request, reply: Reply) -> bytes:
     if error is not None:
         return messages.encode_error(request.id, error.code, error.message, error.data)
     return messages.encode_result(request.id, reply.result or b"{}")
+
+
+def ask_to_wait(exchange: Exchange, failure: GatewayFailure | None) -> None:
+    """A call that came too soon says so also where HTTP says it (S2/MCP-007), unless the answer has begun."""
+    if failure is not None and failure.retry_after_ms is not None and failure.kind in _TOO_SOON:
+        exchange.extra_head += b"Retry-After: %d\r\n" % max(1, -(-failure.retry_after_ms // 1000))
 
 
 def cancelled_answer(request: Request, reason: str) -> bytes:

@@ -5,15 +5,18 @@ Pure: judges messages, runs nothing. Both eras never mix in one conversation: th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from pactgate.core.model import Caller, CallerChannel
+from pactgate.core.model import Caller, CallerChannel, Standing
 from pactgate.protocol import legacy, messages, modern, versions
 from pactgate.protocol.legacy import Phase
 from pactgate.protocol.messages import Notification, Rejection, Request
 from pactgate.protocol.versions import Era
+
+STDIO: Final = "stdio"
+"""What the one session of a pipe goes by."""
 
 
 class Conversation:
@@ -25,6 +28,8 @@ class Conversation:
         self._subject = subject
         self._roles = roles
         self._scope = scope
+        self.standing: Standing | None = None
+        """How the caller is told things outside its requests, once it is known."""
         self._phase = Phase.NEW
         self._client = ""
         self._capabilities: dict[str, Any] = {}
@@ -54,6 +59,11 @@ class Conversation:
         self.era = self.version = None
         self._phase = Phase.NEW
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether a handshake is complete: from then on the caller may be told things."""
+        return self._phase is Phase.READY
+
     def caller(self, channel: CallerChannel) -> Caller:
         """The caller of a handshake era; before the handshake it is taken to speak the newest revision."""
         return Caller(
@@ -65,6 +75,8 @@ class Conversation:
             scope=self._scope,
             client=self._client,
             capabilities=self._capabilities,
+            session=STDIO,
+            standing=self.standing,
         )
 
     def _admit_modern(self, request: Request, channel: CallerChannel) -> Caller | Rejection:
@@ -81,6 +93,7 @@ class Conversation:
             scope=self._scope,
             client=route.client,
             capabilities=route.capabilities,
+            log_level=route.log_level,
         )
 
     def _admit_legacy(self, request: Request, channel: CallerChannel) -> Caller | Rejection:

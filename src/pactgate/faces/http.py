@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from pactgate.config.model import Sessions
 from pactgate.core.events import Emit
 from pactgate.core.tap import Tap
-from pactgate.faces.admin import Admin
+from pactgate.faces.admin import Admin, Stories
 from pactgate.faces.answering import Drops, Kernel, refuse
 from pactgate.faces.batch import is_batch
 from pactgate.faces.exchange import Exchange
@@ -55,35 +55,39 @@ class Post(NamedTuple):
 
 
 class HttpFace:
-    """`servers` gives the ids that have a path of their own; `snapshot` the state the JSON API shows."""
+    """`servers` gives the ids that have a path of their own for callers of certain roles; `snapshot` the state the JSON API shows."""
 
     def __init__(
         self,
         kernel: Kernel,
         guard: Guard,
         *,
-        servers: Callable[[], Collection[str]],
+        servers: Callable[[frozenset[str]], Collection[str]],
         snapshot: Callable[[], dict[str, Any]],
         metrics: Callable[[], bytes],
+        stories: Stories,
         emit: Emit,
         sessions: Sessions | None = None,
         clock: Callable[[], float] = time.monotonic,
         tap: Tap | None = None,
     ) -> None:
-        self.sessions = SessionTable(sessions or Sessions(), clock)
         self.drops = Drops()
+        self.sessions = SessionTable(sessions or Sessions(), clock, self.drops)
+        self.sessions.on_end = kernel.left
+        self._kernel = kernel
+        kernel.join(self.sessions)
         self._guard = guard
         self._servers = servers
         self._emit = emit
         self._tap = tap
-        self._admin = Admin(snapshot, metrics, clock)
+        self._admin = Admin(snapshot, metrics, stories, clock)
         self._modern = ModernFace(kernel, emit, clock, self.drops)
         self._legacy = LegacyFace(kernel, self.sessions, emit, clock, self.drops)
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one exchange."""
         post: Post | None = exchange.head.judged
-        if post is None or not self._is_served(post.scope):
+        if post is None or not self._is_served(post.scope, post.admitted):
             post = exchange.head.judged = self._route(exchange)
             if post is None:
                 return
@@ -123,23 +127,24 @@ class HttpFace:
             self._turn_away(exchange, admitted)
         elif path == _MCP or path.startswith(_SCOPED):
             return self._mcp(exchange, admitted, None if path == _MCP else path.removeprefix(_SCOPED))
-        elif not self._admin.answer(exchange):
+        elif not self._admin.answer(exchange, admitted):
             self._refuse(exchange, 404, "There is nothing at this path; MCP is served at /mcp.")
         return None
 
     def close(self) -> None:
         """End every session and what runs in it."""
+        self._kernel.leave(self.sessions)
         self.sessions.close()
 
     def _note(self, exchange: Exchange) -> None:
         if self._tap is not None:
             exchange.hop = self._tap.requested(exchange.method, exchange.path, exchange.headers, exchange.body)
 
-    def _is_served(self, scope: str | None) -> bool:
-        return scope is None or scope in self._servers()
+    def _is_served(self, scope: str | None, admitted: Admitted) -> bool:
+        return scope is None or scope in self._servers(admitted.roles)
 
     def _mcp(self, exchange: Exchange, admitted: Admitted, scope: str | None) -> Post | None:
-        if not self._is_served(scope):
+        if not self._is_served(scope, admitted):
             refuse(exchange, self._emit, 404, Rejection(messages.INVALID_PARAMS, "There is no server at this path."))
         elif exchange.method == "POST":
             return self._post(exchange, admitted, scope)

@@ -13,25 +13,26 @@ from typing import Final
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
+from pactgate.core.failures import GatewayFailure
 from pactgate.core.model import Caller, CallerChannel, Silence
 from pactgate.faces.answering import (
     CANCELLED,
-    MAX_WAITING_BYTES,
     STOPPING,
     Drops,
     Kernel,
     answer,
+    ask_to_wait,
     cancelled_answer,
     cancelled_key,
     refuse,
 )
 from pactgate.faces.batch import join, needs_answer, read_batch
-from pactgate.faces.exchange import JSON_HEAD, EventStream, Exchange
+from pactgate.faces.delivery import Delivery
+from pactgate.faces.exchange import JSON_HEAD, Exchange
 from pactgate.faces.guard import Admitted
-from pactgate.faces.replay import ReplayStream
 from pactgate.faces.sessions import MAX_RUNNING, Session, SessionTable
 from pactgate.protocol import legacy, messages, versions
-from pactgate.protocol.messages import Message, Notification, Rejection, Request
+from pactgate.protocol.messages import ErrorReply, Message, Notification, Rejection, Request, Response
 from pactgate.protocol.versions import Era
 
 _MAX_INITIALIZE_BYTES: Final = 16 * 1024
@@ -92,7 +93,7 @@ class LegacyFace:
         if not needs_answer(elements):
             exchange.respond(202)
             return
-        delivery = _Delivery(exchange, session, self._drops, may_stream=may_stream)
+        delivery = Delivery(exchange, session, self._drops, may_stream=may_stream)
         exchange.on_disconnect = delivery.client_gone
         try:
             async with asyncio.TaskGroup() as group:
@@ -205,7 +206,7 @@ class LegacyFace:
         if rejection is not None:
             refuse(exchange, self._emit, 400, rejection)
             return
-        delivery = _Delivery(exchange, session, self._drops, may_stream=may_stream)
+        delivery = Delivery(exchange, session, self._drops, may_stream=may_stream)
         exchange.on_disconnect = delivery.client_gone
         call = _Call(exchange.task)
         try:
@@ -216,6 +217,7 @@ class LegacyFace:
             else:
                 delivery.finish(cancelled_answer(request, call.reason))
             raise
+        ask_to_wait(exchange, call.failure)
         delivery.finish(body)
 
     async def _element(
@@ -238,13 +240,17 @@ class LegacyFace:
         try:
             caller = _caller(session, admitted, channel)
             ctx = ExecutionContext(request.method, caller, self._clock())
-            return answer(request, await self._kernel.handle(ctx, request))
+            reply = await self._kernel.handle(ctx, request)
+            call.failure = ctx.failure
+            return answer(request, reply)
         finally:
             del session.running[request.key]
 
     def _take_notice(self, session: Session, admitted: Admitted, message: Message) -> None:
         if not isinstance(message, Notification):
-            return  # an answer: nothing was asked
+            if isinstance(message, Response | ErrorReply) and session.questions is not None:
+                session.questions.take(message)
+            return
         outcome = legacy.step(session.phase, message)
         session.phase = outcome.phase
         if message.method == "notifications/cancelled":
@@ -294,69 +300,21 @@ def _caller(session: Session, admitted: Admitted, channel: CallerChannel) -> Cal
         session=session.handle,
         client=session.client,
         capabilities=session.capabilities,
+        standing=session,
     )
 
 
 class _Call:
     """A request in flight, and why it was stopped, if it was."""
 
-    __slots__ = ("_task", "reason")
+    __slots__ = ("_task", "failure", "reason")
 
     def __init__(self, task: asyncio.Task[None] | None) -> None:
         self._task = task
+        self.failure: GatewayFailure | None = None
         self.reason = STOPPING
 
     def stop(self, reason: str) -> None:
         self.reason = reason
         if self._task is not None:
             self._task.cancel()
-
-
-class _Delivery:
-    """The way back of one POST: one body, or a stream that can be taken up again."""
-
-    __slots__ = ("_drops", "_exchange", "_may_stream", "_session", "_stream")
-
-    def __init__(self, exchange: Exchange, session: Session, drops: Drops, *, may_stream: bool) -> None:
-        self._exchange = exchange
-        self._session = session
-        self._drops = drops
-        self._may_stream = may_stream
-        self._stream: ReplayStream | None = None
-
-    @property
-    def is_streaming(self) -> bool:
-        return self._stream is not None
-
-    def notify(self, method: str, params: bytes) -> None:
-        stream = self._stream
-        if stream is None:
-            if not self._may_stream or self._exchange.is_answered or not self._exchange.is_connected:
-                self._drops.count += 1
-                return
-            sink: EventStream = self._exchange.open_stream()
-            stream = self._stream = self._session.log.open(sink, self._exchange.cancel)
-        if stream.is_ended or (stream.sink is not None and stream.sink.unsent_bytes > MAX_WAITING_BYTES):
-            self._drops.count += 1
-            return
-        stream.push(messages.encode_notification(method, params))
-
-    def finish(self, body: bytes) -> None:
-        if self._stream is None:
-            self._exchange.respond(200, JSON_HEAD, body)
-        else:
-            self._stream.push(body)
-            self._stream.end()
-
-    def stop(self, status: int, body: bytes) -> None:
-        """End without an answer of the kernel's: a stream just ends."""
-        if self._stream is None:
-            self._exchange.respond(status, JSON_HEAD, body)
-        else:
-            self._stream.end()
-
-    def client_gone(self) -> None:
-        if self._stream is None:
-            self._exchange.cancel()
-        elif self._exchange.stream is not None:
-            self._stream.lost(self._exchange.stream)

@@ -9,18 +9,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
+from pactgate.core.asking import CannotAsk
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
 from pactgate.core.failures import http_status
 from pactgate.core.model import Caller
-from pactgate.faces.answering import MAX_WAITING_BYTES, STOPPING, Drops, Kernel, answer, cancelled_answer, refuse
+from pactgate.faces.answering import (
+    MAX_WAITING_BYTES,
+    STOPPING,
+    Drops,
+    Kernel,
+    answer,
+    ask_to_wait,
+    cancelled_answer,
+    refuse,
+)
 from pactgate.faces.exchange import JSON_HEAD, EventStream, Exchange
 from pactgate.faces.guard import Admitted
 from pactgate.protocol import messages, modern
 from pactgate.protocol.framing import encode_event
 from pactgate.protocol.messages import Message, Notification, Rejection, Request
 from pactgate.protocol.versions import Era
+
+_LISTEN: Final = "subscriptions/listen"
+_NEEDS_STREAM: Final = "Accept text/event-stream: what is listened to comes as events."
 
 
 class ModernFace:
@@ -43,6 +57,9 @@ class ModernFace:
         """Answer one message of a client that speaks the modern era."""
         if isinstance(message, Request):
             channel = _Channel(exchange, self._drops, may_stream=may_stream, may_json=may_json)
+            if message.method == _LISTEN and not may_stream:
+                refuse(exchange, self._emit, 406, Rejection(messages.INVALID_REQUEST, _NEEDS_STREAM, message.id))
+                return
             await self._request(exchange, admitted, scope, message, channel)
         elif isinstance(message, Notification):
             exchange.respond(202)  # over HTTP a modern client has nothing to notify us of
@@ -57,7 +74,7 @@ class ModernFace:
     async def _request(
         self, exchange: Exchange, admitted: Admitted, scope: str | None, request: Request, channel: _Channel
     ) -> None:
-        route = modern.classify(request, exchange.headers)
+        route = modern.classify(request, exchange.headers, is_open=scope is not None)
         if isinstance(route, Rejection):
             refuse(exchange, self._emit, http_status(route.code), route)
             return
@@ -71,17 +88,20 @@ class ModernFace:
             client=route.client,
             capabilities=route.capabilities,
             headers=exchange.headers,
+            log_level=route.log_level,
         )
         exchange.on_disconnect = exchange.cancel
+        ctx = ExecutionContext(request.method, caller, self._clock())
         try:
-            reply = await self._kernel.handle(ExecutionContext(request.method, caller, self._clock()), request)
+            reply = await self._kernel.handle(ctx, request)
         except asyncio.CancelledError:
             channel.finish(503, cancelled_answer(request, STOPPING))
             raise
+        ask_to_wait(exchange, ctx.failure)
         channel.finish(200 if reply.error is None else http_status(reply.error.code), answer(request, reply))
 
 
-class _Channel:
+class _Channel(CannotAsk):
     """The way back of one exchange. Turns it into a stream when something is said before the answer."""
 
     __slots__ = ("_drops", "_exchange", "_may_json", "_may_stream", "_stream")

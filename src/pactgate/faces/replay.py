@@ -125,6 +125,11 @@ class ReplayLog:
     def is_live(self) -> bool:
         return any(stream.is_live for stream in self.streams.values())
 
+    @property
+    def is_listened_to(self) -> bool:
+        """Whether somebody reads the standing stream."""
+        return STANDING in self.streams and self.streams[STANDING].is_live
+
     def open(self, sink: EventStream, on_abandoned: Callable[[], None]) -> ReplayStream:
         """A new stream, born by a POST. `on_abandoned` is called if it is lost and nobody comes back in time."""
         stream = self.streams[self._next_key] = ReplayStream(self, self._next_key, sink, on_abandoned)
@@ -138,6 +143,13 @@ class ReplayLog:
             stream.last_number = stream.delivered = self._standing_number
             stream.lost_at = self.clock()
         return stream
+
+    def listened_to(self) -> ReplayStream | None:
+        """The stream for what belongs to no request: the one kept for it, else one that is open for another reason."""
+        standing = self.streams.get(STANDING)
+        if standing is not None:
+            return standing
+        return next((stream for stream in self.streams.values() if stream.is_live and not stream.is_ended), None)
 
     def find(self, event_id: str) -> tuple[ReplayStream, int] | None:
         """The stream and the number an event id names, if the stream is still known."""

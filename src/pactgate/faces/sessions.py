@@ -17,8 +17,9 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from pactgate.config.model import Sessions
-from pactgate.faces.answering import SESSION_ENDED
-from pactgate.faces.replay import FRESH, Account, ReplayLog
+from pactgate.faces.answering import MAX_WAITING_BYTES, SESSION_ENDED, Drops
+from pactgate.faces.questions import Questions
+from pactgate.faces.replay import FRESH, Account, ReplayLog, ReplayStream
 from pactgate.protocol import messages
 from pactgate.protocol.legacy import InitializeParams, Phase
 
@@ -48,6 +49,7 @@ class Session:
         "id",
         "last_used",
         "phase",
+        "questions",
         "running",
         "scope",
         "subject",
@@ -69,6 +71,8 @@ class Session:
         self.capabilities = _shared(messages.encode_json(offer.capabilities))
         self.phase = Phase.INITIALIZING
         self.running: dict[str | int, Running] = {}
+        self.questions: Questions | None = None
+        """What its client has been asked. Made when first needed: most never are."""
         self.last_used = table.clock()
 
     @property
@@ -83,9 +87,26 @@ class Session:
             self._table.streaming.add(self)
         return self._log
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether its client reads the standing stream right now."""
+        return self._log is not None and self._log.is_listened_to
+
     def notify(self, method: str, params: bytes | None) -> None:
         """Tell the client something that belongs to no request. Waits, within bounds, for a client that is not listening now."""
-        self.log.standing().push(messages.encode_notification(method, params))
+        self._push(self.log.standing(), method, params)
+
+    def tell(self, method: str) -> None:
+        """The same, but only for a client that listens, or has a stream open that can carry it."""
+        stream = self._log.listened_to() if self._log is not None else None
+        if stream is not None and self.phase is Phase.READY:
+            self._push(stream, method, None)
+
+    def _push(self, stream: ReplayStream, method: str, params: bytes | None) -> None:
+        if stream.sink is not None and stream.sink.unsent_bytes > MAX_WAITING_BYTES:
+            self._table.drops.count += 1
+        else:
+            stream.push(messages.encode_notification(method, params))
 
     def sweep(self, now: float) -> None:
         if self._log is not None:
@@ -101,6 +122,8 @@ class Session:
         self.phase = Phase.CLOSED
         for running in tuple(self.running.values()):
             running.stop(SESSION_ENDED)
+        if self.questions is not None:
+            self.questions.close()
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -109,8 +132,11 @@ class Session:
 class SessionTable:
     """All sessions, in order of their last use. Sweeps itself while it has any."""
 
-    def __init__(self, bounds: Sessions, clock: Callable[[], float]) -> None:
+    def __init__(self, bounds: Sessions, clock: Callable[[], float], drops: Drops | None = None) -> None:
         self.clock = clock
+        self.drops = drops or Drops()
+        self.on_end: Callable[[str], None] = _ignore
+        """Told the handle of every session that has ended."""
         self.account = Account()
         self.streaming: set[Session] = set()
         self._bounds = bounds
@@ -156,6 +182,13 @@ class SessionTable:
             del self._by_subject[session.subject]
         self.streaming.discard(session)
         session.end()
+        self.on_end(session.handle)
+
+    def tell(self, scope: str | None, method: str) -> None:
+        """Tell every client of this view that listens."""
+        for session in tuple(self.streaming):
+            if session.scope == scope:
+                session.tell(method)
 
     def sweep(self) -> None:
         """End what has been idle too long, and what of event streams is too old."""
@@ -194,6 +227,10 @@ class SessionTable:
                 self.end(session)
                 return True
         return False
+
+
+def _ignore(handle: str) -> None:
+    return
 
 
 @lru_cache(maxsize=128)

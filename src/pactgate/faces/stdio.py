@@ -21,17 +21,19 @@ from pactgate.core.model import Caller
 from pactgate.core.tap import Tap
 from pactgate.faces.answering import MAX_WAITING_BYTES, Kernel, answer, cancelled_key
 from pactgate.faces.batch import is_batch, join, read_batch
-from pactgate.faces.conversation import Conversation
+from pactgate.faces.conversation import STDIO, Conversation
 from pactgate.faces.limits import MIB
+from pactgate.faces.questions import Questions
 from pactgate.protocol import messages, versions
 from pactgate.protocol.framing import LineDecoder, Oversized
-from pactgate.protocol.messages import Message, Notification, Rejection, Request
+from pactgate.protocol.messages import ErrorReply, Message, Notification, Rejection, Request, Response
 from pactgate.protocol.versions import Era
 
 MAX_RUNNING: Final = 256
 FINISH_S: Final = 5.0
 
 _READ_BYTES: Final = 64 * 1024
+_LISTEN: Final = "subscriptions/listen"
 
 
 async def open_stdio() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -73,12 +75,15 @@ async def serve_stdio(
     face = StdioFace(kernel, reader, writer, Conversation(subject, roles, scope), emit, clock, tap)
     reading = asyncio.get_running_loop().create_task(face.read(max_message_bytes))
     face.on_gone = reading.cancel
+    kernel.join(face)
     try:
         await asyncio.wait((reading,))
         if not reading.cancelled():
             reading.result()
             await face.finish(finish_s)
     finally:
+        kernel.leave(face)
+        kernel.left(STDIO)
         reading.cancel()
         face.abandon()
         writer.close()
@@ -103,12 +108,15 @@ class StdioFace:
         self._reader = reader
         self._writer = writer
         self._conversation = conversation
+        conversation.standing = self
         self._emit = emit
         self._clock = clock
         self._tap = tap
         self._running: dict[str | int, asyncio.Task[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._listens: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(MAX_RUNNING)
+        self._questions = Questions()
         self.on_gone: Callable[[], object] = self.abandon
         """Called when the caller no longer reads."""
         self.dropped = 0
@@ -135,7 +143,10 @@ class StdioFace:
                 await self._take(line)
 
     async def finish(self, timeout_s: float) -> None:
-        """Let what is in flight come to its end, for a while."""
+        """Let what is in flight come to its end, for a while; what would never end by itself ends now. Answers can't come any more."""
+        self._questions.close()
+        for listen in self._listens:
+            listen.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
 
@@ -150,6 +161,26 @@ class StdioFace:
             self.dropped += 1
         else:
             self._write(messages.encode_notification(method, params))
+
+    def tell(self, scope: str | None, method: str) -> None:
+        """Tell a legacy caller of the view it has; a modern one listens."""
+        if scope is None and self._conversation.era is Era.LEGACY and self._conversation.is_ready:
+            self.notify(method, None)
+
+    @property
+    def can_ask(self) -> bool:
+        return self._conversation.era is Era.LEGACY and not self._writer.transport.is_closing()
+
+    async def ask(self, method: str, params: bytes) -> bytes:
+        """Ask the caller, which answers on the same pipe."""
+        return await self._questions.ask(method, params, self._put)
+
+    def _put(self, message: bytes) -> bool:
+        transport = self._writer.transport
+        if transport.is_closing() or transport.get_write_buffer_size() > MAX_WAITING_BYTES:
+            return False
+        self._write(message)
+        return True
 
     # -- what comes in
 
@@ -175,6 +206,9 @@ class StdioFace:
             return
         await self._slots.acquire()
         task = self._start(self._answer_one(request, caller, channel), slots=1)
+        if request.method == _LISTEN:
+            self._listens.add(task)
+            task.add_done_callback(self._listens.discard)
         if request.method != "initialize":  # which must not be cancelled (lifecycle)
             self._running[request.key] = task
 
@@ -209,7 +243,9 @@ class StdioFace:
 
     def _take_notice(self, message: Message) -> None:
         if not isinstance(message, Notification):
-            return  # an answer: nothing was asked
+            if isinstance(message, Response | ErrorReply):
+                self._questions.take(message)
+            return
         if message.method == "notifications/cancelled":
             key = cancelled_key(message)
             task = self._running.get(key) if key is not None else None
@@ -291,3 +327,10 @@ class _Channel:
             self._face.notify(method, params)
         else:
             self._face.dropped += 1
+
+    @property
+    def can_ask(self) -> bool:
+        return self.is_open and self._face.can_ask
+
+    async def ask(self, method: str, params: bytes) -> bytes:
+        return await self._face.ask(method, params)

@@ -14,11 +14,14 @@ from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import server_of
+from pactgate.config.checks import OWN_SERVER_ID
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.model import Misfit, Tool
+from pactgate.pipeline.indirect import TOOL_INVOKE, unwrap
 from pactgate.pipeline.recognition import Recognition
 from pactgate.pipeline.tool_call import Call
 from pactgate.policy import limits
+from pactgate.policy.access import may_call
 from pactgate.policy.cache import is_plain
 from pactgate.policy.rates import RatePolicy
 from pactgate.policy.recall import Lease
@@ -58,7 +61,10 @@ class Read:
 
 
 class Resolve:
-    """The tool meant by the requested name, on one snapshot of the catalog."""
+    """The tool meant by the requested name, on one snapshot of the catalog as it is for this caller.
+
+    A call of `tool_invoke` is from here on a call of the tool it names: that tool's bounds, quota, time and record, and nothing nested.
+    """
 
     name = "resolve"
     judges_bytes = True
@@ -67,18 +73,41 @@ class Resolve:
         self._connections = connections
 
     def __call__(self, call: Call) -> Awaitable[None] | None:
+        caller, connections = call.ctx.caller, self._connections
         try:
-            tool = self._connections.catalog.tools.resolve(call.requested, call.ctx.caller.scope)
+            catalog = connections.catalog_for(caller.roles) if caller.roles else connections.catalog
+            tool = catalog.tools.resolve(call.requested, caller.scope)
         except GatewayFailure as failure:
             if failure.kind is Kind.UNKNOWN_TOOL:
-                return self._wait_and_resolve(call)
+                return self._wait_and_resolve(call, caller.scope)
             raise
+        if tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
+            unwrap(call, tool)
+            return self._wait_and_resolve(call, None)
         call.bind(tool)
         return None
 
-    async def _wait_and_resolve(self, call: Call) -> None:
-        call.waiting_for = call.ctx.caller.scope or server_of(call.requested, self._connections.servers)
-        call.bind(await self._connections.resolve(call.requested, call.ctx.caller.scope))
+    async def _wait_and_resolve(self, call: Call, scope: str | None) -> None:
+        roles = call.ctx.caller.roles
+        call.waiting_for = scope or server_of(call.requested, self._connections.servers_for(roles))
+        tool = await self._connections.resolve(call.requested, scope, roles)
+        while tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
+            unwrap(call, tool)  # refuses a second time
+            tool = await self._connections.resolve(call.requested, None, roles)
+        call.bind(tool)
+
+
+class Permit:
+    """Tools of the gateway itself are for administrators. What a caller may not call it does not see either, so no more is said."""
+
+    name = "permit"
+    judges_bytes = True
+
+    def __call__(self, call: Call) -> None:
+        tool = call.bound.tool
+        if tool.server == OWN_SERVER_ID and not may_call(tool.server, call.ctx.caller.roles):
+            message = f"No tool {call.requested!r} on any connected server. tools/list shows what there is."
+            raise GatewayFailure(Kind.UNKNOWN_TOOL, message, tool=call.requested)
 
 
 class Mirror:
@@ -88,7 +117,7 @@ class Mirror:
     judges_bytes = True
 
     def __call__(self, call: Call) -> None:
-        sent: Mapping[str, list[str]] | None = call.ctx.caller.headers
+        sent: Mapping[str, list[str]] | None = None if call.is_indirect else call.ctx.caller.headers
         tool = call.bound.tool
         if sent is None or not tool.header_params:
             return
@@ -139,7 +168,13 @@ class AcceptInput:
         tool = call.bound.tool
         if tool.input_check is None:
             return
-        errors = tool.input_check.check(bytes(call.members.get("arguments", _NO_ARGUMENTS)))
+        arguments = call.members.get("arguments", _NO_ARGUMENTS)
+        errors = tool.input_check.check(bytes(arguments))
+        if (
+            errors and tool.header_params
+        ):  # an annotated argument that is null counts as absent (streamable HTTP, custom headers)
+            given = headers.without_nulls(tool.header_params, messages.value(arguments))
+            errors = tool.input_check.check(messages.encode_json(given))
         if errors:
             raise _refused(tool, Kind.INVALID_ARGUMENTS, "do not fit its input schema", errors)
 

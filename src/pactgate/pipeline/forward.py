@@ -8,31 +8,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
-from pactgate.catalog.uris import OWN_SCHEME, Target, full_uri
+from pactgate.catalog.uris import OWN_SCHEME, Target
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller
+from pactgate.pipeline.asking import Asking, Outcome, may_be_round, needs_asking, too_large
+from pactgate.pipeline.capabilities import has_extensions
+from pactgate.pipeline.deadline import Deadline
+from pactgate.pipeline.errand import Errand, Headers
+from pactgate.pipeline.forwarded import Answer, fit_prompt, refused_with, shape, with_full_uris
+from pactgate.pipeline.relaying import relay_progress, token_of
 from pactgate.pipeline.rules import Rulebook
 from pactgate.policy.cache import judge
 from pactgate.policy.recall import Lease, Recall
 from pactgate.protocol import messages, modern
+from pactgate.protocol.bridge import ROUND_METHODS
 from pactgate.protocol.messages import Request, encode_json
-from pactgate.protocol.versions import CACHEABLE, LATEST_LEGACY, Era, era_of
+from pactgate.protocol.versions import LATEST_LEGACY, Era
 from pactgate.state.ports import Lookup
+from pactgate.upstreams.connect import Session
 from pactgate.upstreams.peer import UpstreamReplied
 
 _TEXT: Final = msgspec.json.Decoder(str)
-_CONTENTS: Final = msgspec.json.Decoder(list[dict[str, Raw]])
-_OURS_TO_HANDLE: Final = frozenset(
-    {messages.HEADER_MISMATCH, messages.MISSING_CLIENT_CAPABILITY, messages.UNSUPPORTED_VERSION}
-)
-"""Errors about the request we made, not about the one our caller made."""
 
 ReadOwn = Callable[[str, Caller], bytes | None]
 """The contents of a resource of the gateway itself for one caller, without era members; None when there is none."""
@@ -42,13 +45,9 @@ class _Addressed(NamedTuple):
     server: str
     members: dict[str, Raw]
     name: str | None = None
-
-
-class _Answer(NamedTuple):
-    """What a server said, and in which revision."""
-
-    text: bytes
-    revision: str
+    token: Raw | None = None
+    goes_on: bool = False
+    """Whether it is about what an earlier call of this caller began, and so belongs in the session that call went to."""
 
 
 class Forward:
@@ -59,6 +58,7 @@ class Forward:
         connections: Connections,
         recall: Recall,
         book: Callable[[], Rulebook],
+        asking: Asking,
         *,
         read_own: ReadOwn,
         server_info: bytes,
@@ -66,33 +66,35 @@ class Forward:
         self._connections = connections
         self._recall = recall
         self._book = book
+        self._asking = asking
         self._read_own = read_own
         self._server_info = server_info
 
     async def get_prompt(self, ctx: ExecutionContext, request: Request) -> bytes:
-        members, meta = _params(request)
+        members, meta, token = _params(request)
         name = _text(members, "name", request.method)
         await self._connections.settle()
         prompt = self._connections.catalog.prompts.resolve(name, ctx.caller.scope)
         members["name"] = Raw(encode_json(prompt.name))
-        answer = await self._ask(ctx, request, _Addressed(prompt.server, members, prompt.name), meta)
-        return self._shape(answer, request.method, ctx.caller)
+        answer = await self._ask(ctx, request, _Addressed(prompt.server, members, prompt.name, token), meta)
+        return fit_prompt(shape(answer, request.method, ctx.caller, self._server_info), prompt.server, ctx.caller)
 
     async def read_resource(self, ctx: ExecutionContext, request: Request) -> bytes:
-        members, meta = _params(request)
+        members, meta, token = _params(request)
         uri = _text(members, "uri", request.method)
         if uri.startswith(OWN_SCHEME):
-            own = _Answer(self._own(uri, ctx.caller), LATEST_LEGACY)
-            return self._shape(own, request.method, ctx.caller)
+            own = Answer(self._own(uri, ctx.caller), LATEST_LEGACY)
+            return shape(own, request.method, ctx.caller, self._server_info)
         target = await self._target(uri, ctx.caller.scope)
         members["uri"] = Raw(encode_json(target.uri))
-        answer = await self._read(ctx, request, _Addressed(target.server, members, target.uri), meta)
-        result = self._shape(answer, request.method, ctx.caller)
-        return result if ctx.caller.scope is not None else _with_full_uris(result, target.server)
+        answer = await self._read(ctx, request, _Addressed(target.server, members, target.uri, token), meta)
+        result = shape(answer, request.method, ctx.caller, self._server_info)
+        is_ready = ctx.caller.scope is not None or answer.is_round
+        return result if is_ready else with_full_uris(result, target.server)
 
     async def complete(self, ctx: ExecutionContext, request: Request) -> bytes:
         """Completions are asked of the server the reference points at."""
-        members, meta = _params(request)
+        members, meta, token = _params(request)
         try:
             reference = messages.members(bytes(members["ref"]))
             kind = _TEXT.decode(reference["type"])
@@ -100,8 +102,23 @@ class Forward:
             raise _bad(request.method, "ref must be an object with a type") from None
         server = await self._rewrite(reference, kind, ctx.caller.scope)
         members["ref"] = Raw(encode_json(reference))
-        answer = await self._ask(ctx, request, _Addressed(server, members), meta)
-        return self._shape(answer, request.method, ctx.caller)
+        answer = await self._ask(ctx, request, _Addressed(server, members, token=token), meta)
+        return shape(answer, request.method, ctx.caller, self._server_info)
+
+    async def pass_on(self, ctx: ExecutionContext, request: Request) -> bytes:
+        """A method of tasks or of an extension, as it is, to the one server whose path this is; both must speak the same era."""
+        server = ctx.caller.scope
+        if server is None:
+            raise _not_here(request.method, "it belongs to one server; ask at /mcp/{serverId}")
+        session = await self._connections.session(server)
+        if session.identity.era is not ctx.caller.era:
+            raise _not_here(request.method, f"{server} speaks another era, and this can't be carried between eras")
+        if not has_extensions(session.identity.capabilities):
+            raise _not_here(request.method, f"{server} does not offer it")
+        members, meta, token = _params(request)
+        name = _TEXT.decode(members["taskId"]) if bytes(members.get("taskId", Raw(b""))).startswith(b'"') else None
+        answer = await self._ask(ctx, request, _Addressed(server, members, name, token, goes_on=True), meta)
+        return shape(answer, request.method, ctx.caller, self._server_info)
 
     async def _rewrite(self, reference: dict[str, Raw], kind: str, scope: str | None) -> str:
         await self._connections.settle()
@@ -126,7 +143,7 @@ class Forward:
                 raise
             return catalog.templates.resolve(uri, servers, scope)
 
-    async def _read(self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]) -> _Answer:
+    async def _read(self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]) -> Answer:
         """A resource, kept where its server says for how long and for whom; equal reads at the same time are one."""
         plan = self._book().of_reads(to.server)
         if len(to.members) > 1 or meta:  # a read that says more than its URI may be answered otherwise
@@ -136,9 +153,9 @@ class Forward:
             found = await found
         if isinstance(found, Lookup):
             ctx.is_cached = True
-            return _Answer(found.value, found.mark.decode())
+            return Answer(found.value, found.mark.decode(), found.remaining_ms)
         try:
-            answer = await self._ask(ctx, request, to, meta)
+            answer = await self._ask(ctx, request, to, meta, found.decline)
             worth = judge(plan, answer.text)
             if worth is not None:
                 mark = answer.revision.encode()
@@ -150,30 +167,68 @@ class Forward:
             found.decline()  # the first word counts
         return answer
 
-    async def _ask(self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]) -> _Answer:
-        """What the server answers, as it wrote it."""
+    async def _ask(
+        self,
+        ctx: ExecutionContext,
+        request: Request,
+        to: _Addressed,
+        meta: Mapping[str, Raw],
+        on_asked: Callable[[], None] = lambda: None,
+    ) -> Answer:
+        """What the server answers, as it wrote it; or what it asks, where the method can."""
         limit_ms = self._book().server_limit_ms(to.server)
+        input_ms = self._book().input_timeout_ms
+        deadline = Deadline(limit_ms, input_ms)
         try:
-            async with asyncio.timeout(limit_ms / 1000):
-                session = await self._connections.session(to.server)
-                text = await session.peer.request(request.method, to.members, meta=meta, name=to.name)
-        except TimeoutError:
+            outcome = await self._send(ctx.caller, request, to, meta, deadline, on_asked)
+        except asyncio.CancelledError:
+            if not deadline.ended_it():
+                raise
+            if deadline.is_waiting_for_caller:
+                raise _unanswered(to.server, request.method, input_ms) from None
             raise _too_slow(to.server, request.method, limit_ms) from None
         except UpstreamReplied as refusal:
-            raise _as_said(refusal, ctx.caller.era) from refusal
-        if not text.startswith(b"{"):
+            raise refused_with(refusal, ctx.caller, request.method) from refusal
+        finally:
+            deadline.close()
+        if not outcome.text.startswith(b"{"):
             raise GatewayFailure(
                 Kind.MALFORMED_RESULT, f"{to.server} answered {request.method} without an object", server=to.server
             )
-        return _Answer(text, session.identity.version)
+        if outcome.is_round and len(outcome.text) > self._book().max_response_bytes:
+            raise too_large(to.server, request.method, self._book().max_response_bytes)
+        return Answer(outcome.text, outcome.session.identity.version, is_round=outcome.is_round)
 
-    def _shape(self, answer: _Answer, method: str, caller: Caller) -> bytes:
-        if caller.era is Era.MODERN:
-            members = messages.members(answer.text)
-            return encode_json(modern.complete(members, self._server_info, cacheable=method in CACHEABLE))
-        if era_of(answer.revision) is Era.MODERN:
-            return encode_json(modern.strip_result(messages.members(answer.text)))
-        return answer.text
+    async def _send(
+        self,
+        caller: Caller,
+        request: Request,
+        to: _Addressed,
+        meta: Mapping[str, Raw],
+        deadline: Deadline,
+        on_asked: Callable[[], None],
+    ) -> Outcome:
+        session = await self._connections.session(to.server)
+        errand = Errand(
+            caller,
+            to.server,
+            request.method,
+            to.members,
+            meta=meta,
+            name=to.name,
+            on_progress=relay_progress(caller.channel, to.token),
+            patience=deadline,
+            begin=_no_headers,
+            on_asked=on_asked,
+        )
+        if request.method not in ROUND_METHODS and not (to.goes_on and caller.era is Era.LEGACY):
+            return Outcome(await self._asking.send(errand, session, to.members), session)
+        if session.may_be_private or needs_asking(caller, to.members):
+            return await self._asking.run(errand)
+        text = await self._asking.send(errand, session, to.members)
+        return (
+            await self._asking.resume(errand, session, text) if may_be_round(session, text) else Outcome(text, session)
+        )
 
     def _own(self, uri: str, caller: Caller) -> bytes:
         text = self._read_own(uri, caller)
@@ -182,15 +237,19 @@ class Forward:
         return text
 
 
-def _params(request: Request) -> tuple[dict[str, Raw], dict[str, Raw]]:
-    """The params without `_meta`, and the foreign members of `_meta`."""
+def _no_headers(session: Session) -> Headers:
+    return ()
+
+
+def _params(request: Request) -> tuple[dict[str, Raw], dict[str, Raw], Raw | None]:
+    """The params without `_meta`, the foreign members of `_meta`, and the token progress goes by."""
     members = messages.members(request.params or b"{}")
     held = members.pop("_meta", None)
     try:
         meta = messages.members(bytes(held)) if held is not None else {}
     except msgspec.DecodeError:
         raise _bad(request.method, "_meta must be an object") from None
-    return members, modern.without_envelope(meta)
+    return members, modern.without_envelope(meta), token_of(meta, request.method)
 
 
 def _text(members: Mapping[str, Raw], name: str, method: str) -> str:
@@ -200,34 +259,8 @@ def _text(members: Mapping[str, Raw], name: str, method: str) -> str:
         raise _bad(method, f"{name} must be a text") from None
 
 
-def _with_full_uris(result: bytes, server: str) -> bytes:
-    """The contents under the URIs that lead back to their server."""
-    members = messages.members(result)
-    try:
-        contents = _CONTENTS.decode(members["contents"])
-        for item in contents:
-            item["uri"] = Raw(encode_json(full_uri(server, _TEXT.decode(item["uri"]))))
-    except (KeyError, msgspec.DecodeError):
-        raise GatewayFailure(
-            Kind.MALFORMED_RESULT, f"{server} answered resources/read without contents that have URIs", server=server
-        ) from None
-    members["contents"] = Raw(encode_json(contents))
-    return encode_json(members)
-
-
-def _as_said(refusal: UpstreamReplied, era: Era) -> GatewayFailure:
-    """The server's refusal as the caller's era knows it: its code, message and data beside ours."""
-    reply = refusal.reply
-    if reply.code in _OURS_TO_HANDLE:
-        return refusal
-    said: Any = messages.value(reply.data) if reply.data is not None else None
-    refusal.message = reply.message
-    refusal.number = reply.code
-    if era is Era.MODERN and reply.code == messages.RESOURCE_NOT_FOUND:
-        refusal.number = messages.INVALID_PARAMS
-    if isinstance(said, dict):
-        refusal.details = {**refusal.details, **said}
-    return refusal
+def _not_here(method: str, why: str) -> GatewayFailure:
+    return GatewayFailure(Kind.METHOD_NOT_FOUND, f"There is no method {method[:100]!r} here: {why}.")
 
 
 def _too_slow(server: str, method: str, limit_ms: int) -> GatewayFailure:
@@ -237,6 +270,16 @@ def _too_slow(server: str, method: str, limit_ms: int) -> GatewayFailure:
         server=server,
         operation=method,
         details={"phase": "call", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000},
+    )
+
+
+def _unanswered(server: str, method: str, limit_ms: int) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.INPUT_UNANSWERED,
+        f"{server} asked its caller for input to {method} and had no answer within {limit_ms} ms (timeouts.inputTimeoutMs)",
+        server=server,
+        operation=method,
+        details={"phase": "input", "timeoutMs": limit_ms},
     )
 
 

@@ -9,26 +9,37 @@ from msgspec import Raw
 from pactgate.catalog.connections import Connections
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.pipeline import capabilities
+from pactgate.pipeline.changes import Changes
 from pactgate.pipeline.forward import Forward
-from pactgate.pipeline.kernel import TOOL_CALL, Handler
+from pactgate.pipeline.kernel import EXTENSION, LISTEN, TOOL_CALL, Handler
+from pactgate.pipeline.relaying import Relaying
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.protocol import messages, modern
+from pactgate.protocol.hints import STALE
 from pactgate.protocol.messages import Request, encode_json
-from pactgate.protocol.versions import MODERN_VERSIONS
+from pactgate.protocol.versions import METHODS, MODERN_VERSIONS, Era
 
 _MAX_REASON_CHARS: Final = 200
-_PASSED_ON: Final = ("tools", "prompts", "resources", "completions")
 
 
 class Handlers:
     """The method table over the catalog."""
 
     def __init__(
-        self, connections: Connections, tool_call: ToolCall, forward: Forward, server_info: dict[str, Any]
+        self,
+        connections: Connections,
+        tool_call: ToolCall,
+        forward: Forward,
+        changes: Changes,
+        relaying: Relaying,
+        server_info: dict[str, Any],
     ) -> None:
         self._connections = connections
         self._tool_call = tool_call
         self._forward = forward
+        self._changes = changes
+        self._relaying = relaying
         self._server_info = server_info
 
     def table(self) -> dict[str, Handler]:
@@ -40,7 +51,13 @@ class Handlers:
             "resources/list": self.list_entries,
             "resources/templates/list": self.list_entries,
             "resources/read": self._forward.read_resource,
+            "resources/subscribe": self._changes.subscribe,
+            "resources/unsubscribe": self._changes.unsubscribe,
+            LISTEN: self._changes.listen,
+            "logging/setLevel": self._relaying.set_level,
             "completion/complete": self._forward.complete,
+            **{method: self._forward.pass_on for method in METHODS if method.startswith("tasks/")},
+            EXTENSION: self._forward.pass_on,
             "initialize": self.initialize,
             "server/discover": self.discover,
             "ping": self.ping,
@@ -49,17 +66,18 @@ class Handlers:
     async def initialize(self, ctx: ExecutionContext, request: Request) -> bytes:
         """The answer of the handshake; the face has already agreed on the version."""
         await self._connections.settle()
-        about = self._about(ctx.caller.scope)
+        about = self._about(ctx.caller.scope, Era.LEGACY)
         return encode_json(
             {"protocolVersion": ctx.caller.version, "serverInfo": self._identity(ctx.caller.scope), **about}
         )
 
     async def discover(self, ctx: ExecutionContext, request: Request) -> bytes:
         await self._connections.settle()
-        about = {name: Raw(encode_json(fact)) for name, fact in self._about(ctx.caller.scope).items()}
+        about = {name: Raw(encode_json(fact)) for name, fact in self._about(ctx.caller.scope, Era.MODERN).items()}
         about["supportedVersions"] = Raw(encode_json(MODERN_VERSIONS))
         info = encode_json(self._identity(ctx.caller.scope))
-        return encode_json(modern.complete(about, info, cacheable=True))
+        hint = self._connections.freshness(request.method, ctx.caller.scope)
+        return encode_json(modern.complete(about, info, cacheable=True)).removesuffix(STALE.encode()) + hint.encode()
 
     async def ping(self, ctx: ExecutionContext, request: Request) -> bytes:
         return b"{}"
@@ -73,27 +91,27 @@ class Handlers:
                     Kind.INVALID_PARAMS, "That cursor is not one this server gave; list from the start."
                 )
         await self._connections.settle()
-        return self._connections.catalog.listing(request.method, ctx.caller.scope, ctx.caller.era)
+        caller = ctx.caller
+        hint = self._connections.freshness(request.method, caller.scope)
+        catalog = self._connections.catalog_for(caller.roles)
+        return catalog.listing(request.method, caller.scope, caller.version, hint)
 
-    def _about(self, scope: str | None) -> dict[str, Any]:
-        about: dict[str, Any] = {"capabilities": self._capabilities(scope)}
+    def _about(self, scope: str | None, era: Era) -> dict[str, Any]:
+        about: dict[str, Any] = {"capabilities": self._capabilities(scope, era)}
         instructions = self._instructions(scope)
         if instructions:
             about["instructions"] = instructions
         return about
 
-    def _capabilities(self, scope: str | None) -> dict[str, Any]:
+    def _capabilities(self, scope: str | None, era: Era) -> dict[str, Any]:
         """What can be asked here. On one server's own endpoint: what that server offers, as far as we pass it on."""
         if scope is None:
-            offers_completions = any(
-                item.session is not None and "completions" in item.session.identity.capabilities
-                for item in self._connections.servers.values()
-            )
-            return {"tools": {}, "prompts": {}, "resources": {}, **({"completions": {}} if offers_completions else {})}
+            sessions = (item.session for item in self._connections.servers.values())
+            return capabilities.merged(each.identity.capabilities for each in sessions if each is not None)
         session = self._connections.connected(scope)
         if session is None:
-            return {"tools": {}}
-        return {name: {} for name in _PASSED_ON if name in session.identity.capabilities}
+            return capabilities.alone(None)
+        return capabilities.alone(session.identity.capabilities, is_same_era=session.identity.era is era)
 
     def _identity(self, scope: str | None) -> dict[str, Any]:
         """On `/mcp/{serverId}` a server shows its own name, where it gave a usable one."""

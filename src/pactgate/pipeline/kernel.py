@@ -10,12 +10,13 @@ import asyncio
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, InternalFailure, RequestFinished
-from pactgate.core.failures import GatewayFailure, Kind, Reply, WireSettings, to_reply
+from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Reply, Verdict, WireSettings, to_reply
 from pactgate.core.model import Caller
+from pactgate.pipeline.changes import Audience
 from pactgate.pipeline.settle import facts_of
 from pactgate.pipeline.tool_call import FRAME_BYTES
 from pactgate.policy.envelope import stamp_failure
@@ -27,6 +28,33 @@ Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
 """Runs one method and returns its result, shaped for the caller's era."""
 
 TOOL_CALL = "tools/call"
+LISTEN = "subscriptions/listen"
+EXTENSION = "*"
+"""In the table: what is done with a method no revision has."""
+
+
+class Hearing(Protocol):
+    """Whoever has to know which callers there are."""
+
+    def join(self, audience: Audience) -> None: ...
+
+    def leave(self, audience: Audience) -> None: ...
+
+    def left(self, session: str) -> None: ...
+
+
+def _ignore(caller: Caller, notification: Notification) -> None:
+    return
+
+
+class Audit(Protocol):
+    """Where tool calls leave a record before their answers go out."""
+
+    def require(self) -> None:
+        """Raise when no record could be written now."""
+
+    def keep(self, ctx: ExecutionContext, params: bytes | None) -> Awaitable[str | None] | None:
+        """Hand over a sealed call. What is waited for says None once it is written, else why the answer must be held back."""
 
 
 class Kernel:
@@ -39,40 +67,81 @@ class Kernel:
         wire: WireSettings,
         emit: Emit,
         max_response_bytes: int,
+        hearing: Hearing | None = None,
         mask: Callable[[str], str] = str,
+        audit: Audit | None = None,
+        on_notice: Callable[[Caller, Notification], None] = _ignore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._handlers = handlers
         self.wire = wire
         self.max_response_bytes = max_response_bytes
+        self._hearing = hearing
         self._emit = emit
         self._mask = mask
+        self._audit = audit
+        self._on_notice = on_notice
         self._clock = clock
 
     async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
         """Answer one request. Raises nothing but the cancellation of its own task."""
+        audit = self._audit if self._audit is not None and request.method == TOOL_CALL else None
+        kept: Awaitable[str | None] | None = None
         try:
-            handler = self._handlers.get(request.method)
-            if handler is None or not versions.exists(request.method, ctx.caller.version):
-                raise _unknown_method(request.method)
-            return Reply(await handler(ctx, request))
+            if audit is not None:
+                audit.require()
+            reply = Reply(await self._handler(ctx.caller, request.method)(ctx, request))
         except GatewayFailure as failure:
-            return self._refuse(ctx, request, failure)
+            reply = self._refuse(ctx, request, failure)
         except asyncio.CancelledError:
-            ctx.fail(GatewayFailure(Kind.CANCELLED, "the caller gave up"))
+            if request.method != LISTEN:  # which ends in no other way
+                ctx.fail(GatewayFailure(Kind.CANCELLED, "the caller gave up"))
             raise
         except Exception as unexpected:  # noqa: BLE001 - the outermost boundary (S4/R1)
-            return self._refuse(ctx, request, self._internal(ctx, request, unexpected))
+            reply = self._refuse(ctx, request, self._internal(ctx, request, unexpected))
         finally:
             self._emit(RequestFinished(ctx.seal(self._clock())))
+            if audit is not None:
+                kept = audit.keep(ctx, request.params)
+        if kept is None:
+            return reply
+        why = await kept
+        return reply if why is None else self._rendered(ctx, request, _held_back(ctx, why))
+
+    def _handler(self, caller: Caller, method: str) -> Handler:
+        """Absence is the version gate; on one server's own path, that server may know more methods than we do."""
+        handler = self._handlers.get(method)
+        if handler is not None and versions.exists(method, caller.version):
+            return handler
+        if caller.scope is not None and versions.is_foreign(method) and EXTENSION in self._handlers:
+            return self._handlers[EXTENSION]
+        raise _unknown_method(method)
 
     def notice(self, caller: Caller, notification: Notification) -> None:
-        """A client's notification that is not about one of its requests: nothing of ours depends on one yet."""
+        """A client's notification that is not about one of its requests."""
+        self._on_notice(caller, notification)
+
+    def join(self, audience: Audience) -> None:
+        """A face has callers that can be told things outside their requests."""
+        if self._hearing is not None:
+            self._hearing.join(audience)
+
+    def leave(self, audience: Audience) -> None:
+        if self._hearing is not None:
+            self._hearing.leave(audience)
+
+    def left(self, session: str) -> None:
+        """A legacy session has ended."""
+        if self._hearing is not None:
+            self._hearing.left(session)
 
     def _refuse(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure) -> Reply:
         failure.message = self._mask(failure.message)
         failure.details = self._masked(failure.details)
         ctx.fail(failure)
+        return self._rendered(ctx, request, failure)
+
+    def _rendered(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure) -> Reply:
         is_tool_call = request.method == TOOL_CALL
         reply = to_reply(
             failure, is_tool_call=is_tool_call, era=ctx.caller.era, wire=self.wire, request_id=ctx.request_id
@@ -96,6 +165,21 @@ class Kernel:
         return GatewayFailure(
             Kind.INTERNAL, f"The gateway made a mistake. The operator finds it in the log under {ctx.request_id}."
         )
+
+
+def _held_back(ctx: ExecutionContext, why: str) -> GatewayFailure:
+    """No answer goes out without its record. What is known of the action stays what it was."""
+    verdict = ctx.failure.verdict if ctx.failure else Verdict.DID_NOT_RUN if ctx.is_cached else Verdict.RAN
+    return GatewayFailure(
+        Kind.AUDIT_UNAVAILABLE,
+        f"The answer is held back, because the call could not be recorded: the audit log can't be written ({why}). "
+        "The operator has to see to it. Look whether the action happened before you call again.",
+        server=ctx.tool.server if ctx.tool else None,
+        tool=ctx.tool.full_name if ctx.tool else ctx.requested,
+        operation=TOOL_CALL,
+        code=ErrorCode.OPERATION_FAILED,
+        verdict=verdict,
+    )
 
 
 def _unknown_method(method: str) -> GatewayFailure:

@@ -29,6 +29,7 @@ class _Known(Struct, frozen=True):
     index: ToolIndex
     book: Rulebook
     requested: str
+    via: str | None
     tool: Tool
     members: dict[str, Raw]
     keys: Keys
@@ -46,6 +47,7 @@ class Recognition:
         if known is None or known.book is not call.book or known.index is not self._connections.catalog.tools:
             return False
         call.requested = call.ctx.requested = known.requested
+        call.ctx.via = known.via
         call.members = dict(known.members)
         call.keys = known.keys
         call.bind(known.tool)
@@ -62,5 +64,5 @@ class Recognition:
             self._known.clear()
         caller = call.ctx.caller
         self._known[caller.subject, caller.roles, caller.scope, call.params] = _Known(
-            self._connections.catalog.tools, call.book, call.requested, tool, call.members, keys
+            self._connections.catalog.tools, call.book, call.requested, call.ctx.via, tool, call.members, keys
         )

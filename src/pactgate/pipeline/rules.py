@@ -6,6 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from pactgate.config.bounds import Limits, Timeouts
+from pactgate.config.checks import OWN_SERVER_ID
 from pactgate.config.model import Config
 from pactgate.core.model import Tool
 from pactgate.policy.cache import CachePolicy, Plan
@@ -31,10 +33,15 @@ class ToolRules(Struct, frozen=True):
 
 
 class Rulebook:
-    """Looks rules up by tool; a tool whose definition changed is another tool. A new configuration means a new rulebook."""
+    """Looks rules up by tool; a tool whose definition changed is another tool. A new configuration means a new rulebook.
+
+    The gateway's own tools keep the default times and bounds, so that no setting can lock out whoever has to take it back.
+    """
 
     def __init__(self, config: Config, server_info: bytes) -> None:
         self._config = config
+        self.input_timeout_ms = config.timeouts.input_timeout_ms
+        """How long a call may wait for what its caller is asked."""
         self._era_bytes = len(server_info) + _ERA_BYTES
         self._cache = CachePolicy(config.cache)
         self.default_limit = Limit(config.timeouts.default_timeout_ms, "timeouts.defaultTimeoutMs")
@@ -68,6 +75,7 @@ class Rulebook:
 
     def _work_out(self, tool: Tool) -> ToolRules:
         config, traits = self._config, tool.traits
+        is_own = tool.server == OWN_SERVER_ID
         server = config.servers.get(tool.server)
         return ToolRules(
             tool=tool,
@@ -76,9 +84,9 @@ class Rulebook:
                 tool.name,
                 Category(traits.category) if traits.is_known else None,
                 server.request_timeout_ms if server else config.timeouts.default_timeout_ms,
-                config.timeouts,
+                Timeouts() if is_own else config.timeouts,
             ),
-            bounds=bounds_for(tool.full_name, tool.name, config.limits),
+            bounds=bounds_for(tool.full_name, tool.name, Limits() if is_own else config.limits),
             plan=self._cache.plan(
                 tool,
                 is_read_only=traits.is_read_only if traits.is_known else None,

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from pactgate.catalog.uris import full_uri
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import CodeReplaced, EffectsExceeded, Emit
 from pactgate.core.failures import GatewayFailure, Kind
@@ -32,7 +33,7 @@ from pactgate.policy.envelope import (
     success_stamp,
 )
 from pactgate.policy.shelf import Shelf
-from pactgate.protocol import messages, modern
+from pactgate.protocol import fitting, messages, modern
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
 
@@ -42,6 +43,7 @@ class _ToolResult(Struct):
     structuredContent: Raw | UnsetType = UNSET  # noqa: N815 - the wire's spelling
     isError: bool = False  # noqa: N815
     resultType: str = "complete"  # noqa: N815
+    task: Raw | UnsetType = UNSET
 
 
 _result: Final = msgspec.json.Decoder(_ToolResult)
@@ -55,6 +57,7 @@ _KEPT_OPEN_BYTES: Final = 8192
 """Together at most 8 MiB of halves, and for those results only that the cache may hold anyway."""
 _OBSERVED_SHARE: Final = 8
 """What of an answer the envelope may use to show what a tool did: one part in so many."""
+TASKS: Final = "io.modelcontextprotocol/tasks"
 
 
 def facts_of(ctx: ExecutionContext, now: float) -> Facts:
@@ -88,6 +91,9 @@ class AcceptResult:
             read = _result.decode(call.result)
         except msgspec.DecodeError as problem:
             raise _malformed(call, str(problem)) from problem
+        if _is_task(call, read):
+            call.is_task = True
+            return
         if read.content is UNSET and read.structuredContent is UNSET:
             raise _malformed(call, "it has neither content nor structuredContent")
         if not isinstance(read.content, UnsetType) and memoryview(read.content)[0] != _ARRAY:
@@ -138,7 +144,7 @@ class AcceptOutput:
 
     def __call__(self, call: Call) -> None:
         tool = call.bound.tool
-        if tool.output_check is None or call.ctx.is_error:
+        if tool.output_check is None or call.ctx.is_error or call.is_task:
             return
         structured = messages.members(call.result).get("structuredContent")
         if structured is None:
@@ -181,12 +187,35 @@ class Remember:
     def __call__(self, call: Call) -> None:
         if call.lease is None:
             return
+        if call.is_task:
+            call.lease.decline()
+            return
         worth = cache.judge(call.bound.plan, call.result, is_truncated=call.ctx.is_truncated)
         if worth is None:
             call.lease.decline()
             return
         mark = (call.ctx.upstream_revision or "").encode()
         call.lease.keep(call.result, ttl_ms=worth.ttl_ms, mark=mark, is_public=worth.is_public)
+
+
+class Fit:
+    """What this caller can read: URIs that lead back to their server, content its revision knows. Mostly a look and nothing more."""
+
+    name = "fit"
+
+    def __call__(self, call: Call) -> None:
+        caller, result = call.ctx.caller, call.result
+        has_uris = caller.scope is None and b'"resource' in result
+        if not has_uris and not fitting.may_not_fit(result, caller.version):
+            return
+        members = messages.members(result)
+        content = members.get("content")
+        if has_uris and content is not None:
+            server = call.bound.tool.server
+            members["content"] = fitting.name_uris(content, lambda uri: full_uri(server, uri))
+        if caller.era is Era.LEGACY:
+            fitting.fit_tool_result(members, caller.version)
+        call.result = encode_json(members)
 
 
 class Stamp:
@@ -242,6 +271,16 @@ class Stamp:
         failure = failure_of(facts, call.result) if ctx.is_error else None
         stamp(members, facts, None if failure is None else failure_facts(facts, failure))
         call.result = encode_json(members)
+
+
+def _is_task(call: Call, read: _ToolResult) -> bool:
+    """A handle instead of a result, for a caller that offered to follow it on the server's own path."""
+    if call.ctx.caller.scope is None:
+        return False
+    if call.ctx.caller.era is Era.LEGACY:
+        return "task" in call.members and not isinstance(read.task, UnsetType)
+    extensions = call.ctx.caller.capabilities.get("extensions")
+    return read.resultType == "task" and isinstance(extensions, dict) and TASKS in extensions
 
 
 def _misfit(tool: Tool, why: str, errors: list[dict[str, Any]]) -> GatewayFailure:

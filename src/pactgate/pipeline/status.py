@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from pactgate.catalog.connections import Connections
@@ -13,7 +14,8 @@ DEFINITION: Final = encode_json(
         "uri": URI,
         "name": "status",
         "title": "Gateway status",
-        "description": "The servers behind this gateway: which are connected, what they offer, and what is missing and why.",
+        "description": "The servers behind this gateway: which are connected, what they offer, what is missing and why; and the limits on "
+        "calls and arguments.",
         "mimeType": "application/json",
     }
 )
@@ -31,10 +33,11 @@ _SHOWN: Final = (
 
 
 class Status:
-    """Reads the state of all servers at the moment it is asked."""
+    """Reads the state of all servers at the moment it is asked, and the limits every caller lives with (S2/MCP-007)."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, limits: Callable[[], dict[str, Any]]) -> None:
         self._connections = connections
+        self._limits = limits
 
     def read(self, uri: str) -> bytes | None:
         """The result of `resources/read` for our one resource, or None for any other URI."""
@@ -45,4 +48,4 @@ class Status:
 
     def facts(self) -> dict[str, Any]:
         rows = [{name: row[name] for name in _SHOWN} for row in self._connections.rows()]
-        return {"servers": rows, "missing": self._connections.missing()}
+        return {"servers": rows, "missing": self._connections.missing(), **self._limits()}

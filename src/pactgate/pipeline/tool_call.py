@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import Raw
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import Tool
+from pactgate.pipeline.deadline import Deadline
 from pactgate.pipeline.rules import Rulebook, ToolRules
 from pactgate.policy.cache import Keys
 from pactgate.policy.recall import Lease
@@ -40,13 +41,17 @@ class Call:
         "ctx",
         "frame_bytes",
         "is_answered",
+        "is_indirect",
+        "is_round",
         "is_sent",
+        "is_task",
         "keys",
         "lease",
         "limit",
         "members",
         "meta",
         "params",
+        "patience",
         "progress_token",
         "requested",
         "result",
@@ -73,7 +78,14 @@ class Call:
         """Where its answer is kept, of a call that was recognised."""
         self.lease: Lease | None = None
         self.is_answered = False
+        self.is_indirect = False
+        """Whether the tool was named in the arguments of `tool_invoke`."""
         self.is_sent = False
+        self.is_task = False
+        self.is_round = False
+        """The answer asks its caller for input; what may be said of a result can't be said of it."""
+        self.patience: Deadline | None = None
+        """Its time limit, from when it first has to wait."""
         self.upstream_era = Era.LEGACY
         self.waiting_for: str | None = None
         """The server a name points at, while what it offers is not known yet."""
@@ -84,6 +96,26 @@ class Call:
         self.rules = self.book.of(tool)
         self.limit = shortened(self.rules.limit, self.caller_limit_ms)
         self.ctx.bind(tool)
+
+    def over(self, pending: Awaitable[None]) -> Awaitable[None]:
+        """The same to wait for, now under the limit the call has: the default one until its tool is known."""
+        limit_ms = self.limit.ms
+        if self.patience is None:
+            self.patience = Deadline(limit_ms, self.book.input_timeout_ms)
+        elif self.patience.limit_ms != limit_ms:
+            self.patience.move(limit_ms)
+        return pending
+
+    def has_run_out(self) -> bool:
+        """Whether it was its own time limit that ended it."""
+        return self.patience is not None and self.patience.ended_it()
+
+    def close(self) -> None:
+        """Let go of what would outlive it."""
+        if self.patience is not None:
+            self.patience.close()
+        if self.lease is not None:
+            self.lease.decline()  # the first word counts: this is for whatever ended the call without one
 
     @property
     def bound(self) -> ToolRules:
@@ -106,97 +138,73 @@ class AdmitGate(Gate, Protocol):
     """Whether its verdict depends on nothing but the bytes of the call, the caller's rights, the rules and the catalog."""
 
 
+class Sending(Protocol):
+    """The step in the middle, which always waits."""
+
+    name: str
+
+    def __call__(self, call: Call) -> Awaitable[None]: ...
+
+
 class ToolCall:
     """Drives the gates. `book` gives the rules in force when a call begins; they stay its rules to the end.
 
     `recognise` says whether the gates that judge bytes have judged these very bytes before, and well.
+    `rounds` are those of the finishing gates that an answer passes which asks for input; it is neither judged nor kept.
     """
 
     def __init__(
         self,
         admit: Sequence[AdmitGate],
-        dispatch: Gate,
+        dispatch: Sending,
         verify: Sequence[Gate],
         finish: Sequence[Gate],
         *,
+        rounds: Sequence[Gate] = (),
         book: Callable[[], Rulebook],
         recognise: Callable[[Call], bool],
     ) -> None:
-        self.gates = (*admit, dispatch, *verify, *finish)
+        self.gates: tuple[Gate, ...] = (*admit, dispatch, *verify, *finish)
         self._admit = tuple(admit)
         self._admit_again = tuple(gate for gate in admit if not gate.judges_bytes)
         self._recognise = recognise
-        self._ask_and_finish = (dispatch, *verify, *finish)
+        self._dispatch = dispatch
+        self._judge = (*verify, *finish)
+        self._rounds = tuple(rounds)
         self._finish = tuple(finish)
         self._book = book
 
     async def run(self, ctx: ExecutionContext, request: Request) -> bytes:
         call = Call(ctx, request, self._book())
-        deadline: _Deadline | None = None
+        gate: Gate | Sending = self._admit[0]
         try:
             admit: Sequence[Gate] = self._admit_again if self._recognise(call) else self._admit
             for gate in admit:
                 pending = gate(call)
                 if pending is not None:
-                    deadline = deadline or _Deadline(call)
-                    await deadline.over(pending)
-            for gate in self._finish if call.is_answered else self._ask_and_finish:
+                    await call.over(pending)
+            if not call.is_answered:
+                gate = self._dispatch
+                await call.over(self._dispatch(call))
+            for gate in self._finish if call.is_answered else self._rounds if call.is_round else self._judge:
                 pending = gate(call)
                 if pending is not None:
-                    deadline = deadline or _Deadline(call)
-                    await deadline.over(pending)
+                    await call.over(pending)
             return call.result
         except asyncio.CancelledError:
             if call.lease is not None:
                 call.lease.hand_over()
-            if deadline is not None and deadline.ended_it():
+            if call.has_run_out():
                 raise _too_slow(call) from None
             raise
         finally:
-            if deadline is not None:
-                deadline.drop()
-            if call.lease is not None:
-                call.lease.decline()  # the first word counts: this is for whatever ended the call without one
-
-
-class _Deadline:
-    """One `call_later` that cancels the task it was made in, set when the call first has to wait; far cheaper than a scope per step."""
-
-    __slots__ = ("_began", "_call", "_has_expired", "_limit_ms", "_loop", "_task", "_timer")
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._loop = asyncio.get_running_loop()
-        self._began = self._loop.time()  # what came before the first wait took no time to speak of
-        self._task: asyncio.Task[Any] | None = asyncio.current_task(self._loop)
-        self._has_expired = False
-        self._limit_ms = 0
-        self._timer: asyncio.TimerHandle | None = None
-
-    def over(self, pending: Awaitable[None]) -> Awaitable[None]:
-        """The same to wait for, now under the limit the call has: the default one until its tool is known."""
-        limit_ms = self._call.limit.ms
-        if limit_ms != self._limit_ms:
-            self.drop()
-            self._limit_ms = limit_ms
-            self._timer = self._loop.call_at(self._began + limit_ms / 1000, self._expire)
-        return pending
-
-    def ended_it(self) -> bool:
-        """Whether the cancellation was ours, and only ours."""
-        return self._has_expired and self._task is not None and self._task.uncancel() == 0
-
-    def drop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _expire(self) -> None:
-        self._has_expired = True
-        assert self._task is not None
-        self._task.cancel()
+            ctx.gate = gate.name
+            call.close()
 
 
 def _too_slow(call: Call) -> GatewayFailure:
+    if call.patience is not None and call.patience.is_waiting_for_caller:
+        return _unanswered(call)
     tool = call.tool
     server = tool.server if tool else call.waiting_for
     name = tool.full_name if tool else call.requested
@@ -215,4 +223,16 @@ def _too_slow(call: Call) -> GatewayFailure:
             "timeout_seconds": limit.ms / 1000,
             "limitSource": limit.source,
         },
+    )
+
+
+def _unanswered(call: Call) -> GatewayFailure:
+    tool, limit_ms = call.bound.tool, call.book.input_timeout_ms
+    return GatewayFailure(
+        Kind.INPUT_UNANSWERED,
+        f"{tool.full_name} asked its caller for input and had no answer within {limit_ms} ms (timeouts.inputTimeoutMs)",
+        server=tool.server,
+        tool=tool.full_name,
+        operation="tools/call",
+        details={"phase": "input", "timeoutMs": limit_ms},
     )

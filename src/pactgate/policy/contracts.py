@@ -67,6 +67,18 @@ def read_contract(definition: bytes) -> Contract | str | None:
         return f"its contract can't be read: {problem}"
 
 
+def without_contract(definition: bytes) -> bytes:
+    """The definition as callers see it: a contract is for the gateway, and a thousand of them would fill a caller's list."""
+    members = messages.members(definition)
+    meta = messages.members(bytes(members["_meta"]))
+    meta.pop(CONTRACT_KEY, None)
+    if meta:
+        members["_meta"] = Raw(encode_json(meta))
+    else:
+        del members["_meta"]
+    return encode_json(members)
+
+
 def audit(contract: Contract, operations: Iterable[Operation]) -> tuple[Operation, ...]:
     """The operations that the contract does not allow."""
     return tuple(one for one in operations if one.kind and not covers(contract.effects, one.kind))

@@ -1,14 +1,13 @@
 """How often a caller may call a tool: which quota counts, and what a refusal says.
 
-A rule for the tool counts before its category (D10); a tool of unknown category is one that may change things. The tools of a category, and
-those one rule means, share one quota for each caller: a loop over many tools is as much of a load as one over a single tool. Callers are
-told apart by who they are, never by address, session or header. Must not: count; a store does. Enforces S2/MCP-006 and S2/MCP-007.
+A rule for the tool counts before its category (D10); a tool of unknown category is one that may change things. Every caller has a quota of
+its own for every tool. Callers are told apart by who they are, never by address, session or header. Must not: count; a store does.
+Enforces S2/MCP-006 and S2/MCP-007.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pactgate.config.rates import Rate, RateLimits
 from pactgate.core.failures import GatewayFailure, Kind
@@ -18,7 +17,14 @@ from pactgate.policy.patterns import most_specific
 from pactgate.state.ports import Quota, RateStore, Refusal
 
 WINDOW_SECONDS: Final = 60
-_REMEMBERED_NAMES: Final = 4096
+_REMEMBERED_TOOLS: Final = 20_000
+
+
+class Allowance(NamedTuple):
+    """What each caller has for one tool, and the setting that says so."""
+
+    setting: str
+    quota: Quota
 
 
 class RatePolicy:
@@ -31,35 +37,26 @@ class RatePolicy:
 
     def reconfigure(self, settings: RateLimits) -> None:
         """Go by other settings from the next call on. What callers have used stays used."""
-        rules = {pattern: _quota(f'rateLimits.tools["{pattern}"]', rate) for pattern, rate in settings.tools.items()}
-
-        @lru_cache(_REMEMBERED_NAMES)
-        def own(full_name: str) -> Quota | None:
-            pattern = most_specific(full_name, rules)
-            return None if pattern is None else rules[pattern]
-
         self._settings = settings
-        self._own = own if rules else None
-        self._classes = {name.value: _quota(f"rateLimits.{name}", getattr(settings, name)) for name in RateClass}
-        self._unknown = self._classes[RateClass.MUTATION]
+        self._known: dict[tuple[str, str], Allowance] = {}
         self._is_enabled = settings.enabled
 
     def admit(self, subject: str, tool: Tool) -> None:
         """Count one call of a tool, or raise RATE_LIMITED without counting it."""
-        quota = self.quota(tool)
-        if quota is None:
+        if not self._is_enabled:
             return
-        refusal = self._take(subject, quota)
+        allowance = self._known.get((tool.full_name, tool.traits.rate_class)) or self._work_out(tool)
+        refusal = self._take(subject, allowance.quota)
         if refusal is not None:
             self.refused_count += 1
-            raise _failure(tool, quota, refusal)
+            raise _failure(tool, allowance, refusal)
 
-    def quota(self, tool: Tool) -> Quota | None:
-        """What each caller has for a tool, by the name of the setting that says so; None when there is no limit."""
+    def facts_of(self, tool: Tool) -> dict[str, Any] | None:
+        """The limit of one tool as everybody may know it; None when there is none."""
         if not self._is_enabled:
             return None
-        own = self._own(tool.full_name) if self._own is not None else None
-        return own or self._classes.get(tool.traits.rate_class, self._unknown)
+        setting, quota = self._known.get((tool.full_name, tool.traits.rate_class)) or self._work_out(tool)
+        return {"rpm": quota.rpm, "burst": quota.burst, "setting": setting}
 
     def describe(self) -> dict[str, Any]:
         """The limits as everybody may know them, under the names of the settings."""
@@ -71,21 +68,35 @@ class RatePolicy:
             "tools": {pattern: _facts(rate) for pattern, rate in limits.tools.items()},
         }
 
+    def _work_out(self, tool: Tool) -> Allowance:
+        settings, name, rate_class = self._settings, tool.full_name, tool.traits.rate_class
+        pattern = most_specific(name, settings.tools)
+        if pattern is not None:
+            setting, rate = f'rateLimits.tools["{pattern}"]', settings.tools[pattern]
+        else:
+            known = RateClass(rate_class) if rate_class in _CLASSES else RateClass.MUTATION
+            setting, rate = f"rateLimits.{known}", getattr(settings, known)
+        if len(self._known) >= _REMEMBERED_TOOLS:  # a server may invent names without end
+            self._known.clear()
+        allowance = self._known[name, rate_class] = Allowance(setting, Quota(name, rate.rpm, rate.burst))
+        return allowance
 
-def _quota(name: str, rate: Rate) -> Quota:
-    return Quota(name, rate.rpm, rate.burst)
+
+_CLASSES: Final = frozenset(name.value for name in RateClass)
 
 
 def _facts(rate: Rate) -> dict[str, int]:
     return {"rpm": rate.rpm, "burst": rate.burst}
 
 
-def _failure(tool: Tool, quota: Quota, refusal: Refusal) -> GatewayFailure:
+def _failure(tool: Tool, allowance: Allowance, refusal: Refusal) -> GatewayFailure:
     wait_s = _whole_seconds(refusal.retry_after_ms)
+    setting, quota = allowance
     return GatewayFailure(
         Kind.RATE_LIMITED,
-        f"Too many calls: {quota.name} lets one caller make {quota.rpm} in a minute and {quota.burst} at once. "
-        f"{tool.full_name} can be called again in {wait_s} s.",
+        f"Too many calls: {setting} lets one caller make {quota.rpm} calls of a tool in a minute and {quota.burst} at once. "
+        f"{tool.full_name} can be called again in {wait_s} s. The operator changes it in the configuration, or with "
+        f"`pactgate config set {setting}.rpm NUMBER`.",
         server=tool.server,
         tool=tool.full_name,
         operation="tools/call",
@@ -100,7 +111,7 @@ def _failure(tool: Tool, quota: Quota, refusal: Refusal) -> GatewayFailure:
             "windowSeconds": WINDOW_SECONDS,
             "toolName": tool.full_name,
             "rateClass": tool.traits.rate_class,
-            "limitedBy": quota.name,
+            "limitedBy": setting,
         },
     )
 

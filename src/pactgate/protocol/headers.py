@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -174,3 +174,20 @@ def _agrees(received: str | None, expected: str, value: Any) -> bool:
         return False
     number = _WHOLE_NUMBER.fullmatch(received)
     return number is not None and int(number[1]) == value
+
+
+def without_nulls(params: Sequence[HeaderParam], arguments: Any) -> Any:
+    """A copy of the arguments without the annotated ones that are null."""
+    given = arguments
+    for param in params:
+        given = _without_null(given, param.path)
+    return given
+
+
+def _without_null(value: Any, path: tuple[str, ...]) -> Any:
+    if not isinstance(value, dict) or path[0] not in value:
+        return value
+    held = value[path[0]]
+    if len(path) > 1:
+        return {**value, path[0]: _without_null(held, path[1:])}
+    return {name: each for name, each in value.items() if name != path[0]} if held is None else value

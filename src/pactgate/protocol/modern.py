@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from pactgate.protocol import messages
 from pactgate.protocol.headers import METHOD_HEADER, NAME_HEADER, VERSION_HEADER, decode_value
 from pactgate.protocol.messages import Rejection, Request, encode_json
-from pactgate.protocol.versions import MODERN_VERSIONS, NAMED_BY, exists
+from pactgate.protocol.versions import MODERN_VERSIONS, NAMED_BY, exists, is_foreign
 
 PREFIX: Final = "io.modelcontextprotocol/"
 PV: Final = "io.modelcontextprotocol/protocolVersion"
@@ -54,6 +54,7 @@ class _Params(Struct):
     meta: dict[str, Raw] = field(name="_meta")
     name: Raw | UnsetType = UNSET
     uri: Raw | UnsetType = UNSET
+    taskId: Raw | UnsetType = UNSET  # noqa: N815 - the wire's spelling
 
 
 _params: Final = msgspec.json.Decoder(_Params)
@@ -61,8 +62,9 @@ _text: Final = msgspec.json.Decoder(str)
 _object: Final = msgspec.json.Decoder(dict[str, Any])
 
 
-def classify(request: Request, headers: Mapping[str, list[str]] | None) -> Route | Rejection:
-    """The ladder up to an unknown method and the optional members of `_meta`. `headers` is None where there are none."""
+def classify(request: Request, headers: Mapping[str, list[str]] | None, *, is_open: bool = False) -> Route | Rejection:
+    """The ladder up to an unknown method and the optional members of `_meta`. `headers` is None where there are none; `is_open`
+    admits methods no revision has, for whoever knows extensions."""
     try:
         params = _params.decode(request.params or b"{}")
     except msgspec.DecodeError:
@@ -82,7 +84,7 @@ def classify(request: Request, headers: Mapping[str, list[str]] | None) -> Route
             return Rejection(messages.HEADER_MISMATCH, differs, request.id)
     if version not in MODERN_VERSIONS:
         return _unsupported(request, version)
-    if not exists(request.method, version):
+    if not (exists(request.method, version) or (is_open and is_foreign(request.method))):
         message = f"There is no method {request.method!r} in revision {version}."
         return Rejection(messages.METHOD_NOT_FOUND, message, request.id)
     if PROGRESS_TOKEN in meta and not _is_token(bytes(meta[PROGRESS_TOKEN])):
@@ -171,7 +173,7 @@ def _check_headers(method: str, version: str, params: _Params, headers: Mapping[
     if len(names) > 1:
         return "The header Mcp-Name was sent more than once."
     member = NAMED_BY.get(method)
-    raw = UNSET if member is None else params.name if member == "name" else params.uri
+    raw: Raw | UnsetType = UNSET if member is None else getattr(params, member)
     if raw is UNSET or not bytes(raw).startswith(b'"'):
         return None  # nothing to compare with: whether the member may be missing is for whoever reads the params
     name = _text.decode(raw)

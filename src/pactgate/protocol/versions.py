@@ -29,6 +29,7 @@ ASSUMED_VERSION: Final = "2025-03-26"
 _EVERYWHERE: Final = frozenset(KNOWN_VERSIONS)
 _LEGACY: Final = frozenset(LEGACY_VERSIONS)
 _MODERN: Final = frozenset(MODERN_VERSIONS)
+_TASKS: Final = frozenset({LATEST_LEGACY})
 
 METHODS: Final[dict[str, frozenset[str]]] = {
     "initialize": _LEGACY,
@@ -46,6 +47,11 @@ METHODS: Final[dict[str, frozenset[str]]] = {
     "subscriptions/listen": _MODERN,
     "completion/complete": _EVERYWHERE,
     "logging/setLevel": _LEGACY,
+    "tasks/get": _TASKS | _MODERN,
+    "tasks/cancel": _TASKS | _MODERN,
+    "tasks/update": _MODERN,
+    "tasks/result": _TASKS,
+    "tasks/list": _TASKS,
 }
 """Requests a client may send to a server."""
 
@@ -54,7 +60,14 @@ CACHEABLE: Final = frozenset(
 )
 """Methods whose complete modern results carry `ttlMs` and `cacheScope`."""
 
-NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED_BY: Final = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/cancel": "taskId",
+    "tasks/update": "taskId",
+}
 """The parameter a modern HTTP request mirrors into `Mcp-Name`."""
 
 
@@ -66,6 +79,11 @@ def era_of(version: str) -> Era | None:
 
 def exists(method: str, version: str) -> bool:
     return version in METHODS.get(method, ())
+
+
+def is_foreign(method: str) -> bool:
+    """A method no revision has: perhaps an extension's."""
+    return method not in METHODS
 
 
 def negotiate(requested: str) -> str:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.tap import Tap
+from pactgate.protocol.hints import Hint
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.guardian import Guardian
 from pactgate.upstreams.http import HttpChannel, NotStreamableHttp
 from pactgate.upstreams.http_client import HttpClient
 from pactgate.upstreams.http_sse import HttpSseChannel
-from pactgate.upstreams.inside import InsideChannel
+from pactgate.upstreams.inside import InsideChannel, InsideServer
 from pactgate.upstreams.local import python_tools
 from pactgate.upstreams.negotiate import Identity, negotiate
 from pactgate.upstreams.openapi_server import OpenApiServer
@@ -42,11 +44,27 @@ class Session:
         self.identity = identity
         self.transport = transport
         self.connect_ms = connect_ms
+        self._began_at = time.monotonic() - connect_ms / 1000
+        self.log_level: str | None = None
+        """What a legacy server was last told by `logging/setLevel`."""
         self.is_modern_http = identity.era is Era.MODERN and transport == "http"
         self.is_ours = is_ours or isinstance(peer.channel, InsideChannel)
         """Whether what runs there is our own code, so that what it says of its tools is believed."""
         self.effects_level = _effects_level(peer.channel, is_observed=self.is_ours)
         """ "declared", "observed", "enforced" or "partly enforced: ..."; None where no effects are declared (D12)."""
+        self.is_inside = transport == "inside"
+        self.may_be_private = False
+        """Whether callers may have sessions of their own with this server, also those that can't be asked anything."""
+
+    def hint(self) -> Hint:
+        """How long what the server said of itself may still be taken for true."""
+        return self.identity.hint.after((time.monotonic() - self._began_at) * 1000)
+
+    @property
+    def hears_unasked(self) -> bool:
+        """Whether what a legacy server says by itself can reach us: over HTTP it needs a stream of its own, which it may not offer."""
+        channel = self.peer.channel
+        return channel.is_listening if isinstance(channel, HttpChannel) else True
 
     @property
     def pid(self) -> int | None:
@@ -78,9 +96,14 @@ class Dialer:
         client_info: Mapping[str, Any],
         max_frame_bytes: int,
         make_tap: MakeTap = _no_tap,
+        inside: InsideServer | None = None,
+        private_client: HttpClient | None = None,
     ) -> None:
+        """`private_client` carries sessions of single callers, so that what they hold open is never missing to the others."""
         self._config = config
+        self._inside = inside
         self._client = client
+        self._private_client = private_client or client
         self._guardian = guardian
         self._emit = emit
         self._client_info = client_info
@@ -90,6 +113,9 @@ class Dialer:
 
     async def dial(self) -> Session:
         """Connect once. The caller bounds it with `connectionTimeoutMs`; cancelling leaves no process or socket."""
+        inside = self._inside
+        if inside is not None:
+            return await self._converse(lambda: InsideChannel(self._config.id, inside), "inside", Era.MODERN)
         if self._config.tools is not None:
             # The era in which it may tell that its tools changed.
             return await self._converse(self._runner, "stdio", Era.LEGACY)
@@ -99,10 +125,18 @@ class Dialer:
             started = time.monotonic()
             server = OpenApiServer(self._config, self._client, max_body_bytes=self._max_frame_bytes)
             await server.load()
-            return await self._converse(lambda: self._openapi(server), "rest", Era.MODERN, started)
+            return await self._converse(lambda: self._openapi(server), "rest", Era.MODERN, started=started)
         if self._config.url is None:
             return await self._dial_process()
         return await self._dial_url()
+
+    async def dial_for(self, like: Session, capabilities: Mapping[str, Any]) -> Session:
+        """One more session with a server that is connected already, by the handshake, for callers with these capabilities."""
+        if like.transport == "stdio":
+            return await self._converse(self._stdio, "stdio", Era.LEGACY, capabilities)
+        kind = HttpChannel if like.transport == "http" else HttpSseChannel
+        make = partial(self._over_http, kind, self._private_client)
+        return await self._converse(make, like.transport, Era.LEGACY, capabilities)
 
     async def _dial_process(self) -> Session:
         try:
@@ -128,10 +162,16 @@ class Dialer:
             raise
 
     async def _converse(
-        self, make: Callable[[], Channel], transport: str, era: Era | None, started: float | None = None
+        self,
+        make: Callable[[], Channel],
+        transport: str,
+        era: Era | None,
+        capabilities: Mapping[str, Any] | None = None,
+        *,
+        started: float | None = None,
     ) -> Session:
         started = time.monotonic() if started is None else started
-        peer = Peer(self._config.id, make(), self._emit, self._client_info)
+        peer = Peer(self._config.id, make(), self._emit, self._client_info, capabilities)
         connected = False
         try:
             await peer.open()
@@ -141,7 +181,9 @@ class Dialer:
             if not connected:
                 await peer.close()
         took_ms = (time.monotonic() - started) * 1000
-        return Session(peer, identity, transport, took_ms, is_ours=self._config.tools is not None)
+        session = Session(peer, identity, transport, took_ms, is_ours=self._config.tools is not None)
+        session.may_be_private = self._config.isolation == "session"
+        return session
 
     def _stdio(self) -> Channel:
         config = self._config
@@ -173,22 +215,22 @@ class Dialer:
         return channel
 
     def _http(self) -> Channel:
-        return self._over_http(HttpChannel, "http")
+        return self._over_http(HttpChannel, self._client)
 
     def _sse(self) -> Channel:
-        return self._over_http(HttpSseChannel, "http+sse")
+        return self._over_http(HttpSseChannel, self._client)
 
-    def _over_http(self, kind: type[HttpChannel] | type[HttpSseChannel], transport: str) -> Channel:
+    def _over_http(self, kind: type[HttpChannel] | type[HttpSseChannel], client: HttpClient) -> Channel:
         config = self._config
         assert config.url is not None
         return kind(
             config.id,
             config.url,
             config.headers,
-            self._client,
+            client,
             self._emit,
             max_frame_bytes=self._max_frame_bytes,
-            tap=self._make_tap(config.id, transport),
+            tap=self._make_tap(config.id, "http" if kind is HttpChannel else "http+sse"),
         )
 
     def _not_mcp(self, status: int) -> GatewayFailure:

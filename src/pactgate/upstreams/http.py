@@ -172,9 +172,9 @@ class HttpChannel:
 
     # What an exchange brings.
 
-    def _deliver(self, text: bytes) -> None:
+    def _deliver(self, text: bytes, for_request: int | None = None) -> None:
         if self._receiver is not None:
-            self._receiver.receive(text)
+            self._receiver.receive(text, for_request)
 
     def _expect_acceptance(self, frame: Outgoing, response: Response) -> None:
         if response.stream is not None:
@@ -238,7 +238,7 @@ class HttpChannel:
     async def _follow(self, id_: int, events: Events, *, can_resume: bool) -> None:
         """Pass on what the stream brings until the answer has come; take a broken legacy stream up again."""
         key = b"%d" % id_
-        exchange = self._exchanges[key] = Exchange()
+        exchange = self._exchanges[key] = Exchange(id_)
         try:
             await self._read(exchange, events)
             while not exchange.is_answered:
@@ -252,7 +252,7 @@ class HttpChannel:
         with exchange.read(events):
             while not exchange.is_answered and (event := await self._next_or_broken(events)) is not None:
                 exchange.position.note(event)
-                self._pass_on(event)
+                self._pass_on(event, exchange.id)
 
     async def _next_or_broken(self, events: Events) -> ServerEvent | None:
         """A reset ends a stream as an orderly end does: what matters is whether the answer came."""
@@ -263,10 +263,10 @@ class HttpChannel:
                 return None
             raise
 
-    def _pass_on(self, event: ServerEvent) -> None:
+    def _pass_on(self, event: ServerEvent, for_request: int | None = None) -> None:
         if not event.data or event.event != "message":
             return
-        self._deliver(event.data)
+        self._deliver(event.data, for_request)
         if self._exchanges:
             answered = self._exchanges.get(answered_id(event.data) or b"")
             if answered is not None:
@@ -339,6 +339,11 @@ class HttpChannel:
         if self._era is Era.LEGACY and self._is_initialized and self._listener is None and self._receiver is not None:
             listening = listen(self._fetch_events, self._pass_on, self._may_listen_later, self._noise)
             self._listener = asyncio.get_running_loop().create_task(listening)
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether the stream for what belongs to no request is open, or being opened."""
+        return self._listener is not None and not self._listener.done()
 
     def _may_listen_later(self, response: Response) -> bool:
         """The listener got no stream: may it ask again later?"""

@@ -98,9 +98,10 @@ class Position:
 class Exchange:
     """A request whose answer is waited for. It may come on any stream of its session, and ends the waiting on all of them."""
 
-    __slots__ = ("_events", "_pause", "is_answered", "position")
+    __slots__ = ("_events", "_pause", "id", "is_answered", "position")
 
-    def __init__(self) -> None:
+    def __init__(self, id_: int) -> None:
+        self.id = id_
         self.is_answered = False
         self.position = Position()
         self._events: Events | None = None

@@ -6,15 +6,20 @@ upstream gets. Must not: hold state of a call, or let an error of the server lea
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from contextvars import ContextVar
+from typing import Any, Final, Protocol
 
 from msgspec import Raw
 
+from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import METHOD_NOT_FOUND, Request, encode_json
 from pactgate.protocol.versions import MODERN_VERSIONS, Era
 from pactgate.upstreams.port import Outgoing, Receiver
+
+UNDER_WAY: Final[ContextVar[ExecutionContext]] = ContextVar("UNDER_WAY")
+"""The request an inside server is running a tool for: whose it is, and under which id it is recorded."""
 
 
 class InsideServer(Protocol):

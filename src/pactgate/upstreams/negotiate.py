@@ -17,6 +17,7 @@ from msgspec import Raw, Struct
 
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol import messages, modern
+from pactgate.protocol.hints import STALE, Hint, read_hint
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS, Era
 from pactgate.upstreams.peer import Peer, UpstreamReplied
@@ -36,6 +37,8 @@ class Identity(Struct, frozen=True):
     server_info: dict[str, Any]
     capabilities: dict[str, Any]
     instructions: str | None = None
+    hint: Hint = STALE
+    """How long this may be taken for true, from the moment it was said."""
 
 
 class _DiscoverResult(Struct):
@@ -140,7 +143,8 @@ async def _discover(peer: Peer, *, may_repeat: bool = True) -> Identity:
         raise _NotModernError(f"it offers {', '.join(found.supportedVersions) or 'no version'}")
     peer.settle(Era.MODERN, version)
     info = found.meta.get(modern.SI) or found.serverInfo or {}
-    return Identity(Era.MODERN, version, _as_object(info), found.capabilities, found.instructions)
+    hint = read_hint(messages.members(text)) or STALE
+    return Identity(Era.MODERN, version, _as_object(info), found.capabilities, found.instructions, hint)
 
 
 def _judge_refusal(peer: Peer, refusal: UpstreamReplied) -> Exception:
@@ -163,7 +167,7 @@ def _is_era_evidence(failure: GatewayFailure) -> bool:
 async def _initialize(peer: Peer) -> Identity:
     members = {
         "protocolVersion": Raw(encode_json(LATEST_LEGACY)),
-        "capabilities": Raw(b"{}"),
+        "capabilities": Raw(encode_json(peer.capabilities)),
         "clientInfo": Raw(encode_json(peer.client_info)),
     }
     text = await peer.request("initialize", members, cancellable=False)

@@ -1,8 +1,8 @@
 """An MCP client over any `Channel`: its own id space, answers matched once, progress relayed, cancellation told.
 
 Knows both eras' way of stamping a request, and nothing of transports, names or policy. What the upstream answers is
-returned as the bytes it wrote. Must not: repeat a request (D6), answer for a caller, or let anything an upstream sends
-raise into the event loop.
+returned as the bytes it wrote; what it asks goes to the caller of the request it belongs to (`asked`). Must not:
+repeat a request (D6), answer for a caller, or let anything an upstream sends raise into the event loop.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from msgspec import DecodeError, Raw
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol import messages, modern
+from pactgate.protocol.bridge import COMPLETED
 from pactgate.protocol.correlation import Correlation
 from pactgate.protocol.messages import ErrorReply, Notification, Rejection, Request, Response, encode_json
 from pactgate.protocol.versions import Era
+from pactgate.upstreams.asked import Asked, Asker
 from pactgate.upstreams.port import Channel, Outgoing
 
 OnProgress = Callable[[dict[str, Raw]], None]
@@ -26,6 +28,8 @@ OnNotice = Callable[[Notification], None]
 
 _TELL_TIMEOUT_S: Final = 2.0
 _MAX_BACKGROUND: Final = 64
+_LATE_LOG_S: Final = 5.0
+"""How long after another caller was served a log message may still be about that one."""
 _NEVER_RAN: Final = frozenset({messages.PARSE_ERROR, messages.INVALID_REQUEST, messages.METHOD_NOT_FOUND})
 
 
@@ -50,18 +54,33 @@ class UpstreamReplied(GatewayFailure):
 class Peer:
     """One conversation with one server. Made before the era is known; `settle` fixes how requests are stamped."""
 
-    def __init__(self, server: str, channel: Channel, emit: Emit, client_info: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        server: str,
+        channel: Channel,
+        emit: Emit,
+        client_info: Mapping[str, Any],
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> None:
         self.server = server
         self.channel = channel
         self.client_info = client_info
+        self.capabilities = capabilities or {}
+        """What a legacy server is told at the handshake that can be asked of us. A modern one is told with each request."""
         self.era: Era | None = None
         self.on_notice: OnNotice | None = None
+        self.unattributed_logs = 0
+        self._owner: str | None = None
+        self._owned_since = -_LATE_LOG_S
         self._emit = emit
         self._pending: Correlation[tuple[asyncio.Future[bytes], str]] = Correlation()
         self._progress: dict[str | int, OnProgress] = {}
+        self._logs: dict[int, OnNotice] = {}
+        self._listens: dict[str | int, OnNotice] = {}
         self._envelope: dict[str, Raw] = {}
         self._bare_meta: bytes | None = None
         self._background: set[asyncio.Task[None]] = set()
+        self._asked = Asked(self._reply, self._reply_later)
         self._ended: asyncio.Future[GatewayFailure] = asyncio.get_running_loop().create_future()
 
     async def open(self) -> None:
@@ -78,6 +97,11 @@ class Peer:
     def is_open(self) -> bool:
         return not self._ended.done()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits for an answer."""
+        return not len(self._pending)
+
     async def ended(self) -> GatewayFailure:
         """Waits until the channel has ended by itself, and says why."""
         return await asyncio.shield(self._ended)
@@ -92,11 +116,19 @@ class Peer:
         name: str | None = None,
         headers: tuple[tuple[str, str], ...] = (),
         cancellable: bool = True,
+        owner: str | None = None,
+        on_log: OnNotice | None = None,
+        on_change: OnNotice | None = None,
+        asker: Asker | None = None,
+        capabilities: bytes | None = None,
     ) -> bytes:
         """Send one request, once, and return the result as the upstream wrote it.
 
-        `members` are the params without `_meta`; `meta` are foreign `_meta` members to pass on. Raises `UpstreamReplied` or a
+        `members` are the params without `_meta`; `meta` are foreign `_meta` members to pass on. `asker` answers what a legacy upstream
+        asks meanwhile; `capabilities` is the encoded object a modern one is told of the caller. Raises `UpstreamReplied` or a
         transport failure. Cancelling tells the upstream, unless `cancellable` is False (`initialize` must not be cancelled).
+        `on_log` gets the log messages that are known to belong to this request, whose caller `owner` names; `on_change` is for a
+        `subscriptions/listen`, and gets what is tagged with its id.
         """
         if self._ended.done():
             raise self._ended.result().again(verdict=Verdict.DID_NOT_RUN, operation=method)
@@ -104,8 +136,11 @@ class Peer:
         id_ = self._pending.open((answer, method))
         if on_progress is not None:
             self._progress[id_] = on_progress
+        self._hear(id_, owner, on_log, on_change)
+        if asker is not None:
+            self._asked.begin(id_, asker)
         try:
-            params = self._params(members, meta, id_ if on_progress is not None else None)
+            params = self._params(members, meta, id_ if on_progress is not None else None, capabilities)
             text = messages.encode_request(b"%d" % id_, method, params)
             await self.channel.send(Outgoing(text, method, id_, name, headers))
             if self.channel.answers_in_send and not answer.done():
@@ -122,15 +157,37 @@ class Peer:
             failure.operation = failure.operation or method
             raise
         finally:
-            self._progress.pop(id_, None)
-            if not answer.done():
-                answer.cancel()  # nobody waits for it any more
-            elif not answer.cancelled():
-                answer.exception()  # retrieved here in case `send` failed first, so that no warning follows
+            self._forget(id_, answer)
+            if asker is not None:
+                self._asked.given_up(id_)
+
+    def _hear(self, id_: int, owner: str | None, on_log: OnNotice | None, on_change: OnNotice | None) -> None:
+        """Note whose request this is, and who hears what the server says about it."""
+        if owner is not None and owner != self._owner:
+            if self._owner is not None:
+                self._owned_since = asyncio.get_running_loop().time()
+            self._owner = owner
+        if on_log is not None:
+            self._logs[id_] = on_log
+        if on_change is not None:
+            self._listens[id_] = on_change
+
+    def _forget(self, id_: int, answer: asyncio.Future[bytes]) -> None:
+        self._progress.pop(id_, None)
+        self._logs.pop(id_, None)
+        self._listens.pop(id_, None)
+        if not answer.done():
+            answer.cancel()  # nobody waits for it any more
+        elif not answer.cancelled():
+            answer.exception()  # retrieved here in case `send` failed first, so that no warning follows
 
     async def notify(self, method: str, members: Mapping[str, Raw] | None = None) -> None:
         params = encode_json(members) if members else None
         await self.channel.send(Outgoing(messages.encode_notification(method, params), method))
+
+    def tell(self, method: str) -> None:
+        """Send a notification in its own time, or never: a courtesy."""
+        self._send_later(Outgoing(messages.encode_notification(method), method))
 
     async def close(self) -> None:
         """End the conversation: waiting requests fail, background sends end, the channel is released."""
@@ -140,13 +197,14 @@ class Peer:
         background = list(self._background)
         for task in background:
             task.cancel()
+        await self._asked.close()
         await self.channel.close()
         if background:
             await asyncio.wait(background)
 
     # What the channel brings (port.Receiver).
 
-    def receive(self, frame: bytes) -> bool:
+    def receive(self, frame: bytes, for_request: int | None = None) -> bool:
         message = messages.decode_from_upstream(frame)
         match message:
             case Response():
@@ -154,9 +212,9 @@ class Peer:
             case ErrorReply():
                 self._refusal(message)
             case Notification():
-                self._notice(message)
+                self._notice(message, for_request)
             case Request():
-                self._answer_server(message)
+                self._answer_server(message, for_request)
             case Rejection():
                 self._noise(f"invalid message: {message.message}", frame)
         return isinstance(message, Response | ErrorReply)
@@ -166,22 +224,28 @@ class Peer:
 
     # Inside.
 
-    def _params(self, members: Mapping[str, Raw], meta: Mapping[str, Raw] | None, token: int | None) -> bytes | None:
-        if not meta and token is None:
+    def _params(
+        self, members: Mapping[str, Raw], meta: Mapping[str, Raw] | None, token: int | None, capabilities: bytes | None
+    ) -> bytes | None:
+        if not meta and token is None and capabilities is None:
             if self._bare_meta is None:
                 return encode_json(members) if members else None
             return encode_json({**members, "_meta": Raw(self._bare_meta)})
         stamped: dict[str, Any] = {**(meta or {}), **self._envelope}
         if token is not None:
             stamped["progressToken"] = token
+        if capabilities is not None and self._envelope:
+            stamped[modern.CC] = Raw(capabilities)
         return encode_json({**members, "_meta": stamped})
 
     def _take(self, key: str | int) -> tuple[asyncio.Future[bytes], str] | None:
-        """Whoever waits for this answer, once; nothing more is relayed for a request that has been answered."""
+        """Whoever waits for this answer, once; nothing more is relayed or asked for a request that has been answered."""
         waiting = self._pending.close(key)
         if waiting is None:
             return None
         self._progress.pop(key, None)
+        if self._asked.calls or self._asked.strays:
+            self._asked.answered(key)
         return None if waiting[0].done() else waiting
 
     def _answer(self, response: Response) -> None:
@@ -197,9 +261,17 @@ class Peer:
         if waiting is not None:
             waiting[0].set_exception(UpstreamReplied(self.server, waiting[1], reply))
 
-    def _notice(self, notification: Notification) -> None:
+    def _notice(self, notification: Notification, for_request: int | None) -> None:
         if notification.method == "notifications/progress":
             self._relay_progress(notification)
+        elif notification.method == "notifications/message":
+            self._relay_log(notification, for_request)
+        elif self._listens and self._is_of_a_listen(notification, for_request):
+            return
+        elif notification.method == "notifications/cancelled":
+            self._withdraw(notification)
+        elif notification.method == COMPLETED:
+            self._asked.completed(notification.params or b"{}")
         elif self.on_notice is not None:
             self.on_notice(notification)
 
@@ -213,14 +285,51 @@ class Peer:
         if relay is not None:
             relay(members)
 
-    def _answer_server(self, request: Request) -> None:
-        """Nothing but `ping` can be answered for a caller we do not know; saying so at once lets the server go on without."""
-        if request.method == "ping":
-            text = messages.encode_result(request.id, b"{}")
+    def _relay_log(self, notification: Notification, for_request: int | None) -> None:
+        """Only where it is certain whose it is: on the stream of one request, or of the only one under way with nobody else served
+        lately. A log may hold what another caller said."""
+        if for_request is None and len(self._logs) == 1 and len(self._pending) - len(self._listens) == 1:
+            owned_s = asyncio.get_running_loop().time() - self._owned_since
+            for_request = next(iter(self._logs)) if owned_s >= _LATE_LOG_S else None
+        relay = None if for_request is None else self._logs.get(for_request)
+        if relay is not None:
+            relay(notification)
         else:
-            text = messages.encode_error(
-                request.id, messages.METHOD_NOT_FOUND, f"{request.method} is not offered by this client"
-            )
+            self.unattributed_logs += 1
+
+    def _is_of_a_listen(self, notification: Notification, for_request: int | None) -> bool:
+        """What came on the stream of a listen, is tagged with its id, or ends it."""
+        key: str | int | None = for_request
+        if notification.method == "notifications/cancelled":
+            key = _member_id(notification, "requestId")
+            if key not in self._listens:
+                return False
+            waiting = self._take(key)
+            if waiting is not None:
+                waiting[0].set_result(b"{}")
+            return True
+        if key not in self._listens:
+            key = _subscription(notification)
+        relay = None if key is None else self._listens.get(key)
+        if relay is None:
+            return False
+        relay(notification)
+        return True
+
+    def _answer_server(self, request: Request, for_request: int | None) -> None:
+        reply = self._asked.take(request, for_request)
+        if reply is not None:
+            self._reply_later(reply)
+
+    def _withdraw(self, notification: Notification) -> None:
+        key = _member_id(notification, "requestId")
+        if key is not None:
+            self._asked.withdraw(key)
+
+    async def _reply(self, text: bytes) -> None:
+        await self._send_quietly(Outgoing(text))
+
+    def _reply_later(self, text: bytes) -> None:
         self._send_later(Outgoing(text))
 
     def _tell_cancelled(self, id_: int) -> None:
@@ -258,3 +367,22 @@ class Peer:
 
     def _noise(self, what: str, frame: bytes) -> None:
         self._emit(UpstreamNoise(self.server, what, frame[:200].decode("utf-8", "replace")))
+
+
+def _member_id(notification: Notification, name: str) -> str | int | None:
+    """The request id a notification names in one of its members."""
+    try:
+        raw = messages.members(notification.params or b"{}").get(name)
+    except DecodeError:
+        return None
+    return None if raw is None else messages.id_key(bytes(raw))
+
+
+def _subscription(notification: Notification) -> str | int | None:
+    """The listen a notification is tagged with."""
+    try:
+        meta = messages.members(bytes(messages.members(notification.params or b"{}").get("_meta", Raw(b"{}"))))
+    except DecodeError:
+        return None
+    raw = meta.get(modern.SUB)
+    return None if raw is None else messages.id_key(bytes(raw))

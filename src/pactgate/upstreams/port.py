@@ -27,8 +27,11 @@ class Outgoing(Struct, frozen=True, gc=False):
 class Receiver(Protocol):
     """Takes what a channel brings. Both methods are called on the event loop and must not wait or raise."""
 
-    def receive(self, frame: bytes) -> bool:
-        """One whole frame (JSON text), as it arrived. Whether it is an answer: anything else came unasked."""
+    def receive(self, frame: bytes, for_request: int | None = None) -> bool:
+        """One whole frame (JSON text), as it arrived. Whether it is an answer: anything else came unasked.
+
+        `for_request` is the id of the request whose own stream brought it; None where one stream brings everything.
+        """
 
     def lost(self, failure: GatewayFailure) -> None:
         """The channel has ended by itself; nothing will come any more. Called at most once, never after `close`."""

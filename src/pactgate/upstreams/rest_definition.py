@@ -11,12 +11,12 @@ from typing import Any, Final
 from msgspec import Raw
 
 from pactgate.config.endpoints import Endpoint, Parameter
+from pactgate.core.contract import CONTRACT_KEY
 from pactgate.core.failures import RETRYABLE_ERRORS, ErrorCode
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.rest_request import arguments_of, is_spread
 from pactgate.upstreams.rest_response import WRAPPED, wraps
 
-CONTRACT: Final = "dev.pactgate/contract"
 OPERATIONS: Final = "dev.pactgate/operations"
 _READ_ONLY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _IDEMPOTENT: Final = _READ_ONLY | {"PUT", "DELETE"}
@@ -46,7 +46,7 @@ def definition(endpoint: Endpoint, *, announces_output: bool = True) -> Raw:
     if endpoint.output_schema is not None and announces_output:
         tool["outputSchema"] = output_schema(endpoint)
     tool["annotations"] = annotations
-    tool["_meta"] = {CONTRACT: _contract(endpoint)}
+    tool["_meta"] = {CONTRACT_KEY: _contract(endpoint)}
     return Raw(encode_json(tool))
 
 

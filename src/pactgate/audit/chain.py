@@ -1,0 +1,95 @@
+"""Records that hold each other: every line carries the hash of the line before it, and its own.
+
+A line is one JSON object that begins with `seq` and `prev` and ends with `hash`, the SHA-256 of everything before it. Changing,
+removing, inserting or swapping lines breaks a link. Who can rewrite the whole file can make a new chain, and lines missing from
+the very end can't be noticed by the file alone: keep the last hash somewhere else where that matters. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+GENESIS: Final = "0" * 64
+"""What the first line of all says of the line before it."""
+MAX_LINE_BYTES: Final = 131_072
+_END: Final = re.compile(rb',"hash":"([0-9a-f]{64})"\}\n?\Z')
+_END_BYTES: Final = 76
+
+
+class Link(Struct, frozen=True):
+    """Where a chain stands: the number and the hash of its last line."""
+
+    seq: int
+    hash: str
+
+
+START: Final = Link(0, GENESIS)
+
+
+class Head(Struct, frozen=True):
+    """What a line says of its place."""
+
+    seq: int
+    prev: str
+    kind: str = ""
+
+
+class BrokenLineError(Exception):
+    """A line that does not say what was written; the text says why."""
+
+
+_head: Final = msgspec.json.Decoder(Head)
+
+
+def forge(facts: bytes, last: Link) -> tuple[bytes, Link]:
+    """The line that follows `last` and says `facts`, a JSON object that is not empty."""
+    seq = last.seq + 1
+    body = b'{"seq":%d,"prev":"%b",%b' % (seq, last.hash.encode(), facts[1:-1])
+    digest = hashlib.sha256(body).hexdigest()
+    return b'%b,"hash":"%b"}\n' % (body, digest.encode()), Link(seq, digest)
+
+
+def read(line: bytes) -> tuple[Head, Link]:
+    """What a line says of its place, and the link it is. Raises BrokenLineError when it is not as it was written."""
+    if len(line) > MAX_LINE_BYTES:
+        raise BrokenLineError("it is longer than any record")
+    found = _END.search(line, max(0, len(line) - _END_BYTES - 1))
+    if found is None:
+        raise BrokenLineError("it does not end like a record")
+    digest = found[1].decode()
+    if hashlib.sha256(line[: found.start()]).hexdigest() != digest:
+        raise BrokenLineError("its content was changed")
+    try:
+        head = _head.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        raise BrokenLineError("it is no JSON of ours") from None
+    return head, Link(head.seq, digest)
+
+
+def mismatch(head: Head, last: Link) -> str | None:
+    """Why a sound line can't follow `last`; None when it does."""
+    if (head.seq, head.prev) == (last.seq + 1, last.hash):
+        return None
+    if head.seq > last.seq + 1:
+        missing = head.seq - last.seq - 1
+        return f"{missing} record{'s' if missing > 1 else ''} before it {'are' if missing > 1 else 'is'} missing"
+    if head.seq <= last.seq:
+        return f"it is out of order: number {head.seq} after number {last.seq}"
+    return "it does not follow the record before it, which was replaced"
+
+
+def facts(line: bytes) -> dict[str, Any]:
+    """Everything a sound line says."""
+    said: dict[str, Any] = msgspec.json.decode(line)
+    return said
+
+
+def claimed_hash(line: bytes) -> str | None:
+    """The hash a line says it has, whether or not it is right."""
+    found = _END.search(line, max(0, len(line) - _END_BYTES - 1))
+    return found[1].decode() if found else None

@@ -1,0 +1,210 @@
+"""What audit records say: of one tool call, read off the sealed `ExecutionRecord` and the params as they came in; of one changed setting.
+
+Bounded and masked: whoever reads the log needs no protection from its length, and finds no secret of the configuration in it.
+Must not: judge, or know how records are written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pactgate.audit.shapes import Masking, shape_of, values_of
+from pactgate.core.context import ExecutionRecord
+from pactgate.core.contract import Operation
+from pactgate.core.events import ConfigurationChanged
+from pactgate.core.failures import TABLE, Kind, Verdict
+from pactgate.protocol.messages import encode_json
+
+MAX_ARGUMENTS_BYTES: Final = 16_384
+MAX_DECODED_BYTES: Final = 262_144
+"""Larger arguments are not looked into: their size says enough."""
+MAX_LIST_BYTES: Final = 16_384
+MAX_LISTED: Final = 101
+_NAME_CHARS: Final = 200
+_TARGET_CHARS: Final = 300
+_MESSAGE_CHARS: Final = 500
+_PATH_CHARS: Final = 1000
+_VALUE_CHARS: Final = 2000
+
+Detail = Literal["shape", "values", "none"]
+
+
+class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
+    """What a line says of one call. A member that is not there means none, or false."""
+
+    kind: str
+    time: str
+    request_id: str
+    subject: str
+    client: str = ""
+    session: str | None = None
+    era: str
+    version: str
+    server: str | None = None
+    tool: str | None = None
+    requested: str | None = None
+    via: str | None = None
+    category: str | None = None
+    arguments: Any = None
+    effects: str | None = None
+    operations: list[Any] | None = None
+    violations: list[Any] | None = None
+    outcome: str
+    verdict: str
+    code: str | None = None
+    party: str | None = None
+    retry_after_ms: int | None = None
+    message: str | None = None
+    gate: str | None = None
+    revision: str | None = None
+    duration_ms: float
+    cached: bool = False
+    truncated: bool = False
+    validated: bool = False
+
+
+class _Params(Struct):
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_params: Final = msgspec.json.Decoder(_Params)
+_any: Final = msgspec.json.Decoder()
+
+
+def call_facts(
+    record: ExecutionRecord, params: bytes | None, ended_at: float, detail: Detail, masking: Masking
+) -> bytes:
+    """The facts as JSON. `ended_at` is the wall clock's time at the seal."""
+    short, failure, asked_for = masking.short, record.failure, record.requested
+    is_renamed = asked_for is not None and asked_for != record.tool
+    return encode_json(
+        CallRecord(
+            kind="call",
+            time=stamp(ended_at),
+            request_id=record.request_id,
+            subject=short(record.subject, _NAME_CHARS),
+            client=short(record.client, _NAME_CHARS),
+            session=record.session,
+            era=record.era,
+            version=record.version,
+            server=None if record.server is None else short(record.server, _NAME_CHARS),
+            tool=record.tool,
+            requested=short(asked_for, _NAME_CHARS) if asked_for is not None and is_renamed else None,
+            via=record.via,
+            category=record.category,
+            arguments=None
+            if detail == "none"
+            else arguments(params, detail, masking, is_nested=record.via is not None),
+            effects=record.effects_level,
+            operations=_operations(record.operations, masking) if record.operations else None,
+            violations=_violations(record.violations, masking) if record.violations else None,
+            outcome=record.outcome,
+            verdict=verdict_of(record),
+            code=code_of(record),
+            party=failure.get("party") if failure else None,
+            retry_after_ms=failure.get("retryAfterMs") if failure else None,
+            message=None if record.message is None else short(record.message, _MESSAGE_CHARS),
+            gate=record.gate,
+            revision=record.upstream_revision,
+            duration_ms=round(record.duration_ms, 3),
+            cached=record.is_cached,
+            truncated=record.is_truncated,
+            validated=record.is_validated,
+        )
+    )
+
+
+def change_facts(change: ConfigurationChanged, made_at: float, masking: Masking) -> bytes:
+    """A setting that somebody changed while the gateway ran: `old` and `new` are JSON, cut where they are long."""
+    return encode_json(
+        {
+            "kind": "change",
+            "time": stamp(made_at),
+            "subject": masking.short(change.who, _NAME_CHARS),
+            "path": masking.short(change.path, _PATH_CHARS),
+            "old": masking.short(change.old, _VALUE_CHARS),
+            "new": masking.short(change.new, _VALUE_CHARS),
+            "revision": change.revision,
+            "persisted": change.is_persisted,
+        }
+    )
+
+
+def own_facts(kind: str, now: float, **more: Any) -> bytes:
+    """What the log says of itself: `opened`, `continued`, `gap` or `closed`."""
+    return encode_json({"kind": kind, "time": stamp(now), **more})
+
+
+def verdict_of(record: ExecutionRecord) -> str:
+    """Whether the action can have happened: an answer from the cache is one without it (D6)."""
+    if record.failure is not None:
+        return str(record.failure["verdict"])
+    return (Verdict.DID_NOT_RUN if record.is_cached else Verdict.RAN).value
+
+
+def code_of(record: ExecutionRecord) -> str | None:
+    if record.failure is not None:
+        return str(record.failure["code"])
+    return record.tool_code or (None if record.outcome == "ok" else TABLE[Kind.TOOL_ERROR].code.value)
+
+
+def arguments(params: bytes | None, detail: Detail, masking: Masking, *, is_nested: bool = False) -> Any:
+    """The arguments as far as they are kept; params that are none, or too large to look into, are named as what they are.
+
+    With `is_nested` they are those of the tool that was named in the arguments, and stand in there.
+    """
+    if params is None:
+        return None
+    if len(params) > MAX_DECODED_BYTES:
+        return f"params of {len(params)} bytes"
+    try:
+        given = _params.decode(params).arguments
+        value = _any.decode(_params.decode(given).arguments if is_nested else given)
+    except (msgspec.DecodeError, RecursionError):
+        return "unreadable"
+    if detail == "values":
+        shown = values_of(value, masking)
+        if len(encode_json(shown)) <= MAX_ARGUMENTS_BYTES:
+            return shown
+    shown = shape_of(value, masking)
+    return shown if len(encode_json(shown)) <= MAX_ARGUMENTS_BYTES else f"params of {len(params)} bytes"
+
+
+def _operations(operations: Sequence[Operation], masking: Masking) -> list[Any]:
+    shown = (
+        replace(one, kind=masking.short(one.kind, _TARGET_CHARS), target=masking.short(one.target, _TARGET_CHARS))
+        for one in operations
+    )
+    return _fitted(shown, len(operations))
+
+
+def _violations(violations: Sequence[Operation], masking: Masking) -> list[Any]:
+    return _fitted((masking.short(str(one), _NAME_CHARS) for one in violations), len(violations))
+
+
+def _fitted(items: Iterable[Any], count: int) -> list[Any]:
+    """As many as there is room for; how many more there were is said in a last one."""
+    kept: list[Any] = []
+    room = MAX_LIST_BYTES
+    for item in items:
+        room -= len(encode_json(item)) + 1
+        if room < 0 or len(kept) >= MAX_LISTED:
+            return [*kept, {"more": count - len(kept)}]
+        kept.append(item)
+    return kept
+
+
+def stamp(now: float) -> str:
+    return f"{_to_the_second(int(now))}.{int(now * 1000) % 1000:03}Z"
+
+
+@lru_cache(maxsize=4)
+def _to_the_second(now: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))

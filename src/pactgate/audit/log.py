@@ -1,0 +1,248 @@
+"""The audit log as the kernel knows it: a record is handed over when a call is sealed, and its answer waits until it is written.
+
+A changed setting is a record as well; that of the call which changed it comes after it, so the answer waits for both. One thread
+writes; whatever was handed over while it wrote goes into its next write, so many calls share one. The loop never waits for a disk.
+A write that fails, or takes longer than `STALLED_S`, means what `onFailure` says: `refuse` lets no further call begin and holds back
+the answers whose records are missing; `continue` goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from pactgate.audit.entry import call_facts, change_facts
+from pactgate.audit.file import ChainFile, LockedError
+from pactgate.audit.shapes import Masking
+from pactgate.audit.writer import RETRY_S, Writer
+from pactgate.config.audit import Audit
+from pactgate.core.context import ExecutionContext, ExecutionRecord
+from pactgate.core.events import AuditFailed, AuditRecovered, ConfigurationChanged, Emit, Event
+from pactgate.core.failures import GatewayFailure, Kind
+
+STALLED_S: Final = 5.0
+MAX_BATCH: Final = 256
+MAX_PENDING: Final = 20_000
+_END_S: Final = 3.0
+_SILENT_DISK: Final = "the disk does not answer"
+_UNWAITED: Final = frozenset({Kind.CANCELLED, Kind.AUDIT_UNAVAILABLE})
+"""Calls whose answer says nothing of what was done: nobody waits for their records."""
+
+Written = asyncio.Future[str | None]
+"""Resolves to None when the record is written or does without, else to why the answer is held back."""
+
+
+class _Handed(Struct):
+    """A sealed call on its way to the writer."""
+
+    record: ExecutionRecord
+    params: bytes | None
+    ended_at: float
+
+
+class _Noted(Struct):
+    """A changed setting on its way to the writer."""
+
+    change: ConfigurationChanged
+    made_at: float
+
+
+class AuditLog:
+    def __init__(
+        self,
+        settings: Audit,
+        *,
+        version: str,
+        masking: Callable[[str, int], str],
+        emit: Emit,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        assert settings.file is not None, "an audit log has a file"
+        self._path = settings.file
+        self._arguments = settings.arguments
+        self._policy = settings.on_failure
+        self._refuses = settings.on_failure == "refuse"
+        self._masking = Masking(masking)
+        self._emit = emit
+        self._wall = wall
+        file = ChainFile(
+            Path(settings.file),
+            max_bytes=settings.max_bytes,
+            max_files=settings.max_files,
+            fsync=settings.fsync,
+            about={"gateway": version},
+            wall=wall,
+        )
+        self._writer = Writer(file, on_failure=self._on_failure, on_recovery=self._on_recovery, wall=wall)
+        self._handed: queue.SimpleQueue[_Handed | _Noted | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended: asyncio.Future[None] | None = None
+        self._waiting: deque[tuple[float, Written]] = deque()
+        """Who waits, in the order in which records were handed over, and since when."""
+        self._watch: asyncio.TimerHandle | None = None
+        self._is_stalled = False
+        self._turned_away = 0
+        """Records that never reached the writer; only ever grows, so that the writer may read it at any time."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be written, or None."""
+        return self._writer.trouble or (_SILENT_DISK if self._is_stalled else None)
+
+    async def start(self) -> None:
+        """Take hold of the file. Raises GatewayFailure when it can't be opened, or another gateway has it."""
+        if self._loop is not None:
+            return
+        self._loop = asyncio.get_running_loop()
+        try:
+            await asyncio.to_thread(self._writer.begin)
+        except LockedError:
+            raise self._unusable("another gateway writes it", "Give each gateway a file of its own.") from None
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise self._unusable(why, "Check the folder and its permissions, or change audit.file.") from None
+        self._ended = self._loop.create_future()
+        self._thread = threading.Thread(target=self._run, name="audit log", daemon=True)
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Write what was handed over, within a bound, and let go of the file."""
+        ended, self._ended = self._ended, None
+        if ended is None:
+            return
+        self._handed.put(None)
+        await asyncio.wait({ended}, timeout=_END_S)
+        if self._watch is not None:
+            self._watch.cancel()
+
+    def require(self) -> None:
+        """Raise when a call could not be recorded and must not begin."""
+        if self._refuses and (why := self.trouble) is not None:
+            raise GatewayFailure(
+                Kind.AUDIT_UNAVAILABLE,
+                f"Nothing was done: calls must be recorded here, and the audit log can't be written ({why}). "
+                "The operator has to see to it; calls are served again as soon as it can be.",
+                retry_after_ms=round(RETRY_S * 1000),
+            )
+
+    def keep(self, ctx: ExecutionContext, params: bytes | None) -> Written | None:
+        """Hand over a sealed call; None when nothing has to be waited for."""
+        record, failure = ctx.record, ctx.failure
+        assert record is not None, "only a sealed call is recorded"
+        written = self._hand_over(_Handed(record, params, self._wall()))
+        return None if failure is not None and failure.kind in _UNWAITED else written
+
+    def emit(self, event: Event) -> None:
+        """Listen: every changed setting is recorded."""
+        if isinstance(event, ConfigurationChanged):
+            self._hand_over(_Noted(event, self._wall()))
+
+    def _hand_over(self, what: _Handed | _Noted) -> Written:
+        loop = self._loop
+        assert loop is not None, "nothing comes before the start"
+        written: Written = loop.create_future()
+        if len(self._waiting) >= MAX_PENDING:
+            self._turned_away += 1
+            self._let_go([written])
+        else:
+            self._waiting.append((loop.time(), written))
+            self._handed.put(what)
+            if self._watch is None:
+                self._watch = loop.call_later(RETRY_S, self._look)
+        return written
+
+    def _look(self) -> None:
+        """Whether the writer still writes; looked at once a second while somebody waits."""
+        self._watch = None
+        if not self._waiting or self._loop is None:
+            return
+        if self._loop.time() - self._waiting[0][0] >= STALLED_S:
+            if not self._is_stalled:
+                self._is_stalled = True
+                self._emit(AuditFailed(self._path, _SILENT_DISK, self._policy))
+            self._let_go(written for _, written in self._waiting)
+        self._watch = self._loop.call_later(RETRY_S, self._look)
+
+    def _settle(self, count: int, is_written: bool) -> None:
+        """The writer is done with the first `count` of those who wait."""
+        done = [self._waiting.popleft()[1] for _ in range(count)]
+        if self._is_stalled:
+            self._is_stalled = False
+            if is_written:
+                self._emit(AuditRecovered(self._path, count, 0))
+        if not is_written:
+            self._let_go(done)
+            return
+        for written in done:
+            if not written.done():
+                written.set_result(None)
+
+    def _let_go(self, waiting: Iterable[Written]) -> None:
+        """Those whose records are not written: their answers are held back, or go out all the same."""
+        why = (self.trouble or "too many records wait to be written") if self._refuses else None
+        for written in waiting:
+            if not written.done():
+                written.set_result(why)
+
+    def _unusable(self, why: str, hint: str) -> GatewayFailure:
+        self._loop = None
+        return GatewayFailure(
+            Kind.INVALID_CONFIG, f"The audit log {self._path} can't be used: {why}. {hint}", operation="audit"
+        )
+
+    # The writer's thread.
+
+    def _run(self) -> None:
+        ended, counted, is_last = self._ended, 0, False
+        while not is_last:
+            batch, is_last = self._take()
+            records = [self._facts(one) for one in batch]
+            lost = self._turned_away - counted
+            is_written = self._writer.write(records, lost)
+            counted += lost
+            if batch:
+                self._tell(self._settle, len(batch), is_written)
+        self._writer.end()
+        assert ended is not None
+        self._tell(ended.set_result, None)
+
+    def _facts(self, one: _Handed | _Noted) -> bytes:
+        if isinstance(one, _Noted):
+            return change_facts(one.change, one.made_at, self._masking)
+        return call_facts(one.record, one.params, one.ended_at, self._arguments, self._masking)
+
+    def _take(self) -> tuple[list[_Handed | _Noted], bool]:
+        """What was handed over, waiting for it if there is nothing; and whether it is the last."""
+        batch: list[_Handed | _Noted] = []
+        try:
+            handed = self._handed.get(timeout=RETRY_S if self._writer.has_debts else None)
+            while handed is not None:
+                batch.append(handed)
+                if len(batch) >= MAX_BATCH:
+                    return batch, False
+                handed = self._handed.get_nowait()
+        except queue.Empty:
+            return batch, False
+        return batch, True
+
+    def _on_failure(self, reason: str) -> None:
+        self._tell(self._emit, AuditFailed(self._path, reason, self._policy))
+
+    def _on_recovery(self, late: int, lost: int) -> None:
+        self._tell(self._emit, AuditRecovered(self._path, late, lost))
+
+    def _tell(self, what: Callable[..., Any], *words: Any) -> None:
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(what, *words)
+        except RuntimeError:
+            return  # the loop has ended without waiting for us any longer

@@ -1,0 +1,185 @@
+"""The story of one call: who called what, how far it came, what ended it, and what to do next.
+
+Told from the sealed records of the last calls, which are kept here within bounds, or from a line of the audit log. Whoever shows a
+story to somebody other than an admin asks with that caller's `subject`. Must not: keep arguments or results.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import structs, to_builtins
+
+from pactgate.audit.entry import code_of, stamp, verdict_of
+from pactgate.core.context import ExecutionRecord
+from pactgate.core.display import cut
+from pactgate.core.events import Event, RequestFinished
+from pactgate.core.failures import Party, Verdict
+from pactgate.policy.sizes import fit_facts
+
+MAX_CALLS: Final = 1000
+MAX_FAILURE_BYTES: Final = 4096
+MAX_MESSAGE_CHARS: Final = 1000
+MAX_LISTED: Final = 200
+_METHOD: Final = "tools/call"
+_DISPATCH: Final = "dispatch"
+_RECALL: Final = "recall"
+_FINISH: Final = "bound"
+"""Where an answer from the cache goes on: the first gate after those that judge a fresh one."""
+
+
+class Stories:
+    """The last calls, at most `MAX_CALLS` of at most a few KiB each. `gates` are the names of all gates, in their order."""
+
+    def __init__(
+        self,
+        gates: Callable[[], Sequence[str]],
+        *,
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._gates = gates
+        self._wall = wall
+        self._clock = clock
+        self._records: deque[ExecutionRecord] = deque(maxlen=MAX_CALLS)
+
+    def emit(self, event: Event) -> None:
+        """Listen: every sealed tool call is remembered for a while."""
+        if isinstance(event, RequestFinished) and event.record.method == _METHOD:
+            record = event.record
+            self._records.append(record if record.failure is None and not record.operations else _fitted(record))
+
+    def tell(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
+        """The story of one call, or None: not known here, no longer kept, or not of `subject` where one is given."""
+        for record in reversed(self._records):
+            if record.request_id == request_id and subject in (None, record.subject):
+                return self._story(record)
+        return None
+
+    def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
+        """One short row for each of the last calls, the newest first."""
+        rows: list[dict[str, Any]] = []
+        for record in reversed(self._records):
+            if len(rows) >= min(count, MAX_LISTED):
+                break
+            if subject in (None, record.subject):
+                rows.append(self._row(record))
+        return rows
+
+    def _row(self, record: ExecutionRecord) -> dict[str, Any]:
+        return {
+            "requestId": record.request_id,
+            "time": stamp(self._wall() - (self._clock() - record.opened_at)),
+            "subject": record.subject,
+            "client": record.client,
+            "tool": record.tool or record.requested,
+            "server": record.server,
+            "outcome": record.outcome,
+            "code": code_of(record),
+            "verdict": verdict_of(record),
+            "durationMs": round(record.duration_ms, 3),
+            "cached": record.is_cached,
+        }
+
+    def _story(self, record: ExecutionRecord) -> dict[str, Any]:
+        failure = record.failure or {}
+        facts = {
+            **self._row(record),
+            "tool": record.tool,
+            "era": record.era,
+            "version": record.version,
+            "session": record.session,
+            "requested": record.requested,
+            "via": record.via,
+            "category": record.category,
+            "gate": record.gate,
+            "revision": record.upstream_revision,
+            "truncated": record.is_truncated,
+            "validated": record.is_validated,
+            "effects": record.effects_level,
+            "operations": [to_builtins(one) for one in record.operations],
+            "violations": [str(one) for one in record.violations],
+            "message": record.message,
+            "party": failure.get("party"),
+            "retryAfterMs": failure.get("retryAfterMs"),
+            "failure": record.failure,
+        }
+        return told(facts, self._gates(), source="gateway")
+
+
+def told(facts: Mapping[str, Any], gates: Sequence[str], *, source: str) -> dict[str, Any]:
+    """The story from facts of either source: gates with what became of each, and what to do next."""
+    return {
+        **facts,
+        "source": source,
+        "gates": _walk(facts, gates),
+        "next": advice(facts),
+    }
+
+
+def _walk(facts: Mapping[str, Any], gates: Sequence[str]) -> list[dict[str, str]]:
+    """`passed`, `stopped` (it ended the call here), `skipped` (an answer from the cache needs none of it) or `not reached`."""
+    reached = facts.get("gate")
+    if reached not in gates:
+        return []
+    has_failed = facts.get("outcome") not in ("ok", "tool_error")
+    at, walk = gates.index(reached), []
+    for number, gate in enumerate(gates):
+        state = "passed" if number < at or (number == at and not has_failed) else "not reached"
+        if number == at and has_failed:
+            state = "stopped"
+        elif facts.get("cached") and _between(gate, gates):
+            state = "skipped"
+        walk.append({"gate": gate, "state": state})
+    return walk
+
+
+def _between(gate: str, gates: Sequence[str]) -> bool:
+    """Whether it is one of the gates a kept answer goes round."""
+    names = list(gates)
+    if _RECALL not in names or _FINISH not in names:
+        return gate == _DISPATCH
+    return names.index(_RECALL) < names.index(gate) < names.index(_FINISH)
+
+
+_NEXT: Final = {
+    Party.CALLER.value: "Correct the call as the message says, and send it again.",
+    Party.UPSTREAM.value: "`pactgate servers` says how its server is, `pactgate doctor` why.",
+    Party.GATEWAY.value: "Try again in a moment; the gateway's log has more under this request.",
+    Party.OPERATOR.value: "The operator of the gateway has to act; its log says on what.",
+}
+_EFFECT: Final = {
+    Verdict.DID_NOT_RUN.value: "Nothing was done.",
+    Verdict.MAY_HAVE_RUN.value: "It may have been done: look before you call again. The gateway never sends a call twice.",
+    Verdict.RAN.value: "It was done: calling again does it twice.",
+}
+
+
+def advice(facts: Mapping[str, Any]) -> str:
+    """What to do now, in words."""
+    outcome = facts.get("outcome")
+    if outcome == "ok":
+        return "Nothing: the call was answered."
+    if outcome == "tool_error":
+        return "The tool itself says that it failed; its answer says why."
+    effect = _EFFECT.get(str(facts.get("verdict")), "")
+    wait_ms = facts.get("retryAfterMs")
+    if isinstance(wait_ms, int) and facts.get("verdict") == Verdict.DID_NOT_RUN.value:
+        return f"{effect} Wait {max(1, -(-wait_ms // 1000))} s, then send it again."
+    if outcome == "cancelled":
+        return f"{effect} The caller gave up before the answer came."
+    return " ".join(part for part in (effect, _NEXT.get(str(facts.get("party")), "")) if part)
+
+
+def _fitted(record: ExecutionRecord) -> ExecutionRecord:
+    """The record of a failure within bounds: details may repeat what an upstream said at any length."""
+    return structs.replace(
+        record,
+        failure=None if record.failure is None else fit_facts(record.failure, MAX_FAILURE_BYTES),
+        message=None if record.message is None else cut(record.message, MAX_MESSAGE_CHARS),
+        operations=record.operations[:20],
+        violations=record.violations[:20],
+    )

@@ -1,0 +1,170 @@
+"""Is a log what was written? Reads the files of one log in their order and says every place where the chain breaks.
+
+One line at a time, so the size of a log does not matter. Pure but for reading. Must not: change or lock anything; a gateway may be writing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from pactgate.audit import chain
+from pactgate.audit.chain import GENESIS, MAX_LINE_BYTES, START, BrokenLineError, Link
+from pactgate.audit.file import set_aside
+
+MAX_BREAKS: Final = 100
+_NEWLINE: Final = b"\n"
+_ATTEMPTS: Final = 3
+
+
+class Break(Struct, frozen=True):
+    """One place where the chain does not hold. Lines count from 1."""
+
+    file: str
+    line: int
+    why: str
+
+
+class Verdict(Struct, frozen=True, rename="camel"):
+    """`head` is the last sound record: its hash, kept elsewhere, shows later that nothing was cut off. `notes` are no faults."""
+
+    files: tuple[str, ...]
+    records: int
+    calls: int
+    head: Link
+    breaks: tuple[Break, ...]
+    break_count: int
+    notes: tuple[str, ...]
+
+    @property
+    def is_valid(self) -> bool:
+        return not self.break_count
+
+
+def files_of(path: Path) -> list[Path]:
+    """All files of the log that is written to `path`, in the order of its chain."""
+    return [*set_aside(path), *([path] if path.exists() else [])]
+
+
+def verify_log(path: Path) -> Verdict:
+    """Walk the chain of the log that is written to `path`; again when a file was set aside meanwhile. Raises OSError."""
+    for _ in range(_ATTEMPTS):
+        paths = files_of(path)
+        verdict = verify(paths)
+        if verdict.is_valid or files_of(path) == paths:
+            break
+    return verdict
+
+
+def verify(paths: list[Path]) -> Verdict:
+    """Walk the whole chain. Raises OSError where a file can't be read."""
+    walk = _Walk()
+    for path in paths:
+        walk.file(path)
+    return walk.verdict(tuple(path.name for path in paths))
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self._last: Link | None = None
+        self._records = 0
+        self._calls = 0
+        self._breaks: list[Break] = []
+        self._break_count = 0
+        self._notes: list[str] = []
+
+    def file(self, path: Path) -> None:
+        for number, line in lines_of(path):
+            if line.endswith(_NEWLINE):
+                self._line(path, number, line)
+            elif len(line) > MAX_LINE_BYTES:
+                self._broken(path, number, "it is longer than any record")
+            else:
+                self._notes.append(
+                    f"{path.name} ends with half a line of {len(line)} bytes, which is being written, or will be cut off at the next start"
+                )
+
+    def verdict(self, names: tuple[str, ...]) -> Verdict:
+        head = self._last or START
+        return Verdict(
+            names, self._records, self._calls, head, tuple(self._breaks), self._break_count, tuple(self._notes)
+        )
+
+    def _line(self, path: Path, number: int, line: bytes) -> None:
+        try:
+            head, link = chain.read(line)
+        except BrokenLineError as broken:
+            self._broken(path, number, str(broken))
+            self._last = _claimed(line, self._last)
+            return
+        self._records += 1
+        self._calls += head.kind == "call"
+        if self._last is None:
+            self._first(path, head, number)
+        elif head.seq == 1 and head.prev == GENESIS:
+            self._broken(path, number, "a new chain begins here, because the one before could not be continued")
+        elif why := chain.mismatch(head, self._last):
+            self._broken(path, number, why)
+        self._last = link
+
+    def _first(self, path: Path, head: chain.Head, number: int) -> None:
+        if head.seq > 1:
+            self._notes.append(f"{path.name} begins with record {head.seq}: what came before is not here")
+        elif head.prev != GENESIS:
+            self._broken(path, number, "the first record of all does not begin a chain")
+
+    def _broken(self, path: Path, number: int, why: str) -> None:
+        self._break_count += 1
+        if len(self._breaks) < MAX_BREAKS:
+            self._breaks.append(Break(path.name, number, why))
+
+
+def _claimed(line: bytes, last: Link | None) -> Link | None:
+    """The link a broken line claims to be, so that one changed line is one break and not two."""
+    found = chain.claimed_hash(line)
+    return Link((last or START).seq + 1, found) if found else last
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Each line with its number, read within bounds; one that is too long comes as its beginning."""
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            yield number, line
+            while not line.endswith(_NEWLINE) and (line := file.readline(MAX_LINE_BYTES)):
+                pass
+
+
+def find_call(paths: list[Path], request_id: str) -> dict[str, Any] | None:
+    """The record of one call, the newest file first. Raises OSError."""
+    wanted = f'"requestId":"{request_id}"'.encode()
+    for path in reversed(paths):
+        for _, line in lines_of(path):
+            if wanted in line and (said := _sound(line)) is not None and said.get("requestId") == request_id:
+                return said
+    return None
+
+
+def latest(paths: list[Path], count: int) -> list[dict[str, Any]]:
+    """The last records that can be read, the oldest first. Raises OSError."""
+    found: list[dict[str, Any]] = []
+    for path in reversed(paths):
+        ends = deque((line for _, line in lines_of(path)), maxlen=count)
+        here = [said for line in ends if (said := _sound(line)) is not None]
+        found = [*here, *found][-count:]
+        if len(found) >= count:
+            break
+    return found
+
+
+def _sound(line: bytes) -> dict[str, Any] | None:
+    try:
+        chain.read(line)
+    except BrokenLineError:
+        return None
+    return chain.facts(line)

@@ -1,0 +1,114 @@
+"""Writes records, and owes what it could not write: kept within bounds, the rest counted, and both paid when that works again.
+
+Records reach the file in the order in which they came, so a debt is paid before anything else is written. Blocking, for one thread.
+Must not: decide what becomes of calls whose records are owed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pactgate.audit.entry import own_facts
+from pactgate.audit.file import ChainFile
+
+RETRY_S: Final = 1.0
+MAX_OWED: Final = 1000
+MAX_OWED_BYTES: Final = 4 * 1024 * 1024
+
+
+class Writer:
+    """`on_failure` is told the reason once, `on_recovery` how many records came late and how many are lost."""
+
+    def __init__(
+        self,
+        file: ChainFile,
+        *,
+        on_failure: Callable[[str], None],
+        on_recovery: Callable[[int, int], None],
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.trouble: str | None = None
+        """Why nothing can be written; read by other threads."""
+        self._file = file
+        self._on_failure = on_failure
+        self._on_recovery = on_recovery
+        self._wall = wall
+        self._clock = clock
+        self._owed: deque[bytes] = deque()
+        self._owed_bytes = 0
+        self._lost = 0
+        self._retry_at = 0.0
+
+    def begin(self) -> None:
+        """Take hold of the file and say that this gateway began. Raises OSError or LockedError; a full disk is a debt."""
+        self._file.lock()
+        try:
+            self._file.open()
+        except OSError:
+            self._file.close()
+            raise
+        self.write([self._file.opened_facts()])
+
+    def end(self) -> None:
+        self.write([own_facts("closed", self._wall())])
+        self._file.close()
+
+    @property
+    def has_debts(self) -> bool:
+        return bool(self._owed or self._lost or self.trouble)
+
+    def write(self, records: Sequence[bytes], lost: int = 0) -> bool:
+        """Whether the file now has these records and all before them. `lost` calls left no record to write."""
+        self._lost += lost
+        if not self.has_debts:
+            return not records or self._append(records)
+        for record in records:
+            self._owe(record)
+        return self._pay()
+
+    def _append(self, records: Sequence[bytes]) -> bool:
+        try:
+            self._file.append(records)
+        except OSError as error:
+            self._failed(error)
+            for record in records:
+                self._owe(record)
+            return False
+        return True
+
+    def _owe(self, record: bytes) -> None:
+        if len(self._owed) >= MAX_OWED or self._owed_bytes + len(record) > MAX_OWED_BYTES:
+            self._lost += 1
+            return
+        self._owed.append(record)
+        self._owed_bytes += len(record)
+
+    def _pay(self) -> bool:
+        if self.trouble is not None and self._clock() < self._retry_at:
+            return False
+        late, lost = list(self._owed), self._lost
+        gap = [own_facts("gap", self._wall(), lostCalls=lost, reason=self.trouble or "too many at once")]
+        try:
+            if self.trouble is not None:
+                self._file.reopen()
+            self._file.append([*late, *(gap if lost else [])])
+        except OSError as error:
+            self._failed(error)
+            return False
+        self._owed.clear()
+        self._owed_bytes = self._lost = 0
+        if self.trouble is not None:
+            self.trouble = None
+            self._on_recovery(len(late), lost)
+        return True
+
+    def _failed(self, error: OSError) -> None:
+        is_news = self.trouble is None
+        self.trouble = error.strerror or str(error)
+        self._retry_at = self._clock() + RETRY_S
+        if is_news:
+            self._on_failure(self.trouble)

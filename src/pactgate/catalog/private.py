@@ -1,0 +1,212 @@
+"""Sessions with one server that belong to one caller, beside the shared one: for callers the server may ask something.
+
+What can be asked of a client is fixed when a legacy session opens, so a caller that can be asked needs a session that
+says so. It is opened when first needed, kept while it is used, and ended when it is idle, when there are too many, or
+with its server. Callers share one only if nobody can tell them apart: the same legacy session, or the same subject
+with the same capabilities. Must not: decide who may call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pactgate.config.server import ServerConfig
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.model import Caller
+from pactgate.protocol.bridge import can_be_asked
+from pactgate.protocol.messages import Notification, encode_json
+from pactgate.protocol.versions import Era
+from pactgate.upstreams.connect import Dialer, Session
+from pactgate.upstreams.http_pool import PoolLimits
+
+IDLE_S: Final = 300.0
+SWEEP_S: Final = 30.0
+MAX_PROCESSES: Final = 32
+MAX_SESSIONS: Final = 64
+PRIVATE_POOL: Final = PoolLimits(max_open=256)
+"""Connections to one origin: a listening one for each session, one for each call under way or parked, and always some for answers."""
+_NO_SUCH_ERA: Final = frozenset({Kind.UPSTREAM_ERROR, Kind.HTTP_STATUS, Kind.INVALID_FRAME, Kind.CONNECT_TIMEOUT})
+_DIALLED: Final = frozenset({"stdio", "http", "sse"})
+
+
+class _Private:
+    __slots__ = ("opening", "used_at")
+
+    def __init__(self, opening: asyncio.Task[Session], used_at: float) -> None:
+        self.opening = opening
+        self.used_at = used_at
+
+    @property
+    def session(self) -> Session | None:
+        """None while it is being opened, and where that failed."""
+        is_there = self.opening.done() and not self.opening.cancelled() and self.opening.exception() is None
+        return self.opening.result() if is_there else None
+
+    @property
+    def is_usable(self) -> bool:
+        session = self.session
+        return not self.opening.done() or (session is not None and session.peer.is_open)
+
+    @property
+    def is_idle(self) -> bool:
+        session = self.session
+        return self.opening.done() and (session is None or session.peer.is_idle)
+
+
+class PrivateSessions:
+    """The private sessions with one server, by caller, the longest unused first."""
+
+    def __init__(self, config: ServerConfig, dialer: Dialer, on_notice: Callable[[Notification], None]) -> None:
+        self._config = config
+        self._dialer = dialer
+        self._on_notice = on_notice
+        self._held: OrderedDict[str, _Private] = OrderedDict()
+        self._ending: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._has_no_handshake: Session | None = None
+        """The shared session of a server that has turned out not to speak the legacy era."""
+        self.max_count = MAX_SESSIONS if config.url is not None else MAX_PROCESSES
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def is_wanted(self, shared: Session, caller: Caller, capabilities: Mapping[str, Any]) -> bool:
+        """Whether a call of this caller needs a session of its own.
+
+        A server of both eras serves a legacy caller that can be asked by the handshake: its tools may ask only there.
+        """
+        isolation = self._config.isolation
+        if isolation == "shared" or shared.transport not in _DIALLED:
+            return False
+        if isolation is None and (self._config.url is None or not can_be_asked(capabilities)):
+            return False
+        if shared.identity.era is Era.LEGACY:
+            return True
+        is_bridged_better = caller.era is Era.LEGACY and can_be_asked(capabilities)
+        return is_bridged_better and self._config.era == "auto" and shared is not self._has_no_handshake
+
+    async def lend(self, shared: Session, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
+        """The caller's own session, opened if need be; the shared one where the server turns out to speak only the modern era."""
+        key = _key(caller, capabilities)
+        held = self._held.get(key)
+        if held is None or not held.is_usable:
+            held = self._open(key, shared, capabilities)
+        self._held.move_to_end(key)
+        loop = asyncio.get_running_loop()
+        held.used_at = loop.time()
+        await asyncio.wait({held.opening})
+        if held.opening.cancelled():
+            raise self._stopped()
+        failure = held.opening.exception()
+        if not isinstance(failure, GatewayFailure):
+            held.used_at = loop.time()
+            return held.opening.result()
+        self._drop(key, held)
+        if shared.identity.era is Era.LEGACY:
+            raise failure.again(verdict=Verdict.DID_NOT_RUN)
+        if failure.kind in _NO_SUCH_ERA:
+            self._has_no_handshake = shared
+        return shared
+
+    def of(self, caller: Caller) -> list[Session]:
+        """The sessions that belong to this legacy caller's session."""
+        mark = _mark(caller)
+        return [held.session for key, held in self._held.items() if key.startswith(mark) and held.session is not None]
+
+    async def close(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        for key, held in tuple(self._held.items()):
+            self._drop(key, held)
+        if self._ending:
+            await asyncio.wait(self._ending)
+
+    def sweep(self) -> None:
+        """End what nobody has used for a while."""
+        now = asyncio.get_running_loop().time()
+        for key, held in tuple(self._held.items()):
+            if not held.is_usable or (held.is_idle and now - held.used_at >= IDLE_S):
+                self._drop(key, held)
+
+    def _open(self, key: str, shared: Session, capabilities: Mapping[str, Any]) -> _Private:
+        former = self._held.get(key)
+        if former is not None:
+            self._drop(key, former)
+        self._make_room()
+        loop = asyncio.get_running_loop()
+        opening = loop.create_task(self._dial(shared, capabilities), name=f"private session with {self._config.id}")
+        held = self._held[key] = _Private(opening, loop.time())
+        if self._sweeper is None:
+            self._sweeper = loop.call_later(SWEEP_S, self._sweep_again)
+        return held
+
+    async def _dial(self, shared: Session, capabilities: Mapping[str, Any]) -> Session:
+        limit_ms = self._config.connection_timeout_ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                session = await self._dialer.dial_for(shared, capabilities)
+        except TimeoutError:
+            raise GatewayFailure(
+                Kind.CONNECT_TIMEOUT,
+                f"{self._config.id} did not open a session for this caller within {limit_ms} ms (timeout of connect)",
+                server=self._config.id,
+                operation="connect",
+                details={"phase": "connect", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000},
+            ) from None
+        session.peer.on_notice = self._on_notice
+        return session
+
+    def _make_room(self) -> None:
+        if len(self._held) < self.max_count:
+            return
+        for key, held in tuple(self._held.items()):
+            if held.is_idle:
+                self._drop(key, held)
+                return
+        raise GatewayFailure(
+            Kind.OVERLOADED,
+            f"{self._config.id} has {self.max_count} sessions of callers, all of them busy. Try again in a moment.",
+            server=self._config.id,
+            operation="connect",
+        )
+
+    def _stopped(self) -> GatewayFailure:
+        return GatewayFailure(
+            Kind.CONNECTION_FAILED,
+            f"{self._config.id} is not connected: it is being stopped",
+            server=self._config.id,
+            operation="connect",
+        )
+
+    def _drop(self, key: str, held: _Private) -> None:
+        if self._held.get(key) is held:
+            del self._held[key]
+            task = asyncio.get_running_loop().create_task(_end(held))
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    def _sweep_again(self) -> None:
+        self.sweep()
+        loop = asyncio.get_running_loop()
+        self._sweeper = loop.call_later(SWEEP_S, self._sweep_again) if self._held else None
+
+
+async def _end(held: _Private) -> None:
+    if not held.opening.done():
+        held.opening.cancel()
+        await asyncio.wait({held.opening})
+    session = held.session
+    if session is not None:
+        await session.peer.close()
+
+
+def _mark(caller: Caller) -> str:
+    return f"session {caller.session} " if caller.session is not None else f"subject {caller.subject} "
+
+
+def _key(caller: Caller, capabilities: Mapping[str, Any]) -> str:
+    return _mark(caller) + encode_json(capabilities).decode()

@@ -1,0 +1,243 @@
+"""A running configuration as it may be shown and changed: paths, values, revisions, and the plan of one change.
+
+A change is worked out on the whole tree of what can be changed and held against the same rules as a file, so that a value is refused here
+for the reasons it would be refused there, all of them at once. Servers are defined in the operator's file and nowhere else: of an entry
+only `enabled`, `requestTimeoutMs` and `maxRetries` can be reached (D13). Must not: apply or write anything, or show a secret, a command
+or an address. Enforces the validation of S2/MCP-006's `config_set`.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from pactgate.config.load import check_together, kind_of
+from pactgate.config.model import Config, Sections
+from pactgate.config.problems import SHOWN_PROBLEMS, Findings, Path, nearest, show, spell
+from pactgate.config.server import ServerConfig, ServerSettings
+from pactgate.config.tree import Node
+from pactgate.config.validate import Validation
+from pactgate.core.display import Mask
+from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
+
+SETTABLE: Final = ("naming", "categories", "timeouts", "limits", "rateLimits", "response", "wire", "cache")
+SERVERS: Final = "mcpServers"
+SERVER_SETTABLE: Final = ("enabled", "requestTimeoutMs", "maxRetries")
+_SERVER_SHOWN: Final = (*SERVER_SETTABLE, "connectionTimeoutMs", "era", "transport", "name", "description")
+_AT_START: Final = ("listen", "auth", "sessions", "audit", "log", "discovery", "cache", "limits")
+"""Sections that, in part or whole, take effect at the next start."""
+_ATTRIBUTES: Final = dict(zip(Sections.__struct_encode_fields__, Sections.__struct_fields__, strict=True))
+_STEP: Final = re.compile(r"""\.?(?:(?P<plain>[A-Za-z0-9_$-]+)|\[(?P<quoted>"(?:[^"\\]|\\.)*")\])""")
+_MAX_PATH_CHARS: Final = 500
+_REVISION_CHARS: Final = 12
+_HIDDEN: Final = "***"
+
+
+def read_path(text: str) -> Path:
+    """`limits.maxArraySize`, `rateLimits.tools["files.*"].rpm`: as problems and the reference page spell them."""
+    parts: list[str | int] = []
+    at = 0
+    while at < len(text) <= _MAX_PATH_CHARS:
+        step = _STEP.match(text, at)
+        if step is None or (text[at] == "." and not parts):
+            break
+        parts.append(step["plain"] if step["quoted"] is None else json.loads(step["quoted"]))
+        at = step.end()
+    if not parts or at != len(text):
+        message = f"{show(text)} is not the name of a setting."
+        raise _refused(message, 'Write it as limits.maxArraySize or rateLimits.tools["files.*"].rpm.')
+    return tuple(parts)
+
+
+def shown(config: Config) -> dict[str, Any]:
+    """The whole configuration without secrets, and of servers without what they are made of."""
+    mask = Mask(config.secrets)
+    view = {name: msgspec.to_builtins(getattr(config, attribute)) for name, attribute in _ATTRIBUTES.items()}
+    for token in view["auth"]["tokens"].values():
+        token["token"] = _HIDDEN
+    view[SERVERS] = {id_: _shown_server(server) for id_, server in config.servers.items()}
+    masked: dict[str, Any] = _masked(view, mask)
+    return masked
+
+
+def revision(config: Config) -> str:
+    """A short name for what is shown: equal configurations have equal names, also after a restart."""
+    text = msgspec.json.encode(shown(config), order="deterministic")
+    return hashlib.sha256(text).hexdigest()[:_REVISION_CHARS]
+
+
+def value_at(config: Config, path: Path) -> Any:
+    value: Any = shown(config)
+    for depth, part in enumerate(path):
+        if not isinstance(value, dict) or part not in value:
+            raise _unknown(path[: depth + 1], value)
+        value = value[part]
+    return value
+
+
+def is_settable(path: Path) -> bool:
+    if path[0] == SERVERS:
+        return len(path) == 3 and path[2] in SERVER_SETTABLE
+    return path[0] in SETTABLE
+
+
+def plan(config: Config, path: Path, value: Any) -> Config:
+    """The configuration with one value changed, valid as a whole; None takes a value back to its default.
+
+    Raises every problem there is. Nothing is changed by it.
+    """
+    _require_settable(config, path)
+    tree = _tree(config)
+    _put(tree, path, copy.deepcopy(value))
+    found = Findings("")
+    reading = Validation(found, {})
+    servers = {
+        id_: reading.take(_plant(entry), kind_of(ServerSettings), (SERVERS, id_))
+        for id_, entry in tree.pop(SERVERS).items()
+    }
+    root = _plant(tree)
+    settings = reading.take(root, kind_of(Sections))
+    check_together(settings, root, found)
+    if found.problems:
+        raise _invalid(path, found)
+    sections = msgspec.convert(settings, Sections)
+    return replace(
+        config,
+        servers={id_: _with(server, servers[id_]) for id_, server in config.servers.items()},
+        **{_ATTRIBUTES[name]: getattr(sections, _ATTRIBUTES[name]) for name in SETTABLE},
+    )
+
+
+def needs_restart(before: Config, after: Config) -> tuple[str, ...]:
+    """The sections in which something differs that only a start takes over."""
+    return tuple(name for name in _AT_START if _at_start(before, name) != _at_start(after, name))
+
+
+def is_same_file(one: Config, other: Config) -> bool:
+    """Whether two readings say the same, as far as a file decides it: flags of the command line may differ."""
+    return one.servers == other.servers and all(
+        getattr(one, attribute) == getattr(other, attribute)
+        for name, attribute in _ATTRIBUTES.items()
+        if name not in ("listen", "log")
+    )
+
+
+def _at_start(config: Config, section: str) -> Any:
+    """What a section fixes when the gateway starts; the rest of it is followed at once."""
+    if section == "cache":
+        return replace(config.cache, tools={}, default_ttl_ms=0)
+    if section == "limits":
+        limits = config.limits
+        return (
+            limits.max_request_bytes,
+            limits.max_upstream_frame_bytes,
+            limits.max_in_flight,
+            limits.max_in_flight_per_server,
+            limits.max_queued_per_server,
+        )
+    return getattr(config, section)
+
+
+def _shown_server(server: ServerConfig) -> dict[str, Any]:
+    facts = msgspec.to_builtins(server)
+    return {name: facts[name] for name in _SERVER_SHOWN}
+
+
+def _masked(value: Any, mask: Mask) -> Any:
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {key: _masked(item, mask) for key, item in value.items()}
+    return [_masked(item, mask) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _tree(config: Config) -> dict[str, Any]:
+    """What can be changed, written out in full."""
+    tree = {name: msgspec.to_builtins(getattr(config, _ATTRIBUTES[name])) for name in SETTABLE}
+    tree[SERVERS] = {
+        id_: {name: facts[name] for name in SERVER_SETTABLE}
+        for id_, facts in ((id_, msgspec.to_builtins(server)) for id_, server in config.servers.items())
+    }
+    return tree
+
+
+def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
+    table: Any = tree
+    for depth, part in enumerate(path[:-1]):
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise _unknown(path[: depth + 2], None)
+    if value is None:
+        table.pop(path[-1], None)
+    else:
+        table[path[-1]] = value
+
+
+def _plant(value: Any) -> Node:
+    if isinstance(value, dict):
+        return Node({str(key): _plant(item) for key, item in value.items()})
+    return Node([_plant(item) for item in value]) if isinstance(value, list | tuple) else Node(value)
+
+
+def _with(server: ServerConfig, given: Mapping[str, Any]) -> ServerConfig:
+    fresh = ServerSettings()
+    return replace(
+        server,
+        enabled=given.get("enabled", fresh.enabled),
+        request_timeout_ms=given.get("requestTimeoutMs", fresh.request_timeout_ms),
+        max_retries=given.get("maxRetries", fresh.max_retries),
+    )
+
+
+def _require_settable(config: Config, path: Path) -> None:
+    first = path[0]
+    if first == SERVERS and len(path) > 1 and path[1] not in config.servers:
+        known = ", ".join(config.servers) or "none"
+        raise GatewayFailure(Kind.UNKNOWN_SERVER, f"There is no server {show(path[1])}. There are: {known}.")
+    if is_settable(path):
+        return
+    if first not in _ATTRIBUTES and first != SERVERS:
+        raise _unknown(path[:1], shown(config))
+    what = (
+        f"Of a server only {', '.join(SERVER_SETTABLE)} can be changed; what it is stands in the operator's file alone"
+        if first == SERVERS
+        else f"{first} can't be changed while running; it stands in the operator's file alone"
+    )
+    raise GatewayFailure(
+        Kind.PERMISSION_DENIED,
+        f"{spell(path)}: {what}. Settable are {', '.join(SETTABLE)} and {SERVERS}.ID.enabled.",
+        details={"path": spell(path), "settable": list(SETTABLE)},
+    )
+
+
+def _unknown(path: Path, table: Any) -> GatewayFailure:
+    known = list(table) if isinstance(table, dict) else []
+    close = nearest(str(path[-1]), known)
+    hint = f'Did you mean "{close}"?' if close else f"Known here: {', '.join(known[:30]) or 'nothing'}."
+    return _refused(f"There is no setting {spell(path)}.", hint, code=ErrorCode.NOT_FOUND)
+
+
+def _refused(message: str, hint: str, code: ErrorCode | None = None) -> GatewayFailure:
+    return GatewayFailure(Kind.INVALID_ARGUMENTS, f"{message} {hint}", code=code)
+
+
+def _invalid(path: Path, found: Findings) -> GatewayFailure:
+    problems = found.problems[:SHOWN_PROBLEMS]
+    hidden = len(found.problems) - len(problems)
+    more = f" And {hidden} more." if hidden else ""
+    return GatewayFailure(
+        Kind.INVALID_ARGUMENTS,
+        f"{spell(path)} was not changed. " + " ".join(str(problem) for problem in problems) + more,
+        details={
+            "problems": [
+                {"path": problem.path, "message": problem.message, "hint": problem.hint} for problem in problems
+            ]
+        },
+    )

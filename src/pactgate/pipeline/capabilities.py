@@ -1,0 +1,52 @@
+"""What the gateway says can be asked of it: what the servers behind it offer, as far as it is passed on.
+
+Lists of tools, prompts and resources always say when they change: the gateway hears it, or finds out by asking again. Pure.
+Must not: promise what no connected server offers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+_LISTS: Final = ("tools", "prompts", "resources")
+_WHOLE: Final = ("completions", "logging")
+_OWN: Final = ("experimental", "extensions", "tasks")
+
+Offered = Mapping[str, Any]
+"""The capabilities of one connected server."""
+
+
+def merged(offered: Iterable[Offered]) -> dict[str, Any]:
+    """All servers together: every kind of list, and what at least one of them can do."""
+    servers = list(offered)
+    shown: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS}
+    if any(_subscribes(each) for each in servers):
+        shown["resources"]["subscribe"] = True
+    for name in _WHOLE:
+        if any(name in each for each in servers):
+            shown[name] = {}
+    return shown
+
+
+def alone(offered: Offered | None, *, is_same_era: bool = False) -> dict[str, Any]:
+    """One server on its own endpoint; None for one that is not connected. Extensions and tasks are not carried between eras."""
+    if offered is None:
+        return {"tools": {"listChanged": True}}
+    shown: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if kind in offered}
+    if _subscribes(offered):
+        shown["resources"]["subscribe"] = True
+    shown.update({name: {} for name in _WHOLE if name in offered})
+    if is_same_era:
+        shown.update({name: offered[name] for name in _OWN if name in offered})
+    return shown
+
+
+def has_extensions(offered: Offered) -> bool:
+    """Whether a server may know methods that no revision has, or tasks."""
+    return any(offered.get(name) for name in _OWN)
+
+
+def _subscribes(offered: Offered) -> bool:
+    resources = offered.get("resources")
+    return isinstance(resources, dict) and resources.get("subscribe") is True

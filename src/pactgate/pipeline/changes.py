@@ -1,0 +1,265 @@
+"""What changed, told to every caller that may hear it: lists that differ, resources that were updated.
+
+Legacy callers hear it where their face keeps a way to them open; modern ones on the `subscriptions/listen` they opened, tagged with its id,
+and nothing they did not ask for. On `/mcp` a list has changed when what it shows differs; on `/mcp/{serverId}` also when a server says so.
+Changes close to each other are told once. Bounded: listens, URIs; what a caller does not take is dropped by its face and counted.
+Must not: ask servers anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec import Raw, Struct
+
+from pactgate.catalog.connections import Connections
+from pactgate.catalog.watch import ACKNOWLEDGED, UPDATED
+from pactgate.core.context import ExecutionContext
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.model import Caller, Standing
+from pactgate.pipeline.subscriptions import MAX_URIS, Subscriptions
+from pactgate.protocol import modern
+from pactgate.protocol.messages import Request, encode_json
+
+MAX_LISTENS: Final = 1000
+MAX_LISTENS_OF_ONE: Final = 250
+"""Open listens of one subject; callers without a token are one subject together."""
+GATHER_S: Final = 0.05
+"""How long changes are gathered before they are told."""
+
+_KINDS: Final = ("tools", "prompts", "resources")
+
+
+class Audience(Protocol):
+    """Legacy callers of one face, as far as they can be told anything outside their requests."""
+
+    def tell(self, scope: str | None, method: str) -> None:
+        """Tell those whose view is `scope`. Must not wait or raise."""
+
+
+class _Filter(Struct, rename="camel"):
+    tools_list_changed: bool = False
+    prompts_list_changed: bool = False
+    resources_list_changed: bool = False
+    resource_subscriptions: list[str] = []
+
+
+class _ListenParams(Struct):
+    notifications: _Filter
+
+
+class _UriParams(Struct):
+    uri: str
+
+
+_listen_params: Final = msgspec.json.Decoder(_ListenParams)
+_uri_params: Final = msgspec.json.Decoder(_UriParams)
+
+
+class _SessionHolder:
+    """A legacy session that watches resources."""
+
+    __slots__ = ("_channel", "scope")
+
+    def __init__(self, channel: Standing, scope: str | None) -> None:
+        self._channel = channel
+        self.scope = scope
+
+    def updated(self, uri: str) -> None:
+        self._channel.notify(UPDATED, encode_json({"uri": uri}))
+
+
+class _Listen:
+    """A modern caller's open `subscriptions/listen`."""
+
+    __slots__ = ("_caller", "_tag", "ended", "is_acknowledged", "kinds", "scope")
+
+    def __init__(self, caller: Caller, request_id: bytes, kinds: frozenset[str]) -> None:
+        self._caller = caller
+        self._tag = {modern.SUB: Raw(request_id)}
+        self.scope = caller.scope
+        self.kinds = kinds
+        self.is_acknowledged = False
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def subject(self) -> str:
+        return self._caller.subject
+
+    def acknowledge(self, honoured: dict[str, Any]) -> None:
+        self._notify(ACKNOWLEDGED, {"notifications": honoured})
+        self.is_acknowledged = True
+
+    def list_changed(self, kind: str) -> None:
+        if self.is_acknowledged and kind in self.kinds:
+            self._notify(f"notifications/{kind}/list_changed", {})
+
+    def updated(self, uri: str) -> None:
+        if self.is_acknowledged:
+            self._notify(UPDATED, {"uri": uri})
+
+    def result(self, server_info: bytes) -> bytes:
+        meta = {**self._tag, modern.SI: Raw(server_info)}
+        return encode_json({"resultType": "complete", "_meta": meta})
+
+    def end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def _notify(self, method: str, members: dict[str, Any]) -> None:
+        self._caller.channel.notify(method, encode_json({**members, "_meta": self._tag}))
+
+
+class Changes:
+    """Everybody who listens. Told of changes by the catalog, of callers by the faces."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        subscriptions: Subscriptions,
+        server_info: bytes,
+        *,
+        on_left: Callable[[str], None],
+    ) -> None:
+        self._connections = connections
+        self._subscriptions = subscriptions
+        self._server_info = server_info
+        self._on_left = on_left
+        self._audiences: dict[Audience, None] = {}
+        self._sessions: dict[str, _SessionHolder] = {}
+        self._listens: set[_Listen] = set()
+        self._pending: dict[str | None, set[str]] = {}
+        self._flushing: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    # What the faces say.
+
+    def join(self, audience: Audience) -> None:
+        self._audiences[audience] = None
+
+    def leave(self, audience: Audience) -> None:
+        self._audiences.pop(audience, None)
+
+    def left(self, session: str) -> None:
+        """A legacy session has ended."""
+        self._on_left(session)
+        holder = self._sessions.pop(session, None)
+        if holder is not None:
+            self._subscriptions.release(holder)
+
+    # What the catalog says.
+
+    def on_lists_changed(self, server: str, differing: set[str], said: set[str]) -> None:
+        for scope, kinds in ((server, differing | said), (None, differing)):
+            if kinds:
+                self._pending.setdefault(scope, set()).update(kinds)
+        if self._flushing is None and not self._is_closed:
+            self._flushing = asyncio.get_running_loop().call_later(GATHER_S, self.flush)
+
+    def on_updated(self, server: str, uri: str) -> None:
+        self._subscriptions.on_updated(server, uri)
+
+    def close(self) -> None:
+        """End every listen in good order; nothing is told any more."""
+        self._is_closed = True
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
+        for listen in self._listens:
+            listen.end()
+
+    # What callers ask.
+
+    async def listen(self, ctx: ExecutionContext, request: Request) -> bytes:
+        """Open until the caller ends it or the gateway stops."""
+        try:
+            wanted = _listen_params.decode(request.params or b"{}").notifications
+        except msgspec.DecodeError as problem:
+            raise GatewayFailure(
+                Kind.INVALID_PARAMS, f"The params of subscriptions/listen can't be used: {problem}."
+            ) from None
+        if len(wanted.resource_subscriptions) > MAX_URIS:
+            raise GatewayFailure(Kind.LIMIT_EXCEEDED, f"One listen watches at most {MAX_URIS} resources.")
+        kinds = frozenset(kind for kind in _KINDS if getattr(wanted, f"{kind}_list_changed"))
+        listen = self._admit(_Listen(ctx.caller, request.id, kinds))
+        try:
+            await self._connections.settle()
+            held = [uri for uri in wanted.resource_subscriptions if await self._is_watched(listen, uri)]
+            honoured: dict[str, Any] = {f"{kind}ListChanged": True for kind in _KINDS if kind in kinds}
+            if held:
+                honoured["resourceSubscriptions"] = held
+            listen.acknowledge(honoured)
+            await listen.ended
+            return listen.result(self._server_info)
+        finally:
+            self._listens.discard(listen)
+            self._subscriptions.release(listen)
+
+    async def subscribe(self, ctx: ExecutionContext, request: Request) -> bytes:
+        uri = _uri_of(request)
+        await self._connections.settle()
+        await self._subscriptions.add(self._holder(ctx.caller), uri)
+        return b"{}"
+
+    async def unsubscribe(self, ctx: ExecutionContext, request: Request) -> bytes:
+        uri = _uri_of(request)
+        self._subscriptions.remove(self._holder(ctx.caller), uri)
+        return b"{}"
+
+    def facts(self) -> dict[str, int]:
+        """How many listen, and to how much."""
+        return {"listens": len(self._listens), "subscriptions": len(self._subscriptions)}
+
+    # Inside.
+
+    def _admit(self, listen: _Listen) -> _Listen:
+        own = sum(other.subject == listen.subject for other in self._listens)
+        if len(self._listens) >= MAX_LISTENS or own >= MAX_LISTENS_OF_ONE or self._is_closed:
+            raise GatewayFailure(
+                Kind.OVERLOADED,
+                f"There are as many open listens as there may be ({MAX_LISTENS}, and {MAX_LISTENS_OF_ONE} of one caller).",
+            )
+        self._listens.add(listen)
+        return listen
+
+    async def _is_watched(self, listen: _Listen, uri: str) -> bool:
+        """A resource that can't be watched is left out of what is acknowledged; the others are not lost with it."""
+        try:
+            await self._subscriptions.add(listen, uri)
+        except GatewayFailure:
+            return False
+        return True
+
+    def _holder(self, caller: Caller) -> _SessionHolder:
+        if caller.session is None or caller.standing is None:
+            raise GatewayFailure(Kind.METHOD_NOT_FOUND, "Only a caller with a session can be told of changes.")
+        holder = self._sessions.get(caller.session)
+        if holder is None:
+            holder = self._sessions[caller.session] = _SessionHolder(caller.standing, caller.scope)
+        return holder
+
+    def flush(self) -> None:
+        """Tell now what was gathered."""
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
+        pending, self._pending = self._pending, {}
+        for scope, kinds in pending.items():
+            for kind in (kind for kind in _KINDS if kind in kinds):
+                for audience in self._audiences:
+                    audience.tell(scope, f"notifications/{kind}/list_changed")
+                for listen in self._listens:
+                    if listen.scope == scope:
+                        listen.list_changed(kind)
+
+
+def _uri_of(request: Request) -> str:
+    try:
+        return _uri_params.decode(request.params or b"{}").uri
+    except msgspec.DecodeError:
+        raise GatewayFailure(
+            Kind.INVALID_PARAMS, f"The params of {request.method} can't be used: uri must be a text."
+        ) from None

@@ -1,0 +1,105 @@
+"""What a server answered to a forwarded request, as its caller can use it: era members, cache hints, URIs, content its revision knows.
+
+A refusal keeps what the server said, under the code the caller's era has for it. Pure. Must not: change anything an era change or
+the merged view does not require.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from pactgate.catalog.uris import full_uri
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.model import Caller
+from pactgate.pipeline.asking import as_said
+from pactgate.protocol import fitting, messages, modern
+from pactgate.protocol.codes import code_for
+from pactgate.protocol.hints import STALE, read_hint
+from pactgate.protocol.messages import encode_json
+from pactgate.protocol.versions import CACHEABLE, Era, era_of
+from pactgate.upstreams.peer import UpstreamReplied
+
+_TEXT: Final = msgspec.json.Decoder(str)
+_CONTENTS: Final = msgspec.json.Decoder(list[dict[str, Raw]])
+_OURS_TO_HANDLE: Final = frozenset({messages.HEADER_MISMATCH, messages.UNSUPPORTED_VERSION})
+"""Errors about the request we made, not about the one our caller made."""
+
+
+class Answer(NamedTuple):
+    """What a server said, and in which revision. A round asks its caller for input instead."""
+
+    text: bytes
+    revision: str
+    remaining_ms: int | None = None
+    """How long a kept answer may still be given; None for a fresh one."""
+    is_round: bool = False
+
+
+def shape(answer: Answer, method: str, caller: Caller, server_info: bytes) -> bytes:
+    """The answer with the members the caller's era asks for, and none of the other's."""
+    if caller.era is Era.MODERN:
+        members = messages.members(answer.text)
+        if "ttlMs" in members and method in CACHEABLE:
+            _renew_hint(members, answer.remaining_ms)
+        return encode_json(modern.complete(members, server_info, cacheable=method in CACHEABLE))
+    if era_of(answer.revision) is Era.MODERN:
+        return encode_json(modern.strip_result(messages.members(answer.text)))
+    return answer.text
+
+
+def fit_prompt(result: bytes, server: str, caller: Caller) -> bytes:
+    """The messages with URIs and content this caller can use; mostly there is nothing to do."""
+    if caller.scope is None and b'"resource' in result:
+        result = _fit_said(result, lambda content: fitting.name_uris(content, lambda uri: full_uri(server, uri)))
+    if b'"audio"' in result or b'"resource_link"' in result:
+        result = _fit_said(result, lambda content: fitting.fit_content(content, caller.version))
+    return result
+
+
+def with_full_uris(result: bytes, server: str) -> bytes:
+    """The contents under the URIs that lead back to their server."""
+    members = messages.members(result)
+    try:
+        contents = _CONTENTS.decode(members["contents"])
+        for item in contents:
+            item["uri"] = Raw(encode_json(full_uri(server, _TEXT.decode(item["uri"]))))
+    except (KeyError, msgspec.DecodeError):
+        raise GatewayFailure(
+            Kind.MALFORMED_RESULT, f"{server} answered resources/read without contents that have URIs", server=server
+        ) from None
+    members["contents"] = Raw(encode_json(contents))
+    return encode_json(members)
+
+
+def refused_with(refusal: UpstreamReplied, caller: Caller, method: str) -> GatewayFailure:
+    """The server's refusal as the caller's era knows it: its code, message and data beside ours."""
+    reply = refusal.reply
+    if reply.code == messages.MISSING_CLIENT_CAPABILITY:
+        return as_said(refusal, caller)
+    if reply.code in _OURS_TO_HANDLE or (reply.code == messages.URL_REQUIRED and caller.era is Era.MODERN):
+        return refusal
+    said: Any = messages.value(reply.data) if reply.data is not None else None
+    refusal.message = reply.message
+    refusal.number = code_for(reply, caller.era, method)
+    if isinstance(said, dict):
+        refusal.details = {**refusal.details, **said}
+    return refusal
+
+
+def _fit_said(result: bytes, fit: Callable[[Raw], Raw]) -> bytes:
+    members = messages.members(result)
+    if "messages" in members:
+        members["messages"] = fitting.fit_messages(members["messages"], fit)
+    return encode_json(members)
+
+
+def _renew_hint(members: dict[str, Raw], remaining_ms: int | None) -> None:
+    """What is left of the time the server gave, as a number a caller can use."""
+    hint = read_hint(members) or STALE
+    left_ms = hint.ttl_ms if remaining_ms is None else min(hint.ttl_ms, remaining_ms)
+    members["ttlMs"] = Raw(b"%d" % left_ms)
+    members["cacheScope"] = Raw(b'"public"' if hint.is_public else b'"private"')

@@ -1,0 +1,64 @@
+"""Questions of a server put to the legacy caller of one call, under that caller's own time.
+
+Must not: ask what the caller did not declare, or anybody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any
+
+from pactgate.core.asking import Unanswered
+from pactgate.pipeline.errand import Errand
+from pactgate.protocol import bridge
+from pactgate.protocol.bridge import Question
+
+
+class Relay:
+    """Puts questions to the legacy caller of one call (`upstreams.asked.Asker`)."""
+
+    def __init__(self, errand: Errand, capabilities: Mapping[str, Any]) -> None:
+        self.owner = errand.caller.session
+        self._errand = errand
+        self._capabilities = capabilities
+        self._count = 0
+
+    async def ask(self, question: Question) -> bytes:
+        refusal = bridge.why_not(question, self._capabilities)
+        if refusal is not None:
+            raise Unanswered(refusal[1], code=refusal[0])
+        errand = self._errand
+        errand.on_asked()
+        self._count += 1
+        params = bridge.for_legacy(question, errand.caller.version, f"{errand.server}-{id(self):x}-{self._count}")
+        with errand.patience.waiting_for_caller():
+            return await errand.caller.channel.ask(question.method, params)
+
+    def tell(self, method: str, params: bytes) -> None:
+        self._errand.caller.channel.notify(method, params)
+
+    async def ask_for_round(self, question: Question) -> bytes:
+        """The same for a modern server, which knows no refusal: a form nobody fills in is cancelled, anything else ends the call."""
+        try:
+            return await self.ask(question)
+        except Unanswered as failure:
+            if question.method == bridge.ELICIT:
+                return bridge.CANCELLED_BY_CALLER
+            failure.message = (
+                f"{self._errand.server} asked for {question.method}, and the caller refused: {failure.reply.message}. "
+                "A server of this era can't be told so; the call has ended."
+            )
+            failure.server, failure.operation = self._errand.server, self._errand.method
+            raise
+
+
+async def all_of(asking: Iterable[Coroutine[Any, Any, bytes]]) -> list[bytes]:
+    """Every answer; the first failure ends the others."""
+    tasks = [asyncio.get_running_loop().create_task(each) for each in asking]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

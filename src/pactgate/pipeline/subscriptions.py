@@ -1,0 +1,114 @@
+"""Who wants to hear of which resource: counted per URI towards the server, told under the URI each caller uses.
+
+The first holder of a URI makes the gateway subscribe, in the server's own era; the last one to go lets it unsubscribe. A caller that ends
+releases all it held. Bounded: URIs of one holder, holders. Must not: tell a caller of a resource it did not ask for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from pactgate.catalog.connections import Connections
+from pactgate.catalog.uris import OWN_SCHEME, Target, full_uri
+from pactgate.core.failures import GatewayFailure, Kind
+
+MAX_URIS: Final = 256
+"""Resources one session, or one listen, may watch."""
+
+
+class Holder(Protocol):
+    """A caller that is told of updates."""
+
+    scope: str | None
+
+    def updated(self, uri: str) -> None:
+        """A resource it holds has changed. Must not wait or raise."""
+
+
+class Subscriptions:
+    """All holders of all URIs. `limit_ms` is the time a server has to answer."""
+
+    def __init__(self, connections: Connections, limit_ms: Callable[[str], int]) -> None:
+        self._connections = connections
+        self._limit_ms = limit_ms
+        self._holders: dict[Target, dict[Holder, str]] = {}
+        self._held: dict[Holder, set[Target]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._held.values()))
+
+    async def add(self, holder: Holder, uri: str) -> None:
+        """Tell this holder of the resource from now on. Raises why that can't be."""
+        target = self._target(uri, holder.scope)
+        own = self._held.get(holder, set())
+        if target in own:
+            return
+        if len(own) >= MAX_URIS:
+            raise GatewayFailure(
+                Kind.LIMIT_EXCEEDED, f"At most {MAX_URIS} resources can be watched at once; unsubscribe from some."
+            )
+        await self._hold(target)
+        self._held.setdefault(holder, set()).add(target)
+        self._holders.setdefault(target, {})[holder] = uri
+
+    def remove(self, holder: Holder, uri: str) -> None:
+        """Tell it no more. A URI it does not hold is left alone."""
+        target = self._target(uri, holder.scope)
+        own = self._held.get(holder)
+        if own is not None and target in own:
+            own.discard(target)
+            if not own:
+                del self._held[holder]
+            self._release(holder, target)
+
+    def release(self, holder: Holder) -> None:
+        """The holder has gone."""
+        for target in self._held.pop(holder, ()):
+            self._release(holder, target)
+
+    def on_updated(self, server: str, uri: str) -> None:
+        """Tell the holders of this resource, and those of what it is a part of."""
+        for target in self._concerned(server, uri):
+            for holder, shown in tuple(self._holders.get(target, {}).items()):
+                if uri != target.uri:
+                    shown = uri if holder.scope is not None else full_uri(server, uri)
+                holder.updated(shown)
+
+    def _concerned(self, server: str, uri: str) -> list[Target]:
+        exact = Target(server, uri)
+        if exact in self._holders:
+            return [exact]
+        return [target for target in self._holders if target.server == server and uri.startswith(target.uri)]
+
+    async def _hold(self, target: Target) -> None:
+        limit_ms = self._limit_ms(target.server)
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                session = await self._connections.session(target.server)
+                await self._connections.servers[target.server].watch.hold(session, target.uri)
+        except TimeoutError:
+            raise GatewayFailure(
+                Kind.CALL_TIMEOUT,
+                f"{target.server} did not take the subscription within {limit_ms} ms (timeout)",
+                server=target.server,
+                operation="resources/subscribe",
+                details={"phase": "call", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000},
+            ) from None
+
+    def _release(self, holder: Holder, target: Target) -> None:
+        holders = self._holders[target]
+        del holders[holder]
+        if not holders:
+            del self._holders[target]
+        supervisor = self._connections.servers.get(target.server)
+        if supervisor is not None:
+            supervisor.watch.drop(target.uri)
+
+    def _target(self, uri: str, scope: str | None) -> Target:
+        if uri.startswith(OWN_SCHEME):
+            raise GatewayFailure(
+                Kind.INVALID_PARAMS, "The gateway's own resources can be read, not watched.", details={"uri": uri}
+            )
+        return self._connections.catalog.resources.resolve(uri, self._connections.servers, scope)

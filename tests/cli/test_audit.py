@@ -1,0 +1,134 @@
+"""`pactgate audit`: is the log what was written, said with its place; `pactgate explain`: the story of one call."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.audit.logs import made
+from tests.cli.program import Served, demo, run, write_config
+
+CANARY = "canary-7f3a9c-secret"
+TOKEN = {"PACTGATE_TOKEN": "0123456789-ops-token"}
+AUTH = {"anonymous": True, "tokens": {"ops": {"token": TOKEN["PACTGATE_TOKEN"], "roles": ["admin"]}}}
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("audited")
+    almanac = {**demo("almanac"), "env": {"API_KEY": CANARY}}
+    write_config(folder, {"almanac": almanac}, audit={"file": "audit.jsonl", "arguments": "values"}, auth=AUTH)
+    with Served(folder) as served:
+        served.wait_for("ok +almanac ")
+        yield served
+
+
+def request_id(text: str) -> str:
+    found = re.search(r"request: (\S+)", text)
+    assert found, text
+    return found[1]
+
+
+def test_a_good_log_holds_and_its_head_is_said(tmp_path: Path) -> None:
+    made(tmp_path / "audit.jsonl", 40, max_bytes=2000)
+    done = run(tmp_path, "audit", "verify", "audit.jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "The chain holds: " in done.stdout
+    assert "40 calls" in done.stdout
+    said = json.loads(run(tmp_path, "audit", "verify", "audit.jsonl", "--json").stdout)
+    assert (said["valid"], said["calls"], said["breaks"]) == (True, 40, [])
+    assert said["head"]["hash"] in done.stdout
+
+
+def test_a_broken_log_is_named_with_file_line_and_reason(tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    made(log, 3)
+    log.write_bytes(log.read_bytes().replace(b"r1", b"rX"))
+    done = run(tmp_path, "audit", "verify", str(log))
+    assert done.returncode == 1
+    assert "audit.jsonl:3: its content was changed" in done.stderr
+    said = json.loads(run(tmp_path, "audit", "verify", str(log), "--json").stdout)
+    assert (said["valid"], said["breaks"][0]["line"]) == (False, 3)
+
+
+@pytest.mark.parametrize("words", [("verify",), ("verify", "nothing.jsonl"), ("show", "nothing.jsonl")])
+def test_without_a_log_the_invocation_is_wrong(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = run(tmp_path, "audit", *words)
+    assert done.returncode == 2
+    assert "There is no" in done.stderr
+
+
+def test_the_log_of_a_running_gateway_is_found_by_its_configuration_and_shown(gateway: Served) -> None:
+    gateway.run("call", "sun_times", "place=Lisbon", "date=2026-06-21")
+    gateway.run("call", "sun_times", f"place={CANARY}")
+    done = gateway.run("audit", "verify")
+    assert done.returncode == 0, done.stderr
+    shown = gateway.run("audit", "show").stdout
+    assert "(log opened)" in shown
+    assert "almanac.sun_times" in shown
+    records = [json.loads(line) for line in gateway.run("audit", "show", "--json").stdout.splitlines()]
+    calls = [record["arguments"] for record in records if record["kind"] == "call"]
+    assert {"place": "Lisbon", "date": "2026-06-21"} in calls
+    assert {"place": "***"} in calls
+    assert CANARY not in (gateway.folder / "audit.jsonl").read_text()
+
+
+def test_the_story_of_a_refused_call_says_where_it_stopped_and_what_to_do(gateway: Served) -> None:
+    refused = gateway.run("call", "sun_times", "place=Lisbon", "date:=3")
+    done = gateway.run("explain", request_id(refused.stderr))
+    assert done.returncode == 0, done.stderr
+    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in done.stdout.splitlines()[1:]}
+    assert "stopped at accept_input" in lines["gates"]
+    assert "INVALID_INPUT" in lines["error"]
+    assert "the action did not run" in lines["error"]
+    assert "date must be a string" in lines["why"]
+    assert lines["next"].startswith("Nothing was done.")
+
+
+def test_the_story_of_an_answered_call_is_the_same_from_the_gateway_and_from_the_log(gateway: Served) -> None:
+    answer = json.loads(gateway.run("call", "sun_times", "place=Oslo", "date=2026-06-21", "--json").stdout)
+    known = answer["_meta"]["dev.pactgate/envelope"]["requestId"]
+    told = json.loads(gateway.run("explain", known, "--json").stdout)
+    read: dict[str, Any] = json.loads(
+        run(gateway.folder, "explain", known, "--json", PACTGATE_URL="127.0.0.1:9").stdout
+    )
+    assert told["source"] == "gateway"
+    assert read["source"].startswith("audit log")
+    for fact in ("tool", "server", "category", "outcome", "verdict", "gates", "revision", "next", "durationMs"):
+        assert told[fact] == read[fact], fact
+    assert read["arguments"] == {"place": "Oslo", "date": "2026-06-21"}
+
+
+def test_the_tool_explain_tells_an_administrator_what_the_command_tells(gateway: Served) -> None:
+    answer = json.loads(gateway.run("call", "sun_times", "place=Rome", "date=2026-06-21", "--json").stdout)
+    known = answer["_meta"]["dev.pactgate/envelope"]["requestId"]
+    told = json.loads(gateway.run("explain", known, "--json", **TOKEN).stdout)
+    by_tool = gateway.run("call", "explain", f"requestId={known}", "--server", "pactgate", "--json", **TOKEN)
+    story = json.loads(by_tool.stdout)["structuredContent"]["story"]
+    assert {**story, "time": None} == {**told, "time": None}
+
+
+def test_a_call_through_tool_invoke_and_a_changed_setting_are_shown_as_what_they_are(gateway: Served) -> None:
+    wish = json.dumps({"name": "almanac.sun_times", "arguments": {"place": "Bern", "date": "2026-06-21"}})
+    by_tool = gateway.run("call", "tool_invoke", "--server", "pactgate", "--args", wish, "--json", **TOKEN)
+    known = json.loads(by_tool.stdout)["_meta"]["dev.pactgate/envelope"]["requestId"]
+    assert "through pactgate.tool_invoke" in gateway.run("explain", known, **TOKEN).stdout
+    assert gateway.run("config", "set", "limits.maxArraySize", "77", **TOKEN).returncode == 0
+    assert re.search(r"\(setting limits\.maxArraySize\).*100 -> 77", gateway.run("audit", "show").stdout)
+    assert gateway.run("audit", "verify").returncode == 0
+
+
+def test_without_an_id_the_last_calls_are_listed_and_an_unknown_one_is_said(gateway: Served) -> None:
+    gateway.run("call", "nothing")
+    listed = gateway.run("explain").stdout.splitlines()
+    assert listed[0].split() == ["TIME", "TOOL", "CALLER", "OUTCOME", "ACTION", "MS", "REQUEST"]
+    assert "unknown_tool NOT_FOUND" in listed[1]
+    done = gateway.run("explain", "no-such-call")
+    assert done.returncode == 1
+    assert "Nothing is known of the call no-such-call." in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,159 @@
+"""Calls that wait for their callers: each belongs to one, is continued once, and never waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from pactgate.core.asking import Unanswered
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.pipeline import parking
+from pactgate.pipeline.parking import Parked, ParkingLot
+from pactgate.protocol.bridge import Question
+from pactgate.protocol.messages import Notification
+from pactgate.upstreams.connect import Session
+from tests.support.asking import ALL
+
+ROOTS = Question("roots/list", b"{}")
+
+
+def parked(subject: str = "ada", server: str = "files", input_s: float = 5.0) -> Parked:
+    session = cast(Session, SimpleNamespace(peer=SimpleNamespace(server=server)))
+    made = Parked(subject, session, input_s)
+    made.capabilities = ALL
+    return made
+
+
+def waits_for_ever(made: Parked) -> asyncio.Task[bytes]:
+    async def run() -> bytes:
+        await asyncio.Event().wait()
+        return b""
+
+    task = asyncio.create_task(run())
+    made.begin(task)
+    return task
+
+
+async def test_a_question_answer_and_outcome_go_round_the_call() -> None:
+    made = parked()
+
+    async def call() -> bytes:
+        return await made.ask(ROOTS) + await made.ask(ROOTS)
+
+    made.begin(asyncio.create_task(call()))
+    for key in ("input-1", "input-2"):
+        assert await made.outcome() is None
+        assert made.questions == {key: ROOTS}
+        made.answer({"other": b"?", key: key.encode()})
+    assert await made.outcome() == b"input-1input-2"
+    assert made.was_asked
+
+
+async def test_what_is_said_of_it_is_for_whoever_waits_at_that_moment() -> None:
+    made, heard = parked(), list[Any]()
+    said = Notification("notifications/message", b"{}")
+    made.log(said)
+    made.progress({})
+    made.on_log = made.on_progress = heard.append
+    made.log(said)
+    made.progress({})
+    assert heard == [said, {}]
+
+
+async def test_a_withdrawn_question_is_no_news() -> None:
+    made, may_end = parked(), asyncio.Event()
+
+    async def call() -> bytes:
+        question = asyncio.create_task(made.ask(ROOTS))
+        await asyncio.sleep(0)
+        question.cancel()
+        await asyncio.wait({question})
+        await may_end.wait()
+        return b"done"
+
+    made.begin(asyncio.create_task(call()))
+    waiting = asyncio.create_task(made.outcome())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    may_end.set()
+    assert await waiting == b"done"
+
+
+async def test_what_was_not_declared_is_refused_without_a_round() -> None:
+    made = parked()
+    made.capabilities = {"elicitation": {}}
+    with pytest.raises(Unanswered) as caught:
+        await made.ask(ROOTS)
+    assert caught.value.reply.code == -32601
+    assert not made.questions
+
+
+async def test_progress_goes_to_whoever_waits_now() -> None:
+    made, seen = parked(), list[Any]()
+    made.progress({})
+    made.on_progress = seen.append
+    made.progress({})
+    made.tell("notifications/elicitation/complete", b"{}")
+    assert seen == [{}]
+
+
+async def test_a_mark_opens_once_and_for_its_subject() -> None:
+    lot, made = ParkingLot(), parked()
+    task = waits_for_ever(made)
+    mark = lot.park(made)
+    assert lot.find(mark, "eve") is None
+    assert lot.find(mark, "ada") is made
+    assert lot.take(mark) is made
+    assert made.input_s < 5.0
+    assert lot.find(mark, "ada") is None
+    second = lot.park(made)
+    assert second != mark
+    await lot.close()
+    assert task.cancelled()
+    assert len(lot) == 0
+
+
+async def test_one_that_nobody_comes_back_for_is_ended() -> None:
+    lot, made = ParkingLot(), parked(input_s=0.01)
+    task = waits_for_ever(made)
+    lot.park(made)
+    await asyncio.wait({task}, timeout=5)
+    assert task.cancelled()
+    assert len(lot) == 0
+
+
+@pytest.mark.parametrize("bound", ["MAX_PARKED", "MAX_OF_ONE"])
+@pytest.mark.parametrize(("subject", "server"), [("ada", "mail"), ("eve", "files")])
+async def test_their_number_is_bounded_in_all_by_caller_and_by_server(
+    monkeypatch: pytest.MonkeyPatch, bound: str, subject: str, server: str
+) -> None:
+    monkeypatch.setattr(parking, bound, 1)
+    lot, first, second = ParkingLot(), parked(), parked(subject, server)
+    tasks = [waits_for_ever(first), waits_for_ever(second)]
+    lot.park(first)
+    with pytest.raises(GatewayFailure) as caught:
+        lot.park(second)
+    assert (caught.value.kind, caught.value.verdict) == (Kind.OVERLOADED, Verdict.MAY_HAVE_RUN)
+    await asyncio.wait({tasks[1]}, timeout=5)
+    assert tasks[1].cancelled()
+    assert not tasks[0].done()
+    await lot.close()
+
+
+async def test_a_failure_nobody_fetches_warns_nobody() -> None:
+    lot, made = ParkingLot(), parked()
+
+    async def fails() -> bytes:
+        raise GatewayFailure(Kind.CONNECTION_LOST, "gone")
+
+    task = asyncio.create_task(fails())
+    made.begin(task)
+    lot.park(made)
+    await asyncio.wait({task})
+    with pytest.raises(GatewayFailure):
+        await made.outcome()
+    await lot.close()

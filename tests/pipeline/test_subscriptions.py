@@ -1,0 +1,80 @@
+"""Resources are watched once per server, and told to each caller under the name it uses."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pipeline.conftest import open_gateway
+from tests.support.hearers import (
+    ACK,
+    ERAS,
+    SUB,
+    UPDATED,
+    Ear,
+    changing,
+    heard_by,
+    legacy_caller,
+    list_all,
+    listening,
+    modern_caller,
+    until_server_heard,
+)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_session_hears_of_the_resource_it_subscribed_to_under_the_name_it_used(era: str) -> None:
+    async with open_gateway(changing("a", era)) as inside:
+        await list_all(inside)
+        merged, alone = Ear(), Ear()
+        asked = [(merged, None, "a+data://a"), (alone, "a", "data://a")]
+        for number, (ear, scope, uri) in enumerate(asked):
+            who = legacy_caller(ear, f"s{number}", scope)
+            assert (await inside.ask("resources/subscribe", who=who, params={"uri": uri})).result == b"{}"
+        await inside.call("a.touch", {"uri": "data://b"})
+        await inside.call("a.touch", {"uri": "data://a"})
+        assert await merged.until_heard(UPDATED) == [{"uri": "a+data://a"}]
+        assert await alone.until_heard(UPDATED) == [{"uri": "data://a"}]
+        await inside.call("a.touch", {"uri": "data://a/part"})
+        assert (await merged.until_heard(UPDATED, 2))[1] == {"uri": "a+data://a/part"}
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_listen_hears_of_its_resources_and_is_told_which_it_will_not_hear_of(era: str) -> None:
+    options = {"no_ack": ["data://b"]} if era == "modern" else {}
+    async with open_gateway(changing("a", era, **options)) as inside:
+        await list_all(inside)
+        ear = Ear()
+        wanted = {"resourceSubscriptions": ["a+data://a", "nowhere://x", *(["a+data://b"] if options else [])]}
+        async with listening(inside, modern_caller(ear), wanted):
+            assert ear.of(ACK)[0]["notifications"] == {"resourceSubscriptions": ["a+data://a"]}
+            await inside.call("a.touch", {"uri": "data://a"})
+            assert await ear.until_heard(UPDATED) == [{"uri": "a+data://a", "_meta": {SUB: "l1"}}]
+
+
+async def test_a_server_is_subscribed_to_once_and_told_when_the_last_one_leaves() -> None:
+    async with open_gateway(changing("a", "legacy")) as inside:
+        await list_all(inside)
+        first, second = legacy_caller(Ear(), "s1"), legacy_caller(Ear(), "s2")
+        for who in (first, second, second):
+            await inside.ask("resources/subscribe", who=who, params={"uri": "data://a"})
+        await inside.ask("resources/unsubscribe", who=first, params={"uri": "data://a"})
+        told = [each["method"] for each in await heard_by(inside)]
+        assert told.count("resources/subscribe") == 1
+        assert "resources/unsubscribe" not in told
+        inside.gateway.kernel.left("s2")
+        assert await until_server_heard(inside, "resources/unsubscribe") == [{"uri": "data://a"}]
+        assert inside.gateway.changes.facts() == {"listens": 0, "subscriptions": 0}
+
+
+async def test_what_can_not_be_watched_is_refused_with_the_reason() -> None:
+    async with open_gateway(changing("a", "legacy", deaf=True)) as inside:
+        await list_all(inside)
+        who = legacy_caller(Ear())
+        for uri, words in [
+            ("a+data://a", "does not offer subscriptions"),
+            ("nowhere://x", "No server lists"),
+            ("pactgate://status", "not watched"),
+        ]:
+            reply = await inside.ask("resources/subscribe", who=who, params={"uri": uri})
+            assert reply.error is not None
+            assert words in reply.error.message
