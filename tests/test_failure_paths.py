@@ -29,7 +29,6 @@ BUILT_IN = {
     ("capture/http_relay.py", "ConnectionResetError"): "an OSError, which ends this connection of the relay",
     ("capture/json_stream.py", "ValueError"): "told to the JSON reader, which makes NotJsonError of it",
     ("capture/recorder.py", "NotImplementedError"): "a message given to what carries requests: a bug of ours",
-    ("capture/transcript.py", "DecodeError"): "counted as noise two lines on",
     ("cli/call.py", "ValueError"): "told to the JSON reader, which makes BadArgumentsError of it",
     ("cli/client.py", "TimeoutError"): "becomes GatewayProblem a few lines on",
     ("cli/*", "typer.Exit"): "an exit code",
