@@ -12,7 +12,6 @@ import pytest
 
 from pactgate.app import Gateway, build
 from pactgate.config.model import Config
-from pactgate.config.rates import RateLimits
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Event
 from pactgate.core.failures import Reply
@@ -44,9 +43,7 @@ def text_of(reply: Reply) -> str:
 
 @asynccontextmanager
 async def open_gateway(*servers: ServerConfig, **settings: Any) -> AsyncIterator[Inside]:
-    """Rates are off unless a test is about them: a test that asks until something is so may ask often."""
     events: list[Event] = []
-    settings.setdefault("rate_limits", RateLimits(enabled=False))
     gateway = build(Config(servers={server.id: server for server in servers}, **settings), events.append)
     await gateway.start()
     try:
