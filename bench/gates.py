@@ -15,8 +15,9 @@ from msgspec import Struct
 
 from pactgate.app import Gateway
 from pactgate.config.cache import CacheRule
-from pactgate.config.model import Cache, Config, RateLimits, ServerConfig
+from pactgate.config.model import Cache, Config, RateLimits
 from pactgate.config.rates import ToolRate
+from pactgate.config.server import ServerConfig
 from pactgate.core.context import ExecutionContext
 from pactgate.core.model import Caller, Silence
 from pactgate.pipeline.tool_call import Call, Gate

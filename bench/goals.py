@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from bench.workloads import GATES, HIT, MIB, MISS, OVER_MCP, OVER_REST, START
+from bench.workloads import GATES, HIT, MIB, MISS, OVER_MCP, OVER_REST, RECORDED, RECORDING_US, SILENT, START
 
 OURS: Final = "pactgate"
 
@@ -69,6 +69,11 @@ def _rest_over_mcp(figures: Figures) -> float | None:
     return rows[OVER_REST.label] - rows[OVER_MCP.label] if {OVER_REST.label, OVER_MCP.label} <= rows.keys() else None
 
 
+def _recording(figures: Figures) -> float | None:
+    rows = figures.cpu_us.get("recorded", {})
+    return rows[RECORDED.label] - rows[SILENT.label] if {RECORDED.label, SILENT.label} <= rows.keys() else None
+
+
 def _mib(value: float | None) -> float | None:
     return None if value is None else value / MIB
 
@@ -92,6 +97,7 @@ GOALS: Final = (
         _share("cache", HIT.label, MISS.label),
     ),
     Goal("rest-32", "a REST tool over an MCP tool, both over HTTP, more CPU per call", 60.0, "us", _rest_over_mcp),
+    Goal("recorded", "recording both legs, more CPU per call", RECORDING_US, "us", _recording),
     Goal(GATES, "limits, schema, cache, size and stamp together, CPU per call", 15.0, "us", lambda f: f.gates_us),
     Goal("flat", "50 servers / 1000 tools over 1 / 20, CPU per call", 1.10, "x", lambda figures: figures.many_to_few),
     Goal(START, "resident memory, idle", 60.0, "MiB", _rss),

@@ -53,6 +53,7 @@ class Place(Struct, frozen=True):
     transport: str = "http"
     is_cached: bool = False
     is_audited: bool = False
+    is_recorded: bool = False
     answers: str = "json"
 
 
@@ -116,6 +117,8 @@ class Lab:
             settings |= {"categories": {"*.echo": "query"}, "cache": {"tools": {"*.echo": {"ttlMs": 600_000}}}}
         if place.is_audited:
             settings["audit"] = {"file": str(self._folder / f"audit-{port}.jsonl")}
+        if place.is_recorded:
+            settings["capture"] = {"dir": f"captures-{port}", "maxFiles": 20}
         config.write_text(json.dumps(settings))
         began = time.perf_counter()
         process = self._spawn(

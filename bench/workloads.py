@@ -12,6 +12,7 @@ from bench.load import Load
 MIB: Final = 1024 * 1024
 START: Final = "start"
 GATES: Final = "gates"
+RECORDING_US: Final = 20.0
 
 
 class Workload(Struct, frozen=True):
@@ -49,6 +50,9 @@ MANY: Final = Place("50 servers, 1000 tools", "pactgate", tools=20, upstreams=50
 MISS: Final = Place("asked every time", "pactgate", tools=23)
 HIT: Final = Place("kept", "pactgate", tools=23, is_cached=True)
 
+SILENT: Final = Place("not recorded", "pactgate", tools=23)
+RECORDED: Final = Place("both legs recorded", "pactgate", tools=23, is_recorded=True)
+
 OVER_STDIO: Final = Place("pactgate", "pactgate", transport="stdio")
 OVER_MCP: Final = Place("an MCP server", "pactgate", tools=23)
 OVER_REST: Final = Place("a REST endpoint", "pactgate", tools=23, transport="rest")
@@ -82,6 +86,7 @@ WORKLOADS: Final = (
     Workload(
         "cache", "the same echo again, kept and not kept, 32 callers at once", (MISS, HIT), connections=32, repeats=True
     ),
+    Workload("recorded", "echo, 32 callers at once, recorded and not", (SILENT, RECORDED), connections=32),
     Workload(
         "audit-32",
         "echo without and with an audit log, 32 callers at once",

@@ -12,7 +12,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from pactgate.app import build
-from pactgate.config.model import Auth, Config, Listen, ServerConfig, Token
+from pactgate.config.model import Auth, Config, Listen, Token
+from pactgate.config.server import ServerConfig
 from pactgate.core.events import Event, GatewayStarted, GatewayStopped
 from pactgate.core.failures import GatewayFailure, Kind
 from tests.support.callers import call, context

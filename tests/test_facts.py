@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 
 from pactgate.app import Gateway
-from pactgate.config.model import Config, ServerConfig
+from pactgate.config.model import Config
+from pactgate.config.server import ServerConfig
 
 
 def configured() -> Config:

@@ -29,7 +29,6 @@ BUILT_IN = {
     ("capture/http_relay.py", "ConnectionResetError"): "an OSError, which ends this connection of the relay",
     ("capture/json_stream.py", "ValueError"): "told to the JSON reader, which makes NotJsonError of it",
     ("capture/recorder.py", "NotImplementedError"): "a message given to what carries requests: a bug of ours",
-    ("capture/transcript.py", "DecodeError"): "counted as noise two lines on",
     ("cli/call.py", "ValueError"): "told to the JSON reader, which makes BadArgumentsError of it",
     ("cli/client.py", "TimeoutError"): "becomes GatewayProblem a few lines on",
     ("cli/*", "typer.Exit"): "an exit code",
@@ -39,6 +38,7 @@ BUILT_IN = {
     ("demo/loop.py", "ValueError"): "told to the JSON reader, which makes a parse error of it",
     ("policy/schemas.py", "ValueError"): "how the schema engine is told no",
     ("protocol/framing.py", "ValueError"): "an event of ours that can't be written: a bug of ours",
+    ("protocol/bridge.py", "ValidationError"): "how a round that can't be read is told; caught where rounds are read",
     ("state/memory.py", "TypeError"): "a value that could change was to be kept: a bug of ours",
     ("state/memory.py", "ValueError"): "limits that contradict each other: a bug of ours",
     ("upstreams/guardian.py", "ValueError"): "a group that is no child's was to be signalled: a bug of ours",
@@ -52,7 +52,7 @@ BUILT_IN = {
 
 HIDES_BUGS = {"AssertionError", "AttributeError", "NameError", "NotImplementedError", "RuntimeError", "TypeError"}
 MAY_CATCH = {
-    "app.py": "arguments of a library caller that can't be written as JSON",
+    "library.py": "arguments of a library caller that can't be written as JSON",
     "audit/log.py": "a loop that has ended without waiting for the log",
     "capture/source.py": "the JSON of somebody's file",
     "cli/allocator.py": "a C library without that function",

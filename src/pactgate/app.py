@@ -24,8 +24,8 @@ from pactgate.catalog.report import DiscoveryReport
 from pactgate.config.checks import OWN_SERVER_ID
 from pactgate.config.keep import keep
 from pactgate.config.load import load
-from pactgate.config.model import Config, ServerConfig
-from pactgate.core.context import ExecutionContext
+from pactgate.config.model import Config
+from pactgate.config.server import ServerConfig
 from pactgate.core.display import Mask
 from pactgate.core.events import (
     CacheFailed,
@@ -34,17 +34,17 @@ from pactgate.core.events import (
     GatewayStarted,
     GatewayStopped,
 )
-from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Caller, Silence
-from pactgate.faces.guard import Guard
+from pactgate.core.model import Caller
+from pactgate.faces.guard import Guard, guard_for
 from pactgate.faces.http import HttpFace
 from pactgate.faces.limits import ServerLimits
 from pactgate.faces.server import HttpServer
 from pactgate.faces.stdio import serve_stdio
 from pactgate.facts import Facts
+from pactgate.library import Library
 from pactgate.metrics import Metrics
 from pactgate.pipeline import status
-from pactgate.pipeline.admit import TIMEOUT_KEY, AcceptInput, Limit, Mirror, Permit, Rate, Read, Recall, Resolve
+from pactgate.pipeline.admit import AcceptInput, Limit, Mirror, Permit, Rate, Read, Recall, Resolve
 from pactgate.pipeline.asking import Asking
 from pactgate.pipeline.changes import Changes
 from pactgate.pipeline.configuration import LiveConfiguration
@@ -52,22 +52,19 @@ from pactgate.pipeline.dispatch import Dispatch
 from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.handlers import Handlers
 from pactgate.pipeline.housekeeping import Housekeeping
-from pactgate.pipeline.kernel import TOOL_CALL, Kernel
+from pactgate.pipeline.kernel import Kernel
 from pactgate.pipeline.management import Management
 from pactgate.pipeline.recognition import Recognition
 from pactgate.pipeline.relaying import Relaying
 from pactgate.pipeline.rules import Rulebook
-from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Audit, Bound, Fit, Remember, Stamp, facts_of
+from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Audit, Bound, Fit, Remember, Stamp
 from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.tool_call import ToolCall
-from pactgate.policy.access import ADMINISTRATOR
-from pactgate.policy.envelope import runtime_view
 from pactgate.policy.overload import Overload
 from pactgate.policy.rates import RatePolicy
 from pactgate.policy.recall import Recall as SharedRecall
 from pactgate.policy.shelf import Shelf
-from pactgate.protocol.messages import Request, encode_json
-from pactgate.protocol.versions import LATEST_MODERN, Era
+from pactgate.protocol.messages import encode_json
 from pactgate.state.guarded import GuardedStore
 from pactgate.state.memory import MemoryCache
 from pactgate.state.rates import MemoryRates
@@ -84,12 +81,6 @@ _OWN: Final = ServerConfig(id=OWN_SERVER_ID, name="Pactgate itself")
 
 def server_info() -> dict[str, Any]:
     return {"name": NAME, "title": "Pactgate", "version": __version__}
-
-
-_LIBRARY: Final = Caller(
-    "library", Era.MODERN, LATEST_MODERN, Silence(), roles=ADMINISTRATOR, client=f"{NAME}/{__version__}"
-)
-"""The program that holds the gateway: it made it, so it may manage it."""
 
 
 def _ignore(event: Event) -> None:
@@ -223,6 +214,8 @@ class Gateway:
             on_notice=self.asking.notice,
         )
 
+        self._library = Library(self.kernel, client=f"{NAME}/{__version__}")
+
     async def start(self) -> None:
         await self.open_audit()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
@@ -304,21 +297,7 @@ class Gateway:
         self, tool_name: str, arguments: Mapping[str, Any] | None = None, *, timeout_ms: int | None = None
     ) -> dict[str, Any]:
         """Call one tool. The answer is always an envelope (success and data, or error; metadata), never an exception."""
-        params: dict[str, Any] = {"name": tool_name, "arguments": {} if arguments is None else arguments}
-        if timeout_ms is not None:
-            params["_meta"] = {TIMEOUT_KEY: timeout_ms}
-        ctx = ExecutionContext(TOOL_CALL, _LIBRARY, time.monotonic())
-        try:
-            text = encode_json(params)
-        except (TypeError, ValueError, RecursionError) as problem:
-            unfit = GatewayFailure(
-                Kind.INVALID_ARGUMENTS, f"The arguments can't be written as JSON: {problem}.", tool=tool_name
-            )
-            return runtime_view(facts_of(ctx, time.monotonic()), unfit)
-        reply = await self.kernel.handle(ctx, Request(b"0", 0, TOOL_CALL, text))
-        outcome = ctx.failure or reply.result
-        assert outcome is not None, "a reply without a failure has a result"
-        return runtime_view(facts_of(ctx, time.monotonic()), outcome)
+        return await self._library.invoke(tool_name, arguments, timeout_ms=timeout_ms)
 
     async def reload(self, config: Config, *, only_if_news: bool = False) -> None:
         """Take over a valid configuration while running; servers it does not touch keep their processes and calls."""
@@ -401,17 +380,9 @@ class Gateway:
         return self._status.read(uri) or self._shelf.read_resource(caller.subject, uri)
 
     def _guard(self) -> Guard:
-        listen = self.config.listen
-        tokens = {entry.token: (name, frozenset(entry.roles)) for name, entry in self.config.auth.tokens.items()}
         if self.config.needs_token:
             self.generated_token = secrets.token_urlsafe(32)
-            tokens[self.generated_token] = ("generated", frozenset())
             self._mask = Mask((*self.config.secrets, self.generated_token))
+        guard, tokens = guard_for(self.config, self.generated_token)
         self._taps.know(tokens)
-        return Guard(
-            host=listen.host,
-            hosts=listen.allowed_hosts,
-            origins=listen.allowed_origins,
-            tokens=tokens,
-            anonymous=self.config.allows_anonymous,
-        )
+        return guard

@@ -20,8 +20,9 @@ from msgspec import Struct
 
 from pactgate.app import Gateway
 from pactgate.config.checks import legal_id
-from pactgate.config.model import Config, ServerConfig
+from pactgate.config.model import Config
 from pactgate.config.rates import RateLimits
+from pactgate.config.server import ServerConfig
 from pactgate.core.contract import Contract, Operation
 from pactgate.core.events import CodeReplaced, EffectsExceeded, Event, RequestFinished, ToolReported
 from pactgate.core.model import Tool

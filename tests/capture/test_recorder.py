@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,90 @@ def test_what_waits_long_enough_is_on_disk_before_the_session_ends(tmp_path: Pat
     else:
         raise AssertionError("nothing was written")
     made.close()
+
+
+class Turn:
+    """Stands for an event loop: what is for later is done when the test says so."""
+
+    def __init__(self) -> None:
+        self.due: list[Callable[[], None]] = []
+
+    def later(self, _: float, act: Callable[[], None]) -> None:
+        self.due.append(act)
+
+    def run(self) -> int:
+        turns = 0
+        while self.due and turns < 1000:
+            self.due.pop(0)()
+            turns += 1
+        return turns
+
+
+def test_on_a_loop_many_notes_cost_one_turn_and_nothing_is_read_before_it(tmp_path: Path) -> None:
+    turn = Turn()
+    made = Recorder(Folder(tmp_path, 100), Redaction(), max_file_bytes=10**8, later=turn.later)
+    tap = made.connection("a", "servers", "stdio")
+    for number in range(50):
+        tap.passed(b'{"id":%d,"method":"x"}' % number, from_client=True)
+    assert len(turn.due) == 1
+    assert made.backlog_bytes > 0
+    turn.due.pop()()
+    assert made.backlog_bytes == 0
+    made.close()
+    assert len(captures(tmp_path)[0]["exchanges"]) == 50
+
+
+def test_on_a_loop_many_notes_are_read_in_several_turns(tmp_path: Path) -> None:
+    turn = Turn()
+    made = Recorder(Folder(tmp_path, 100), Redaction(), max_file_bytes=10**8, later=turn.later)
+    tap = made.connection("a", "servers", "stdio")
+    for number in range(1000):
+        tap.passed(b'{"id":%d,"method":"x"}' % number, from_client=True)
+    first = made.backlog_bytes
+    turn.due.pop()()
+    assert first * 0.8 < made.backlog_bytes < first
+    made.close()
+    assert len(captures(tmp_path)[0]["exchanges"]) == 1000
+
+
+def test_a_secret_that_was_learned_between_two_notes_of_one_turn_is_not_written(tmp_path: Path) -> None:
+    turn = Turn()
+    made = Recorder(Folder(tmp_path, 100), Redaction(), max_file_bytes=10**8, later=turn.later)
+    tap = made.address("gateway", "callers", is_shared=True)
+    hop = tap.requested("POST", "/mcp", {"authorization": ["Bearer a-long-token"]}, b'{"id":1,"method":"x"}')
+    hop.answered(200, b"Content-Type: application/json\r\n", b'{"id":1,"result":"you are a-long-token"}')
+    made.close()
+    (file,) = tmp_path.iterdir()
+    assert "***" in file.read_text()
+    assert "a-long-token" not in file.read_text()
+
+
+def test_a_secret_cut_in_two_by_a_stream_is_not_written(tmp_path: Path) -> None:
+    made = Recorder(Folder(tmp_path, 100), Redaction(["a-long-secret"]), max_file_bytes=10**8, later=Turn().later)
+    tap = made.address("gateway", "callers", is_shared=True)
+    hop = tap.requested("POST", "/mcp", {}, b'{"id":1,"method":"x"}')
+    hop.streaming(200, b"Content-Type: text/event-stream\r\n")
+    hop.events(b'data: {"id":1,"result":"a-long-')
+    hop.events(b'secret"}\n\n')
+    hop.ended(by_client=False)
+    made.close()
+    (file,) = tmp_path.iterdir()
+    assert json.loads(file.read_text())["exchanges"][0]["response"]["result"] == "***"
+
+
+def test_when_the_disk_hangs_memory_is_bounded_and_the_recording_ends(tmp_path: Path) -> None:
+    turn, go = Turn(), threading.Event()
+    made = Recorder(Folder(tmp_path, 100), Redaction(), max_file_bytes=10**8, max_queued_bytes=50_000, later=turn.later)
+    made._writer.put(0, lambda: (go.wait(5), None)[1])
+    tap = made.connection("a", "servers", "stdio")
+    for number in range(400):
+        tap.passed(b'{"method":"x%d","pad":"%b"}' % (number, b"y" * 1000), from_client=True)
+        made._synced_at = 0.0  # as if the time had come to write
+        turn.due.pop()() if turn.due else None
+    assert made._writer.backlog_bytes < 60_000
+    go.set()
+    tap.closed()
+    made.close()
+    (capture,) = captures(tmp_path)
+    assert 0 < len(capture["exchanges"]) < 100
+    assert capture["missing"] == 400 - len(capture["exchanges"])

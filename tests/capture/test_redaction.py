@@ -100,3 +100,41 @@ def test_variables_are_secret_by_their_names() -> None:
     assert secrets_of({"API_KEY": "0123456789abcdef", "SHORT_KEY": "x", "HOME": "/a/long/path/of/mine"}) == [
         "0123456789abcdef"
     ]
+
+
+def test_where_a_look_ahead_finds_nothing_no_message_is_searched_again_until_more_is_known() -> None:
+    redaction = Redaction([SECRET])
+    assert redaction.ahead is not None
+    redaction.look_ahead([b'{"a":1}', b"{}"])
+    assert redaction.ahead is None
+    redaction.know(["something else"])
+    assert redaction.ahead is not None
+    redaction.look_ahead([b"{}"])
+    redaction.look_ahead(())
+    assert redaction.ahead is not None
+
+
+@pytest.mark.parametrize("spelling", [b"hidden-word", b"\\u0068idden-word", b"a\\/b"])
+def test_a_look_ahead_misses_no_spelling(spelling: bytes) -> None:
+    redaction = Redaction(["hidden-word"])
+    redaction.look_ahead([b"{}", b'{"result":"' + spelling + b'"}', b"{}"])
+    assert redaction.ahead is not None
+
+
+def test_a_block_is_read_once_and_again_when_more_is_known() -> None:
+    redaction = Redaction()
+    headers = {"authorization": ["Bearer a-long-token"], "mcp-session-id": ["s"], "x-note": ["harmless"]}
+    block = redaction.block(headers)
+    assert redaction.block(headers) is block
+    assert (block.session, block.is_json) == ("s", False)
+    assert b"a-long-token" not in block.shown
+    redaction.know(["harmless"])
+    assert b"harmless" not in redaction.block(headers).shown
+    assert redaction.block(b"Content-Type: application/json\r\n").is_json
+
+
+def test_blocks_that_never_come_again_are_not_kept_for_ever() -> None:
+    redaction = Redaction()
+    for number in range(1000):
+        redaction.block(b"X-A: %d" % number)
+    assert len(redaction._blocks) <= 256

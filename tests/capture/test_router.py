@@ -23,10 +23,12 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         store = Folder(folder, 10_000)
+        redaction = Redaction()
         self.router = Router(
+            redaction,
             lambda path, is_modern: Scribe(
-                Subject(f"x{path}", "callers", "http", is_modern), store, Redaction(), 10**6, lambda _: None, print
-            )
+                Subject(f"x{path}", "callers", "http", is_modern), store, redaction, 10**6, lambda _: None, print
+            ),
         )
         self._number = 0
 

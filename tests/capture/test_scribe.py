@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from pactgate.capture.redaction import Redaction
-from pactgate.capture.scribe import Ending, Scribe, Subject
+from pactgate.capture.scribe import Scribe, Subject
 from pactgate.capture.session_file import SessionFile
+from pactgate.capture.sheet import Ending
 from pactgate.capture.store import Folder
 
 SUBJECT = Subject("almanac", "servers", "stdio")
@@ -22,8 +23,8 @@ def scribe(folder: Path, max_bytes: int = 1_000_000) -> tuple[Scribe, list[Endin
 
 
 def tell(made: Scribe, number: int, size: int = 0) -> None:
-    made.take("message", 1.0, json.dumps({"id": number, "method": "m", "x": "y" * size}).encode(), from_client=True)
-    made.take("message", 2.0, json.dumps({"id": number, "result": {}}).encode(), from_client=False)
+    made.take("message", 1.0, json.dumps({"id": number, "method": "m", "x": "y" * size}).encode(), True)
+    made.take("message", 2.0, json.dumps({"id": number, "result": {}}).encode(), False)
 
 
 def only(folder: Path) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def test_every_recording_has_a_transport_of_its_own(tmp_path: Path) -> None:
 def test_a_file_in_the_making_can_be_read_with_what_is_still_open(tmp_path: Path) -> None:
     made, _, _ = scribe(tmp_path)
     tell(made, 1)
-    made.take("message", 3.0, b'{"id": 2, "method": "open"}', from_client=True)
+    made.take("message", 3.0, b'{"id": 2, "method": "open"}', True)
     made.sync()
     assert [each["request"]["method"] for each in only(tmp_path)["exchanges"]] == ["m", "open"]
     assert only(tmp_path)["closed"] is False

@@ -22,7 +22,7 @@ from pactgate.catalog.hazards import (
     find_static_hazards,
     merge,
 )
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 
 NOTE, HAZARD = Severity.NOTE, Severity.HAZARD
 

@@ -11,7 +11,7 @@ import pytest
 
 from pactgate.catalog import private
 from pactgate.catalog.private import PrivateSessions
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import Caller
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from pactgate.catalog.pauses import Pauses
 from pactgate.catalog.supervisor import Supervisor
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.core.events import Event, ServerConnecting, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import ServerStatus

@@ -18,11 +18,12 @@ from tests.support.hearers import (
     list_all,
     until_server_heard,
 )
+from tests.support.servers import UNLIMITED
 
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_server_that_comes_back_is_subscribed_to_again(era: str) -> None:
-    async with open_gateway(changing("a", era)) as inside:
+    async with open_gateway(changing("a", era), rate_limits=UNLIMITED) as inside:
         await list_all(inside)
         ear = Ear()
         await inside.ask("resources/subscribe", who=legacy_caller(ear), params={"uri": "data://a"})
@@ -35,7 +36,7 @@ async def test_a_server_that_comes_back_is_subscribed_to_again(era: str) -> None
 
 
 async def test_a_modern_server_is_listened_to_again_after_it_ended_the_listen() -> None:
-    async with open_gateway(changing("a", "modern")) as inside:
+    async with open_gateway(changing("a", "modern"), rate_limits=UNLIMITED) as inside:
         await list_all(inside)
         await until_server_heard(inside, "subscriptions/listen")
         await inside.call("a.end_listens")
@@ -45,7 +46,7 @@ async def test_a_modern_server_is_listened_to_again_after_it_ended_the_listen() 
 
 
 async def test_one_listen_is_open_at_a_time_and_has_everything_in_its_filter() -> None:
-    async with open_gateway(changing("a", "modern")) as inside:
+    async with open_gateway(changing("a", "modern"), rate_limits=UNLIMITED) as inside:
         await list_all(inside)
         ear = Ear()
         for uri in ("data://a", "data://b"):
@@ -69,7 +70,7 @@ async def test_nothing_is_listened_to_that_a_server_does_not_offer() -> None:
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_server_is_watched_for_so_many_resources_and_no_more(era: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pactgate.catalog.watch.MAX_URIS", 1)
-    async with open_gateway(changing("a", era)) as inside:
+    async with open_gateway(changing("a", era), rate_limits=UNLIMITED) as inside:
         await list_all(inside)
         who = legacy_caller(Ear())
         await inside.ask("resources/subscribe", who=who, params={"uri": "data://a"})

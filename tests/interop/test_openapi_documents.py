@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from pactgate.app import Gateway
-from pactgate.config.model import Config, ServerConfig
+from pactgate.config.model import Config
 from pactgate.config.openapi import Included
+from pactgate.config.server import ServerConfig
 from pactgate.policy.schemas import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.openapi import Mapped

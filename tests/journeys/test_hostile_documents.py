@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.policy.schemas import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.openapi_source import map_file

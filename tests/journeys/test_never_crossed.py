@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.core.model import Caller
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import Inside, open_gateway

@@ -15,7 +15,8 @@ import pytest
 
 from pactgate.app import Gateway, build
 from pactgate.config.effects import Effects
-from pactgate.config.model import Config, ServerConfig
+from pactgate.config.model import Config
+from pactgate.config.server import ServerConfig
 from pactgate.core import events
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.events import Event

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pactgate.app import Gateway, build
-from pactgate.config.model import Config, ServerConfig
+from pactgate.config.model import Config
+from pactgate.config.server import ServerConfig
 from pactgate.core.events import Event
 from pactgate.core.failures import Reply
 from pactgate.core.model import Caller

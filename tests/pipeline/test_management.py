@@ -13,8 +13,9 @@ import pytest
 
 from pactgate.app import Gateway
 from pactgate.config.load import load
-from pactgate.config.model import Config, ServerConfig
+from pactgate.config.model import Config
 from pactgate.config.rates import RateLimits, ReadRate
+from pactgate.config.server import ServerConfig
 from pactgate.core.events import ConfigurationChanged, ConfigurationRestored, Event, RequestFinished
 from pactgate.core.failures import Reply
 from pactgate.core.model import Caller
@@ -321,7 +322,7 @@ async def test_servers_are_switched_off_and_on_again() -> None:
 
 
 async def test_lists_come_in_pages() -> None:
-    async with open_gateway(scripted()) as inside:
+    async with open_gateway(scripted(), rate_limits=RateLimits()) as inside:
         await inside.ask("tools/list")
         names: list[str] = []
         offset, has_more = 0, True

@@ -174,7 +174,7 @@ REQUIREMENTS = (
         id="S1/XC-001",
         statement="Nothing reports success while a part of what it promised has failed; log, events and answer agree.",
         source=f"{TITLE}, INV-MCP-XC-001: No Silent Failures",
-        deferred="not every operation of the document exists yet, so there is no proof over all of them",
+        enforced_by=("pactgate.pipeline.kernel:Kernel", "pactgate.core.context:ExecutionContext"),
     ),
     Requirement(
         id="S1/XC-002",

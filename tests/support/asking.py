@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.core.asking import Unanswered
 from pactgate.core.model import Caller
 from pactgate.protocol.messages import ErrorReply, encode_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pactgate.config.endpoints import Endpoint, Parameter
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.upstreams.openapi import Mapped, map_document
 
 BASE = "https://api.example/v1"

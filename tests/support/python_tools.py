@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 
 KIT = '''
 """A kit for tests."""

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from pactgate.config.endpoints import Endpoint
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from tests.support.scripted_http import Peer, ReceivedRequest, ScriptedHttp, answer
 
 Answering = bytes | Callable[[ReceivedRequest], bytes]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pactgate.config.effects import Effects
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.upstreams.local import PACKAGE_FOLDER, python_tools, runner_arguments
 from tests.support.children import guarded
 from tests.support.python_tools import kit

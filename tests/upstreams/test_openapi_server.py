@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from pactgate.app import Gateway
-from pactgate.config.model import Config, ServerConfig
+from pactgate.config.model import Config
+from pactgate.config.server import ServerConfig
 from pactgate.upstreams import openapi_server
 from tests.support.openapi import document, operation
 from tests.support.rest_api import Api, serving

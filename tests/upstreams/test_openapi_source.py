@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams import openapi_source
 from pactgate.upstreams.http_client import HttpClient

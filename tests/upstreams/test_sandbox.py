@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from pactgate.config.effects import Effects
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams import sandbox
 from pactgate.upstreams.process import SpawnError

@@ -1,7 +1,8 @@
 """What must not be in a capture is taken out before anything is written: credentials in headers, and known secrets by value.
 
 A session id opens a session, so it is a secret too: it is written as a digest, which still tells two sessions apart. Digests are
-salted anew in every run. Must not: change a message that has no secret in it by a single byte.
+salted anew in every run. Most of what passes holds no secret, so that is found out first, for many messages at once, and a block of
+headers that comes again is not read again. Must not: change a message that has no secret in it by a single byte.
 Enforces T28 for captures.
 """
 
@@ -10,12 +11,14 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
+from pactgate.capture.headers import identity, pairs
 from pactgate.core.tap import Headers
 from pactgate.protocol import messages
 
@@ -24,10 +27,23 @@ _SHORTEST: Final = 4
 _MAX_LEARNED: Final = 256
 _LEARNED_CHARS: Final = 8
 _SESSION: Final = "mcp-session-id"
+_VERSION: Final = "mcp-protocol-version"
 _VISIBLE: Final = re.compile(r"[!-~]+")
 _CREDENTIALS: Final = re.compile(r"auth|cookie|credential|key|passw|secret|token|signature", re.IGNORECASE)
 _HARMLESS: Final = frozenset({"www-authenticate"})
-_ODD_ESCAPES: Final = ("\\u", "\\/")
+_ODD_ESCAPES: Final = (b"\\u", b"\\/")
+_MAX_BLOCKS: Final = 256
+
+
+class Block(Struct, frozen=True):
+    """A block of headers, read. Only `shown` and `auth`, which are JSON, may be written."""
+
+    source: Headers
+    shown: bytes
+    auth: bytes | None
+    session: str | None
+    version: str | None
+    is_json: bool
 
 
 class Redaction:
@@ -37,7 +53,9 @@ class Redaction:
         self._salt = salt or secrets.token_bytes(16)
         self._known: dict[str, None] = {}
         self._pattern: re.Pattern[str] | None = None
-        self._glance: re.Pattern[str] | None = None
+        self._spellings: tuple[bytes, ...] = ()
+        self.ahead: Callable[[bytes], bytes] | None = self.message
+        self._blocks: dict[Hashable, Block] = {}
         self.know(known)
 
     def know(self, values: Iterable[str]) -> None:
@@ -49,30 +67,45 @@ class Redaction:
         longest_first = sorted(self._known, key=lambda value: (-len(value), value))
         self._pattern = re.compile("|".join(map(re.escape, longest_first)))
         spellings = {text for value in longest_first for text in (json.dumps(value)[1:-1], _plain(value))}
-        self._glance = re.compile("|".join(map(re.escape, sorted(spellings, key=lambda text: (-len(text), text)))))
+        self._spellings = tuple(sorted(text.encode("utf-8", "surrogatepass") for text in spellings))
+        self.ahead = self.message
+        self._blocks.clear()
+
+    def look_ahead(self, texts: Sequence[bytes]) -> None:
+        """Search what comes next all at once: where that is clean, `ahead` is None until `know` learns more, and for these texts alone."""
+        is_clean = bool(texts) and not self._is_suspect(b"\n".join(texts))
+        self.ahead = None if is_clean else self.message
 
     def message(self, text: bytes) -> bytes:
         """A JSON text without the secrets that are known. Untouched, byte for byte, where there is none."""
-        pattern, glance = self._pattern, self._glance
-        if pattern is None or glance is None:
-            return text
-        shown = text.decode("utf-8", "replace")
-        if glance.search(shown) is None and not any(escape in shown for escape in _ODD_ESCAPES):
+        pattern = self._pattern
+        if pattern is None or not self._is_suspect(text):
             return text
         value = messages.value(text)
         masked = _masked(value, pattern)
         return text if masked == value else msgspec.json.encode(masked)
 
+    def block(self, headers: Headers) -> Block:
+        """A block of headers, read once. A token in it is known from now on, wherever it shows up."""
+        key = headers if type(headers) is bytes else identity(headers)
+        block = self._blocks.get(key)
+        if block is None:
+            block = self._read(headers)
+            if len(self._blocks) >= _MAX_BLOCKS:
+                self._blocks.clear()
+            self._blocks[key] = block
+        return block
+
     def headers(self, headers: Headers) -> dict[str, list[str]]:
         """Every header by its name in lower case, credentials masked."""
         found: dict[str, list[str]] = {}
-        for name, value in _pairs(headers):
+        for name, value in pairs(headers):
             found.setdefault(name, []).append(self._header(name, value))
         return found
 
     def credentials(self, headers: Headers) -> str | None:
         """A digest of who asks; and the token itself is known from now on, wherever it shows up."""
-        given = [value for name, value in _pairs(headers) if name == "authorization"]
+        given = [value for name, value in pairs(headers) if name == "authorization"]
         if not given:
             return None
         if len(self._known) < _MAX_LEARNED:
@@ -82,6 +115,25 @@ class Redaction:
 
     def digest(self, text: str) -> str:
         return blake2b(text.encode("utf-8", "surrogatepass"), key=self._salt, digest_size=6).hexdigest()
+
+    def _read(self, headers: Headers) -> Block:
+        auth = self.credentials(headers)
+        given = dict(reversed(pairs(headers)))
+        return Block(
+            source=headers,
+            shown=msgspec.json.encode(self.headers(headers)),
+            auth=None if auth is None else msgspec.json.encode(auth),
+            session=given.get(_SESSION),
+            version=given.get(_VERSION),
+            is_json="json" in given.get("content-type", ""),
+        )
+
+    def _is_suspect(self, text: bytes) -> bool:
+        """Whether a secret may be in it: it stands there, or escapes may hide it."""
+        if not self._known:
+            return False
+        has_escapes = b"\\" in text and any(escape in text for escape in _ODD_ESCAPES)
+        return has_escapes or any(spelling in text for spelling in self._spellings)
 
     def _header(self, name: str, value: str) -> str:
         if name == _SESSION:
@@ -107,22 +159,6 @@ def _masked(value: Any, pattern: re.Pattern[str]) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool) and pattern.search(str(value)):
         return MASKED
     return value
-
-
-def _pairs(headers: Headers) -> list[tuple[str, str]]:
-    if isinstance(headers, bytes):
-        lines = headers.decode("latin-1").split("\r\n")
-        split = [line.partition(":") for line in lines if ":" in line]
-        return [(name.strip().lower(), value.strip()) for name, _, value in split]
-    return [pair for name, value in headers.items() for pair in _each(name, value)]
-
-
-def _each(name: str | bytes, value: list[str] | bytes) -> list[tuple[str, str]]:
-    if isinstance(name, bytes) or isinstance(value, bytes):
-        assert isinstance(name, bytes)
-        assert isinstance(value, bytes)
-        return [(name.decode("latin-1").lower(), value.decode("latin-1"))]
-    return [(name.lower(), text) for text in value]
 
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:

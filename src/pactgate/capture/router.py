@@ -1,4 +1,4 @@
-"""Which recorded session an HTTP request belongs to, where many clients share one address. Lives on the recorder's thread.
+"""Which recorded session an HTTP request belongs to, where many clients share one address.
 
 A legacy session has an id of its own, given in the answer to `initialize`; what has no id is the latest session that was opened without
 one; modern requests know no sessions and are kept together by their path. On the older HTTP+SSE transport, told by its `endpoint`
@@ -9,19 +9,18 @@ Must not: decide what is written.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
 
+from pactgate.capture.redaction import Block, Redaction
 from pactgate.capture.scribe import Scribe
 from pactgate.core.tap import Headers
 from pactgate.protocol.modern import PV
 from pactgate.protocol.versions import LEGACY_VERSIONS
 
 MAX_SESSIONS: Final = 128
-_SESSION: Final = "mcp-session-id"
-_VERSION: Final = "mcp-protocol-version"
 _PV_TEXT: Final = PV.encode()
 _MODERN: Final = "modern"
 _NAMELESS: Final = "nameless"
@@ -39,7 +38,8 @@ class _Hop(Struct):
 class Router:
     """`begin` makes the scribe of a new session from a path and whether it is a modern one."""
 
-    def __init__(self, begin: Callable[[str, bool], Scribe]) -> None:
+    def __init__(self, redaction: Redaction, begin: Callable[[str, bool], Scribe]) -> None:
+        self._redaction = redaction
         self._begin = begin
         self._scribes: OrderedDict[tuple[str, str], Scribe] = OrderedDict()
         self._hops: dict[int, _Hop] = {}
@@ -47,15 +47,18 @@ class Router:
         """The path and the session of the latest HTTP+SSE stream."""
 
     def requested(self, at_ms: float, number: int, verb: str, path: str, headers: Headers, body: bytes) -> None:
-        named = _named(headers)
+        named = self._redaction.block(headers)
         standing = self._standing
-        if standing is not None and verb == "POST" and _SESSION not in named and _PV_TEXT not in body:
+        if standing is not None and verb == "POST" and named.session is None and _PV_TEXT not in body:
             self._hops[number] = _Hop(standing[1], (path, _NAMELESS), verb, is_plain=True)
-            standing[1].take("message", at_ms, body, from_client=True)
+            standing[1].take("message", at_ms, body, True)
             return
         place, is_opening = self._place(path, named, body)
-        is_new = place[1] == _NAMELESS and (is_opening or (standing is not None and standing[0] == path))
-        scribe = self._scribe(place, path, is_new=is_new)
+        scribe = self._scribes.get(place)
+        if scribe is None or not scribe.is_open or place[1] == _NAMELESS:
+            is_new = place[1] == _NAMELESS and (is_opening or (standing is not None and standing[0] == path))
+            scribe = self._scribe(place, path, is_new=is_new)
+        self._scribes.move_to_end(place)
         self._hops[number] = _Hop(scribe, place, verb, is_opening)
         scribe.take("requested", at_ms, number, verb, headers, body)
 
@@ -63,7 +66,8 @@ class Router:
         hop = self._hops.pop(number, None)
         if hop is None or hop.is_plain:
             return
-        self._name(hop, headers)
+        if hop.is_opening:
+            self._name(hop, headers)
         hop.scribe.take("answered", at_ms, number, status, headers, body)
         if hop.verb == "DELETE" and status < 300 and self._scribes.get(hop.place) is hop.scribe:
             del self._scribes[hop.place]
@@ -72,7 +76,8 @@ class Router:
     def streaming(self, at_ms: float, number: int, status: int, headers: Headers) -> None:
         hop = self._hops.get(number)
         if hop is not None:
-            self._name(hop, headers)
+            if hop.is_opening:
+                self._name(hop, headers)
             hop.scribe.take("streaming", at_ms, number, status, headers)
 
     def events(self, at_ms: float, number: int, data: bytes) -> None:
@@ -84,10 +89,10 @@ class Router:
             self._standing = (hop.place[0], hop.scribe)
         hop.scribe.take("plain_events" if hop.is_plain else "events", at_ms, number, data)
 
-    def ended(self, at_ms: float, number: int, *, by_client: bool) -> None:
+    def ended(self, at_ms: float, number: int, by_client: bool) -> None:
         hop = self._hops.pop(number, None)
         if hop is not None:
-            hop.scribe.take("ended", at_ms, number, by_client=by_client)
+            hop.scribe.take("ended", at_ms, number, by_client)
 
     def sync(self) -> None:
         for scribe in self._scribes.values():
@@ -105,12 +110,11 @@ class Router:
         for scribe in scribes:
             scribe.close(missing)
 
-    def _place(self, path: str, named: Mapping[str, str], body: bytes) -> tuple[tuple[str, str], bool]:
+    def _place(self, path: str, named: Block, body: bytes) -> tuple[tuple[str, str], bool]:
         """Which session, and whether this request opens it."""
-        version = named.get(_VERSION)
-        if _SESSION in named:
-            return (path, "id " + named[_SESSION]), False
-        if _PV_TEXT in body or (version is not None and version not in LEGACY_VERSIONS):
+        if named.session is not None:
+            return (path, "id " + named.session), False
+        if _PV_TEXT in body or (named.version is not None and named.version not in LEGACY_VERSIONS):
             return (path, _MODERN), False
         return (path, _NAMELESS), b'"initialize"' in body[:4096]
 
@@ -125,28 +129,13 @@ class Router:
             while len(self._scribes) >= MAX_SESSIONS:
                 self._scribes.popitem(last=False)[1].close()
             scribe = self._scribes[place] = self._begin(path, place[1] == _MODERN)
-        self._scribes.move_to_end(place)
         return scribe
 
     def _name(self, hop: _Hop, headers: Headers) -> None:
         """The answer to `initialize` names the session; from now on requests find it by that name."""
-        given = _named(headers).get(_SESSION) if hop.is_opening else None
+        given = self._redaction.block(headers).session
         if given is None or self._scribes.get(hop.place) is not hop.scribe:
             return
         del self._scribes[hop.place]
         hop.place = (hop.place[0], "id " + given)
         self._scribes[hop.place] = hop.scribe
-
-
-def _named(headers: Headers) -> dict[str, str]:
-    """The two headers that tell sessions and eras apart."""
-    if isinstance(headers, bytes):
-        pairs = [line.partition(":") for line in headers.decode("latin-1").split("\r\n")]
-        found = {name.strip().lower(): value.strip() for name, _, value in pairs}
-        return {name: found[name] for name in (_SESSION, _VERSION) if name in found}
-    named = {}
-    for name, value in headers.items():
-        text = name.decode("latin-1").lower() if isinstance(name, bytes) else name.lower()
-        if text in (_SESSION, _VERSION) and value:
-            named[text] = value.decode("latin-1") if isinstance(value, bytes) else value[0]
-    return named

@@ -1,7 +1,7 @@
-"""One recorded session on its way from messages to its file. Lives on the recorder's thread.
+"""One recorded session on its way from messages to its file.
 
 A session longer than the bound is recorded up to it: a beginning can be judged, a capture with holes can't. What is missing is
-counted in the file. Must not: let an error of the disk out; it ends the recording of this session and is told once.
+counted in the file. Must not: touch the disk itself; what it has for the file goes to whoever does, in few large pieces.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from pactgate.capture.format import CAPTURE_VERSION
 from pactgate.capture.redaction import Redaction
-from pactgate.capture.session_file import SessionFile
+from pactgate.capture.sheet import Ending, Sheet
 from pactgate.capture.store import Store
 from pactgate.capture.transcript import Transcript
 
-_SYNC_BYTES: Final = 256 * 1024
+_SYNC_BYTES: Final = 1024 * 1024
 _SHOWN_HELD_BYTES: Final = 256 * 1024
+_BETWEEN_BYTES: Final = 2
 
 
 class Subject(Struct, frozen=True):
@@ -33,12 +33,14 @@ class Subject(Struct, frozen=True):
     is_shared: bool = False
 
 
-class Ending(Struct, frozen=True):
-    """What came of one recording."""
+class Do(Protocol):
+    """How a job for the disk gets done: `Writer.put`, or at once."""
 
-    path: Path
-    exchange_count: int
-    missing: int
+    def __call__(self, size_bytes: int, act: Callable[..., None], /, *details: Any) -> None: ...
+
+
+def _at_once(_size_bytes: int, act: Callable[..., None], /, *details: Any) -> None:
+    act(*details)
 
 
 class Scribe:
@@ -52,17 +54,20 @@ class Scribe:
         max_bytes: int,
         on_end: Callable[[Ending], None],
         on_trouble: Callable[[str], None],
+        do: Do = _at_once,
     ) -> None:
         self.subject = subject
         self.is_open = True
         self.missing = 0
         self._transcript = Transcript(redaction)
-        self._store = store
         self._max_bytes = max_bytes
-        self._on_end = on_end
-        self._on_trouble = on_trouble
+        self._do = do
         self._is_dirty = False
-        self._file: SessionFile | None = None
+        self._is_closed = False
+        self._final: list[bytes] = []
+        self._unwritten_bytes = 0
+        self._size_bytes = 0
+        self._sheet = Sheet(store, on_end, on_trouble)
         head = {
             "server_label": subject.label,
             "capture_version": CAPTURE_VERSION,
@@ -72,60 +77,53 @@ class Scribe:
             "started_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
             **({"shared": True} if subject.is_shared else {}),
         }
-        try:
-            self._file = store.begin(f"{subject.leg}-{subject.label}", head)
-        except OSError as problem:
-            self._fail(problem)
+        do(0, self._sheet.begin, f"{subject.leg}-{subject.label}", head)
 
-    def take(self, what: str, *details: Any, **more: Any) -> None:
+    def take(self, what: str, *details: Any) -> None:
         """One thing that passed, by the name of the transcript's method for it."""
-        if not self.is_open:
+        if not self.is_open or self._sheet.has_failed:
             self.missing += 1
             return
-        getattr(self._transcript, what)(*details, **more)
+        getattr(self._transcript, what)(*details)
         self._is_dirty = True
-        file = self._file
-        if file is None:
-            return
-        file.append(self._transcript.ready())
-        if file.size_bytes > self._max_bytes:
-            self.is_open = False
-        elif file.unwritten_bytes > _SYNC_BYTES:
-            self.sync()
+        fresh = self._transcript.ready()
+        if fresh:
+            self._keep(fresh)
 
     def sync(self) -> None:
         """Bring the file up to date."""
-        if not self._is_dirty or self._file is None:
+        if not self._is_dirty or self._is_closed or self._sheet.has_failed:
             return
         self._is_dirty = False
         held = self._transcript.held()
-        try:
-            self._file.sync(held if sum(map(len, held)) < _SHOWN_HELD_BYTES else (), self._facts(is_closed=False))
-        except OSError as problem:
-            self._fail(problem)
+        held_bytes = sum(map(len, held))
+        if held_bytes > _SHOWN_HELD_BYTES:
+            held, held_bytes = [], 0
+        final, size_bytes = self._final, self._unwritten_bytes
+        self._final, self._unwritten_bytes = [], 0
+        self._do(size_bytes + held_bytes, self._sheet.sync, final, held, self._facts(is_closed=False))
 
     def close(self, missing: int = 0) -> None:
         """Finish the file. `missing` is how many messages never reached this scribe."""
         self.missing += missing
         self.is_open = False
-        file, self._file = self._file, None
-        if file is None:
+        if self._is_closed:
             return
-        try:
-            path = file.finish(self._facts(is_closed=True), self._transcript.held())
-            self._store.finished(path)
-        except OSError as problem:
-            self._fail(problem)
-            return
-        self._on_end(Ending(path, file.exchange_count, self.missing))
+        self._is_closed = True
+        final = [*self._final, *self._transcript.held()]
+        self._final = []
+        self._do(sum(map(len, final)), self._sheet.finish, final, self._facts(is_closed=True), self.missing)
+
+    def _keep(self, exchanges: list[bytes]) -> None:
+        size_bytes = sum(map(len, exchanges)) + _BETWEEN_BYTES * len(exchanges)
+        self._final += exchanges
+        self._unwritten_bytes += size_bytes
+        self._size_bytes += size_bytes
+        if self._size_bytes > self._max_bytes:
+            self.is_open = False
+        elif self._unwritten_bytes > _SYNC_BYTES:
+            self.sync()
 
     def _facts(self, *, is_closed: bool) -> dict[str, Any]:
         missing = {"missing": self.missing} if self.missing else {}
         return {**self._transcript.facts(), **missing, "closed": is_closed or not self.is_open}
-
-    def _fail(self, problem: OSError) -> None:
-        self.is_open = False
-        file, self._file = self._file, None
-        if file is not None:
-            file.abandon()
-        self._on_trouble(f"{problem.strerror or problem}")

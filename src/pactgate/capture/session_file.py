@@ -30,6 +30,7 @@ class SessionFile:
         self._fd = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
         fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._final_bytes = 0
+        self._disk_bytes = 0
         self._unwritten = [msgspec.json.encode(head)[:-1] + b',"exchanges":[']
         self._unwritten_bytes = len(self._unwritten[0])
         self.sync((), {})
@@ -43,11 +44,12 @@ class SessionFile:
         return self._unwritten_bytes
 
     def append(self, exchanges: Iterable[bytes]) -> None:
-        for text in exchanges:
-            piece = (b",\n" if self.exchange_count else b"\n") + text
+        texts = list(exchanges)
+        if texts:
+            piece = (b",\n" if self.exchange_count else b"\n") + b",\n".join(texts)
             self._unwritten.append(piece)
             self._unwritten_bytes += len(piece)
-            self.exchange_count += 1
+            self.exchange_count += len(texts)
 
     def sync(self, held: Iterable[bytes], facts: dict[str, Any]) -> None:
         """Make the file on disk whole."""
@@ -82,7 +84,9 @@ class SessionFile:
         while view:
             count = os.pwrite(self._fd, view, at)
             view, at = view[count:], at + count
-        os.ftruncate(self._fd, at)
+        if at < self._disk_bytes:
+            os.ftruncate(self._fd, at)
+        self._disk_bytes = at
 
 
 def adopt_leftovers(folder: Path) -> list[Path]:

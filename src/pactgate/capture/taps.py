@@ -18,7 +18,7 @@ from pactgate.core.tap import Tap
 
 if TYPE_CHECKING:
     from pactgate.capture.recorder import Recorder
-    from pactgate.capture.scribe import Ending
+    from pactgate.capture.sheet import Ending
 
 CALLERS = "callers"
 SERVERS = "servers"
@@ -88,6 +88,7 @@ class Taps:
             max_file_bytes=self._settings.max_file_bytes,
             on_end=lambda ending: self._tell(_ended(ending)),
             on_trouble=lambda why: self._tell(CaptureFailed(why)),
+            later=self._loop.call_later,
         )
 
     def _tell(self, event: Event) -> None:

@@ -7,12 +7,16 @@ wait at all. What is no message is counted, not kept. Must not: write, or look a
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 
+from pactgate.capture.draft import Draft, Http, frame, quoted
+from pactgate.capture.glance import Key, Seen, elements, look
 from pactgate.capture.redaction import Redaction
+from pactgate.core.tap import Headers
 from pactgate.protocol import messages
 from pactgate.protocol.framing import EventDecoder, Oversized, ServerEvent
 from pactgate.protocol.modern import PV
@@ -21,79 +25,22 @@ MAX_HELD: Final = 256
 MAX_HELD_BYTES: Final = 4 * 1024 * 1024
 MAX_FRAMES: Final = 1000
 MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
-_MAX_DEPTH: Final = 150
 _MAX_OPEN: Final = 10_000
-_STANDING: Final = frozenset({"subscriptions/listen"})
+_STANDING: Final = "subscriptions/listen"
+_HANDSHAKES: Final = ("initialize", "server/discover")
+_DRAFT_BYTES: Final = 256
+_HTTP_BYTES: Final = 600
 _PV_TEXT: Final = PV.encode()
+_VERBS: Final = {verb: quoted(verb) for verb in ("POST", "GET", "DELETE")}
 
 
-class _Glance(Struct):
-    """As much of a message as tells what it is."""
-
-    id: Raw | UnsetType = UNSET
-    method: Raw | UnsetType = UNSET
-    result: Raw | UnsetType = UNSET
-
-
-_one: Final = msgspec.json.Decoder(_Glance)
-_many: Final = msgspec.json.Decoder(list[_Glance])
-_Key = str | int | None
-
-
-class _Draft:
-    """An exchange on its way to the file."""
-
-    __slots__ = ("fields", "frames", "from_client", "is_done", "is_given", "key", "method", "size_bytes")
-
-    def __init__(self, *, from_client: bool, fields: dict[str, Any]) -> None:
-        self.from_client = from_client
-        self.fields = fields
-        self.frames: list[dict[str, Any]] = []
-        self.key: _Key = None
-        self.method = ""
-        self.size_bytes = 256
-        self.is_done = False
-        self.is_given = False
-
-    def encode(self) -> bytes:
-        frames = {"notifications": self.frames} if self.frames else {}
-        return msgspec.json.encode({**self.fields, **frames})
-
-
-class _Hop:
+class _Hop(Struct):
     """One HTTP request, and the exchange it makes."""
 
-    __slots__ = ("decoder", "draft", "http", "stream")
-
-    def __init__(self, draft: _Draft, http: dict[str, Any]) -> None:
-        self.draft = draft
-        self.http = http
-        self.stream: str | None = None
-        self.decoder: EventDecoder | None = None
-
-
-class Seen(Struct):
-    """One message or batch, looked at once."""
-
-    text: bytes
-    parts: list[_Glance]
-
-    @property
-    def keys(self) -> list[_Key]:
-        return [None if part.id is UNSET else messages.id_key(bytes(part.id)) for part in self.parts]
-
-    @property
-    def is_answer(self) -> bool:
-        return all(part.method is UNSET for part in self.parts)
-
-    @property
-    def wants_answer(self) -> bool:
-        return any(part.method is not UNSET and part.id is not UNSET for part in self.parts)
-
-    @property
-    def method(self) -> str:
-        raw = self.parts[0].method if self.parts else UNSET
-        return "" if raw is UNSET else bytes(raw).decode("utf-8", "replace").strip('"')
+    draft: Draft
+    http: Http
+    stream: str | None = None
+    decoder: EventDecoder | None = None
 
 
 class Transcript:
@@ -104,9 +51,9 @@ class Transcript:
         self._redaction = redaction
         self._capabilities: Raw | None = None
         self._seq = 0
-        self._waiting: list[_Draft] = []
+        self._waiting: deque[Draft] = deque()
         self._held_bytes = 0
-        self._open: dict[tuple[bool, _Key], _Draft] = {}
+        self._open: dict[tuple[bool, Key], Draft] = {}
         self._hops: dict[int, _Hop] = {}
 
     def facts(self) -> dict[str, Any]:
@@ -122,16 +69,14 @@ class Transcript:
 
     def ready(self) -> list[bytes]:
         """The exchanges whose turn has come. Each is given once."""
-        given = 0
-        for draft in self._waiting:
-            is_too_much = len(self._waiting) - given > MAX_HELD or self._held_bytes > MAX_HELD_BYTES
-            if not draft.is_done and not is_too_much:
-                break
+        turn: list[bytes] = []
+        waiting = self._waiting
+        while waiting and (waiting[0].is_done or len(waiting) > MAX_HELD or self._held_bytes > MAX_HELD_BYTES):
+            draft = waiting.popleft()
             draft.is_given = True
             self._held_bytes -= draft.size_bytes
-            given += 1
-        turn, self._waiting = self._waiting[:given], self._waiting[given:]
-        return [draft.encode() for draft in turn]
+            turn.append(draft.encode())
+        return turn
 
     def held(self) -> list[bytes]:
         """What still waits, as it stands now."""
@@ -139,64 +84,51 @@ class Transcript:
 
     # A connection that carries messages only.
 
-    def message(self, at_ms: float, text: bytes, *, from_client: bool) -> None:
-        seen = self._look(text)
-        if seen is None:
-            return
-        if seen.is_answer:
-            self._answer(at_ms, seen, from_client=from_client)
-        else:
-            draft = self._begin(at_ms, from_client=from_client)
-            self._ask(draft, seen)
-            draft.is_done = not seen.wants_answer
+    def message(self, at_ms: float, text: bytes, from_client: bool) -> None:
+        self._message(at_ms, look(text, self._redaction.ahead), from_client)
 
     # HTTP.
 
-    def requested(self, at_ms: float, number: int, verb: str, headers: Any, body: bytes) -> None:
-        http: dict[str, Any] = {"verb": verb, "request_headers": self._redaction.headers(headers)}
-        seen = self._look(body) if body else None
-        draft = self._begin(at_ms, from_client=True)
-        auth = self._redaction.credentials(headers)
-        if auth is not None:
-            draft.fields["auth"] = auth
-        if seen is not None and seen.is_answer:
+    def requested(self, at_ms: float, number: int, verb: str, headers: Headers, body: bytes) -> None:
+        block = self._redaction.block(headers)
+        seen = look(body, self._redaction.ahead) if body else None
+        http = Http(_VERBS.get(verb) or quoted(verb), block.shown)
+        draft = self._begin(at_ms, True, http, block.auth)
+        self._hops[number] = _Hop(draft, http)
+        if seen is None:
+            self.noise_count += bool(body)
+        elif seen.is_answer:
             draft.from_client = False
-            draft.fields |= {
-                "direction": "server_to_client",
-                "response": Raw(seen.text),
-                "response_seq": draft.fields["seq"],
-                "response_at_ms": draft.fields["at_ms"],
-            }
+            draft.response, draft.response_seq, draft.response_at_ms = seen.text, draft.seq, at_ms
             for key in seen.keys:
                 self._open.pop((False, key), None)
             self._grow(draft, len(seen.text))
-        elif seen is not None:
+        else:
             self._ask(draft, seen)
-        draft.fields["http"] = http
-        self._grow(draft, 600)
-        self._hops[number] = _Hop(draft, http)
 
-    def answered(self, at_ms: float, number: int, status: int, headers: Any, body: bytes) -> None:
+    def answered(self, at_ms: float, number: int, status: int, headers: Headers, body: bytes) -> None:
         hop = self._hops.pop(number, None)
         if hop is None:
             return
-        shown = self._redaction.headers(headers)
-        hop.http |= {"status": status, "response_headers": shown, "response_bytes": len(body)}
+        block = self._redaction.block(headers)
+        hop.http.status, hop.http.response_headers, hop.http.response_bytes = status, block.shown, len(body)
         hop.draft.is_done = True
-        is_json = any("json" in value for value in shown.get("content-type", []))
-        seen = self._look(body) if body and is_json else None
-        if seen is not None:
+        if not body or not block.is_json:
+            return
+        seen = look(body, self._redaction.ahead)
+        if seen is None:
+            self.noise_count += 1
+        else:
             self._reply(hop, at_ms, seen, None)
 
-    def streaming(self, at_ms: float, number: int, status: int, headers: Any) -> None:
+    def streaming(self, at_ms: float, number: int, status: int, headers: Headers) -> None:
         hop = self._hops.get(number)
         if hop is None:
             return
-        hop.stream = f"s{number}"
+        hop.stream = hop.draft.stream = f"s{number}"
         hop.decoder = EventDecoder(MAX_EVENT_BYTES)
-        hop.http |= {"status": status, "response_headers": self._redaction.headers(headers)}
-        hop.draft.fields["stream"] = hop.stream
-        hop.draft.is_done = hop.http["verb"] != "POST" or hop.draft.method in _STANDING
+        hop.http.status, hop.http.response_headers = status, self._redaction.block(headers).shown
+        hop.draft.is_done = hop.http.verb != b'"POST"' or hop.draft.method == _STANDING
 
     def events(self, at_ms: float, number: int, data: bytes) -> None:
         hop = self._hops.get(number)
@@ -223,131 +155,116 @@ class Transcript:
             return
         for event in events:
             if event.event == "message" and event.data:
-                self.message(at_ms, event.data, from_client=False)
+                self._message(at_ms, look(event.data, self._redaction.message), False)
 
-    def ended(self, at_ms: float, number: int, *, by_client: bool) -> None:
+    def ended(self, at_ms: float, number: int, by_client: bool) -> None:
         hop = self._hops.pop(number, None)
         if hop is None:
             return
         draft = hop.draft
-        if draft.from_client and "request" in draft.fields and "response" not in draft.fields and not draft.is_given:
-            draft.fields["closed_by"] = "client" if by_client else "server"
+        if draft.from_client and draft.request is not None and draft.response is None and not draft.is_given:
+            draft.closed_by = "client" if by_client else "server"
         draft.is_done = True
 
     # Inside.
 
-    def _look(self, text: bytes) -> Seen | None:
-        try:
-            text.decode()
-            parts = _many.decode(text) if text.lstrip()[:1] == b"[" else [_one.decode(text)]
-            if not parts or messages.check_shape(text, _MAX_DEPTH) is not None:
-                raise msgspec.DecodeError
-            return Seen(self._redaction.message(text), parts)
-        except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+    def _message(self, at_ms: float, seen: Seen | None, from_client: bool) -> None:
+        if seen is None:
             self.noise_count += 1
-            return None
+        elif seen.is_answer:
+            self._answer(at_ms, seen, from_client=from_client)
+        else:
+            draft = self._begin(at_ms, from_client)
+            self._ask(draft, seen)
+            draft.is_done = not seen.wants_answer
 
-    def _begin(self, at_ms: float, *, from_client: bool) -> _Draft:
+    def _begin(self, at_ms: float, from_client: bool, http: Http | None = None, auth: bytes | None = None) -> Draft:
         self._seq += 1
-        fields: dict[str, Any] = {} if from_client else {"direction": "server_to_client"}
-        draft = _Draft(from_client=from_client, fields={**fields, "seq": self._seq, "at_ms": at_ms})
+        size_bytes = _DRAFT_BYTES if http is None else _DRAFT_BYTES + _HTTP_BYTES
+        draft = Draft(self._seq, at_ms, from_client, size_bytes, http, auth)
         self._waiting.append(draft)
-        self._held_bytes += draft.size_bytes
+        self._held_bytes += size_bytes
         return draft
 
-    def _grow(self, draft: _Draft, size_bytes: int) -> None:
+    def _grow(self, draft: Draft, size_bytes: int) -> None:
         draft.size_bytes += size_bytes
         if not draft.is_given:
             self._held_bytes += size_bytes
 
-    def _ask(self, draft: _Draft, seen: Seen) -> None:
-        draft.fields["request"] = Raw(seen.text)
-        draft.method = seen.method
-        self._grow(draft, len(seen.text))
-        if draft.from_client and _PV_TEXT in seen.text:
+    def _ask(self, draft: Draft, seen: Seen) -> None:
+        draft.request, draft.method, draft.key = seen.text, seen.method, seen.keys[-1]
+        draft.size_bytes += len(seen.text)
+        self._held_bytes += len(seen.text)
+        if self.version is None and not self.is_modern and draft.from_client and _PV_TEXT in seen.text:
             self.is_modern = True
-        for part, key in zip(seen.parts, seen.keys, strict=True):
-            if part.method is not UNSET and key is not None and len(self._open) < _MAX_OPEN:
-                self._open[draft.from_client, key] = draft
-                draft.key = key
+        for key in seen.asked if len(self._open) < _MAX_OPEN else ():
+            self._open[draft.from_client, key] = draft
 
     def _answer(self, at_ms: float, seen: Seen, *, from_client: bool) -> None:
         """An answer on a connection that carries messages only: it goes to its request, or stands alone."""
         drafts = [self._open.pop((not from_client, key), None) for key in seen.keys]
         draft = next((found for found in drafts if found is not None), None)
-        self._note_facts(draft, seen)
-        if draft is None or draft.is_given or "response" in draft.fields:
-            draft = self._begin(at_ms, from_client=not from_client)
+        if draft is not None and draft.method in _HANDSHAKES:
+            self._note_facts(draft, seen)
+        if draft is None or draft.is_given or draft.response is not None:
+            draft = self._begin(at_ms, not from_client)
         else:
             self._seq += 1
-        self._put_answer(draft, at_ms, seen, None)
+        self._put_answer(draft, at_ms, seen)
         draft.is_done = True
 
     def _reply(self, hop: _Hop, at_ms: float, seen: Seen, event_id: str | None) -> None:
         """What an HTTP request brought: its answer, or something that travelled beside it."""
         draft = hop.draft
-        is_its_own = seen.is_answer and (draft.key in seen.keys or seen.keys == [None])
+        is_its_own = seen.is_answer and (draft.key in seen.keys or seen.keys == (None,))
         for key in seen.keys if seen.is_answer else ():
-            self._note_facts(self._open.pop((True, key), None), seen)
-        if is_its_own and not draft.is_given and draft.from_client and "response" not in draft.fields:
+            asked = self._open.pop((True, key), None)
+            if asked is not None and asked.method in _HANDSHAKES:
+                self._note_facts(asked, seen)
+        if is_its_own and not draft.is_given and draft.from_client and draft.response is None:
             self._seq += 1
-            self._put_answer(draft, at_ms, seen, event_id)
+            draft.event_id = event_id
+            self._put_answer(draft, at_ms, seen)
         else:
             self._beside(hop, at_ms, seen, event_id)
 
-    def _put_answer(self, draft: _Draft, at_ms: float, seen: Seen, event_id: str | None) -> None:
-        draft.fields |= {"response": Raw(seen.text), "response_seq": self._seq, "response_at_ms": at_ms}
-        if event_id is not None:
-            draft.fields["event_id"] = event_id
-        self._grow(draft, len(seen.text))
+    def _put_answer(self, draft: Draft, at_ms: float, seen: Seen) -> None:
+        draft.response, draft.response_seq, draft.response_at_ms = seen.text, self._seq, at_ms
+        draft.size_bytes += len(seen.text)
+        self._held_bytes += len(seen.text)
 
     def _event(self, hop: _Hop, at_ms: float, event: ServerEvent) -> None:
         if event.event != "message" or not event.data:
             return
-        seen = self._look(event.data)
-        if seen is not None:
+        seen = look(event.data, self._redaction.message)
+        if seen is None:
+            self.noise_count += 1
+        else:
             self._reply(hop, at_ms, seen, event.id)
 
     def _beside(self, hop: _Hop, at_ms: float, seen: Seen, event_id: str | None) -> None:
         """A message on the stream of an exchange; one that was given out already goes on in another with the same stream."""
         draft = hop.draft
         if draft.is_done or draft.is_given or len(draft.frames) >= MAX_FRAMES:
-            draft = self._begin(at_ms, from_client=True)
-            draft.fields |= {"http": hop.http, **({"stream": hop.stream} if hop.stream else {})}
+            draft = self._begin(at_ms, True, hop.http)
+            draft.stream = hop.stream
             draft.is_done = True
-            self._grow(draft, 600)
         else:
             self._seq += 1
-        for text in _elements(seen):
-            frame: dict[str, Any] = {"message": Raw(text), "seq": self._seq, "at_ms": at_ms}
-            if event_id is not None:
-                frame["event_id"] = event_id
-            draft.frames.append(frame)
+        draft.frames += [frame(text, self._seq, at_ms, event_id) for text in elements(seen.text)]
         self._grow(draft, len(seen.text))
-        for part, key in zip(seen.parts, seen.keys, strict=True):
-            if part.method is not UNSET and key is not None and len(self._open) < _MAX_OPEN:
-                self._open[False, key] = draft
+        for key in seen.asked if len(self._open) < _MAX_OPEN else ():
+            self._open[False, key] = draft
 
-    def _note_facts(self, request: _Draft | None, seen: Seen) -> None:
+    def _note_facts(self, request: Draft, seen: Seen) -> None:
         """What an answer to a handshake or a discovery says of the server."""
-        if request is None or request.method not in ("initialize", "server/discover") or not request.from_client:
-            return
-        result = seen.parts[0].result
-        if result is UNSET:
-            return
         try:
-            members = messages.members(bytes(result))
-        except msgspec.DecodeError:
+            members = messages.members(bytes(messages.members(elements(seen.text)[0])["result"]))
+        except (msgspec.DecodeError, KeyError):
             return
         capabilities = members.get("capabilities")
         if capabilities is not None and bytes(capabilities).lstrip()[:1] == b"{":
-            self._capabilities = Raw(self._redaction.message(bytes(capabilities)))
+            self._capabilities = Raw(bytes(capabilities))
         version = messages.value(members["protocolVersion"]) if "protocolVersion" in members else None
-        if request.method == "initialize" and isinstance(version, str):
+        if request.from_client and request.method == "initialize" and isinstance(version, str):
             self.version = version
-
-
-def _elements(seen: Seen) -> list[bytes]:
-    if seen.text.lstrip()[:1] != b"[":
-        return [seen.text]
-    return [bytes(part) for part in msgspec.json.decode(seen.text, type=list[Raw])]

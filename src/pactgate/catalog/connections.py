@@ -14,12 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pactgate.catalog.catalog import Catalog, Offer, name_offer
-from pactgate.catalog.discovery import Discovered
+from pactgate.catalog.discovery import TOOLS, Discovered
 from pactgate.catalog.index import server_of
 from pactgate.catalog.pauses import Pauses
 from pactgate.catalog.report import DiscoveryReport, discover_all
 from pactgate.catalog.supervisor import Supervisor
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.core.events import Emit, Event
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import Caller, ServerStatus, Tool
@@ -213,10 +213,14 @@ class Connections:
         return [supervisor.row() for supervisor in self._supervisors.values()]
 
     def freshness(self, method: str, scope: str | None) -> Hint:
-        """How long a list, or what is said of the servers, may be taken for true: as long as every server that has a part in it says."""
+        """How long a list, or what is said of the servers, may be taken for true: as long as every server that has a part in it says.
+
+        All tools together are not the same for everybody: administrators see more, so nobody may share that list.
+        """
         servers = self._supervisors.items()
         hints = [item.hint(method) for id_, item in servers if scope is None or scope == id_]
-        return together(hint for hint in hints if hint is not None)
+        hint = together(hint for hint in hints if hint is not None)
+        return Hint(hint.ttl_ms) if scope is None and method == TOOLS.method else hint
 
     def missing(self) -> dict[str, str]:
         """Which enabled servers can't be used right now, and why."""

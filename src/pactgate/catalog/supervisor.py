@@ -19,7 +19,7 @@ from pactgate.catalog.pauses import Pauses
 from pactgate.catalog.private import PrivateSessions
 from pactgate.catalog.waiting import now, unwatched, wait_for
 from pactgate.catalog.watch import Watch
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.core.contract import REPORT_METHOD
 from pactgate.core.events import (
     EffectsExceeded,

@@ -19,9 +19,9 @@ from pactgate.cli import console, documents
 from pactgate.cli.check import show_problems
 from pactgate.config.insert import CantInsert, insert_server, new_file
 from pactgate.config.load import find, load
-from pactgate.config.model import ServerConfig
 from pactgate.config.openapi import is_url
 from pactgate.config.problems import ConfigurationError
+from pactgate.config.server import ServerConfig
 from pactgate.config.text import FORMATS
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http_client import HttpClient

@@ -17,8 +17,9 @@ from pactgate.cli.composition import is_hazardous, sentences
 from pactgate.cli.console import Column
 from pactgate.cli.document_check import documents_report, read_documents, show_documents
 from pactgate.config.load import find, load
-from pactgate.config.model import Config, ServerConfig
+from pactgate.config.model import Config
 from pactgate.config.problems import ConfigurationError, Problem
+from pactgate.config.server import ServerConfig
 from pactgate.config.text import FORMATS
 from pactgate.core.display import Mask, visible
 

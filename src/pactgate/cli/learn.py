@@ -24,8 +24,9 @@ from pactgate.cli import console
 from pactgate.cli.check import show_problems
 from pactgate.config.effects import Effects
 from pactgate.config.load import find, load
-from pactgate.config.model import Config, Listen, ServerConfig
+from pactgate.config.model import Config, Listen
 from pactgate.config.problems import ConfigurationError
+from pactgate.config.server import ServerConfig
 from pactgate.core.display import flat
 from pactgate.protocol import messages
 from pactgate.upstreams.observed import MAX_LINE_CHARS, STRACE, Seen, Trace, notes_on, propose

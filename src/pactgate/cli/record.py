@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction, secrets_of
-from pactgate.capture.scribe import Ending
+from pactgate.capture.sheet import Ending
 from pactgate.capture.store import OneFile
 from pactgate.cli import console
 from pactgate.cli.interruption import until_interrupted

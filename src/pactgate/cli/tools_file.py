@@ -15,7 +15,7 @@ from pactgate.cli import console
 from pactgate.cli.console import Column
 from pactgate.cli.options import ServeOptions
 from pactgate.config.checks import legal_id
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.core.contract import CONTRACT_KEY
 from pactgate.core.display import visible
 

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from pactgate.app import build
 from pactgate.catalog.hazards import Hazard, find_hazards
 from pactgate.config.audit import Audit
-from pactgate.config.model import Config, ServerConfig
+from pactgate.config.model import Config
+from pactgate.config.server import ServerConfig
 from pactgate.core import events
 from pactgate.core.events import Event
 

@@ -20,10 +20,7 @@ from pactgate.config.capture import Capture
 from pactgate.config.documented import Documented
 from pactgate.config.problems import Problem
 from pactgate.config.rates import RateLimits
-from pactgate.config.server import ServerConfig as ServerConfig
-from pactgate.config.server import ServerEntry as ServerEntry
-from pactgate.config.server import Servers
-from pactgate.config.server import ServerSettings as ServerSettings
+from pactgate.config.server import ServerConfig, Servers
 from pactgate.core.failures import Plane, WireSettings
 
 Secret = Annotated[

@@ -14,8 +14,9 @@ import msgspec
 from msgspec import NODEFAULT, inspect
 
 from pactgate.config.load import MAX_FILE_BYTES
-from pactgate.config.model import ConfigFile, ServerEntry, ServerSettings
+from pactgate.config.model import ConfigFile
 from pactgate.config.rest import RestSettings
+from pactgate.config.server import ServerEntry, ServerSettings
 from pactgate.config.text import FORMATS
 
 EXAMPLE: Final = """\

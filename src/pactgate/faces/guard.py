@@ -15,6 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from pactgate.config.model import Config
 from pactgate.faces.exchange import Exchange
 
 ANONYMOUS: Final = "anonymous"
@@ -143,6 +144,22 @@ class Guard:
     def _is_allowed(self, authority: re.Match[str]) -> bool:
         """A listed name allows any port, as forwarded ports are common; a listed `name:port` only itself."""
         return authority["name"].lower() in self._hosts or authority[0].lower() in self._hosts
+
+
+def guard_for(config: Config, generated_token: str | None = None) -> tuple[Guard, tuple[str, ...]]:
+    """The guard of a configuration, with a token made for this run if there is one; and every token it knows."""
+    tokens = {entry.token: (name, frozenset(entry.roles)) for name, entry in config.auth.tokens.items()}
+    if generated_token is not None:
+        tokens[generated_token] = ("generated", frozenset())
+    listen = config.listen
+    guard = Guard(
+        host=listen.host,
+        hosts=listen.allowed_hosts,
+        origins=listen.allowed_origins,
+        tokens=tokens,
+        anonymous=config.allows_anonymous,
+    )
+    return guard, tuple(tokens)
 
 
 def _digest(token: str) -> bytes:

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from pactgate.config.effects import Effects
-from pactgate.config.model import ServerConfig
+from pactgate.config.server import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.upstreams.guardian import Guardian
 from pactgate.upstreams.stdio import StdioChannel

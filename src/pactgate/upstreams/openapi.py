@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urljoin, urlsplit
 
 from pactgate.config.endpoints import Endpoint, Method
-from pactgate.config.model import ServerConfig
 from pactgate.config.openapi import Selection
 from pactgate.config.rest_checks import check_base_url, check_path_template
+from pactgate.config.server import ServerConfig
 from pactgate.core.display import flat
 from pactgate.upstreams.openapi_names import Subject, assign_names, limit_for
 from pactgate.upstreams.openapi_operations import (

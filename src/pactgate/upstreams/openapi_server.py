@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from pactgate.config.model import ServerConfig
 from pactgate.config.openapi import is_url
+from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.egress import Egress, host_of
 from pactgate.upstreams.http_client import HttpClient

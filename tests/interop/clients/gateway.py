@@ -17,7 +17,8 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
 from pactgate.app import Gateway
-from pactgate.config.model import Config, Listen, ServerConfig
+from pactgate.config.model import Config, Listen
+from pactgate.config.server import ServerConfig
 
 PLAIN = {"integer": 5, "number": 3, "boolean": True, "array": [], "object": {}}
 WHOLE_S = 15
