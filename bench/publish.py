@@ -28,7 +28,13 @@ class PublishError(Exception):
 
 
 def newest(kind: str, folder: Path = RESULTS) -> Path | None:
-    return max(folder.glob(f"*-{kind}.json"), default=None)
+    """The latest results of a kind; a run of some workloads only, or a quick one, is nothing to publish."""
+    return max((path for path in folder.glob(f"*-{kind}.json") if _is_whole(path)), default=None)
+
+
+def _is_whole(path: Path) -> bool:
+    options = json.loads(path.read_text()).get("options", {})
+    return not (options.get("quick") or options.get("only"))
 
 
 def render(figures: dict[str, Any], page: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from bench import report
 from bench.goals import AIMS, OURS
@@ -93,7 +93,8 @@ def version(peer: Peer) -> str:
     return said.stdout.strip() or "unknown"
 
 
-def _run(lab: Lab, progress: Progress, peers: Sequence[Peer], plan: Plan) -> int:
+def _run(lab: Lab, progress: Progress, peers: Sequence[Peer], options: dict[str, Any]) -> int:
+    plan = QUICK if options["quick"] else FULL
     measured = _startable(lab, peers)
     vias = ["direct", *(["nginx"] if lab.nginx else []), OURS, *(peer.name for peer in measured)]
     bench = Bench(lab, progress, vias, plan)
@@ -108,7 +109,10 @@ def _run(lab: Lab, progress: Progress, peers: Sequence[Peer], plan: Plan) -> int
     aimed = judge_peers(outcome)
     print("\n\n".join([report.table(chosen, outcome, _COMPARED), report.aims(aimed)]))
     known = {peer.name: {"title": peer.title, "version": version(peer)} for peer in measured}
-    path = report.write("peers", {"peers": known, "givenUp": bench.given_up, **report.as_document(outcome, [], aimed)})
+    path = report.write(
+        "peers",
+        {"options": options, "peers": known, "givenUp": bench.given_up, **report.as_document(outcome, [], aimed)},
+    )
     print(f"\nwritten to {path}")
     ours = [run for rows in outcome.results.values() for run in rows.get(OURS, [])]
     return 1 if any(run.failed for run in ours) else 0
@@ -134,7 +138,7 @@ def main(arguments: Sequence[str]) -> int:
     progress = Progress()
     try:
         with Lab(peers) as lab:
-            return _run(lab, progress, peers, QUICK if options.quick else FULL)
+            return _run(lab, progress, peers, vars(options))
     except (LabError, LoadError) as problem:
         progress.clear()
         print(f"bench: {problem}", file=sys.stderr)
