@@ -119,11 +119,11 @@ async def test_a_full_disk_costs_the_recording_and_no_call(tmp_path: Path) -> No
         "import asyncio, resource, signal, sys, json\n"
         "from pathlib import Path\nfrom pactgate import Gateway\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
         "seen = []\n"
         "async def main():\n"
         "    async with Gateway.open(sys.argv[1], lambda e: seen.append(type(e).__name__)) as gateway:\n"
         "        await gateway.discover()\n"
+        f"        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
         "        print(json.dumps([(await gateway.invoke('one.echo', {'x': 'y' * 500}))['success'] for _ in range(20)]))\n"
         "asyncio.run(main())\n"
         "print(seen.count('CaptureFailed'))\n"
@@ -135,7 +135,8 @@ async def test_a_full_disk_costs_the_recording_and_no_call(tmp_path: Path) -> No
         text=True,
         timeout=20,
         check=False,
-        env={**os.environ, "CANARY": CANARY},
+        # Without PYTHONDONTWRITEBYTECODE the cache of some module would be cut short too, for every later run.
+        env={**os.environ, "CANARY": CANARY, "PYTHONDONTWRITEBYTECODE": "1"},
     )
     outcomes, failures = done.stdout.splitlines()
     assert json.loads(outcomes) == [True] * 20, done.stderr

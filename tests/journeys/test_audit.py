@@ -105,7 +105,7 @@ def limit_files(served: Served, max_bytes: int) -> None:
 async def test_a_full_disk_is_met_as_configured_and_got_over_without_a_restart(policy: str, tmp_path: Path) -> None:
     write_config(tmp_path, SERVERS, audit={"file": "audit.jsonl", "onFailure": policy})
     log = tmp_path / "audit.jsonl"
-    with Served(tmp_path) as served:
+    with Served(tmp_path, PYTHONDONTWRITEBYTECODE="1") as served:  # or a module's cache would be cut short too
         async with RawClient(port_of(served)) as client:
             call = modern("tools/call", name="files__echo", arguments={"text": "hello"})
             ids = [request_id_of((await client.ask(call)).json)]
