@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Emit
@@ -20,11 +20,12 @@ from pactgate.upstreams.http_sse import HttpSseChannel
 from pactgate.upstreams.inside import InsideChannel, InsideServer
 from pactgate.upstreams.local import python_tools
 from pactgate.upstreams.negotiate import Identity, negotiate
-from pactgate.upstreams.openapi_server import OpenApiServer
 from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.port import Channel
-from pactgate.upstreams.rest import RestServer, written_api
 from pactgate.upstreams.stdio import StdioChannel
+
+if TYPE_CHECKING:
+    from pactgate.upstreams.openapi_server import OpenApiServer
 
 MakeTap = Callable[[str, str], Tap | None]
 """A tap for a new connection to a server, by its id and transport; None where it is not recorded."""
@@ -122,6 +123,10 @@ class Dialer:
         if self._config.endpoints is not None:
             return await self._converse(self._rest, "rest", Era.MODERN)
         if self._config.openapi is not None:
+            from pactgate.upstreams.openapi_server import (
+                OpenApiServer,
+            )  # a gateway without such a server starts without it
+
             started = time.monotonic()
             server = OpenApiServer(self._config, self._client, max_body_bytes=self._max_frame_bytes)
             await server.load()
@@ -205,6 +210,8 @@ class Dialer:
         return python_tools(self._config, self._emit, self._guardian, self._max_frame_bytes)
 
     def _rest(self) -> Channel:
+        from pactgate.upstreams.rest import RestServer, written_api
+
         config = self._config
         server = RestServer(config, written_api(config), self._client, max_body_bytes=self._max_frame_bytes)
         return InsideChannel(config.id, server)
