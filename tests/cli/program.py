@@ -26,6 +26,11 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm-256color", **more}
 
 
+def heed_interrupts() -> None:
+    """For a child that is to be interrupted: what a shell starts in the background, these tests included, ignores that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def run(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*PROGRAM, *words],

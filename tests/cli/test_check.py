@@ -13,7 +13,18 @@ from typing import Any
 
 import pytest
 
-from tests.cli.program import PROGRAM, WAIT_S, demo, environment, evil, run, run_on_terminal, scripted, write_config
+from tests.cli.program import (
+    PROGRAM,
+    WAIT_S,
+    demo,
+    environment,
+    evil,
+    heed_interrupts,
+    run,
+    run_on_terminal,
+    scripted,
+    write_config,
+)
 
 BAD = """{
   "mcpServers": {
@@ -260,7 +271,9 @@ def test_live_whoever_has_waited_enough_leaves_nothing_behind(tmp_path: Path) ->
     log = tmp_path / "log"
     write_config(tmp_path, {"slowpoke": {**scripted(hang="handshake", log=str(log)), "connectionTimeoutMs": 60000}})
     command = [*PROGRAM, "check", "--live"]
-    with subprocess.Popen(command, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, preexec_fn=heed_interrupts
+    ) as process:
         deadline = time.monotonic() + WAIT_S
         while not log.exists() and time.monotonic() < deadline:
             time.sleep(0)

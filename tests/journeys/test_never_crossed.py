@@ -13,6 +13,7 @@ from tests.pipeline.conftest import Inside, open_gateway
 from tests.support.asking import asker, asking
 from tests.support.asking_http import AskingHttp
 from tests.support.scripted_http import ScriptedHttp
+from tests.support.servers import UNLIMITED
 
 TRIES = 250
 """Of each of the two callers."""
@@ -58,7 +59,7 @@ async def many(make: Any) -> list[tuple[str, Any]]:
 
 async def test_on_one_http_session_shared_by_two_modern_callers() -> None:
     upstream = AskingHttp()
-    async with ScriptedHttp(upstream) as server, open_gateway(at_url(server)) as inside:
+    async with ScriptedHttp(upstream) as server, open_gateway(at_url(server), rate_limits=UNLIMITED) as inside:
         callers = {who: asker(Era.MODERN, capabilities=FORM) for who in ("ada", "eve")}
         heard = await many(lambda who, nonce: ask_modern(inside, callers[who], nonce, name(nonce)))
     assert len(heard) == 2 * TRIES
@@ -69,7 +70,7 @@ async def test_on_one_http_session_shared_by_two_modern_callers() -> None:
 
 async def test_on_one_http_server_by_two_legacy_callers() -> None:
     upstream = AskingHttp()
-    async with ScriptedHttp(upstream) as server, open_gateway(at_url(server)) as inside:
+    async with ScriptedHttp(upstream) as server, open_gateway(at_url(server), rate_limits=UNLIMITED) as inside:
 
         async def make(who: str, nonce: str) -> Any:
             answering = asker(answer=lambda method, params: name(nonce), session=who, capabilities=FORM)
@@ -82,7 +83,7 @@ async def test_on_one_http_server_by_two_legacy_callers() -> None:
 
 
 async def test_on_a_program_with_a_process_for_each_session() -> None:
-    async with open_gateway(asking()) as inside:
+    async with open_gateway(asking(), rate_limits=UNLIMITED) as inside:
 
         async def make(who: str, nonce: str) -> Any:
             answering = asker(answer=lambda method, params: name(who), session=who, capabilities=FORM)
@@ -95,7 +96,7 @@ async def test_on_a_program_with_a_process_for_each_session() -> None:
 
 async def test_where_a_question_does_not_say_whose_it_is_nobody_is_asked_rather_than_somebody_else() -> None:
     upstream = AskingHttp(on_listener=True)
-    async with ScriptedHttp(upstream) as server, open_gateway(at_url(server)) as inside:
+    async with ScriptedHttp(upstream) as server, open_gateway(at_url(server), rate_limits=UNLIMITED) as inside:
         callers = {who: asker(Era.MODERN, capabilities=FORM) for who in ("ada", "eve")}
         alone = await ask_modern(inside, callers["ada"], "ada", name("ada"))
         assert alone == {"nonce": "ada", "said": name("ada")}
