@@ -153,7 +153,7 @@ class Supervisor:
         if self.status is ServerStatus.DISABLED:
             return None
         if self.status is ServerStatus.CONNECTED:
-            return self.lists.problem or (None if self.lists.settled.is_set() else "still listing what it offers")
+            return self.lists.problem or (None if self.lists.has_answered else "still listing what it offers")
         return self.last_error or "still connecting"
 
     def hint(self, method: str) -> Hint | None:
