@@ -205,6 +205,7 @@ class Gateway:
         handlers = Handlers(self.connections, self.tool_call, forward, self.changes, self.relaying, info)
         self.kernel = Kernel(
             handlers.table(),
+            tool_call=self.tool_call,
             wire=config.wire.planes(),
             max_response_bytes=config.response.max_response_bytes,
             hearing=self.changes,
@@ -237,7 +238,7 @@ class Gateway:
             tap=self._taps.http_callers(),
         )
         limits = ServerLimits(max_request_bytes=self.config.limits.max_request_bytes)
-        self._http = HttpServer(face.handle, limits, self._emit)
+        self._http = HttpServer(face.handle, limits, self._emit, start=face.start)
         host, port = await self._http.listen(listen.host, listen.port)
         shown = f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{port}"

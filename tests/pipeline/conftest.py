@@ -13,9 +13,11 @@ import pytest
 from pactgate.app import Gateway, build
 from pactgate.config.model import Config
 from pactgate.config.server import ServerConfig
+from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Event
 from pactgate.core.failures import Reply
 from pactgate.core.model import Caller
+from pactgate.protocol import messages
 from pactgate.protocol.messages import Request
 from tests.support.callers import call, caller, context, request
 
@@ -33,7 +35,23 @@ class Inside:
     async def ask(self, method: str, *, who: Caller | None = None, params: Any = None) -> Reply:
         message = Request(b"1", 1, method, params) if isinstance(params, bytes) else request(method, params)
         async with asyncio.timeout(10):
+            if method == "tools/call":
+                return await self._start(context(method, who or caller()), message)
             return await self.gateway.kernel.handle(context(method, who or caller()), message)
+
+    async def _start(self, ctx: ExecutionContext, message: Request) -> Reply:
+        """A tool call as the HTTP face makes it: decoded from its bytes, begun, and told about."""
+        decoded = messages.decode(messages.encode_request(message.id, message.method, message.params))
+        told: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
+        work = self.gateway.kernel.start(ctx, decoded if isinstance(decoded, Request) else message, told.set_result)
+        try:
+            reply = await asyncio.shield(told)
+        except asyncio.CancelledError:
+            work.cancel()
+            assert await told is None
+            raise
+        assert reply is not None
+        return reply
 
 
 def text_of(reply: Reply) -> str:

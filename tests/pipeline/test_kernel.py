@@ -12,6 +12,7 @@ from pactgate.core.events import Event, InternalFailure, RequestFinished
 from pactgate.core.failures import TABLE, GatewayFailure, Kind, Plane, Reply, WireSettings
 from pactgate.core.model import Tool
 from pactgate.pipeline.kernel import Kernel
+from pactgate.pipeline.tool_call import Step, Way
 from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import Era
 from tests.support.callers import call, caller, context, request
@@ -37,12 +38,44 @@ class Recording:
         return self.written
 
 
+class Steps:
+    """A tool call whose every step does what the test says."""
+
+    def __init__(self) -> None:
+        self.came_to: Step | Exception = None
+        self.taken: list[tuple[str, object]] = []
+
+    def begin(self, way: Way) -> Step:
+        return self._take("begin", None)
+
+    def answered(self, way: Way, result: bytes) -> Step:
+        return self._take("answered", result)
+
+    def failed(self, way: Way, failure: GatewayFailure) -> Step:
+        return self._take("failed", failure)
+
+    def expired(self, way: Way) -> Step:
+        return self._take("expired", None)
+
+    def cancelled(self, way: Way) -> None:
+        self._take("cancelled", None)
+
+    def _take(self, name: str, given: object) -> Step:
+        self.taken.append((name, given))
+        came_to, self.came_to = self.came_to, None
+        if isinstance(came_to, Exception):
+            raise came_to
+        return came_to
+
+
 class Heard:
     def __init__(self, audit: Recording | None = None, **handlers: Handler) -> None:
         self.events: list[Event] = []
+        self.steps = Steps()
         table = {name.replace("__", "/"): handler for name, handler in handlers.items()}
         self.kernel = Kernel(
             table,
+            tool_call=self.steps,
             wire=WireSettings(),
             max_response_bytes=2**20,
             emit=self.events.append,
@@ -249,3 +282,113 @@ async def test_a_caller_that_gives_up_does_not_wait_for_its_record() -> None:
     await asyncio.wait({task}, timeout=5)
     assert task.cancelled()
     assert [ctx.record.outcome for ctx in audit.kept if ctx.record] == ["cancelled"]
+
+
+# In steps.
+
+
+class Started:
+    def __init__(self, heard: Heard, came_to: Step | Exception = None) -> None:
+        self.heard = heard
+        self.ctx = context()
+        self.told: list[Reply | None] = []
+        heard.steps.came_to = came_to
+        self.way = heard.kernel.start(self.ctx, call("files.read"), self.told.append)
+
+    async def until_told(self) -> None:
+        async with asyncio.timeout(5):
+            while not self.told:
+                await asyncio.sleep(0)
+
+
+async def test_a_call_whose_result_is_there_at_once_is_answered_at_once() -> None:
+    started = Started(Heard(), b'{"ok":true}')
+    assert started.told == [Reply(result=b'{"ok":true}')]
+    assert started.ctx.record is not None
+    assert started.heard.records == ["ok"]
+
+
+async def test_a_call_on_its_way_is_answered_when_its_server_answers() -> None:
+    heard = Heard()
+    started = Started(heard)
+    assert started.told == []
+    heard.steps.came_to = b"{}"
+    started.way.answered(b'{"x":1}')
+    assert heard.steps.taken == [("begin", None), ("answered", b'{"x":1}')]
+    assert started.told == [Reply(result=b"{}")]
+
+
+@pytest.mark.parametrize("step", ["failed", "expire"])
+def test_what_ends_a_call_on_its_way_is_rendered_like_any_failure(step: str) -> None:
+    heard = Heard()
+    started = Started(heard)
+    failure = heard.steps.came_to = GatewayFailure(Kind.CALL_TIMEOUT, "too slow")
+    getattr(started.way, step)(*([failure] if step == "failed" else []))
+    (reply,) = started.told
+    assert "too slow" in repr(reply)
+    assert heard.records == ["timeout"]
+
+
+@pytest.mark.requirement("S4/R1")
+def test_a_mistake_in_a_step_is_internal_and_nothing_of_it_is_told() -> None:
+    started = Started(Heard(), ZeroDivisionError("the secret is hunter2"))
+    (reply,) = started.told
+    assert "hunter2" not in repr(reply)
+    assert any(isinstance(event, InternalFailure) for event in started.heard.events)
+
+
+async def test_a_call_that_has_to_wait_after_all_is_answered_in_its_time() -> None:
+    async def rest() -> bytes:
+        await asyncio.sleep(0)
+        return b'{"late":true}'
+
+    started = Started(Heard(), rest())
+    assert started.told == []
+    await started.until_told()
+    assert started.told == [Reply(result=b'{"late":true}')]
+
+
+async def test_cancelling_a_call_on_its_way_ends_it_without_an_answer() -> None:
+    heard = Heard()
+    started = Started(heard)
+    started.way.cancel()
+    started.way.cancel()
+    assert heard.steps.taken[1:] == [("cancelled", None)]
+    assert started.told == [None]
+    assert heard.records == ["cancelled"]
+
+
+async def test_cancelling_a_call_that_has_not_begun_to_wait_yet_is_sealed_too() -> None:
+    async def rest() -> bytes:
+        await asyncio.Event().wait()
+        return b""
+
+    heard = Heard()
+    started = Started(heard, rest())
+    started.way.cancel()
+    await started.until_told()
+    assert started.told == [None]
+    assert heard.records == ["cancelled"]
+
+
+async def test_a_call_in_steps_is_recorded_before_its_answer_goes_out() -> None:
+    audit = Recording()
+    heard = Heard(audit)
+    started = Started(heard, b"{}")
+    assert len(audit.kept) == 1
+    await asyncio.sleep(0)
+    assert started.told == []
+    audit.written.set_result(None)
+    await started.until_told()
+    assert started.told == [Reply(result=b"{}")]
+
+
+async def test_a_call_in_steps_that_could_not_be_recorded_is_not_begun() -> None:
+    audit = Recording()
+    audit.trouble = GatewayFailure(Kind.AUDIT_UNAVAILABLE, "no room")
+    audit.written.set_result(None)
+    heard = Heard(audit)
+    started = Started(heard, b"{}")
+    assert heard.steps.taken == []
+    await started.until_told()
+    assert "no room" in repr(started.told)

@@ -106,7 +106,7 @@ async def serving(
         sessions=sessions,
         clock=clock,
     )
-    server = HttpServer(face.handle, limits or ServerLimits(), events.append)
+    server = HttpServer(face.handle, limits or ServerLimits(), events.append, start=face.start)
     _, port = await server.listen("127.0.0.1", 0)
     try:
         yield Served(kernel, face, server, events, port)

@@ -9,6 +9,8 @@ from pactgate.core.asking import Unanswered
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import Reply, WireError
 from pactgate.core.model import Caller
+from pactgate.faces.answering import Done
+from pactgate.faces.exchange import Work
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Request, encode_json
 
@@ -48,6 +50,11 @@ class FakeKernel:
             self.running -= 1
         self.answered += 1
         return reply
+
+    def start(self, ctx: ExecutionContext, request: Request, done: Done) -> Work:
+        task = asyncio.get_running_loop().create_task(self.handle(ctx, request))
+        task.add_done_callback(lambda ended: done(None if ended.cancelled() else ended.result()))
+        return task
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         self.notices.append((caller, notification))

@@ -16,6 +16,8 @@ Script = Callable[[dict[str, Any]], Any]
 
 
 class ScriptedChannel:
+    begin = None
+
     def __init__(
         self, script: Script | None = None, *, closing_cancels: bool = False, answers_in_send: bool = False
     ) -> None:

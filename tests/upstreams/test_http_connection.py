@@ -17,7 +17,7 @@ from pactgate.upstreams.http_client import HttpClient
 from pactgate.upstreams.http_connection import MAX_HEAD_BYTES
 from pactgate.upstreams.http_message import Target
 from pactgate.upstreams.http_pool import Pool, PoolLimits
-from pactgate.upstreams.http_response import Response
+from pactgate.upstreams.http_response import Response, Waiting
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import LAST_CHUNK, LIMIT_S, Peer, Play, ScriptedHttp, answer, chunk, stream_head
 
@@ -321,11 +321,13 @@ async def test_an_answer_nobody_waits_for_any_more_frees_or_ends_its_connection(
     async with ScriptedHttp(play) as server:
         pool, target = Pool(PoolLimits(), lambda: None), Target("s", server.url)
         connection = await pool.obtain(target, None)
-        waiter = connection.begin(target, b"GET" + target.tail + b"\r\n", 1000)
+        waiting = Waiting()
+        connection.begin(waiting, target, b"GET" + target.tail + b"\r\n", 1000)
         async with asyncio.timeout(LIMIT_S):
-            await asyncio.wait({waiter})
-            connection.give_up(waiter)
-            if waiter.result().stream is None:
+            await asyncio.wait({waiting.answer})
+            connection.give_up(waiting)
+            waiting.abandon()
+            if waiting.answer.result().stream is None:
                 assert pool.take() is connection
                 connection.abort()
             await gone.wait()

@@ -15,6 +15,7 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http_connection import Connection
 from pactgate.upstreams.http_message import Target
 from pactgate.upstreams.http_pool import Pool, PoolLimits
+from pactgate.upstreams.http_response import Waiting
 from tests.support.certificates import tls_pair
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import LIMIT_S, Peer, Play, ScriptedHttp, answer
@@ -60,7 +61,9 @@ class Lender:
         connection = await self.lend()
         request = b"GET" + self.target.tail + b"\r\n"
         async with asyncio.timeout(LIMIT_S):
-            await connection.begin(self.target, request, 1000)
+            waiting = Waiting()
+            connection.begin(waiting, self.target, request, 1000)
+            await waiting.answer
         return connection
 
     async def until(self, condition: Callable[[], object]) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pactgate.protocol import messages
+from pactgate.protocol.shape import check_shape
 
 Key = str | int | None
 Mask = Callable[[bytes], bytes]
@@ -87,7 +88,7 @@ def _look_with_care(text: bytes, mask: Mask | None) -> Seen | None:
         parts = _many.decode(text) if text.lstrip()[:1] == b"[" else [_one.decode(text)]
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
         return None
-    if not parts or messages.check_shape(text, _MAX_DEPTH) is not None:
+    if not parts or check_shape(text, _MAX_DEPTH) is not None:
         return None
     keys = tuple(None if part.id is UNSET else messages.id_key(bytes(part.id)) for part in parts)
     asking = [part.method is not UNSET for part in parts]

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from pactgate.core.asking import CannotAsk
 from pactgate.core.contract import Contract
@@ -92,7 +92,8 @@ class Prompt(Entry, frozen=True):
 class SchemaCheck(Protocol):
     """What a tool's schema says about arguments or a result; empty means that they fit."""
 
-    def check(self, text: bytes) -> Sequence[Misfit]: ...
+    def check(self, text: bytes, value: Any = UNSET) -> Sequence[Misfit]:
+        """`value` is the decoded text, where the caller has it already."""
 
 
 class Misfit(Protocol):

@@ -5,6 +5,7 @@ Must not: decide anything about a request.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -13,7 +14,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, RequestRefused
 from pactgate.core.failures import GatewayFailure, Kind, Reply, Verdict
 from pactgate.core.model import Caller
-from pactgate.faces.exchange import JSON_HEAD, Exchange
+from pactgate.faces.exchange import JSON_HEAD, Exchange, Work
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Rejection, Request
 
@@ -24,6 +25,12 @@ SESSION_ENDED: Final = "The session has ended."
 _TOO_SOON: Final = frozenset({Kind.RATE_LIMITED, Kind.OVERLOADED})
 MAX_WAITING_BYTES: Final = 256 * 1024
 """Notifications are dropped while a client has this much left to take; answers never are."""
+
+
+TOOL_CALL: Final = "tools/call"
+
+Done = Callable[[Reply | None], None]
+"""Takes the reply to a request, or None when it was cancelled."""
 
 
 class Audience(Protocol):
@@ -38,6 +45,9 @@ class Kernel(Protocol):
 
     async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
         """Answer one request. Raises nothing but the cancellation of its own task."""
+
+    def start(self, ctx: ExecutionContext, request: Request, done: Done) -> Work:
+        """Begin to answer a `tools/call`; `done` is called once, perhaps at once, with the reply or with None when it was cancelled."""
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A client's notification that is not about one of its requests."""

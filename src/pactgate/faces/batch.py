@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Message, Rejection, Request
+from pactgate.protocol.shape import check_shape
 
 MAX_ELEMENTS: Final = 100
 
@@ -24,7 +25,7 @@ def is_batch(text: bytes) -> bool:
 
 def read_batch(text: bytes) -> list[Message | Rejection] | Rejection:
     """The elements in order; a bad one is a `Rejection` among good ones, as JSON-RPC asks."""
-    misshapen = messages.check_shape(text, messages.MAX_DEPTH + 1)
+    misshapen = check_shape(text, messages.MAX_DEPTH + 1)
     if misshapen is not None:
         return Rejection(messages.PARSE_ERROR, misshapen)
     try:

@@ -23,8 +23,6 @@ from pactgate.faces.wire import BadRequest
 from pactgate.protocol import messages
 from pactgate.protocol.framing import KEEPALIVE
 
-Handle = Callable[[Exchange], Coroutine[Any, Any, None]]
-
 _AHEAD_BYTES: Final = 64 * 1024
 _SMALL_BODY_BYTES: Final = 64 * 1024
 _DISCARD_BYTES: Final = 16 * MIB
@@ -35,6 +33,13 @@ _NEVER: Final = math.inf
 _EXTRA_HEADS: Final = {405: b"Allow: GET, POST, DELETE, OPTIONS\r\n", 503: b"Retry-After: 1\r\n"}
 
 
+Handle = Callable[[Exchange], Coroutine[Any, Any, None]]
+"""Answers an exchange, waiting for whatever it takes."""
+
+Start = Callable[[Exchange], bool]
+"""Answers an exchange, or sees that somebody does, without waiting. False where that can't be done: then nothing was done."""
+
+
 class Hub(Protocol):
     """What all connections of a server share."""
 
@@ -42,6 +47,7 @@ class Hub(Protocol):
     is_closing: bool
     emit: Emit
     handle: Handle
+    start: Start
 
     def enter(self, connection: Connection) -> bool:
         """Whether there is room for one more."""
@@ -103,7 +109,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            if self.exchange is not None or self._is_lingering or self._is_stalled:
+            if self.exchange is not None or self._ahead or self._is_lingering or self._is_stalled:
                 self._keep_for_later(data)
             else:
                 self._read(data)
@@ -155,7 +161,7 @@ class Connection(asyncio.Protocol):
         exchange = self.exchange
         if exchange is None:
             self.transport.close()
-        elif exchange.task is None and exchange.stream is not None:
+        elif exchange.work is None and exchange.stream is not None:
             exchange.stream.close()
 
     def cut(self) -> None:
@@ -229,15 +235,16 @@ class Connection(asyncio.Protocol):
         self.deadline = _NEVER
         if ready.rest:
             self._ahead += ready.rest
-        exchange.task = task = self._loop.create_task(self._hub.handle(exchange))
-        task.add_done_callback(self._task_done)
+        if not self._hub.start(exchange):
+            exchange.work = task = self._loop.create_task(self._hub.handle(exchange))
+            task.add_done_callback(self._task_done)
 
     def may_keep(self, exchange: Exchange) -> bool:
         return exchange.keep_alive and not self._hub.is_closing
 
     def answered(self, exchange: Exchange) -> None:
         exchange.is_complete = True
-        if exchange.task is None:
+        if exchange.work is None:
             self._settle(exchange)
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
@@ -246,9 +253,9 @@ class Connection(asyncio.Protocol):
         if error is not None:
             report = "".join(traceback.format_exception(error))
             self._hub.emit(InternalFailure("", "faces", repr(error), report))
-        if exchange is None or exchange.task is not task:
+        if exchange is None or exchange.work is not task:
             return
-        exchange.task = None
+        exchange.work = None
         if not exchange.is_connected:
             self.exchange = None
         elif not exchange.is_answered:
@@ -279,7 +286,7 @@ class Connection(asyncio.Protocol):
             return
         self.deadline = self._loop.time() + self._limits.idle_timeout_s
         if self._ahead or not self._is_reading:
-            self._next()
+            self._loop.call_soon(self._next)  # not here: as many may have been sent ahead as the stack has no room for
 
     def _next(self) -> None:
         """Go on with what was sent ahead, unless an answer is still being written to a client that does not take it."""
@@ -328,7 +335,7 @@ class Connection(asyncio.Protocol):
     def _client_gone(self) -> None:
         exchange = self.exchange
         if exchange is not None and exchange.is_connected:
-            if exchange.task is None:
+            if exchange.work is None:
                 self.exchange = None
             exchange.disconnected()
 

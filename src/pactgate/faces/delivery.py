@@ -18,7 +18,7 @@ class Delivery:
 
     __slots__ = ("_drops", "_exchange", "_may_stream", "_session", "_stream")
 
-    def __init__(self, exchange: Exchange, session: Session, drops: Drops, *, may_stream: bool) -> None:
+    def __init__(self, exchange: Exchange, session: Session, drops: Drops, may_stream: bool) -> None:
         self._exchange = exchange
         self._session = session
         self._drops = drops
@@ -71,7 +71,7 @@ class Delivery:
             self._stream.push(body)
             self._stream.end()
 
-    def stop(self, status: int, body: bytes) -> None:
+    def end(self, status: int, body: bytes) -> None:
         """End without an answer of the kernel's: a stream just ends."""
         if self._stream is None:
             self._exchange.respond(status, JSON_HEAD, body)

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from pactgate.core.tap import Hop
 from pactgate.faces.wire import Head
+from pactgate.protocol.messages import Message, Rejection
 
 JSON_HEAD: Final = b"Content-Type: application/json\r\n"
 STREAM_HEAD: Final = b"Content-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n"
@@ -22,6 +23,13 @@ _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\
 _COPIED_BYTES: Final = 32 * 1024
 """Up to here one buffer is cheaper than two."""
 _BODILESS: Final = frozenset({204, 304})
+
+
+class Work(Protocol):
+    """Whoever works on an answer."""
+
+    def cancel(self) -> object:
+        """Stop; whoever waits for the answer is told."""
 
 
 class Line(Protocol):
@@ -54,11 +62,12 @@ class Exchange:
         "keep_alive",
         "line",
         "max_unsent_bytes",
+        "message",
         "method",
         "on_disconnect",
         "path",
         "stream",
-        "task",
+        "work",
     )
 
     def __init__(self, head: Head, body: bytes, line: Line, max_unsent_bytes: int) -> None:
@@ -73,7 +82,9 @@ class Exchange:
         self.max_unsent_bytes = max_unsent_bytes
         self.is_answered = self.is_complete = False
         self.stream: EventStream | None = None
-        self.task: asyncio.Task[None] | None = None
+        self.message: Message | Rejection | None = None
+        """What the body says, once it was read."""
+        self.work: Work | None = None
         self.hop: Hop | None = None
         """Where the answer is noted too, if the exchange is recorded."""
         self.extra_head = b""
@@ -124,8 +135,8 @@ class Exchange:
 
     def cancel(self) -> None:
         """Stop whoever works on the answer."""
-        if self.task is not None:
-            self.task.cancel()
+        if self.work is not None:
+            self.work.cancel()
 
     def disconnected(self) -> None:
         """The connection's word that the client has gone."""

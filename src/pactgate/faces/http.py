@@ -16,7 +16,7 @@ from pactgate.config.model import Sessions
 from pactgate.core.events import Emit
 from pactgate.core.tap import Tap
 from pactgate.faces.admin import Admin, Stories
-from pactgate.faces.answering import Drops, Kernel, refuse
+from pactgate.faces.answering import TOOL_CALL, Drops, Kernel, refuse
 from pactgate.faces.batch import is_batch
 from pactgate.faces.exchange import Exchange
 from pactgate.faces.guard import Admitted, Guard, Refusal
@@ -84,6 +84,22 @@ class HttpFace:
         self._modern = ModernFace(kernel, emit, clock, self.drops)
         self._legacy = LegacyFace(kernel, self.sessions, emit, clock, self.drops)
 
+    def start(self, exchange: Exchange) -> bool:
+        """Begin a tool call of a client whose head was judged before: there is nothing to wait for but the call."""
+        post: Post | None = exchange.head.judged
+        if post is None or self._tap is not None or not self._is_served(post.scope, post.admitted):
+            return False
+        message = exchange.message = messages.decode(exchange.body)
+        if not isinstance(message, Request) or message.method != TOOL_CALL:
+            return False
+        exchange.extra_head, exchange.body = post.extra_head, b""
+        accepts = post.accepts
+        if post.names_modern or modern.has_envelope(message.params):
+            self._modern.start(exchange, post.admitted, post.scope, message, accepts.stream, accepts.json)
+        else:
+            self._legacy.start(exchange, post.admitted, post.scope, message, may_stream=accepts.stream)
+        return True
+
     async def handle(self, exchange: Exchange) -> None:
         """Answer one exchange."""
         post: Post | None = exchange.head.judged
@@ -99,7 +115,7 @@ class HttpFace:
         if post.has_session and is_batch(body):
             await self._legacy.post_batch(exchange, post.admitted, post.scope, body, may_stream=accepts.stream)
             return
-        message = messages.decode(body)
+        message = exchange.message or messages.decode(body)
         if isinstance(message, Rejection):
             refuse(exchange, self._emit, 400, message)
         elif post.names_modern or _has_envelope(message):

@@ -14,7 +14,7 @@ from typing import Final
 from pactgate.core.asking import CannotAsk
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
-from pactgate.core.failures import http_status
+from pactgate.core.failures import Reply, http_status
 from pactgate.core.model import Caller
 from pactgate.faces.answering import (
     MAX_WAITING_BYTES,
@@ -71,13 +71,47 @@ class ModernFace:
                 Rejection(messages.INVALID_REQUEST, "Send requests; answers are not expected."),
             )
 
+    def start(
+        self,
+        exchange: Exchange,
+        admitted: Admitted,
+        scope: str | None,
+        request: Request,
+        may_stream: bool,
+        may_json: bool,
+    ) -> None:
+        """Begin a tool call; it is answered when its reply is there."""
+        channel = _Channel(exchange, self._drops, may_stream=may_stream, may_json=may_json)
+        ctx = self._open(exchange, admitted, scope, request, channel)
+        if ctx is not None:
+            call = _Call(exchange, request, ctx, channel)
+            exchange.on_disconnect = exchange.cancel
+            work = self._kernel.start(ctx, request, call.done)
+            if not call.is_done:
+                exchange.work = work
+
     async def _request(
         self, exchange: Exchange, admitted: Admitted, scope: str | None, request: Request, channel: _Channel
     ) -> None:
+        ctx = self._open(exchange, admitted, scope, request, channel)
+        if ctx is None:
+            return
+        exchange.on_disconnect = exchange.cancel
+        try:
+            reply = await self._kernel.handle(ctx, request)
+        except asyncio.CancelledError:
+            channel.finish(503, cancelled_answer(request, STOPPING))
+            raise
+        _finish(exchange, request, ctx, channel, reply)
+
+    def _open(
+        self, exchange: Exchange, admitted: Admitted, scope: str | None, request: Request, channel: _Channel
+    ) -> ExecutionContext | None:
+        """The context of a request, or None after it has been refused."""
         route = modern.classify(request, exchange.headers, is_open=scope is not None)
         if isinstance(route, Rejection):
             refuse(exchange, self._emit, http_status(route.code), route)
-            return
+            return None
         caller = Caller(
             subject=admitted.subject,
             era=Era.MODERN,
@@ -90,15 +124,33 @@ class ModernFace:
             headers=exchange.headers,
             log_level=route.log_level,
         )
-        exchange.on_disconnect = exchange.cancel
-        ctx = ExecutionContext(request.method, caller, self._clock())
-        try:
-            reply = await self._kernel.handle(ctx, request)
-        except asyncio.CancelledError:
-            channel.finish(503, cancelled_answer(request, STOPPING))
-            raise
-        ask_to_wait(exchange, ctx.failure)
-        channel.finish(200 if reply.error is None else http_status(reply.error.code), answer(request, reply))
+        return ExecutionContext(request.method, caller, self._clock())
+
+
+def _finish(exchange: Exchange, request: Request, ctx: ExecutionContext, channel: _Channel, reply: Reply) -> None:
+    ask_to_wait(exchange, ctx.failure)
+    channel.finish(200 if reply.error is None else http_status(reply.error.code), answer(request, reply))
+
+
+class _Call:
+    """A tool call on its way to its answer."""
+
+    __slots__ = ("_channel", "_ctx", "_exchange", "_request", "is_done")
+
+    def __init__(self, exchange: Exchange, request: Request, ctx: ExecutionContext, channel: _Channel) -> None:
+        self._exchange = exchange
+        self._request = request
+        self._ctx = ctx
+        self._channel = channel
+        self.is_done = False
+
+    def done(self, reply: Reply | None) -> None:
+        self.is_done = True
+        self._exchange.work = None
+        if reply is None:
+            self._channel.finish(503, cancelled_answer(self._request, STOPPING))
+        else:
+            _finish(self._exchange, self._request, self._ctx, self._channel, reply)
 
 
 class _Channel(CannotAsk):

@@ -59,6 +59,11 @@ class RequestReader:
 
     def feed(self, data: bytes) -> Ready | None:
         """The request as soon as it is whole. Raises `BadRequest`."""
+        known = self._known
+        if known is not None and known.length is not None and not self._kept and self.head is None:
+            end = len(self._known_text)
+            if end + known.length == len(data) and data.startswith(self._known_text):
+                return Ready(known, data[end:], b"")
         if self.head is not None:
             return self._read_body(self.head, data)
         if self._kept:

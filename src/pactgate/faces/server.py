@@ -1,6 +1,7 @@
 """Our HTTP/1.1 server: listens, bounds what all clients together may hold, and stops in good order.
 
-One handler serves every exchange, in a task of its own. One sweep a second looks after all deadlines, so a request costs no timer.
+One handler serves every exchange, in a task of its own, unless it could be started without one. One sweep a second looks after all
+deadlines, so a request costs no timer.
 Must not: route or read what a request says. Enforces security rule T23 (connections below the descriptor limit, refused beyond it).
 """
 
@@ -14,7 +15,8 @@ from typing import Any, Final
 
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.faces.connection import Connection, Handle
+from pactgate.faces.connection import Connection, Handle, Start
+from pactgate.faces.exchange import Exchange
 from pactgate.faces.limits import ServerLimits
 
 _REFUSED_AT_ONCE: Final = 64
@@ -28,11 +30,16 @@ _BIND_PROBLEMS: Final = {
 }
 
 
+def _never(exchange: Exchange) -> bool:
+    return False
+
+
 class HttpServer:
     """`listen` once, `close` once."""
 
-    def __init__(self, handle: Handle, limits: ServerLimits, emit: Emit) -> None:
+    def __init__(self, handle: Handle, limits: ServerLimits, emit: Emit, *, start: Start = _never) -> None:
         self.handle = handle
+        self.start = start
         self.limits = limits
         self.emit = emit
         self.is_closing = False

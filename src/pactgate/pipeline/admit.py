@@ -7,10 +7,10 @@ and S0/ECO-300.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import server_of
@@ -27,10 +27,14 @@ from pactgate.policy.rates import RatePolicy
 from pactgate.policy.recall import Lease
 from pactgate.policy.recall import Recall as SharedRecall
 from pactgate.protocol import headers, messages, modern
+from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era, era_of
 from pactgate.state.ports import Lookup
 
 _KNOWN_MEMBERS: Final = frozenset({"name", "arguments", "_meta", "task", "inputResponses", "requestState"})
+_PLAIN_MEMBERS: Final = {"name", "arguments"}
+_NO_NAME: Final = Raw(b'""')
+"""Stands where the server's own name for the tool is put when the call leaves."""
 _NAME: Final = msgspec.json.Decoder(str)
 _MAX_NAME_CHARS: Final = 512
 _NO_ARGUMENTS: Final = Raw(b"{}")
@@ -46,6 +50,9 @@ class Read:
     judges_bytes = True
 
     def __call__(self, call: Call) -> None:
+        given = call.given
+        if given is not None and given.keys() == _PLAIN_MEMBERS and self._is_plain(call, given):
+            return
         members = messages.members(call.params or b"{}")
         odd = messages.check_member_names(members, _KNOWN_MEMBERS)
         if odd is not None:
@@ -58,6 +65,17 @@ class Read:
         if meta is not None:
             _read_meta(call, bytes(meta))
         call.members = members
+
+    @staticmethod
+    def _is_plain(call: Call, given: dict[str, Any]) -> bool:
+        """A call that says its tool and arguments and nothing else, which was decoded when it came."""
+        name, arguments = given["name"], given["arguments"]
+        if type(arguments) is not dict or type(name) is not str or not 0 < len(name) <= _MAX_NAME_CHARS:
+            return False
+        call.requested = call.ctx.requested = name
+        call.arguments = arguments
+        call.members = {"name": _NO_NAME, "arguments": Raw(encode_json(arguments))}
+        return True
 
 
 class Resolve:
@@ -139,8 +157,10 @@ class Limit:
         arguments = call.members.get("arguments")
         if arguments is None:
             return
+        if call.arguments is UNSET:
+            call.arguments = messages.value(arguments)
         rules = call.bound
-        errors = limits.check(messages.value(arguments), rules.bounds)
+        errors = limits.check(call.arguments, rules.bounds)
         if errors:
             raise _refused(rules.tool, Kind.LIMIT_EXCEEDED, "break a limit", errors, errors[0].code)
 
@@ -169,7 +189,7 @@ class AcceptInput:
         if tool.input_check is None:
             return
         arguments = call.members.get("arguments", _NO_ARGUMENTS)
-        errors = tool.input_check.check(bytes(arguments))
+        errors = tool.input_check.check(bytes(arguments), call.arguments)
         if (
             errors and tool.header_params
         ):  # an annotated argument that is null counts as absent (streamable HTTP, custom headers)

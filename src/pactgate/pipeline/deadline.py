@@ -17,7 +17,8 @@ class Deadline:
 
     __slots__ = ("_began", "_has_expired", "_input_s", "_loop", "_paused", "_paused_at", "_task", "_timer", "limit_ms")
 
-    def __init__(self, limit_ms: int, input_ms: int) -> None:
+    def __init__(self, limit_ms: int, input_ms: int, began: float | None = None) -> None:
+        """`began` is when the time began to run, on the clock of the loop; now, where it begins with the first wait."""
         self.limit_ms = limit_ms
         self._input_s = input_ms / 1000
         self._has_expired = False
@@ -25,7 +26,7 @@ class Deadline:
         self._paused_at = 0.0
         self._loop = loop = asyncio.get_running_loop()
         self._task: asyncio.Task[Any] | None = asyncio.current_task(loop)
-        self._began = loop.time()  # what came before the first wait took no time to speak of
+        self._began = loop.time() if began is None else began
         self._timer = loop.call_at(self._began + limit_ms / 1000, self._expire)
 
     def move(self, limit_ms: int) -> None:

@@ -7,9 +7,12 @@ bytes that came in.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
+from pactgate.core.failures import GatewayFailure
 from pactgate.pipeline.asking import Asking, Outcome, as_said, too_large
 from pactgate.pipeline.errand import Errand, Headers
 from pactgate.pipeline.relaying import Relaying, relay_progress
@@ -18,11 +21,11 @@ from pactgate.policy.overload import Overload
 from pactgate.policy.recall import Recall
 from pactgate.protocol import headers, messages
 from pactgate.protocol.bridge import RESPONSES, ROUND_MARK, STATE
-from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.connect import Session
 from pactgate.upstreams.inside import UNDER_WAY
 from pactgate.upstreams.peer import UpstreamReplied
+from pactgate.upstreams.sent import Sent, Sink
 
 
 class Dispatch:
@@ -60,6 +63,68 @@ class Dispatch:
             if call.is_sent and call.bound.plan.is_writer:
                 self._recall.drop_server(server, by=call.lease)  # whatever came back, it may have changed something
 
+    def begin(self, call: Call, sink: Sink) -> Sent | None:
+        """The same for a call that is sure to wait for nothing but its answer. An error the server gives is told to the sink as it came."""
+        server, caller = call.bound.tool.server, call.ctx.caller
+        session = self._connections.connected(server)
+        if session is None or not self._is_plain(call, session) or not self._overload.try_enter(server):
+            return None
+        sent: Sent | None = None
+        try:
+            mirrored = _begin(call, session)
+            sent = session.peer.begin(
+                sink,
+                call.members,
+                name=call.bound.tool.name,
+                meta=self._relaying.stamp(caller, session, call.meta),
+                headers=mirrored,
+                on_progress=relay_progress(caller.channel, call.progress_token),
+                owner=caller.subject,
+                on_log=self._relaying.on_log(caller, session),
+            )
+        finally:
+            if sent is None:
+                call.is_sent = False
+                self._overload.leave(server)
+        call.session = session
+        return sent
+
+    def _is_plain(self, call: Call, session: Session) -> bool:
+        members, caller = call.members, call.ctx.caller
+        if (
+            session.is_inside
+            or session.may_be_private
+            or caller.capabilities
+            or STATE in members
+            or RESPONSES in members
+        ):
+            return False
+        return self._relaying.is_heard(caller, session)
+
+    def end(self, call: Call) -> None:
+        server = call.bound.tool.server
+        self._overload.leave(server)
+        if call.bound.plan.is_writer:
+            self._recall.drop_server(server, by=call.lease)
+
+    def as_told(self, call: Call, failure: GatewayFailure) -> GatewayFailure:
+        return as_said(failure, call.ctx.caller) if isinstance(failure, UpstreamReplied) else failure
+
+    def resume(self, call: Call) -> Awaitable[None] | None:
+        """A modern server may have asked something instead of answering."""
+        if call.upstream_era is Era.MODERN and ROUND_MARK in call.result:
+            return self._resume(call)
+        return None
+
+    async def _resume(self, call: Call) -> None:
+        assert call.session is not None, "set when it was begun"
+        try:
+            self._keep(call, await self._asking.resume(self._errand(call), call.session, call.result))
+        except UpstreamReplied as refusal:
+            raise as_said(refusal, call.ctx.caller) from refusal
+        finally:
+            self.end(call)
+
     async def _send_inside(self, call: Call, session: Session) -> None:
         """A server inside the gateway may know whose call it is; no other ever learns it."""
         before = UNDER_WAY.set(call.ctx)
@@ -90,7 +155,7 @@ class Dispatch:
     def _errand(self, call: Call) -> Errand:
         tool, caller = call.bound.tool, call.ctx.caller
         assert call.patience is not None, "a call leaves under its time limit"
-        call.members["name"] = Raw(encode_json(tool.name))
+        call.members["name"] = call.bound.wire_name
         return Errand(
             caller,
             tool.server,
@@ -112,13 +177,13 @@ class Dispatch:
 
 def _begin(call: Call, session: Session) -> Headers:
     """Note where the call goes, in the moment it does."""
-    tool = call.bound.tool
+    rules = call.bound
     call.upstream_era = session.identity.era
     call.ctx.upstream_revision = session.identity.version
     call.ctx.effects_level = session.effects_level
-    call.members["name"] = Raw(encode_json(tool.name))
+    call.members["name"] = rules.wire_name
     call.is_sent = True
-    return _mirrored(call) if tool.header_params and session.is_modern_http else ()
+    return _mirrored(call) if rules.tool.header_params and session.is_modern_http else ()
 
 
 def _mirrored(call: Call) -> Headers:

@@ -12,7 +12,7 @@ from pactgate.core.model import Caller
 from pactgate.policy.seals import Binding
 from pactgate.protocol.bridge import RESPONSES, STATE
 from pactgate.upstreams.connect import Session
-from pactgate.upstreams.peer import OnProgress
+from pactgate.upstreams.heard import OnProgress
 
 Headers = tuple[tuple[str, str], ...]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Tool
@@ -29,6 +29,7 @@ def unwrap(call: Call, outer: Tool) -> None:
     members = messages.members(bytes(given))
     call.requested = call.ctx.requested = messages.value(members["name"])
     call.members["arguments"] = members.get("arguments", Raw(b"{}"))
+    call.arguments = UNSET
     if "timeoutMs" in members:
         limit_ms: int = messages.value(members["timeoutMs"])
         call.caller_limit_ms = min(limit_ms, call.caller_limit_ms or limit_ms)

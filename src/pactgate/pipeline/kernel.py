@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from pactgate.core.context import ExecutionContext
@@ -18,14 +18,18 @@ from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Reply, Verdi
 from pactgate.core.model import Caller
 from pactgate.pipeline.changes import Audience
 from pactgate.pipeline.settle import facts_of
-from pactgate.pipeline.tool_call import FRAME_BYTES
+from pactgate.pipeline.tool_call import FRAME_BYTES, Call, Step, Way
 from pactgate.policy.envelope import stamp_failure
 from pactgate.policy.sizes import fit_error
 from pactgate.protocol import messages, versions
 from pactgate.protocol.messages import Notification, Request, encode_json
+from pactgate.upstreams.sent import Sent
 
 Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
 """Runs one method and returns its result, shaped for the caller's era."""
+
+Done = Callable[[Reply | None], None]
+"""Takes the reply to a request, or None when it was cancelled."""
 
 TOOL_CALL = "tools/call"
 LISTEN = "subscriptions/listen"
@@ -57,6 +61,20 @@ class Audit(Protocol):
         """Hand over a sealed call. What is waited for says None once it is written, else why the answer must be held back."""
 
 
+class Stepwise(Protocol):
+    """A tool call in steps (`ToolCall`). Each says what it came to, or raises the failure that ends the call."""
+
+    def begin(self, way: Way) -> Step: ...
+
+    def answered(self, way: Way, result: bytes) -> Step: ...
+
+    def failed(self, way: Way, failure: GatewayFailure) -> Step: ...
+
+    def expired(self, way: Way) -> Step: ...
+
+    def cancelled(self, way: Way) -> None: ...
+
+
 class Kernel:
     """The method table and the outermost boundary."""
 
@@ -64,6 +82,7 @@ class Kernel:
         self,
         handlers: Mapping[str, Handler],
         *,
+        tool_call: Stepwise,
         wire: WireSettings,
         emit: Emit,
         max_response_bytes: int,
@@ -74,6 +93,7 @@ class Kernel:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._handlers = handlers
+        self.tool_call = tool_call
         self.wire = wire
         self.max_response_bytes = max_response_bytes
         self._hearing = hearing
@@ -85,26 +105,80 @@ class Kernel:
 
     async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
         """Answer one request. Raises nothing but the cancellation of its own task."""
-        audit = self._audit if self._audit is not None and request.method == TOOL_CALL else None
-        kept: Awaitable[str | None] | None = None
+        return await self._awaited(ctx, request, self._run(ctx, request))
+
+    async def _run(self, ctx: ExecutionContext, request: Request) -> bytes:
+        if self._audit is not None and request.method == TOOL_CALL:
+            self._audit.require()
+        return await self._handler(ctx.caller, request.method)(ctx, request)
+
+    async def _awaited(self, ctx: ExecutionContext, request: Request, work: Coroutine[Any, Any, bytes]) -> Reply:
         try:
-            if audit is not None:
-                audit.require()
-            reply = Reply(await self._handler(ctx.caller, request.method)(ctx, request))
+            reply = Reply(await work)
         except GatewayFailure as failure:
             reply = self._refuse(ctx, request, failure)
         except asyncio.CancelledError:
             if request.method != LISTEN:  # which ends in no other way
-                ctx.fail(GatewayFailure(Kind.CANCELLED, "the caller gave up"))
+                self._ended(ctx, request, GatewayFailure(Kind.CANCELLED, "the caller gave up"))
+            else:
+                self._ended(ctx, request)
             raise
         except Exception as unexpected:  # noqa: BLE001 - the outermost boundary (S4/R1)
             reply = self._refuse(ctx, request, self._internal(ctx, request, unexpected))
-        finally:
-            self._emit(RequestFinished(ctx.seal(self._clock())))
-            if audit is not None:
-                kept = audit.keep(ctx, request.params)
+        kept = self._ended(ctx, request)
+        return reply if kept is None else await self._held(ctx, request, reply, kept)
+
+    # Tool calls that go without a task.
+
+    def start(self, ctx: ExecutionContext, request: Request, done: Done) -> UnderWay:
+        """Begin to answer a `tools/call`; `done` is called once, perhaps at once, with the reply or with None when it was cancelled."""
+        way = UnderWay(self, ctx, request, done)
+        self.step(way, self._begin)
+        return way
+
+    def step(self, way: UnderWay, take: Callable[..., Step], *given: Any) -> None:
+        """Go one step on the way of a call. Everything that can come of it ends in a reply."""
+        try:
+            result = take(way, *given)
+        except GatewayFailure as failure:
+            reply = self._refuse(way.ctx, way.request, failure)
+        except Exception as unexpected:  # noqa: BLE001 - the same boundary, for calls nobody awaits
+            reply = self._refuse(way.ctx, way.request, self._internal(way.ctx, way.request, unexpected))
+        else:
+            if result is None:
+                return
+            if not isinstance(result, bytes):
+                way.follow(self._awaited(way.ctx, way.request, result))
+                return
+            reply = Reply(result)
+        kept = self._ended(way.ctx, way.request)
         if kept is None:
-            return reply
+            way.end(reply)
+        else:
+            way.follow(self._held(way.ctx, way.request, reply, kept))
+
+    def _begin(self, way: UnderWay) -> Step:
+        if self._audit is not None:
+            self._audit.require()
+        return self.tool_call.begin(way)
+
+    def give_up(self, way: UnderWay) -> None:
+        """A call on its way is cancelled, and so has no answer."""
+        self.tool_call.cancelled(way)
+        self._ended(way.ctx, way.request, GatewayFailure(Kind.CANCELLED, "the caller gave up"))
+
+    def _ended(
+        self, ctx: ExecutionContext, request: Request, failure: GatewayFailure | None = None
+    ) -> Awaitable[str | None] | None:
+        """Seal what is known of a request, and see that it is recorded; what is to be waited for before its answer goes out."""
+        if failure is not None:
+            ctx.fail(failure)
+        self._emit(RequestFinished(ctx.seal(self._clock())))
+        if self._audit is None or request.method != TOOL_CALL:
+            return None
+        return self._audit.keep(ctx, request.params)
+
+    async def _held(self, ctx: ExecutionContext, request: Request, reply: Reply, kept: Awaitable[str | None]) -> Reply:
         why = await kept
         return reply if why is None else self._rendered(ctx, request, _held_back(ctx, why))
 
@@ -165,6 +239,53 @@ class Kernel:
         return GatewayFailure(
             Kind.INTERNAL, f"The gateway made a mistake. The operator finds it in the log under {ctx.request_id}."
         )
+
+
+class UnderWay:
+    """A tool call nobody awaits: told by its server's connection, its deadline or its caller, it takes the next step."""
+
+    __slots__ = ("_done", "_is_over", "_kernel", "_task", "call", "ctx", "request", "sent")
+
+    call: Call
+
+    def __init__(self, kernel: Kernel, ctx: ExecutionContext, request: Request, done: Done) -> None:
+        self._kernel = kernel
+        self._done = done
+        self._is_over = False
+        self._task: asyncio.Task[Reply] | None = None
+        self.ctx = ctx
+        self.request = request
+        self.sent: Sent | None = None
+
+    def answered(self, result: bytes) -> None:
+        self._kernel.step(self, self._kernel.tool_call.answered, result)
+
+    def failed(self, failure: GatewayFailure) -> None:
+        self._kernel.step(self, self._kernel.tool_call.failed, failure)
+
+    def expire(self) -> None:
+        self._kernel.step(self, self._kernel.tool_call.expired)
+
+    def cancel(self) -> None:
+        """The caller does not want an answer any more, or can't have one."""
+        if self._task is not None:
+            # Not before its first step: what never began could not say that it was cancelled.
+            asyncio.get_running_loop().call_soon(self._task.cancel)
+        elif not self._is_over:
+            self._kernel.give_up(self)
+            self.end(None)
+
+    def follow(self, rest: Coroutine[Any, Any, Reply]) -> None:
+        """What is left has to be waited for."""
+        self._task = asyncio.get_running_loop().create_task(rest)
+        self._task.add_done_callback(self._followed)
+
+    def _followed(self, task: asyncio.Task[Reply]) -> None:
+        self.end(None if task.cancelled() else task.result())
+
+    def end(self, reply: Reply | None) -> None:
+        self._is_over = True
+        self._done(reply)
 
 
 def _held_back(ctx: ExecutionContext, why: str) -> GatewayFailure:

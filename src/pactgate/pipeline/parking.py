@@ -20,7 +20,7 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol.bridge import Question, why_not
 from pactgate.protocol.messages import Notification
 from pactgate.upstreams.connect import Session
-from pactgate.upstreams.peer import OnNotice, OnProgress
+from pactgate.upstreams.heard import OnNotice, OnProgress
 
 MAX_PARKED: Final = 256
 MAX_OF_ONE: Final = 64

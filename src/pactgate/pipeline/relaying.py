@@ -22,7 +22,7 @@ from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import Notification, Request, encode_json
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.connect import Session
-from pactgate.upstreams.peer import OnNotice, OnProgress
+from pactgate.upstreams.heard import OnNotice, OnProgress
 
 PROGRESS: Final = "notifications/progress"
 MESSAGE: Final = "notifications/message"
@@ -92,13 +92,17 @@ class Relaying:
     def prepare(self, caller: Caller, session: Session) -> Awaitable[None] | None:
         """See that a legacy server says as much as this caller wants to hear; something to wait for where it has to be told."""
         level = self.level_of(caller)
-        if level is None or not _has_levels(session):
-            return None
-        told = session.log_level
-        if told is not None and _RANK[told] <= _RANK[level]:
+        if level is None or self.is_heard(caller, session):
             return None
         session.log_level = level
         return self._set(session, level)
+
+    def is_heard(self, caller: Caller, session: Session) -> bool:
+        """Whether the server says as much as this caller wants to hear without being told again."""
+        level = self.level_of(caller)
+        if level is None or not _has_levels(session):
+            return True
+        return session.log_level is not None and _RANK[session.log_level] <= _RANK[level]
 
     async def _set(self, session: Session, level: str) -> None:
         """It may refuse; then it says what it likes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from pactgate.config.bounds import Limits, Timeouts
 from pactgate.config.checks import OWN_SERVER_ID
@@ -15,6 +15,7 @@ from pactgate.policy.categories import Category
 from pactgate.policy.envelope import room_bytes
 from pactgate.policy.limits import Bounds, bounds_for
 from pactgate.policy.timeouts import Limit, for_tool
+from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import LATEST_MODERN
 
 _REMEMBERED: Final = 20_000
@@ -24,6 +25,8 @@ _ERA_BYTES: Final = 80
 
 class ToolRules(Struct, frozen=True):
     tool: Tool
+    wire_name: Raw
+    """The name its server knows it by, as JSON."""
     limit: Limit
     bounds: Bounds
     plan: Plan
@@ -79,6 +82,7 @@ class Rulebook:
         server = config.servers.get(tool.server)
         return ToolRules(
             tool=tool,
+            wire_name=Raw(encode_json(tool.name)),
             limit=for_tool(
                 tool.full_name,
                 tool.name,

@@ -32,6 +32,7 @@ from pactgate.policy.envelope import (
     stamp,
     success_stamp,
 )
+from pactgate.policy.plain import parts_for, read_plain
 from pactgate.policy.shelf import Shelf
 from pactgate.protocol import fitting, messages, modern
 from pactgate.protocol.messages import encode_json
@@ -88,6 +89,11 @@ class AcceptResult:
 
     def __call__(self, call: Call) -> None:
         try:
+            plain = call.plain = read_plain(call.result)
+            if plain is not None:
+                if plain.is_error is True:
+                    call.ctx.note_tool_error()
+                return
             read = _result.decode(call.result)
         except msgspec.DecodeError as problem:
             raise _malformed(call, str(problem)) from problem
@@ -119,7 +125,7 @@ class Audit:
         if contract is None:
             return
         account = contracts.take_account(contract, call.result)
-        call.result = account.result
+        call.replace(account.result)
         if account.operations is not None:
             ctx.effects_level = ctx.effects_level or contracts.OBSERVED
             ctx.operations = contracts.masked(account.operations, self._mask)
@@ -165,16 +171,19 @@ class Bound:
 
     def __call__(self, call: Call) -> None:
         rules, ctx = call.bound, call.ctx
+        reserve_bytes = rules.room_bytes + call.frame_bytes + len(ctx.observed)
+        if len(call.result) + reserve_bytes <= rules.max_result_bytes:
+            return
         fitted = sizes.fit(
             call.result,
             rules.max_result_bytes,
             has_output_schema=rules.tool.output_check is not None,
-            reserve_bytes=rules.room_bytes + call.frame_bytes + len(ctx.observed),
+            reserve_bytes=reserve_bytes,
         )
         if isinstance(fitted, sizes.TooLarge):
             ctx.is_truncated, ctx.original_size_bytes = True, fitted.original_size_bytes
             raise self._shelf.keep(ctx.caller.subject, call.result, rules.tool, rules.max_result_bytes)
-        call.result = fitted.result
+        call.replace(fitted.result)
         if fitted.is_truncated:
             ctx.is_truncated, ctx.original_size_bytes = True, fitted.original_size_bytes
 
@@ -215,7 +224,7 @@ class Fit:
             members["content"] = fitting.name_uris(content, lambda uri: full_uri(server, uri))
         if caller.era is Era.LEGACY:
             fitting.fit_tool_result(members, caller.version)
-        call.result = encode_json(members)
+        call.replace(encode_json(members))
 
 
 class Stamp:
@@ -239,9 +248,17 @@ class Stamp:
             return
         tool = call.bound.tool
         is_modern, was_modern = ctx.caller.era is Era.MODERN, call.upstream_era is Era.MODERN
+        if call.plain is not None:
+            parts = parts_for(call.plain, self._server_info, is_modern=is_modern, was_modern=was_modern)
+            parts.insert(-1, self._ours(ctx, tool))
+            call.result = b"".join(parts)
+            return
         open_result = self._open_again if ctx.is_cached and len(result) <= _KEPT_OPEN_BYTES else self._open
         most, before, after = open_result(result, is_modern, was_modern)
-        ours = success_stamp(
+        call.result = b"".join((most, before, self._ours(ctx, tool), after))
+
+    def _ours(self, ctx: ExecutionContext, tool: Tool) -> bytes:
+        return success_stamp(
             ctx.request_id,
             origin_of(tool.server, tool.full_name, ctx.upstream_revision, ctx.effects_level),
             (self._clock() - ctx.opened_at) * 1000,
@@ -249,7 +266,6 @@ class Stamp:
             is_truncated=False,
             is_validated=ctx.is_validated,
         )
-        call.result = b"".join((most, before, ours, after))
 
     def _open(self, result: bytes, is_modern: bool, was_modern: bool) -> Opened:
         plain = None if is_modern or was_modern else open_plain(result)

@@ -8,21 +8,25 @@ untouched. Enforces S1/TIMEOUT-001 and S1/LIMIT-002.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final, Protocol
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import Tool
 from pactgate.pipeline.deadline import Deadline
+from pactgate.pipeline.deadlines import Deadlines
 from pactgate.pipeline.rules import Rulebook, ToolRules
 from pactgate.policy.cache import Keys
+from pactgate.policy.plain import PlainResult
 from pactgate.policy.recall import Lease
 from pactgate.policy.timeouts import Limit, shortened
 from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import Era
+from pactgate.upstreams.connect import Session
+from pactgate.upstreams.sent import Sent, Sink
 
 _MOST_PATIENT_MS: Final = 5000
 """The longest wait a timeout advises before trying again."""
@@ -32,14 +36,23 @@ FRAME_BYTES: Final = 40
 """What a JSON-RPC answer has beside its id and its result."""
 
 
+_NO_META: Final[dict[str, Raw]] = {}
+
+
 class Call:
     """What the gates know of one call. `members` are the caller's params without `_meta`, each as the bytes it arrived as."""
 
+    bound: ToolRules
+    """The rules of its tool, from where the resolve gate has bound one."""
+
     __slots__ = (
+        "arguments",
         "book",
+        "bound",
         "caller_limit_ms",
         "ctx",
         "frame_bytes",
+        "given",
         "is_answered",
         "is_indirect",
         "is_round",
@@ -52,10 +65,12 @@ class Call:
         "meta",
         "params",
         "patience",
+        "plain",
         "progress_token",
         "requested",
         "result",
-        "rules",
+        "sent_at",
+        "session",
         "tool",
         "upstream_era",
         "waiting_for",
@@ -64,16 +79,18 @@ class Call:
     def __init__(self, ctx: ExecutionContext, request: Request, book: Rulebook) -> None:
         self.ctx = ctx
         self.params = request.params
+        self.given = request.given
         self.frame_bytes = len(request.id) + FRAME_BYTES
         self.book = book
         self.limit: Limit = book.default_limit
         self.caller_limit_ms: int | None = None
         self.requested = ""
         self.members: dict[str, Raw] = {}
-        self.meta: dict[str, Raw] = {}
+        self.arguments: Any = UNSET
+        """The arguments decoded, once somebody has."""
+        self.meta: dict[str, Raw] = _NO_META
         self.progress_token: Raw | None = None
         self.tool: Tool | None = None
-        self.rules: ToolRules | None = None
         self.keys: Keys | None = None
         """Where its answer is kept, of a call that was recognised."""
         self.lease: Lease | None = None
@@ -86,22 +103,33 @@ class Call:
         """The answer asks its caller for input; what may be said of a result can't be said of it."""
         self.patience: Deadline | None = None
         """Its time limit, from when it first has to wait."""
+        self.sent_at: float | None = None
+        """When it left, of a call that was begun without waiting."""
+        self.session: Session | None = None
+        """Where it went, likewise."""
         self.upstream_era = Era.LEGACY
         self.waiting_for: str | None = None
         """The server a name points at, while what it offers is not known yet."""
         self.result = b""
+        self.plain: PlainResult | None = None
+        """The parts of the result, while it is what its server wrote and of the ordinary shape."""
+
+    def replace(self, result: bytes) -> None:
+        """Another result in place of the one that came."""
+        self.result = result
+        self.plain = None
 
     def bind(self, tool: Tool) -> None:
         self.tool = tool
-        self.rules = self.book.of(tool)
-        self.limit = shortened(self.rules.limit, self.caller_limit_ms)
+        self.bound = rules = self.book.of(tool)
+        self.limit = rules.limit if self.caller_limit_ms is None else shortened(rules.limit, self.caller_limit_ms)
         self.ctx.bind(tool)
 
     def over(self, pending: Awaitable[None]) -> Awaitable[None]:
         """The same to wait for, now under the limit the call has: the default one until its tool is known."""
         limit_ms = self.limit.ms
         if self.patience is None:
-            self.patience = Deadline(limit_ms, self.book.input_timeout_ms)
+            self.patience = Deadline(limit_ms, self.book.input_timeout_ms, self.sent_at)
         elif self.patience.limit_ms != limit_ms:
             self.patience.move(limit_ms)
         return pending
@@ -116,11 +144,6 @@ class Call:
             self.patience.close()
         if self.lease is not None:
             self.lease.decline()  # the first word counts: this is for whatever ended the call without one
-
-    @property
-    def bound(self) -> ToolRules:
-        assert self.rules is not None, "the resolve gate binds a tool or raises"
-        return self.rules
 
 
 class Gate(Protocol):
@@ -138,17 +161,58 @@ class AdmitGate(Gate, Protocol):
     """Whether its verdict depends on nothing but the bytes of the call, the caller's rights, the rules and the catalog."""
 
 
+class JudgeGate(Protocol):
+    """A step after everything has come back: never waits."""
+
+    name: str
+
+    def __call__(self, call: Call) -> None: ...
+
+
 class Sending(Protocol):
-    """The step in the middle, which always waits."""
+    """The step in the middle: waited for, or begun and told about."""
 
     name: str
 
     def __call__(self, call: Call) -> Awaitable[None]: ...
 
+    def begin(self, call: Call, sink: Sink) -> Sent | None:
+        """Send it without waiting, where that can be done; then exactly one `end` follows. None: nothing was sent or taken."""
+
+    def end(self, call: Call) -> None:
+        """A call that was begun is over, in whatever way."""
+
+    def as_told(self, call: Call, failure: GatewayFailure) -> GatewayFailure:
+        """What the caller is told of a failure the sink was told."""
+
+    def resume(self, call: Call) -> Awaitable[None] | None:
+        """What is to be waited for before the answer to a call that was begun is complete, if anything."""
+
+
+class Way(Protocol):
+    """A call on its way that nobody awaits: it is told what happens, and steps on by `ToolCall`."""
+
+    ctx: ExecutionContext
+    request: Request
+    call: Call
+    sent: Sent | None
+
+    def answered(self, result: bytes) -> None: ...
+
+    def failed(self, failure: GatewayFailure) -> None: ...
+
+    def expire(self) -> None: ...
+
+
+Step = bytes | Coroutine[Any, Any, bytes] | None
+"""What a step came to: the result; the rest of the way, which has to wait; or nothing yet, and the way is told."""
+
 
 class ToolCall:
     """Drives the gates. `book` gives the rules in force when a call begins; they stay its rules to the end.
 
+    A call that has to wait for nothing but its server goes in steps, `begin` and then `answered`, `failed`, `expired` or `cancelled`,
+    without a task; whatever else has to be waited for makes it a coroutine, which `run` is from the start.
     `recognise` says whether the gates that judge bytes have judged these very bytes before, and well.
     `rounds` are those of the finishing gates that an answer passes which asks for input; it is neither judged nor kept.
     """
@@ -157,10 +221,10 @@ class ToolCall:
         self,
         admit: Sequence[AdmitGate],
         dispatch: Sending,
-        verify: Sequence[Gate],
-        finish: Sequence[Gate],
+        verify: Sequence[JudgeGate],
+        finish: Sequence[JudgeGate],
         *,
-        rounds: Sequence[Gate] = (),
+        rounds: Sequence[JudgeGate] = (),
         book: Callable[[], Rulebook],
         recognise: Callable[[Call], bool],
     ) -> None:
@@ -173,24 +237,104 @@ class ToolCall:
         self._rounds = tuple(rounds)
         self._finish = tuple(finish)
         self._book = book
+        self._deadlines = Deadlines()
 
     async def run(self, ctx: ExecutionContext, request: Request) -> bytes:
         call = Call(ctx, request, self._book())
-        gate: Gate | Sending = self._admit[0]
+        return await self._go_on(call, self._admit_again if self._recognise(call) else self._admit)
+
+    def close(self) -> None:
+        self._deadlines.close()
+
+    # In steps.
+
+    def begin(self, way: Way) -> Step:
+        call = way.call = Call(way.ctx, way.request, self._book())
+        admit: Sequence[AdmitGate] = self._admit_again if self._recognise(call) else self._admit
+        gate: Gate | Sending = admit[0]
+        goes_on = False
         try:
-            admit: Sequence[Gate] = self._admit_again if self._recognise(call) else self._admit
+            for gate in admit:
+                pending = gate(call)
+                if pending is not None:
+                    goes_on = True
+                    return self._go_on(call, admit[admit.index(gate) + 1 :], pending)
+            if call.is_answered:
+                return self._conclude(call, self._finish)
+            gate = self._dispatch
+            way.sent = self._dispatch.begin(call, way)
+            goes_on = True
+            if way.sent is None:
+                return self._go_on(call, ())
+            call.sent_at = self._deadlines.add(call.limit.ms, way)
+            return None
+        finally:
+            if not goes_on:
+                call.ctx.gate = gate.name
+                call.close()
+
+    def answered(self, way: Way, result: bytes) -> Step:
+        call = way.call
+        self._deadlines.remove(call.limit.ms, way)
+        call.result = result
+        rest = self._dispatch.resume(call)
+        if rest is not None:
+            return self._go_on(call, (), rest)
+        self._dispatch.end(call)
+        return self._conclude(call, self._judge)
+
+    def failed(self, way: Way, failure: GatewayFailure) -> Step:
+        self._deadlines.remove(way.call.limit.ms, way)
+        self._leave(way.call)
+        raise self._dispatch.as_told(way.call, failure)
+
+    def expired(self, way: Way) -> Step:
+        self._give_up(way)
+        raise _too_slow(way.call)
+
+    def cancelled(self, way: Way) -> None:
+        self._deadlines.remove(way.call.limit.ms, way)
+        self._give_up(way)
+
+    def _give_up(self, way: Way) -> None:
+        if way.sent is not None:
+            way.sent.give_up()
+        if way.call.lease is not None:
+            way.call.lease.hand_over()
+        self._leave(way.call)
+
+    def _leave(self, call: Call) -> None:
+        self._dispatch.end(call)
+        call.ctx.gate = self._dispatch.name
+        call.close()
+
+    def _conclude(self, call: Call, gates: Sequence[JudgeGate]) -> bytes:
+        gate: JudgeGate | Sending = self._dispatch
+        try:
+            for gate in gates:
+                gate(call)
+            return call.result
+        finally:
+            call.ctx.gate = gate.name
+            call.close()
+
+    # As a coroutine.
+
+    async def _go_on(self, call: Call, admit: Sequence[AdmitGate], pending: Awaitable[None] | None = None) -> bytes:
+        """The rest of a call, from something it has to wait for or from its next gate."""
+        gate: Gate | Sending = self._dispatch
+        has_come_back = False
+        try:
+            if pending is not None:
+                await call.over(pending)
             for gate in admit:
                 pending = gate(call)
                 if pending is not None:
                     await call.over(pending)
-            if not call.is_answered:
+            if not (call.is_answered or call.is_sent):
                 gate = self._dispatch
                 await call.over(self._dispatch(call))
-            for gate in self._finish if call.is_answered else self._rounds if call.is_round else self._judge:
-                pending = gate(call)
-                if pending is not None:
-                    await call.over(pending)
-            return call.result
+            has_come_back = True
         except asyncio.CancelledError:
             if call.lease is not None:
                 call.lease.hand_over()
@@ -198,8 +342,12 @@ class ToolCall:
                 raise _too_slow(call) from None
             raise
         finally:
-            ctx.gate = gate.name
-            call.close()
+            if not has_come_back:
+                call.ctx.gate = gate.name
+                call.close()
+        return self._conclude(
+            call, self._finish if call.is_answered else self._rounds if call.is_round else self._judge
+        )
 
 
 def _too_slow(call: Call) -> GatewayFailure:

@@ -51,6 +51,15 @@ class Overload:
             return None
         return self._contend(lane)
 
+    def try_enter(self, server: str) -> bool:
+        """Take a place, if one is free."""
+        lane = self._lanes.get(server)
+        if lane is None or lane.in_flight >= self._max_per_server or self._held >= self._max_in_flight:
+            return False
+        lane.in_flight += 1
+        self._held += 1
+        return True
+
     def leave(self, server: str) -> None:
         """Give the place back: to the next call waiting for this server, if there is one."""
         lane = self._lanes[server]

@@ -27,6 +27,7 @@ from pactgate.policy.schema_walk import ENGINES, Explainer, Fault
 from pactgate.policy.schema_weights import MAX_LEVELS
 from pactgate.policy.schema_words import has_twins
 from pactgate.protocol import messages
+from pactgate.protocol.shape import check_shape
 
 MAX_SCHEMA_BYTES: Final = 256 * 1024
 MAX_SCHEMA_DEPTH: Final = 64
@@ -131,7 +132,7 @@ def compile_schema(text: bytes) -> Schema | str:
     """
     if len(text) > MAX_SCHEMA_BYTES:
         return f"it has more than {MAX_SCHEMA_BYTES} bytes"
-    if messages.check_shape(text, MAX_SCHEMA_DEPTH) is not None:
+    if check_shape(text, MAX_SCHEMA_DEPTH) is not None:
         return f"it is nested deeper than {MAX_SCHEMA_DEPTH} levels"
     try:
         return _compile(text, _dialects(_read(text)))

@@ -41,6 +41,10 @@ class Correlation(Generic[T]):
             self._count(key)
         return sink
 
+    def withdraw(self, id_: int) -> None:
+        """The request never left, so nothing can answer it."""
+        self._open.pop(id_, None)
+
     def abandon(self, id_: int) -> None:
         """The caller gave up: nothing is delivered any more. Ids that are not open are left alone."""
         if self._open.pop(id_, None) is not None:

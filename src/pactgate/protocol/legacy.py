@@ -35,6 +35,9 @@ class Outcome(Struct, frozen=True):
     rejection: Rejection | None = None
 
 
+_INTO: Final = {phase: Outcome(phase) for phase in Phase}
+
+
 class InitializeParams(Struct, frozen=True):
     """What a legacy client says of itself. `client` is a name to show, nothing to rely on."""
 
@@ -64,12 +67,12 @@ def step(phase: Phase, message: Request | Notification) -> Outcome:
     if message.method == INITIALIZE:
         if phase is not Phase.NEW or isinstance(message, Notification):
             return _refused(phase, message, "initialize opens a session once, as a request.")
-        return Outcome(Phase.INITIALIZING)
+        return _INTO[Phase.INITIALIZING]
     if phase is Phase.NEW:
         if message.method == PING:
-            return Outcome(phase)
+            return _INTO[phase]
         return _refused(phase, message, "The session is not open: send initialize first.")
-    return Outcome(Phase.READY if message.method == INITIALIZED else phase)
+    return _INTO[Phase.READY if message.method == INITIALIZED else phase]
 
 
 def read_initialize(request: Request) -> InitializeParams | Rejection:

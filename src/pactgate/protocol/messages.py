@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import unicodedata
-from array import array
-from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
-from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
+
+from pactgate.protocol.shape import check_shape, find_duplicate_key
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -35,27 +33,35 @@ MISSING_CLIENT_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
 
 MAX_DEPTH: Final = 64
-MAX_CONTAINERS: Final = 250_000
-"""Arrays and objects in one message: a decoded one takes up to a hundred times the bytes it was written in."""
 MAX_ID_BYTES: Final = 1024
 MAX_METHOD_CHARS: Final = 256
 
 _INT_DIGITS: Final = 4000
-_USUAL_START: Final = b'{"jsonrpc":"2.0","id":'
-_SHORT_NUMBER: Final = re.compile(rb"0|[1-9][0-9]{0,14}")
-_REMEMBERED_BYTES: Final = 2048
-_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
-_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-_ESCAPED_COLON: Final = b"\\u003"
+_PLAIN_START: Final = b'{"jsonrpc":"2.0","id":'
+_PARAMS: Final = b',"params":'
+_PLAIN_BYTES: Final = 16 * 1024
+"""Longer messages are not written back only to compare them."""
 
 
-class Request(Struct, frozen=True, gc=False):
+class Request(Struct, frozen=True, gc=False, eq=False):
     """`id` is the JSON text to echo, `key` the value to compare ids by; `params` is a JSON object or nothing."""
 
     id: bytes
     key: str | int
     method: str
     params: bytes | None = None
+    given: dict[str, Any] | None = None
+    """The params decoded, where they were written as we write them: then writing any part again gives its very bytes."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Request) and _said(self) == _said(other)
+
+    def __hash__(self) -> int:
+        return hash(_said(self))
+
+
+def _said(request: Request) -> tuple[bytes, str, bytes | None]:
+    return request.id, request.method, request.params
 
 
 class Notification(Struct, frozen=True, gc=False):
@@ -102,12 +108,29 @@ class _OpenEnvelope(_Envelope, forbid_unknown_fields=False):
     """What an upstream sends: members we do not know are ignored, because we never pass an envelope on."""
 
 
+class _Plain(Struct, forbid_unknown_fields=True):
+    """A request as it mostly is. Its members in this order, or it is not plain."""
+
+    jsonrpc: Literal["2.0"]
+    id: int
+    method: str
+    params: dict[str, Any]
+
+
+class _Answered(Struct, forbid_unknown_fields=True):
+    jsonrpc: Literal["2.0"]
+    id: int
+    result: Raw
+
+
 class _Error(Struct):
     code: int
     message: str
     data: Raw | UnsetType = UNSET
 
 
+_answered: Final = msgspec.json.Decoder(_Answered)
+_plain: Final = msgspec.json.Decoder(_Plain)
 _strict: Final = msgspec.json.Decoder(_Envelope)
 _lenient: Final = msgspec.json.Decoder(_OpenEnvelope)
 _error: Final = msgspec.json.Decoder(_Error)
@@ -121,21 +144,30 @@ encode_json: Final = msgspec.json.Encoder().encode
 
 def decode(text: bytes, *, max_depth: int = MAX_DEPTH) -> Message | Rejection:
     """A caller's message: every rule applies."""
-    if text.startswith(_USUAL_START) and len(text) <= _REMEMBERED_BYTES and max_depth == MAX_DEPTH:
-        end = text.find(b",", len(_USUAL_START))
-        id_ = text[len(_USUAL_START) : end]
-        if _SHORT_NUMBER.fullmatch(id_):
-            known = _after_the_id(text[end:])
-            if known is not None:
-                return Request(id_, int(id_), *known)
+    if len(text) <= _PLAIN_BYTES and max_depth == MAX_DEPTH:
+        plain = _read_plain(text)
+        if plain is not None:
+            return plain
     return _judge(text, max_depth)
 
 
-@lru_cache(maxsize=256)
-def _after_the_id(rest: bytes) -> tuple[str, bytes] | None:
-    """Method and params of a request, from what follows a number as its id. Callers who repeat themselves change nothing else."""
-    message = _judge(_USUAL_START + b"0" + rest, MAX_DEPTH)
-    return (message.method, message.params) if isinstance(message, Request) and message.params is not None else None
+def _read_plain(text: bytes) -> Request | None:
+    """A request with params, written the way we would write it; None for anything else, which may be just as good.
+
+    What reads and writes back to the same bytes has no key twice, no other spelling and no broken text, at any depth.
+    """
+    if text.count(b"{") + text.count(b"[") > MAX_DEPTH:
+        return None
+    try:
+        plain = _plain.decode(text)
+        if encode_json(plain) != text:
+            return None
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    method, key = plain.method, plain.id
+    if not 0 < len(method) <= MAX_METHOD_CHARS:
+        return None
+    return Request(b"%d" % key, key, method, text[text.index(_PARAMS) + len(_PARAMS) : -1], plain.params)
 
 
 def _judge(text: bytes, max_depth: int) -> Message | Rejection:
@@ -167,12 +199,25 @@ def decode_from_upstream(text: bytes) -> Message | Rejection:
     try:
         if not text.isascii():
             text.decode()
+        if text.startswith(_PLAIN_START):
+            answer = _read_answer(text)
+            if answer is not None:
+                return answer
         envelope = _lenient.decode(text)
     except UnicodeDecodeError as problem:
         return Rejection(PARSE_ERROR, f"not UTF-8 at byte {problem.start}")
     except (msgspec.DecodeError, RecursionError) as problem:
         return Rejection(PARSE_ERROR, f"not a JSON-RPC message: {problem}")
     return _message(envelope)
+
+
+def _read_answer(text: bytes) -> Response | None:
+    """A result with a number as its id, as it mostly comes; None for anything else."""
+    try:
+        answer = _answered.decode(text)
+    except msgspec.ValidationError:
+        return None
+    return Response(answer.id, bytes(answer.result))
 
 
 def _message(envelope: _Envelope) -> Message | Rejection:
@@ -305,53 +350,6 @@ def encode_error(id_: bytes | None, code: int, message: str, data: Any = None) -
 
 def encode_rejection(rejection: Rejection) -> bytes:
     return encode_error(rejection.id, rejection.code, rejection.message, rejection.data)
-
-
-def check_shape(text: bytes, max_depth: int) -> str | None:
-    """Why the text nests too deep or holds too many brackets, found in linear time before anything recursive sees it.
-
-    Text that is not JSON may get either verdict, but never None while a reader could exceed the bounds in it.
-    """
-    if text.count(b"[") + text.count(b"{") <= max_depth:
-        return None
-    outside_strings = b"".join(text.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
-    steps = array("b", outside_strings.translate(_STEPS, _NOT_BRACKETS))
-    if len(steps) > 2 * MAX_CONTAINERS:
-        return f"The message holds more than {MAX_CONTAINERS} arrays and objects."
-    if max(accumulate(steps), default=0) > max_depth:
-        return f"The message is nested deeper than {max_depth} levels."
-    return None
-
-
-def find_duplicate_key(text: bytes) -> str | None:
-    """A key that stands twice in one object of a valid JSON text, at any depth, compared after unescaping.
-
-    Cheap first: a second key is lost in decoding and its colon with it, so a text that still has all its colons when it
-    is written again had none. That holds unless a colon was written as an escape.
-    """
-    if _ESCAPED_COLON not in text:
-        try:
-            if encode_json(_any.decode(text)).count(b":") == text.count(b":"):
-                return None
-        except msgspec.ValidationError:
-            pass  # a number beyond the machine's range: only the exact walk below can read it
-    try:
-        json.loads(text, object_pairs_hook=_refuse_duplicates, parse_int=len, parse_float=len)
-    except _DuplicateKeyError as found:
-        return found.key
-    return None
-
-
-class _DuplicateKeyError(Exception):
-    def __init__(self, key: str) -> None:
-        self.key = key
-
-
-def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise _DuplicateKeyError(Counter(key for key, _ in pairs).most_common(1)[0][0])
-    return fields
 
 
 def _exact_int(digits: str) -> int | Decimal:

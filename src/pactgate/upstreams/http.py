@@ -28,8 +28,10 @@ from pactgate.upstreams.http_events import Events, Exchange, Position, answered_
 from pactgate.upstreams.http_message import Target, UnsafeHeaderError, header_block, header_line
 from pactgate.upstreams.http_observed import ObservedClient
 from pactgate.upstreams.http_pool import closed
+from pactgate.upstreams.http_post import Post
 from pactgate.upstreams.http_response import Response, Stream
 from pactgate.upstreams.port import Outgoing, Receiver
+from pactgate.upstreams.sent import Sent
 
 _VERSION_HEADER_SINCE: Final = "2025-06-18"
 _SESSION_ID: Final = re.compile(r"[\x21-\x7e]{1,1024}")
@@ -116,7 +118,22 @@ class HttpChannel:
         elif response.stream is not None:
             await self._follow(frame.id, self._events(response.stream), can_resume=not is_modern)
         else:
-            self._take(frame.id, response)
+            self.take_whole(frame.id, response)
+
+    def begin(self, frame: Outgoing, sent: Sent) -> bool:
+        """A request on a connection that is free now. Before the era is settled, and where there is a tap, `send` sees to everything."""
+        era = self._era
+        if era is None or self._receiver is None or self._observed is not None:
+            return False
+        post = Post(self, sent)
+        head = self._head(frame, era is Era.MODERN)
+        post.connection = self._client.begin(post, self._target, head, frame.text, self._max_bytes)
+        return post.connection is not None
+
+    async def take_stream(self, id_: int, response: Response) -> None:
+        """For `Post`: an event stream, to its end."""
+        assert response.stream is not None
+        await self._follow(id_, self._events(response.stream), can_resume=self._era is not Era.MODERN)
 
     async def close(self) -> None:
         if self._receiver is None:
@@ -185,7 +202,8 @@ class HttpChannel:
             self._is_initialized = True
             self._listen_when_ready()
 
-    def _take(self, id_: int, response: Response) -> None:
+    def take_whole(self, id_: int, response: Response) -> None:
+        """An answer that is no stream."""
         if response.status == 200:
             if response.media_type != b"application/json":
                 raise invalid(self._target, f"answered HTTP 200, but not with JSON: {self._own.quote(response.body)!r}")

@@ -18,7 +18,7 @@ from pactgate.upstreams.egress import Resolve, look_up
 from pactgate.upstreams.http_connection import Connection, Takes
 from pactgate.upstreams.http_message import Target
 from pactgate.upstreams.http_pool import Pool, PoolLimits, closed
-from pactgate.upstreams.http_response import Response
+from pactgate.upstreams.http_response import Response, Taker, Waiting
 
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 _ANY_OF: Final = {b"HEAD": Takes.HEAD}
@@ -61,14 +61,26 @@ class HttpClient:
             connection = await self._obtain(target)
         length = b"Content-Length: %d\r\n\r\n" % len(body) if body else b"\r\n"
         text = b"".join((method, tail or target.tail, headers, length, body))
-        answer = connection.begin(
-            target, text, max_body_bytes, _ANY_OF.get(method, Takes.ANY) if takes_any else Takes.MCP
-        )
+        waiting = Waiting()
+        takes = _ANY_OF.get(method, Takes.ANY) if takes_any else Takes.MCP
+        connection.begin(waiting, target, text, max_body_bytes, takes)
         try:
-            return await answer
+            return await waiting.answer
         except asyncio.CancelledError:
-            connection.give_up(answer)
+            connection.give_up(waiting)
+            waiting.abandon()
             raise
+
+    def begin(
+        self, taker: Taker, target: Target, headers: bytes, body: bytes, max_body_bytes: int
+    ) -> Connection | None:
+        """The same POST without waiting, where a kept connection is free; the taker is told. None: nothing was sent."""
+        pool = self._pools.get(target.key)
+        connection = pool.take() if pool is not None and not target.is_closed else None
+        if connection is not None:
+            text = b"POST%b%bContent-Length: %d\r\n\r\n%b" % (target.tail, headers, len(body), body)
+            connection.begin(taker, target, text, max_body_bytes)
+        return connection
 
     def abandon(self, target: Target) -> None:
         """Nothing more goes to this target or comes from it; other targets of the same origin are left alone."""

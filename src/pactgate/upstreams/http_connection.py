@@ -8,7 +8,6 @@ that ended where it said it would. Enforces T21 and T22 (no encodings; heads, bo
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 from collections.abc import Callable
 from enum import Enum
@@ -18,16 +17,17 @@ from urllib.parse import urlsplit
 import httptools
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.upstreams.http_heads import Heads
 from pactgate.upstreams.http_message import Target, media_type
-from pactgate.upstreams.http_response import Response, Stream
+from pactgate.upstreams.http_response import Response, Stream, Taker
 
 MAX_HEAD_BYTES: Final = 32 * 1024
 _MAX_PIECES: Final = 100_000
 """An answer may come in so many pieces: 8 MiB in chunks of one byte would hold the event loop for seconds."""
 _DRAIN_BYTES: Final = 64 * 1024
 _DRAIN_S: Final = 1.0
-_KEEP_ALIVE: Final = re.compile(rb"timeout\s*=\s*(\d{1,6})", re.IGNORECASE)
 _NOT_PROCESSED: Final = frozenset({301, 302, 307, 308})
+_heads: Final = Heads()
 
 
 class Takes(Enum):
@@ -53,7 +53,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._waiter: asyncio.Future[Response] | None = None
+        self._taker: Taker | None = None
         self._stream: Stream | None = None
         self._drain_timer: asyncio.TimerHandle | None = None
         self._is_busy = False
@@ -62,6 +62,7 @@ class Connection(asyncio.Protocol):
         self._reset()
 
     def _reset(self) -> None:
+        self._is_clean = True
         self._headers: dict[bytes, bytes] = {}
         self._status = 0
         self._body: list[bytes] = []
@@ -85,27 +86,24 @@ class Connection(asyncio.Protocol):
         return self._is_busy
 
     def begin(
-        self, target: Target, request: bytes, max_body_bytes: int, takes: Takes = Takes.MCP
-    ) -> asyncio.Future[Response]:
-        """Write a request. The future gives the answer; a caller that stops waiting for it must call `give_up`."""
+        self, taker: Taker, target: Target, request: bytes, max_body_bytes: int, takes: Takes = Takes.MCP
+    ) -> None:
+        """Write a request. The taker gets the answer; one that is not there any more must be taken back by `give_up`."""
         assert self._transport is not None
-        self._reset()
+        if not self._is_clean:
+            self._reset()
         self.target = target
         self._max_body_bytes = max_body_bytes
         self._takes = takes
         self._is_busy = True
-        self._waiter = waiter = self._loop.create_future()
+        self._taker = taker
         self._transport.write(request)
-        return waiter
 
-    def give_up(self, waiter: asyncio.Future[Response]) -> None:
+    def give_up(self, taker: Taker) -> None:
         """Whoever waited is gone. An answer that came whole in the meantime has freed the connection: leave it alone then."""
-        if self._waiter is waiter:
+        if self._taker is taker:
+            self._taker = None
             self.abort()
-        elif not waiter.cancelled() and waiter.exception() is None:
-            stream = waiter.result().stream
-            if stream is not None:
-                stream.close()
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -113,13 +111,13 @@ class Connection(asyncio.Protocol):
 
     def fail(self, failure: GatewayFailure) -> None:
         """The exchange ends with this failure, and the connection with it."""
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_exception(failure)
+        self.abort()
+        taker, self._taker = self._taker, None
         stream, self._stream = self._stream, None
+        if taker is not None:
+            taker.failed(failure)
         if stream is not None:
             stream.end(failure)
-        self.abort()
 
     # For the stream.
 
@@ -151,6 +149,13 @@ class Connection(asyncio.Protocol):
         if not self._is_busy:
             self.abort()  # bytes nobody asked for must not become the next request's answer
             return
+        if self._is_clean:
+            known = _heads.find(data) if self._takes is Takes.MCP else None
+            if known is not None and known.length <= self._max_body_bytes:
+                self.hint_s = known.hint_s
+                self._free(is_reusable=True, response=Response(200, known.headers, data[known.end :]))
+                return
+            self._is_clean = False
         self._idle_bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -160,7 +165,7 @@ class Connection(asyncio.Protocol):
                 return
             self._is_dirty = True
         if self._is_complete:
-            self._finish()
+            self._finish(data)
         elif self._idle_bytes > MAX_HEAD_BYTES:
             self.fail(self._invalid(f"sent more than {MAX_HEAD_BYTES} bytes of headers"))
 
@@ -171,7 +176,7 @@ class Connection(asyncio.Protocol):
         if self._drain_timer is not None:
             self._drain_timer.cancel()
         self._transport = None
-        if self._waiter is not None or self._stream is not None:
+        if self._taker is not None or self._stream is not None:
             if exc is None and self._ends_with_the_connection():
                 self._deliver()
             else:
@@ -242,40 +247,50 @@ class Connection(asyncio.Protocol):
     # Inside.
 
     def _hand_over_stream(self, status: int) -> None:
-        self._stream = Stream(self)
-        waiter, self._waiter = self._waiter, None
-        if waiter is None or waiter.done():
+        self._stream = stream = Stream(self)
+        taker, self._taker = self._taker, None
+        if taker is None:
             self.abort()
-            return
-        waiter.set_result(Response(status, self._headers, b"", self._stream))
+        else:
+            taker.took(Response(status, self._headers, b"", stream))
 
     def _deliver(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(Response(self._status, self._headers, b"".join(self._body)))
+        """What there is, to whoever takes it, when it ended with the connection."""
+        taker, self._taker = self._taker, None
         stream, self._stream = self._stream, None
+        if taker is not None:
+            taker.took(Response(self._status, self._headers, b"".join(self._body)))
         if stream is not None:
             stream.end(None)
 
-    def _finish(self) -> None:
-        transport = self._transport
-        assert transport is not None
-        is_reusable = self._is_kept and not self._is_dirty and not transport.get_write_buffer_size()
-        hint = self._headers.get(b"keep-alive")
-        if hint is not None:
-            found = _KEEP_ALIVE.search(hint)
-            self.hint_s = float(found[1]) if found else None
+    def _finish(self, data: bytes) -> None:
         if self._drain_timer is not None:
             self._drain_timer.cancel()
             self._drain_timer = None
-        if self._stream is not None:
+        stream, self._stream = self._stream, None
+        response = Response(self._status, self._headers, b"".join(self._body)) if stream is None else None
+        is_reusable = self._is_kept and not self._is_dirty
+        self.hint_s = _heads.hint(self._headers)
+        if is_reusable and response is not None and self._takes is Takes.MCP:
+            _heads.note(data, response)
+        if stream is not None:
             self.resume()
-        self._deliver()
+        self._free(is_reusable=is_reusable, response=response)
+        if stream is not None:
+            stream.end(None)
+
+    def _free(self, *, is_reusable: bool, response: Response | None) -> None:
+        """The exchange has ended. The connection is given back first: whoever takes the answer may want it at once."""
+        transport = self._transport
+        assert transport is not None
+        taker, self._taker = self._taker, None
         self._is_busy = False
-        if is_reusable:
+        if is_reusable and not transport.get_write_buffer_size():
             self._on_free(self)
         else:
             transport.abort()
+        if taker is not None and response is not None:
+            taker.took(response)
 
     def _ends_with_the_connection(self) -> bool:
         return (

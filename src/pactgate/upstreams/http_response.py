@@ -45,6 +45,40 @@ class Response(Struct):
         return media_type(self.headers.get(b"content-type", b""))
 
 
+class Taker(Protocol):
+    """Whoever takes what one request brings: exactly one of the two, once. Called on the event loop; must not raise."""
+
+    def took(self, response: Response) -> None: ...
+
+    def failed(self, failure: GatewayFailure) -> None: ...
+
+
+class Waiting:
+    """A taker somebody waits for."""
+
+    __slots__ = ("answer",)
+
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+
+    def took(self, response: Response) -> None:
+        if not self.answer.done():
+            self.answer.set_result(response)
+        elif response.stream is not None:
+            response.stream.close()
+
+    def failed(self, failure: GatewayFailure) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(failure)
+
+    def abandon(self) -> None:
+        """Nobody waits any more. A stream that had been handed over a moment before is ended here."""
+        if self.answer.done() and not self.answer.cancelled() and self.answer.exception() is None:
+            stream = self.answer.result().stream
+            if stream is not None:
+                stream.close()
+
+
 class Stream:
     """The body of an event stream. Whoever got it must end it with `close` or `let_finish`."""
 

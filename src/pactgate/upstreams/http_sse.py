@@ -31,6 +31,7 @@ class HttpSseChannel:
 
     closing_cancels = False
     answers_in_send = False
+    begin = None
 
     def __init__(
         self,

@@ -46,6 +46,7 @@ class InsideChannel:
 
     closing_cancels = True
     answers_in_send = True
+    begin = None
 
     def __init__(self, server_id: str, server: InsideServer) -> None:
         self._server_id = server_id

@@ -8,10 +8,10 @@ repeat a request (D6), answer for a caller, or let anything an upstream sends ra
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import DecodeError, Raw
+from msgspec import Raw
 
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
@@ -21,15 +21,13 @@ from pactgate.protocol.correlation import Correlation
 from pactgate.protocol.messages import ErrorReply, Notification, Rejection, Request, Response, encode_json
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.asked import Asked, Asker
+from pactgate.upstreams.heard import Heard, OnNotice, OnProgress, member_id
 from pactgate.upstreams.port import Channel, Outgoing
-
-OnProgress = Callable[[dict[str, Raw]], None]
-OnNotice = Callable[[Notification], None]
+from pactgate.upstreams.sent import Awaited, Pending, Sent, Sink
 
 _TELL_TIMEOUT_S: Final = 2.0
 _MAX_BACKGROUND: Final = 64
-_LATE_LOG_S: Final = 5.0
-"""How long after another caller was served a log message may still be about that one."""
+_PLAIN_CALL: Final = {"name", "arguments"}
 _NEVER_RAN: Final = frozenset({messages.PARSE_ERROR, messages.INVALID_REQUEST, messages.METHOD_NOT_FOUND})
 
 
@@ -69,16 +67,12 @@ class Peer:
         """What a legacy server is told at the handshake that can be asked of us. A modern one is told with each request."""
         self.era: Era | None = None
         self.on_notice: OnNotice | None = None
-        self.unattributed_logs = 0
-        self._owner: str | None = None
-        self._owned_since = -_LATE_LOG_S
         self._emit = emit
-        self._pending: Correlation[tuple[asyncio.Future[bytes], str]] = Correlation()
-        self._progress: dict[str | int, OnProgress] = {}
-        self._logs: dict[int, OnNotice] = {}
-        self._listens: dict[str | int, OnNotice] = {}
+        self._pending: Correlation[Pending] = Correlation()
+        self._heard = Heard(self._end_listen)
         self._envelope: dict[str, Raw] = {}
         self._bare_meta: bytes | None = None
+        self._plain_call = _frame_of_calls(None)
         self._background: set[asyncio.Task[None]] = set()
         self._asked = Asked(self._reply, self._reply_later)
         self._ended: asyncio.Future[GatewayFailure] = asyncio.get_running_loop().create_future()
@@ -92,6 +86,11 @@ class Peer:
         self.channel.settle(era, version)
         self._envelope = {} if era is Era.LEGACY else modern.envelope(version, self.client_info, {})
         self._bare_meta = encode_json(self._envelope) if self._envelope else None
+        self._plain_call = _frame_of_calls(self._bare_meta)
+
+    @property
+    def unattributed_logs(self) -> int:
+        return self._heard.unattributed_logs
 
     @property
     def is_open(self) -> bool:
@@ -132,11 +131,10 @@ class Peer:
         """
         if self._ended.done():
             raise self._ended.result().again(verdict=Verdict.DID_NOT_RUN, operation=method)
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        id_ = self._pending.open((answer, method))
-        if on_progress is not None:
-            self._progress[id_] = on_progress
-        self._hear(id_, owner, on_log, on_change)
+        waiting = Awaited(method)
+        answer = waiting.answer
+        id_ = self._pending.open(waiting)
+        self._heard.listen(id_, owner, on_progress, on_log, on_change)
         if asker is not None:
             self._asked.begin(id_, asker)
         try:
@@ -157,29 +155,64 @@ class Peer:
             failure.operation = failure.operation or method
             raise
         finally:
-            self._forget(id_, answer)
+            self._heard.forget(id_)
+            waiting.forget()
             if asker is not None:
                 self._asked.given_up(id_)
 
-    def _hear(self, id_: int, owner: str | None, on_log: OnNotice | None, on_change: OnNotice | None) -> None:
-        """Note whose request this is, and who hears what the server says about it."""
-        if owner is not None and owner != self._owner:
-            if self._owner is not None:
-                self._owned_since = asyncio.get_running_loop().time()
-            self._owner = owner
-        if on_log is not None:
-            self._logs[id_] = on_log
-        if on_change is not None:
-            self._listens[id_] = on_change
+    def begin(
+        self,
+        sink: Sink,
+        members: Mapping[str, Raw],
+        *,
+        name: str,
+        meta: Mapping[str, Raw] | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+        on_progress: OnProgress | None = None,
+        owner: str | None = None,
+        on_log: OnNotice | None = None,
+        capabilities: bytes | None = None,
+    ) -> Sent | None:
+        """As `request` for a `tools/call`, without waiting: `sink` is told. None where that can't be done now: nothing was sent.
 
-    def _forget(self, id_: int, answer: asyncio.Future[bytes]) -> None:
-        self._progress.pop(id_, None)
-        self._logs.pop(id_, None)
-        self._listens.pop(id_, None)
-        if not answer.done():
-            answer.cancel()  # nobody waits for it any more
-        elif not answer.cancelled():
-            answer.exception()  # retrieved here in case `send` failed first, so that no warning follows
+        What was begun must be ended by `Sent.give_up`, unless the sink was told.
+        """
+        begin = self.channel.begin
+        if begin is None or self._ended.done():
+            return None
+        sent = Sent(self, sink)
+        id_ = sent.id = self._pending.open(sent)
+        if meta or on_progress is not None or capabilities is not None or members.keys() != _PLAIN_CALL:
+            params = self._params(members, meta, id_ if on_progress is not None else None, capabilities)
+            text = messages.encode_request(b"%d" % id_, "tools/call", params)
+        else:
+            text = self._plain_call % (id_, members["name"], members["arguments"])
+        has_begun = False
+        try:
+            has_begun = begin(Outgoing(text, "tools/call", id_, name, headers), sent)
+        finally:
+            if not has_begun:
+                self._pending.withdraw(id_)
+        if not has_begun:
+            return None
+        self._heard.listen(id_, owner, on_progress, on_log)
+        return sent
+
+    def gave_up(self, id_: int) -> None:
+        """Whoever had begun this request does not want its answer any more."""
+        self._pending.abandon(id_)
+        self._heard.forget(id_)
+        if not self.channel.closing_cancels:
+            self._tell_cancelled(id_)
+
+    def unanswered(self, id_: int, failure: GatewayFailure | None) -> GatewayFailure:
+        """The exchange of a request that was begun has ended without its answer: why the request has failed."""
+        self._pending.close(id_)
+        self._heard.forget(id_)
+        failure = failure or self._no_answer(Sent.method)
+        failure.server = failure.server or self.server
+        failure.operation = failure.operation or Sent.method
+        return failure
 
     async def notify(self, method: str, members: Mapping[str, Raw] | None = None) -> None:
         params = encode_json(members) if members else None
@@ -206,9 +239,12 @@ class Peer:
 
     def receive(self, frame: bytes, for_request: int | None = None) -> bool:
         message = messages.decode_from_upstream(frame)
+        if isinstance(message, Response):
+            waiting = self._take(message.key)
+            if waiting is not None:
+                waiting.answered(message.result)
+            return True
         match message:
-            case Response():
-                self._answer(message)
             case ErrorReply():
                 self._refusal(message)
             case Notification():
@@ -217,7 +253,7 @@ class Peer:
                 self._answer_server(message, for_request)
             case Rejection():
                 self._noise(f"invalid message: {message.message}", frame)
-        return isinstance(message, Response | ErrorReply)
+        return isinstance(message, ErrorReply)
 
     def lost(self, failure: GatewayFailure) -> None:
         self._end(failure)
@@ -238,20 +274,15 @@ class Peer:
             stamped[modern.CC] = Raw(capabilities)
         return encode_json({**members, "_meta": stamped})
 
-    def _take(self, key: str | int) -> tuple[asyncio.Future[bytes], str] | None:
+    def _take(self, key: str | int) -> Pending | None:
         """Whoever waits for this answer, once; nothing more is relayed or asked for a request that has been answered."""
         waiting = self._pending.close(key)
         if waiting is None:
             return None
-        self._progress.pop(key, None)
+        self._heard.forget(key)
         if self._asked.calls or self._asked.strays:
             self._asked.answered(key)
-        return None if waiting[0].done() else waiting
-
-    def _answer(self, response: Response) -> None:
-        waiting = self._take(response.key)
-        if waiting is not None:
-            waiting[0].set_result(response.result)
+        return waiting
 
     def _refusal(self, reply: ErrorReply) -> None:
         if reply.key is None:
@@ -259,62 +290,23 @@ class Peer:
             return
         waiting = self._take(reply.key)
         if waiting is not None:
-            waiting[0].set_exception(UpstreamReplied(self.server, waiting[1], reply))
+            waiting.refused(UpstreamReplied(self.server, waiting.method, reply))
+
+    def _end_listen(self, key: str | int) -> None:
+        """The server has ended a subscription."""
+        waiting = self._take(key)
+        if waiting is not None:
+            waiting.answered(b"{}")
 
     def _notice(self, notification: Notification, for_request: int | None) -> None:
-        if notification.method == "notifications/progress":
-            self._relay_progress(notification)
-        elif notification.method == "notifications/message":
-            self._relay_log(notification, for_request)
-        elif self._listens and self._is_of_a_listen(notification, for_request):
+        if self._heard.take(notification, for_request, len(self._pending)):
             return
-        elif notification.method == "notifications/cancelled":
+        if notification.method == "notifications/cancelled":
             self._withdraw(notification)
         elif notification.method == COMPLETED:
             self._asked.completed(notification.params or b"{}")
         elif self.on_notice is not None:
             self.on_notice(notification)
-
-    def _relay_progress(self, notification: Notification) -> None:
-        try:
-            members = messages.members(notification.params or b"{}")
-            token = messages.id_key(bytes(members.pop("progressToken", Raw(b"null"))))
-        except DecodeError:
-            return
-        relay = None if token is None else self._progress.get(token)
-        if relay is not None:
-            relay(members)
-
-    def _relay_log(self, notification: Notification, for_request: int | None) -> None:
-        """Only where it is certain whose it is: on the stream of one request, or of the only one under way with nobody else served
-        lately. A log may hold what another caller said."""
-        if for_request is None and len(self._logs) == 1 and len(self._pending) - len(self._listens) == 1:
-            owned_s = asyncio.get_running_loop().time() - self._owned_since
-            for_request = next(iter(self._logs)) if owned_s >= _LATE_LOG_S else None
-        relay = None if for_request is None else self._logs.get(for_request)
-        if relay is not None:
-            relay(notification)
-        else:
-            self.unattributed_logs += 1
-
-    def _is_of_a_listen(self, notification: Notification, for_request: int | None) -> bool:
-        """What came on the stream of a listen, is tagged with its id, or ends it."""
-        key: str | int | None = for_request
-        if notification.method == "notifications/cancelled":
-            key = _member_id(notification, "requestId")
-            if key not in self._listens:
-                return False
-            waiting = self._take(key)
-            if waiting is not None:
-                waiting[0].set_result(b"{}")
-            return True
-        if key not in self._listens:
-            key = _subscription(notification)
-        relay = None if key is None else self._listens.get(key)
-        if relay is None:
-            return False
-        relay(notification)
-        return True
 
     def _answer_server(self, request: Request, for_request: int | None) -> None:
         reply = self._asked.take(request, for_request)
@@ -322,7 +314,7 @@ class Peer:
             self._reply_later(reply)
 
     def _withdraw(self, notification: Notification) -> None:
-        key = _member_id(notification, "requestId")
+        key = member_id(notification, "requestId")
         if key is not None:
             self._asked.withdraw(key)
 
@@ -354,9 +346,8 @@ class Peer:
     def _end(self, failure: GatewayFailure) -> None:
         if not self._ended.done():
             self._ended.set_result(failure)
-        for answer, method in self._pending.drain():
-            if not answer.done():
-                answer.set_exception(failure.again(operation=method))
+        for waiting in self._pending.drain():
+            waiting.refused(failure.again(operation=waiting.method))
 
     def _no_answer(self, method: str) -> GatewayFailure:
         return GatewayFailure(
@@ -369,20 +360,7 @@ class Peer:
         self._emit(UpstreamNoise(self.server, what, frame[:200].decode("utf-8", "replace")))
 
 
-def _member_id(notification: Notification, name: str) -> str | int | None:
-    """The request id a notification names in one of its members."""
-    try:
-        raw = messages.members(notification.params or b"{}").get(name)
-    except DecodeError:
-        return None
-    return None if raw is None else messages.id_key(bytes(raw))
-
-
-def _subscription(notification: Notification) -> str | int | None:
-    """The listen a notification is tagged with."""
-    try:
-        meta = messages.members(bytes(messages.members(notification.params or b"{}").get("_meta", Raw(b"{}"))))
-    except DecodeError:
-        return None
-    raw = meta.get(modern.SUB)
-    return None if raw is None else messages.id_key(bytes(raw))
+def _frame_of_calls(meta: bytes | None) -> bytes:
+    """A tool call but for its id, its name and its arguments."""
+    rest = b"" if meta is None else b',"_meta":%b' % meta.replace(b"%", b"%%")
+    return b'{"jsonrpc":"2.0","id":%%d,"method":"tools/call","params":{"name":%%b,"arguments":%%b%b}}' % rest

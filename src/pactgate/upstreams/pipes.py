@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 from collections.abc import Callable
 from typing import IO, Final
 
 READ_BYTES: Final = 64 * 1024  # what a pipe holds
+WHOLE_BYTES: Final = select.PIPE_BUF  # written in one piece or not at all
 LAST_READS: Final = 16  # a pipe can be made to hold 1 MiB; all of that is still read after its writer's death
 
 
@@ -46,6 +48,19 @@ class PipeWriter:
                 await self._clear.wait()
                 return await self._write_through(frame)
         return await self._write_through(frame)
+
+    def write_now(self, frame: bytes) -> bool:
+        """A small frame, if the pipe takes it at once: then all of it is in the pipe, else nothing (a pipe takes so much whole)."""
+        if self._rest or len(frame) > WHOLE_BYTES or self._turn.locked() or self._pipe.closed:
+            return False
+        self._rest = memoryview(frame)
+        self._begun_bytes += len(frame)
+        self._put()
+        if not self._rest:
+            return not self._pipe.closed
+        self._begun_bytes -= len(self._rest)
+        self._rest = memoryview(b"")
+        return False
 
     def close(self) -> None:
         """What was not written is dropped; who waits is told."""

@@ -6,12 +6,14 @@ Foreign errors leave a channel only as `GatewayFailure` of a transport kind.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol.versions import Era
+from pactgate.upstreams.sent import Sent
 
 
 class Outgoing(Struct, frozen=True, gc=False):
@@ -37,6 +39,10 @@ class Receiver(Protocol):
         """The channel has ended by itself; nothing will come any more. Called at most once, never after `close`."""
 
 
+Begin = Callable[[Outgoing, Sent], bool]
+"""What a request brings goes to `receive`, how its exchange ended to `Sent`. False: it would have to wait, and nothing was written."""
+
+
 class Channel(Protocol):
     """A way to one server process or endpoint, bounded in every direction."""
 
@@ -45,6 +51,10 @@ class Channel(Protocol):
 
     answers_in_send: bool
     """True where `send` of a request returns only after its answer was received (Streamable HTTP)."""
+
+    @property
+    def begin(self) -> Begin | None:
+        """Writes a request without waiting; None where this channel always waits."""
 
     async def open(self, receiver: Receiver) -> None:
         """Spawn or dial. Raises CONNECTION_FAILED with a cause a person can act on. Bounded by the caller's timeout; safe to cancel."""

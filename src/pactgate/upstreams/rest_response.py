@@ -20,6 +20,7 @@ from pactgate.config.endpoints import Endpoint
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
+from pactgate.protocol.shape import check_shape
 from pactgate.upstreams.http_answers import REFUSED_UNREAD, OwnHeaders, retry_after_ms
 from pactgate.upstreams.http_inflate import BombError, BrokenCodingError, UnknownCodingError, inflate
 from pactgate.upstreams.rest_body import essence, is_json
@@ -240,7 +241,7 @@ def wraps(endpoint: Endpoint) -> bool:
 def _why_not_json(text: bytes) -> str | None:
     try:
         text.decode()
-        if messages.check_shape(text, messages.MAX_DEPTH - 2) is not None:
+        if check_shape(text, messages.MAX_DEPTH - 2) is not None:
             return "JSON that is nested too deep or has too many parts"
         _raw.decode(text)
     except UnicodeDecodeError:

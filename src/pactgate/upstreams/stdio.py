@@ -38,6 +38,7 @@ from pactgate.upstreams.process import (
     describe_exit,
     signal_name,
 )
+from pactgate.upstreams.sent import Sent
 
 UNASKED_IN_A_TURN: Final = 16
 BITE_BYTES: Final = 4096
@@ -196,6 +197,12 @@ class StdioChannel:
                 server=self._server,
                 verdict=Verdict.DID_NOT_RUN,
             )
+
+    def begin(self, frame: Outgoing, sent: Sent) -> bool:
+        """A small request into a pipe that has room. What comes of it is told to the receiver."""
+        if self._stdin is None or self._tap is not None:
+            return False
+        return self._stdin.write_now(one_line(frame.text) + b"\n")
 
     async def close(self) -> None:
         self._phase = _Phase.CLOSED
