@@ -18,6 +18,7 @@ from pactgate.protocol.versions import METHODS
 
 BUCKETS_MS: Final = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000)
 _OTHER: Final = "other"
+_CALL: Final = "tools/call"
 
 
 class Durations:
@@ -38,14 +39,14 @@ class Metrics:
     """Listens to events and renders on demand."""
 
     def __init__(self) -> None:
-        self._requests: Counter[tuple[str, str]] = Counter()
-        self._calls: Counter[tuple[str, str]] = Counter()
+        self._finished_by: dict[tuple[str, str | None, str], int] = {}
+        """How many requests, by method, server (of tool calls) and outcome."""
         self._durations: dict[str, Durations] = {}
         self._events: Counter[str] = Counter()
 
     def emit(self, event: Event) -> None:
         if isinstance(event, RequestFinished):
-            self._finished(event.record)
+            self._note(event.record)
         else:
             self._events[type(event).__name__] += 1
 
@@ -68,15 +69,32 @@ class Metrics:
             _gauge(lines, name, "", [({}, number)])
         return ("\n".join(lines) + "\n").encode()
 
-    def _finished(self, record: ExecutionRecord) -> None:
+    def _note(self, record: ExecutionRecord) -> None:
         method = record.method if record.method in METHODS else _OTHER
-        self._requests[method, record.outcome] += 1
+        key = method, record.server if method == _CALL else None, record.outcome
+        finished = self._finished_by
+        finished[key] = finished.get(key, 0) + 1
         durations = self._durations.get(method)
         if durations is None:
             durations = self._durations[method] = Durations()
         durations.add(record.duration_ms)
-        if method == "tools/call":
-            self._calls[record.server or "", record.outcome] += 1
+
+    @property
+    def _requests(self) -> Counter[tuple[str, str]]:
+        counts: Counter[tuple[str, str]] = Counter()
+        for (method, _, outcome), count in self._finished_by.items():
+            counts[method, outcome] += count
+        return counts
+
+    @property
+    def _calls(self) -> Counter[tuple[str, str]]:
+        return Counter(
+            {
+                (server or "", how): count
+                for (method, server, how), count in self._finished_by.items()
+                if method == _CALL
+            }
+        )
 
     def _render_durations(self, lines: list[str]) -> None:
         name = "pactgate_request_duration_seconds"

@@ -279,13 +279,17 @@ def test_every_request_is_admitted_or_refused_by_one_of_the_codes(
     ],
 )
 def test_a_request_is_modern_when_its_meta_names_a_version(params: bytes | None, modern_one: bool) -> None:
-    assert modern.has_envelope(params) is modern_one
+    assert modern.has_envelope(Request(b"1", 1, "ping", params)) is modern_one
+    if params is not None:
+        decoded = messages.decode(messages.encode_request(b"1", "ping", messages.encode_json(messages.value(params))))
+        assert isinstance(decoded, Request)
+        assert modern.has_envelope(decoded) is modern_one
 
 
 def test_an_envelope_of_ours_is_one_we_would_admit() -> None:
     meta = modern.envelope(VERSION, {"name": "gate", "version": "9"}, {"roots": {}})
     text = messages.encode_json({"_meta": meta})
-    assert modern.has_envelope(text)
+    assert modern.has_envelope(Request(b"1", 1, "server/discover", text))
     route = admitted(classify(Request(b"1", 1, "server/discover", text), sent(method="server/discover")))
     assert (route.version, route.client, route.capabilities) == (VERSION, "gate/9", {"roots": {}})
 

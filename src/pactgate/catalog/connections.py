@@ -130,6 +130,10 @@ class Connections:
         """The session for calls of one caller, told what the caller can be asked."""
         return await self._supervisor(server).session_for(caller, capabilities)
 
+    def wants_own_session(self, server: str, caller: Caller, capabilities: Mapping[str, Any]) -> bool:
+        """Whether `session_for` would give this caller anything but the session everybody shares."""
+        return self._supervisor(server).wants_own_session(caller, capabilities)
+
     def _supervisor(self, server: str) -> Supervisor:
         supervisor = self._supervisors.get(server) or self._built_in.get(server)
         if supervisor is None:

@@ -139,6 +139,10 @@ class Supervisor:
             return shared
         return await self.private.lend(shared, caller, capabilities)
 
+    def wants_own_session(self, caller: Caller, capabilities: Mapping[str, Any]) -> bool:
+        """Whether that is one of its own, or not known yet."""
+        return self.session is None or self.private.is_wanted(self.session, caller, capabilities)
+
     async def refresh(self, *, force: bool, max_age_s: float) -> bool:
         """See that what the server offers was asked for lately; whether it had to be asked. Raises why it can't be known."""
         await self.ready()

@@ -36,7 +36,7 @@ class Conversation:
 
     def admit(self, request: Request, channel: CallerChannel) -> Caller | Rejection:
         """Who asks, as the kernel is to see it, or why the request has no place here."""
-        is_enveloped = modern.has_envelope(request.params)
+        is_enveloped = modern.has_envelope(request)
         if self.era is Era.LEGACY and is_enveloped:
             why = "This connection was opened with initialize; a request here has no modern envelope."
             return Rejection(messages.INVALID_REQUEST, why, request.id)

@@ -20,6 +20,7 @@ JSON_HEAD: Final = b"Content-Type: application/json\r\n"
 STREAM_HEAD: Final = b"Content-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n"
 
 _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_GOOD: Final = _STATUS_LINES[200] + JSON_HEAD
 _COPIED_BYTES: Final = 32 * 1024
 """Up to here one buffer is cheaper than two."""
 _BODILESS: Final = frozenset({204, 304})
@@ -102,6 +103,10 @@ class Exchange:
         if line is None or self.is_answered:
             return
         self.is_answered = True
+        if status == 200 and head is JSON_HEAD and 0 < len(body) < _COPIED_BYTES and self._is_ordinary(line):
+            line.transport.write(b"%b%bContent-Length: %d\r\n\r\n%b" % (_GOOD, self.extra_head, len(body), body))
+            line.answered(self)
+            return
         if not body:
             head = head.replace(JSON_HEAD, b"")
         if self.hop is not None:
@@ -115,6 +120,10 @@ class Exchange:
         else:
             line.transport.writelines((top, body))
         line.answered(self)
+
+    def _is_ordinary(self, line: Line) -> bool:
+        """Whether nothing has to be said or noted beside the answer."""
+        return self.hop is None and not self.is_http10 and self.method != "HEAD" and line.may_keep(self)
 
     def open_stream(self, status: int = 200, head: bytes = STREAM_HEAD) -> EventStream:
         """Begin an answer of unknown length. On a finished exchange the stream is closed from the start."""

@@ -20,7 +20,7 @@ from pactgate.faces.answering import TOOL_CALL, Drops, Kernel, refuse
 from pactgate.faces.batch import is_batch
 from pactgate.faces.exchange import Exchange
 from pactgate.faces.guard import Admitted, Guard, Refusal
-from pactgate.faces.http_legacy import LegacyFace
+from pactgate.faces.http_legacy import LegacyFace, named_session
 from pactgate.faces.http_modern import ModernFace
 from pactgate.faces.sessions import SessionTable
 from pactgate.protocol import messages, modern
@@ -50,6 +50,8 @@ class Post(NamedTuple):
     scope: str | None
     accepts: Accepts
     has_session: bool
+    session_id: str | None
+    """The session it names, where it names one in good order."""
     names_modern: bool
     extra_head: bytes
 
@@ -94,10 +96,10 @@ class HttpFace:
             return False
         exchange.extra_head, exchange.body = post.extra_head, b""
         accepts = post.accepts
-        if post.names_modern or modern.has_envelope(message.params):
+        if post.names_modern or modern.has_envelope(message):
             self._modern.start(exchange, post.admitted, post.scope, message, accepts.stream, accepts.json)
         else:
-            self._legacy.start(exchange, post.admitted, post.scope, message, may_stream=accepts.stream)
+            self._legacy.start(exchange, post.admitted, post.scope, message, post.session_id, may_stream=accepts.stream)
         return True
 
     async def handle(self, exchange: Exchange) -> None:
@@ -188,6 +190,7 @@ class HttpFace:
             scope=scope,
             accepts=accepts,
             has_session="mcp-session-id" in headers,
+            session_id=named_session(headers),
             names_modern=not _LEGACY.issuperset(headers.get("mcp-protocol-version", ())),
             extra_head=exchange.extra_head,
         )
@@ -207,7 +210,7 @@ class HttpFace:
 
 
 def _has_envelope(message: Message) -> bool:
-    return isinstance(message, Request) and modern.has_envelope(message.params)
+    return isinstance(message, Request) and modern.has_envelope(message)
 
 
 def _is_json(types: list[str] | None) -> bool:

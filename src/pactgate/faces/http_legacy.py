@@ -8,7 +8,7 @@ Must not: know methods beyond the lifecycle's. Enforces S3/INV-001 and S3/INV-00
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from pactgate.core.context import ExecutionContext
@@ -71,12 +71,21 @@ class LegacyFace:
             exchange.respond(202)
 
     def start(
-        self, exchange: Exchange, admitted: Admitted, scope: str | None, request: Request, *, may_stream: bool
+        self,
+        exchange: Exchange,
+        admitted: Admitted,
+        scope: str | None,
+        request: Request,
+        session_id: str | None,
+        *,
+        may_stream: bool,
     ) -> None:
         """Begin a tool call of a session; it is answered when its reply is there."""
-        session = self._session(exchange, admitted, scope, request.id)
+        session = None if session_id is None else self._sessions.find(session_id, admitted.subject, scope)
         if session is None:
-            return
+            session = self._session(exchange, admitted, scope, request.id)  # which says what is wrong
+            if session is None:
+                return
         rejection = _admit(session, request)
         if rejection is not None:
             refuse(exchange, self._emit, 400, rejection)
@@ -284,6 +293,13 @@ class LegacyFace:
         self, exchange: Exchange, status: int, message: str, head: bytes = b"", *, id_: bytes | None = None
     ) -> None:
         refuse(exchange, self._emit, status, Rejection(messages.INVALID_REQUEST, message, id_), head)
+
+
+def named_session(headers: Mapping[str, list[str]]) -> str | None:
+    """The session a head names, if it names one and a revision that has sessions, or none."""
+    ids, spoken = headers.get("mcp-session-id", []), headers.get("mcp-protocol-version", [])
+    is_ours = not spoken or (len(spoken) == 1 and spoken[0] in versions.LEGACY_VERSIONS)
+    return ids[0] if len(ids) == 1 and is_ours else None
 
 
 def _read_offer(request: Request) -> legacy.InitializeParams | Rejection:

@@ -33,6 +33,7 @@ from pactgate.state.ports import Lookup
 
 _KNOWN_MEMBERS: Final = frozenset({"name", "arguments", "_meta", "task", "inputResponses", "requestState"})
 _PLAIN_MEMBERS: Final = {"name", "arguments"}
+_STAMPED_MEMBERS: Final = {"name", "arguments", "_meta"}
 _NO_NAME: Final = Raw(b'""')
 """Stands where the server's own name for the tool is put when the call leaves."""
 _NAME: Final = msgspec.json.Decoder(str)
@@ -51,7 +52,7 @@ class Read:
 
     def __call__(self, call: Call) -> None:
         given = call.given
-        if given is not None and given.keys() == _PLAIN_MEMBERS and self._is_plain(call, given):
+        if given is not None and self._is_plain(call, given):
             return
         members = messages.members(call.params or b"{}")
         odd = messages.check_member_names(members, _KNOWN_MEMBERS)
@@ -69,6 +70,12 @@ class Read:
     @staticmethod
     def _is_plain(call: Call, given: dict[str, Any]) -> bool:
         """A call that says its tool and arguments and nothing else, which was decoded when it came."""
+        meta = given.get("_meta")
+        if meta is None:
+            if given.keys() != _PLAIN_MEMBERS:
+                return False
+        elif given.keys() != _STAMPED_MEMBERS or type(meta) is not dict or not modern.is_only_envelope(meta):
+            return False
         name, arguments = given["name"], given["arguments"]
         if type(arguments) is not dict or type(name) is not str or not 0 < len(name) <= _MAX_NAME_CHARS:
             return False

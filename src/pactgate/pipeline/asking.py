@@ -80,6 +80,16 @@ class Asking:
                 for session in supervisor.private.of(caller):
                     session.peer.tell(notification.method)
 
+    def plainly(self, caller: Caller, server: str, session: Session) -> bytes | None:
+        """What a server is told of a caller that can be asked, where the call may go like any other; None where it has to `run`."""
+        is_modern = session.identity.era is Era.MODERN
+        if session.peer.capabilities or (caller.era is Era.MODERN and not is_modern):
+            return None
+        if self._connections.wants_own_session(server, caller, _relayable(caller, Era.LEGACY)):
+            return None
+        declared = _relayable(caller, Era.MODERN) if is_modern else {}
+        return encode_json(declared) if declared else b""
+
     async def run(self, errand: Errand) -> Outcome:
         caller = errand.caller
         inner = None

@@ -67,20 +67,25 @@ class Dispatch:
         """The same for a call that is sure to wait for nothing but its answer. An error the server gives is told to the sink as it came."""
         server, caller = call.bound.tool.server, call.ctx.caller
         session = self._connections.connected(server)
-        if session is None or not self._is_plain(call, session) or not self._overload.try_enter(server):
+        if session is None or not self._is_plain(call, session):
+            return None
+        told = self._asking.plainly(caller, server, session) if caller.capabilities else b""
+        if told is None or not self._overload.try_enter(server):
             return None
         sent: Sent | None = None
         try:
             mirrored = _begin(call, session)
+            token = call.progress_token
             sent = session.peer.begin(
                 sink,
                 call.members,
                 name=call.bound.tool.name,
                 meta=self._relaying.stamp(caller, session, call.meta),
                 headers=mirrored,
-                on_progress=relay_progress(caller.channel, call.progress_token),
+                on_progress=None if token is None else relay_progress(caller.channel, token),
                 owner=caller.subject,
                 on_log=self._relaying.on_log(caller, session),
+                capabilities=told or None,
             )
         finally:
             if sent is None:
@@ -91,13 +96,7 @@ class Dispatch:
 
     def _is_plain(self, call: Call, session: Session) -> bool:
         members, caller = call.members, call.ctx.caller
-        if (
-            session.is_inside
-            or session.may_be_private
-            or caller.capabilities
-            or STATE in members
-            or RESPONSES in members
-        ):
+        if session.is_inside or session.may_be_private or STATE in members or RESPONSES in members:
             return False
         return self._relaying.is_heard(caller, session)
 

@@ -29,6 +29,8 @@ SI: Final = "io.modelcontextprotocol/serverInfo"
 SUB: Final = "io.modelcontextprotocol/subscriptionId"
 PROGRESS_TOKEN: Final = "progressToken"
 
+_ENVELOPE: Final = {PV, CC, CI, LL}
+
 LOG_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 _PV_TEXT: Final = PV.encode()
@@ -50,8 +52,19 @@ class Route(Struct, frozen=True):
     log_level: str | None
 
 
+class _Said(Struct, frozen=True):
+    """What the `_meta` of a request says, or why its optional members can't be used."""
+
+    version: str
+    client: str
+    capabilities: dict[str, Any]
+    meta: dict[str, Raw]
+    log_level: str | None
+    problem: str | None
+
+
 class _Params(Struct):
-    meta: dict[str, Raw] = field(name="_meta")
+    meta: Raw = field(name="_meta")
     name: Raw | UnsetType = UNSET
     uri: Raw | UnsetType = UNSET
     taskId: Raw | UnsetType = UNSET  # noqa: N815 - the wire's spelling
@@ -69,15 +82,11 @@ def classify(request: Request, headers: Mapping[str, list[str]] | None, *, is_op
         params = _params.decode(request.params or b"{}")
     except msgspec.DecodeError:
         return _bad_params(request, "The params need an object _meta.")
-    meta = params.meta
-    if PV not in meta or CC not in meta:
-        return _bad_params(request, f"The _meta needs {PV} and {CC}.")
-    try:
-        version = _text.decode(meta[PV])
-        capabilities = _object.decode(meta[CC])
-        client = read_client(meta[CI]) if CI in meta else ""
-    except msgspec.DecodeError:
-        return _bad_params(request, f"In _meta, {PV} must be a string, {CC} and {CI} must be objects.")
+    text = bytes(params.meta)
+    said = _remembered_meta(text) if len(text) <= _REMEMBERED_BYTES else _read_meta(text)
+    if isinstance(said, str):
+        return _bad_params(request, said)
+    version = said.version
     if headers is not None:
         differs = _check_headers(request.method, version, params, headers)
         if differs is not None:
@@ -87,20 +96,48 @@ def classify(request: Request, headers: Mapping[str, list[str]] | None, *, is_op
     if not (exists(request.method, version) or (is_open and is_foreign(request.method))):
         message = f"There is no method {request.method!r} in revision {version}."
         return Rejection(messages.METHOD_NOT_FOUND, message, request.id)
-    if PROGRESS_TOKEN in meta and not _is_token(bytes(meta[PROGRESS_TOKEN])):
-        return _bad_params(request, "The progressToken must be a string or an integer.")
+    if said.problem is not None:
+        return _bad_params(request, said.problem)
+    return Route(version, said.client, said.capabilities, said.meta, said.log_level)
+
+
+def _read_meta(text: bytes) -> _Said | str:
+    """What it says, or what it lacks."""
+    try:
+        meta = messages.members(text)
+    except msgspec.DecodeError:
+        return "The params need an object _meta."
+    if PV not in meta or CC not in meta:
+        return f"The _meta needs {PV} and {CC}."
+    try:
+        version = _text.decode(meta[PV])
+        capabilities = _object.decode(meta[CC])
+        client = read_client(meta[CI]) if CI in meta else ""
+    except msgspec.DecodeError:
+        return f"In _meta, {PV} must be a string, {CC} and {CI} must be objects."
     log_level = _read_level(meta[LL]) if LL in meta else None
-    if log_level is None and LL in meta:
-        return _bad_params(request, f"The {LL} must be one of {', '.join(LOG_LEVELS)}.")
-    return Route(version, client, capabilities, meta, log_level)
+    problem = None
+    if PROGRESS_TOKEN in meta and not _is_token(bytes(meta[PROGRESS_TOKEN])):
+        problem = "The progressToken must be a string or an integer."
+    elif log_level is None and LL in meta:
+        problem = f"The {LL} must be one of {', '.join(LOG_LEVELS)}."
+    return _Said(version, client, capabilities, meta, log_level, problem)
 
 
-def has_envelope(params: bytes | None) -> bool:
+# A client sends the same bytes with each request, unless it asks for progress.
+_remembered_meta: Final = lru_cache(maxsize=256)(_read_meta)
+
+
+def has_envelope(request: Request) -> bool:
     """Whether a request calls itself modern: its `_meta` names a protocol version."""
+    if request.given is not None:
+        meta = request.given.get("_meta")
+        return isinstance(meta, dict) and PV in meta
+    params = request.params
     if params is None or (_PV_TEXT not in params and b"\\" not in params):
         return False
     try:
-        return PV in _params.decode(params).meta
+        return PV in messages.members(bytes(_params.decode(params).meta))
     except msgspec.DecodeError:
         return False
 
@@ -112,6 +149,11 @@ def envelope(version: str, client_info: Mapping[str, Any], capabilities: Mapping
         CC: Raw(encode_json(capabilities)),
         CI: Raw(encode_json(client_info)),
     }
+
+
+def is_only_envelope(meta: Mapping[str, Any]) -> bool:
+    """Whether a caller's `_meta` says nothing but what describes its own connection."""
+    return meta.keys() <= _ENVELOPE
 
 
 def without_envelope(meta: Mapping[str, Raw]) -> dict[str, Raw]:

@@ -121,7 +121,7 @@ class Server:
             self._take_notice(message)
 
     def _take_request(self, request: Request) -> None:
-        era = Era.MODERN if modern.has_envelope(request.params) else Era.LEGACY
+        era = Era.MODERN if modern.has_envelope(request) else Era.LEGACY
         refused = self._admit(request, era)
         if refused is not None:
             self._wire.write(messages.encode_rejection(refused))
