@@ -184,6 +184,10 @@ class Connection(asyncio.Protocol):
 
     def _read(self, data: bytes) -> None:
         reader = self._reader
+        ready = reader.known(data)
+        if ready is not None:
+            self._dispatch(ready)
+            return
         was_empty, was_in_body = reader.is_empty, reader.head is not None
         ready = reader.feed(data)
         if ready is not None:
@@ -229,7 +233,7 @@ class Connection(asyncio.Protocol):
 
     def _dispatch(self, ready: Ready) -> None:
         head = ready.head
-        if head.headers.get("content-encoding", _IDENTITY) != _IDENTITY:
+        if head.judged is None and head.headers.get("content-encoding", _IDENTITY) != _IDENTITY:
             raise BadRequest(415, "Send the body without a Content-Encoding.")
         exchange = self.exchange = Exchange(head, ready.body, self, self._limits.max_unsent_bytes)
         self.deadline = _NEVER

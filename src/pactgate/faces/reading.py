@@ -16,6 +16,9 @@ _REMEMBERED_BYTES: Final = 2048
 """Longer heads are read anew each time: what an idle connection keeps should be small."""
 
 
+_SMALL_BYTES: Final = 16 * 1024
+
+
 class Ready(NamedTuple):
     """A whole request, and the bytes behind it."""
 
@@ -57,13 +60,18 @@ class RequestReader:
         """Whether no part of a request has come."""
         return self.head is None and not self._kept
 
+    def known(self, data: bytes) -> Ready | None:
+        """The request that is exactly these bytes, if its head is the last one again and it is small; None for any other."""
+        known = self._known
+        if known is None or known.length is None or self._kept or self.head is not None:
+            return None
+        end = len(self._known_text)
+        if end + known.length != len(data) or known.length > _SMALL_BYTES or not data.startswith(self._known_text):
+            return None
+        return Ready(known, data[end:], b"")
+
     def feed(self, data: bytes) -> Ready | None:
         """The request as soon as it is whole. Raises `BadRequest`."""
-        known = self._known
-        if known is not None and known.length is not None and not self._kept and self.head is None:
-            end = len(self._known_text)
-            if end + known.length == len(data) and data.startswith(self._known_text):
-                return Ready(known, data[end:], b"")
         if self.head is not None:
             return self._read_body(self.head, data)
         if self._kept:

@@ -164,9 +164,11 @@ class Limit:
         arguments = call.members.get("arguments")
         if arguments is None:
             return
+        rules = call.bound
+        if limits.is_small(arguments, rules.bounds):
+            return
         if call.arguments is UNSET:
             call.arguments = messages.value(arguments)
-        rules = call.bound
         errors = limits.check(call.arguments, rules.bounds)
         if errors:
             raise _refused(rules.tool, Kind.LIMIT_EXCEEDED, "break a limit", errors, errors[0].code)

@@ -67,7 +67,14 @@ class Dispatch:
         """The same for a call that is sure to wait for nothing but its answer. An error the server gives is told to the sink as it came."""
         server, caller = call.bound.tool.server, call.ctx.caller
         session = self._connections.connected(server)
-        if session is None or not self._is_plain(call, session):
+        if session is None or session.is_inside or session.may_be_private:
+            return None
+        is_silent = self._relaying.is_silent(caller, session)
+        if (
+            STATE in call.members
+            or RESPONSES in call.members
+            or not (is_silent or self._relaying.is_heard(caller, session))
+        ):
             return None
         told = self._asking.plainly(caller, server, session) if caller.capabilities else b""
         if told is None or not self._overload.try_enter(server):
@@ -80,11 +87,11 @@ class Dispatch:
                 sink,
                 call.members,
                 name=call.bound.tool.name,
-                meta=self._relaying.stamp(caller, session, call.meta),
+                meta=call.meta if is_silent else self._relaying.stamp(caller, session, call.meta),
                 headers=mirrored,
                 on_progress=None if token is None else relay_progress(caller.channel, token),
                 owner=caller.subject,
-                on_log=self._relaying.on_log(caller, session),
+                on_log=None if is_silent else self._relaying.on_log(caller, session),
                 capabilities=told or None,
             )
         finally:
@@ -93,12 +100,6 @@ class Dispatch:
                 self._overload.leave(server)
         call.session = session
         return sent
-
-    def _is_plain(self, call: Call, session: Session) -> bool:
-        members, caller = call.members, call.ctx.caller
-        if session.is_inside or session.may_be_private or STATE in members or RESPONSES in members:
-            return False
-        return self._relaying.is_heard(caller, session)
 
     def end(self, call: Call) -> None:
         server = call.bound.tool.server
@@ -111,9 +112,7 @@ class Dispatch:
 
     def resume(self, call: Call) -> Awaitable[None] | None:
         """A modern server may have asked something instead of answering."""
-        if call.upstream_era is Era.MODERN and ROUND_MARK in call.result:
-            return self._resume(call)
-        return None
+        return self._resume(call) if _may_be_round(call) else None
 
     async def _resume(self, call: Call) -> None:
         assert call.session is not None, "set when it was begun"
@@ -138,7 +137,7 @@ class Dispatch:
         if level is not None:
             await level
         mirrored = _begin(call, session)
-        call.result = await session.peer.request(
+        result = await session.peer.request(
             "tools/call",
             call.members,
             meta=self._relaying.stamp(caller, session, call.meta),
@@ -148,7 +147,8 @@ class Dispatch:
             name=call.bound.tool.name,
             headers=mirrored,
         )
-        if call.upstream_era is Era.MODERN and ROUND_MARK in call.result:
+        call.take(result)
+        if _may_be_round(call):
             self._keep(call, await self._asking.resume(self._errand(call), session, call.result))
 
     def _errand(self, call: Call) -> Errand:
@@ -169,9 +169,15 @@ class Dispatch:
         )
 
     def _keep(self, call: Call, outcome: Outcome) -> None:
-        call.result, call.is_round = outcome.text, outcome.is_round
+        call.take(outcome.text)
+        call.is_round = outcome.is_round
         if outcome.is_round and len(outcome.text) > call.bound.max_result_bytes:
             raise too_large(call.bound.tool.server, "tools/call", call.bound.max_result_bytes)
+
+
+def _may_be_round(call: Call) -> bool:
+    """A result of the ordinary shape says that it is complete."""
+    return call.plain is None and call.upstream_era is Era.MODERN and ROUND_MARK in call.result
 
 
 def _begin(call: Call, session: Session) -> Headers:

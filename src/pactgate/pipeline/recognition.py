@@ -42,6 +42,8 @@ class Recognition:
 
     def find(self, call: Call) -> bool:
         """Whether this very call was admitted before; then the call knows what its gates had found."""
+        if not self._known:
+            return False
         caller = call.ctx.caller
         known = self._known.get((caller.subject, caller.roles, caller.scope, call.params))
         if known is None or known.book is not call.book or known.index is not self._connections.catalog.tools:

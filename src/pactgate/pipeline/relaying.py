@@ -73,6 +73,12 @@ class Relaying:
             return caller.log_level
         return self._levels.get(caller.session) if self._levels and caller.session is not None else None
 
+    def is_silent(self, caller: Caller, session: Session) -> bool:
+        """Whether nobody has said anything about log messages, and none would be passed on unasked."""
+        if self._levels or caller.log_level is not None:
+            return False
+        return caller.era is Era.MODERN or session.identity.era is Era.MODERN
+
     def on_log(self, caller: Caller, session: Session) -> OnNotice | None:
         """Where log messages about a request go, if anywhere."""
         level = self.level_of(caller)

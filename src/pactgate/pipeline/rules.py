@@ -33,6 +33,8 @@ class ToolRules(Struct, frozen=True):
     max_result_bytes: int
     room_bytes: int
     """What the stamp and the members of the caller's era take of that, at most."""
+    idle_gates: frozenset[str] = frozenset()
+    """The judging gates that have nothing to do for this tool, whatever the call; they are not asked."""
 
 
 class Rulebook:
@@ -78,6 +80,11 @@ class Rulebook:
 
     def _work_out(self, tool: Tool) -> ToolRules:
         config, traits = self._config, tool.traits
+        plan = self._cache.plan(
+            tool,
+            is_read_only=traits.is_read_only if traits.is_known else None,
+            is_idempotent=traits.is_idempotent,
+        )
         is_own = tool.server == OWN_SERVER_ID
         server = config.servers.get(tool.server)
         return ToolRules(
@@ -91,11 +98,17 @@ class Rulebook:
                 Timeouts() if is_own else config.timeouts,
             ),
             bounds=bounds_for(tool.full_name, tool.name, Limits() if is_own else config.limits),
-            plan=self._cache.plan(
-                tool,
-                is_read_only=traits.is_read_only if traits.is_known else None,
-                is_idempotent=traits.is_idempotent,
-            ),
+            plan=plan,
             max_result_bytes=config.response.max_response_bytes,
             room_bytes=room_bytes(tool.server, tool.full_name, LATEST_MODERN) + self._era_bytes,
+            idle_gates=_idle_gates(tool, plan),
         )
+
+
+def _idle_gates(tool: Tool, plan: Plan) -> frozenset[str]:
+    has_work = {
+        "audit": tool.contract is not None,
+        "accept_output": tool.output_check is not None,
+        "remember": plan.ttl_ms is not None,
+    }
+    return frozenset(name for name, has in has_work.items() if not has)

@@ -32,7 +32,7 @@ from pactgate.policy.envelope import (
     stamp,
     success_stamp,
 )
-from pactgate.policy.plain import parts_for, read_plain
+from pactgate.policy.plain import PlainResult, parts_for
 from pactgate.policy.shelf import Shelf
 from pactgate.protocol import fitting, messages, modern
 from pactgate.protocol.messages import encode_json
@@ -88,12 +88,11 @@ class AcceptResult:
     name = "accept_result"
 
     def __call__(self, call: Call) -> None:
+        if call.plain is not None:
+            if call.plain.is_error is True:
+                call.ctx.note_tool_error()
+            return
         try:
-            plain = call.plain = read_plain(call.result)
-            if plain is not None:
-                if plain.is_error is True:
-                    call.ctx.note_tool_error()
-                return
             read = _result.decode(call.result)
         except msgspec.DecodeError as problem:
             raise _malformed(call, str(problem)) from problem
@@ -215,7 +214,7 @@ class Fit:
     def __call__(self, call: Call) -> None:
         caller, result = call.ctx.caller, call.result
         has_uris = caller.scope is None and b'"resource' in result
-        if not has_uris and not fitting.may_not_fit(result, caller.version):
+        if not has_uris and not _may_not_fit(call, caller.version):
             return
         members = messages.members(result)
         content = members.get("content")
@@ -225,6 +224,12 @@ class Fit:
         if caller.era is Era.LEGACY:
             fitting.fit_tool_result(members, caller.version)
         call.replace(encode_json(members))
+
+
+def _may_not_fit(call: Call, version: str) -> bool:
+    if call.plain is not None and call.plain.structured is UNSET:
+        return fitting.may_not_fit(b"", version)
+    return fitting.may_not_fit(call.result, version)
 
 
 class Stamp:
@@ -242,14 +247,14 @@ class Stamp:
 
     def __call__(self, call: Call) -> None:
         ctx, result = call.ctx, call.result
-        may_be_empty = len(result) <= _SMALL_BYTES and _NO_CONTENT in result
-        if ctx.is_error or ctx.observed or may_be_empty or ctx.original_size_bytes is not None:
+        plain = call.plain
+        if ctx.is_error or ctx.observed or ctx.original_size_bytes is not None or _may_be_empty(result, plain):
             self._stamp_in_full(call)
             return
         tool = call.bound.tool
         is_modern, was_modern = ctx.caller.era is Era.MODERN, call.upstream_era is Era.MODERN
-        if call.plain is not None:
-            parts = parts_for(call.plain, self._server_info, is_modern=is_modern, was_modern=was_modern)
+        if plain is not None:
+            parts = parts_for(plain, self._server_info, is_modern=is_modern, was_modern=was_modern)
             parts.insert(-1, self._ours(ctx, tool))
             call.result = b"".join(parts)
             return
@@ -263,7 +268,6 @@ class Stamp:
             origin_of(tool.server, tool.full_name, ctx.upstream_revision, ctx.effects_level),
             (self._clock() - ctx.opened_at) * 1000,
             is_cached=ctx.is_cached,
-            is_truncated=False,
             is_validated=ctx.is_validated,
         )
 
@@ -287,6 +291,12 @@ class Stamp:
         failure = failure_of(facts, call.result) if ctx.is_error else None
         stamp(members, facts, None if failure is None else failure_facts(facts, failure))
         call.result = encode_json(members)
+
+
+def _may_be_empty(result: bytes, plain: PlainResult | None) -> bool:
+    if plain is not None:
+        return plain.content == _NOTHING
+    return len(result) <= _SMALL_BYTES and _NO_CONTENT in result
 
 
 def _is_task(call: Call, read: _ToolResult) -> bool:

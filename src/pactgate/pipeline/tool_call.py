@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
@@ -20,7 +20,7 @@ from pactgate.pipeline.deadline import Deadline
 from pactgate.pipeline.deadlines import Deadlines
 from pactgate.pipeline.rules import Rulebook, ToolRules
 from pactgate.policy.cache import Keys
-from pactgate.policy.plain import PlainResult
+from pactgate.policy.plain import PlainResult, read_plain
 from pactgate.policy.recall import Lease
 from pactgate.policy.timeouts import Limit, shortened
 from pactgate.protocol.messages import Request
@@ -114,6 +114,11 @@ class Call:
         self.plain: PlainResult | None = None
         """The parts of the result, while it is what its server wrote and of the ordinary shape."""
 
+    def take(self, result: bytes) -> None:
+        """What its server answered."""
+        self.result = result
+        self.plain = read_plain(result)
+
     def replace(self, result: bytes) -> None:
         """Another result in place of the one that came."""
         self.result = result
@@ -167,6 +172,13 @@ class JudgeGate(Protocol):
     name: str
 
     def __call__(self, call: Call) -> None: ...
+
+
+class Chosen(Struct, frozen=True):
+    """The judging gates that have anything to do for a kind of tool, in their order."""
+
+    judge: tuple[JudgeGate, ...]
+    finish: tuple[JudgeGate, ...]
 
 
 class Sending(Protocol):
@@ -237,6 +249,7 @@ class ToolCall:
         self._rounds = tuple(rounds)
         self._finish = tuple(finish)
         self._book = book
+        self._chosen: dict[frozenset[str], Chosen] = {}
         self._deadlines = Deadlines()
 
     async def run(self, ctx: ExecutionContext, request: Request) -> bytes:
@@ -260,7 +273,7 @@ class ToolCall:
                     goes_on = True
                     return self._go_on(call, admit[admit.index(gate) + 1 :], pending)
             if call.is_answered:
-                return self._conclude(call, self._finish)
+                return self._conclude(call, self._choose(call).finish)
             gate = self._dispatch
             way.sent = self._dispatch.begin(call, way)
             goes_on = True
@@ -276,12 +289,12 @@ class ToolCall:
     def answered(self, way: Way, result: bytes) -> Step:
         call = way.call
         self._deadlines.remove(call.limit.ms, way)
-        call.result = result
+        call.take(result)
         rest = self._dispatch.resume(call)
         if rest is not None:
             return self._go_on(call, (), rest)
         self._dispatch.end(call)
-        return self._conclude(call, self._judge)
+        return self._conclude(call, self._choose(call).judge)
 
     def failed(self, way: Way, failure: GatewayFailure) -> Step:
         self._deadlines.remove(way.call.limit.ms, way)
@@ -345,9 +358,19 @@ class ToolCall:
             if not has_come_back:
                 call.ctx.gate = gate.name
                 call.close()
-        return self._conclude(
-            call, self._finish if call.is_answered else self._rounds if call.is_round else self._judge
-        )
+        if call.is_round:
+            return self._conclude(call, self._rounds)
+        chosen = self._choose(call)
+        return self._conclude(call, chosen.finish if call.is_answered else chosen.judge)
+
+    def _choose(self, call: Call) -> Chosen:
+        idle = call.bound.idle_gates
+        chosen = self._chosen.get(idle)
+        if chosen is None:
+            judge = tuple(gate for gate in self._judge if gate.name not in idle)
+            finish = tuple(gate for gate in self._finish if gate.name not in idle)
+            chosen = self._chosen[idle] = Chosen(judge, finish)
+        return chosen
 
 
 def _too_slow(call: Call) -> GatewayFailure:

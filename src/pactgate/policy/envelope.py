@@ -213,16 +213,14 @@ def open_plain(result: bytes) -> Opened | None:
     return Opened(memoryview(result)[:-1], b',"_meta":{', b"}}")
 
 
-def success_stamp(
-    request_id: str, origin: bytes, duration_ms: float, *, is_cached: bool, is_truncated: bool, is_validated: bool
-) -> bytes:
+def success_stamp(request_id: str, origin: bytes, duration_ms: float, *, is_cached: bool, is_validated: bool) -> bytes:
     """What stands between the halves of a result that was neither cut nor an error."""
     return b'%b:{"requestId":"%b",%b"durationMs":%d,%b' % (
         _KEY,
         request_id.encode(),
         origin,
         duration_ms if duration_ms > 0 else 0,
-        _FLAGS[is_cached, is_truncated, is_validated],
+        _FLAGS[is_cached, False, is_validated],
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from pactgate.config.bounds import Limits
 from pactgate.core.failures import ErrorCode
@@ -71,6 +71,14 @@ def bounds_for(full_name: str, bare_name: str, settings: Limits) -> Bounds:
 
 def too_many_bytes(limit: int, actual: int) -> LimitError:
     return LimitError(ErrorCode.REQUEST_TOO_LARGE, "", "", limit, actual)
+
+
+def is_small(text: bytes | Raw, bounds: Bounds) -> bool:
+    """Whether no list, text or nesting in arguments of these bytes can be beyond its bound: there are not enough of them."""
+    if len(text) > bounds.max_array or len(text) > bounds.max_string:
+        return False
+    written = bytes(text)
+    return written.count(b"{") + written.count(b"[") <= bounds.max_depth
 
 
 def check(arguments: Any, bounds: Bounds) -> tuple[LimitError, ...]:

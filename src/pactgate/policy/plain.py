@@ -32,10 +32,10 @@ _plain: Final = msgspec.json.Decoder(PlainResult)
 
 
 def read_plain(result: bytes) -> PlainResult | None:
-    """The parts of a result, if it is plain. Raises msgspec.DecodeError for what is not JSON."""
+    """The parts of a result, if it is plain. What is not even JSON is not plain either."""
     try:
         plain = _plain.decode(result)
-    except msgspec.ValidationError:
+    except msgspec.DecodeError:
         return None
     return plain if memoryview(plain.content)[0] == _ARRAY else None
 

@@ -205,7 +205,7 @@ class HttpChannel:
     def take_whole(self, id_: int, response: Response) -> None:
         """An answer that is no stream."""
         if response.status == 200:
-            if response.media_type != b"application/json":
+            if not response.is_json:
                 raise invalid(self._target, f"answered HTTP 200, but not with JSON: {self._own.quote(response.body)!r}")
             if not response.body:
                 raise invalid(self._target, "answered HTTP 200 with nothing in it")

@@ -13,6 +13,7 @@ from msgspec import Struct
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http_message import media_type
 
+JSON_TYPE: Final = b"application/json"
 _HIGH_BYTES: Final = 256 * 1024
 """More unread bytes than this pause the connection."""
 
@@ -41,8 +42,9 @@ class Response(Struct):
         return self.headers.get(name, b"").decode("latin-1")
 
     @property
-    def media_type(self) -> bytes:
-        return media_type(self.headers.get(b"content-type", b""))
+    def is_json(self) -> bool:
+        said = self.headers.get(b"content-type", b"")
+        return said == JSON_TYPE or media_type(said) == JSON_TYPE
 
 
 class Taker(Protocol):
