@@ -83,7 +83,7 @@ async def test_an_answer_is_read_whole_however_it_is_framed_and_the_connection_i
     async with asking(playing(text)) as ask:
         for _ in range(3):
             response = await ask()
-            assert (response.status, response.body, response.media_type) == (200, BODY, b"application/json")
+            assert (response.status, response.body, response.is_json) == (200, BODY, True)
             assert response.stream is None
         assert ask.server.connections == 1
 

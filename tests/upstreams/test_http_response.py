@@ -88,8 +88,21 @@ async def test_ending_tells_the_source_unless_the_stream_has_ended_by_itself() -
     assert source.told == ["abort", "drain"]
 
 
-def test_headers_are_read_as_text_and_the_media_type_without_parameters() -> None:
-    response = Response(200, {b"content-type": b"Text/HTML; charset=x", b"retry-after": b"\xe9"})
-    assert response.media_type == b"text/html"
+@pytest.mark.parametrize(
+    ("said", "is_json"),
+    [
+        (b"application/json", True),
+        (b"Application/JSON; charset=x", True),
+        (b"text/html", False),
+        (b"application/jsonx", False),
+        (b"", False),
+    ],
+)
+def test_json_is_known_by_its_type_without_parameters(said: bytes, is_json: bool) -> None:
+    assert Response(200, {b"content-type": said}).is_json is is_json
+
+
+def test_headers_are_read_as_text() -> None:
+    response = Response(200, {b"retry-after": b"\xe9"})
     assert response.header(b"retry-after") == "\u00e9"
     assert response.header(b"absent") == ""

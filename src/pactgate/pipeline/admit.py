@@ -17,9 +17,9 @@ from pactgate.catalog.index import server_of
 from pactgate.config.checks import OWN_SERVER_ID
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.model import Misfit, Tool
+from pactgate.pipeline.call import Call
 from pactgate.pipeline.indirect import TOOL_INVOKE, unwrap
 from pactgate.pipeline.recognition import Recognition
-from pactgate.pipeline.tool_call import Call
 from pactgate.policy import limits
 from pactgate.policy.access import may_call
 from pactgate.policy.cache import is_plain

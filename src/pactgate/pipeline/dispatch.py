@@ -14,9 +14,9 @@ from msgspec import Raw
 from pactgate.catalog.connections import Connections
 from pactgate.core.failures import GatewayFailure
 from pactgate.pipeline.asking import Asking, Outcome, as_said, too_large
+from pactgate.pipeline.call import Call
 from pactgate.pipeline.errand import Errand, Headers
 from pactgate.pipeline.relaying import Relaying, relay_progress
-from pactgate.pipeline.tool_call import Call
 from pactgate.policy.overload import Overload
 from pactgate.policy.recall import Recall
 from pactgate.protocol import headers, messages

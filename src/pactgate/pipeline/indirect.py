@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw
 
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Tool
-from pactgate.pipeline.tool_call import Call
+from pactgate.pipeline.call import Call
 from pactgate.protocol import messages
 
 TOOL_INVOKE: Final = "tool_invoke"

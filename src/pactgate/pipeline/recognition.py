@@ -14,8 +14,8 @@ from msgspec import Raw, Struct
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import ToolIndex
 from pactgate.core.model import Tool
+from pactgate.pipeline.call import Call
 from pactgate.pipeline.rules import Rulebook
-from pactgate.pipeline.tool_call import Call
 from pactgate.policy.cache import Keys
 
 _MOST: Final = 1024

@@ -19,7 +19,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.events import CodeReplaced, EffectsExceeded, Emit
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Tool
-from pactgate.pipeline.tool_call import Call
+from pactgate.pipeline.call import Call
 from pactgate.policy import cache, contracts, sizes
 from pactgate.policy.envelope import (
     Facts,
