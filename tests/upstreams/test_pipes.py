@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pactgate.upstreams.pipes import LAST_READS, READ_BYTES, PipeReader, PipeWriter
+from pactgate.upstreams.pipes import GATHERED_BYTES, LAST_READS, READ_BYTES, PipeReader, PipeWriter
 from tests.support.children import descriptors
 from tests.support.loops import on_both_loops
 
@@ -188,3 +188,81 @@ async def test_a_reader_that_rests_leaves_what_comes_in_the_pipe_and_then_goes_o
     reader.rest(60)
     reader.close()
     os.close(ours)
+
+
+# Written together.
+
+
+@on_both_loops
+async def test_frames_of_one_turn_of_the_loop_are_written_at_once_and_in_order() -> None:
+    async with pipe() as ends:
+        frames = [b"%d\n" % number for number in range(30)]
+        assert all(ends.writer.write_soon(frame) for frame in frames)
+        assert ends.writer.held_bytes == sum(map(len, frames))
+        assert await ends.read(sum(map(len, frames))) == b"".join(frames)
+        assert ends.writer.held_bytes == 0
+
+
+@on_both_loops
+async def test_a_frame_that_is_waited_for_comes_after_those_that_were_gathered_before_it() -> None:
+    async with pipe() as ends:
+        assert ends.writer.write_soon(b"first\n")
+        assert await ends.writer.write(b"second\n")
+        assert ends.writer.write_soon(b"third\n")
+        assert await ends.read(19) == b"first\nsecond\nthird\n"
+
+
+@on_both_loops
+async def test_more_than_a_pipe_takes_at_once_is_not_gathered_but_left_to_who_can_wait() -> None:
+    async with pipe() as ends:
+        half = b"x" * (GATHERED_BYTES // 2)
+        assert ends.writer.write_soon(half)
+        assert ends.writer.write_soon(half)
+        assert not ends.writer.write_soon(b"x")
+        assert await ends.read(GATHERED_BYTES) == half * 2
+        assert ends.writer.write_soon(b"x")
+
+
+@on_both_loops
+async def test_while_a_frame_is_being_written_nothing_is_gathered() -> None:
+    async with pipe() as ends:
+        sending = asyncio.create_task(ends.writer.write(BIG))
+        await asyncio.sleep(0)
+        assert not ends.writer.write_soon(b"x\n")
+        assert await ends.read(len(BIG)) == BIG
+        assert await sending
+
+
+@on_both_loops
+async def test_what_was_gathered_for_a_slow_reader_is_written_when_there_is_room() -> None:
+    async with pipe() as ends:
+        os.set_blocking(ends.other, False)
+        filling = b"f" * 60_000
+        assert await ends.writer.write(filling)
+        assert ends.writer.write_soon(b"g" * 20_000)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not ends.writer.write_soon(b"h")
+        assert await ends.read(80_000) == filling + b"g" * 20_000
+
+
+@on_both_loops
+async def test_a_broken_pipe_is_told_when_what_was_gathered_meets_it() -> None:
+    async with pipe() as ends:
+        ends.stop_reading()
+        assert ends.writer.write_soon(b"x\n")
+        async with asyncio.timeout(5):
+            while not ends.broken:
+                await asyncio.sleep(0)
+        assert ends.writer.held_bytes == 0
+        assert not ends.writer.write_soon(b"x\n")
+
+
+@on_both_loops
+async def test_closing_drops_what_was_gathered() -> None:
+    async with pipe() as ends:
+        assert ends.writer.write_soon(b"x\n")
+        ends.writer.close()
+        assert ends.writer.held_bytes == 0
+        await asyncio.sleep(0)
+        assert ends.broken == 0

@@ -2,24 +2,23 @@
 
 Plain descriptors instead of asyncio's transports: the same cost, the same behaviour on every loop, nothing read ahead or
 buffered behind our back, and what is left in a pipe can still be read when its writer is known to be dead. Must not: know
-what the bytes mean, raise towards the loop, or hold more than one frame.
+what the bytes mean, raise towards the loop, or hold more than one frame beside what is gathered for one write.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import select
 from collections.abc import Callable
 from typing import IO, Final
 
 READ_BYTES: Final = 64 * 1024  # what a pipe holds
-WHOLE_BYTES: Final = select.PIPE_BUF  # written in one piece or not at all
+GATHERED_BYTES: Final = READ_BYTES  # what a pipe takes at once if its reader keeps up
 LAST_READS: Final = 16  # a pipe can be made to hold 1 MiB; all of that is still read after its writer's death
 
 
 class PipeWriter:
-    """Frames go out whole and in order. A frame is in the pipe when `write` returns; only one that was begun is held here."""
+    """Frames go out whole and in order. A frame is in the pipe when `write` returns; what was begun or gathered is held here."""
 
     def __init__(self, pipe: IO[bytes], on_broken: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -30,43 +29,65 @@ class PipeWriter:
         self._clear = asyncio.Event()
         self._clear.set()
         self._rest = memoryview(b"")
+        self._gathered: list[bytes] = []
+        self._gathered_bytes = 0
         self._begun_bytes = 0
         self._written_bytes = 0
         os.set_blocking(self._fd, False)
 
     @property
     def held_bytes(self) -> int:
-        return len(self._rest)
+        return len(self._rest) + self._gathered_bytes
 
     async def write(self, frame: bytes) -> bool:
         """True when all of it is in the pipe, False when the pipe ended before.
 
         Cancelled before its turn, a frame is not sent; once begun it is finished, as half a frame would spoil the next.
         """
+        self._flush()
         if self._rest or self._turn.locked():
             async with self._turn:
                 await self._clear.wait()
                 return await self._write_through(frame)
         return await self._write_through(frame)
 
-    def write_now(self, frame: bytes) -> bool:
-        """A small frame, if the pipe takes it at once: then all of it is in the pipe, else nothing (a pipe takes so much whole)."""
-        if self._rest or len(frame) > WHOLE_BYTES or self._turn.locked() or self._pipe.closed:
+    def write_soon(self, frame: bytes) -> bool:
+        """Put a frame into the pipe together with all others of this turn of the loop. False: it would have to wait, and was not taken.
+
+        Many callers at once cost one write, and wake the child once.
+        """
+        if self._rest or self._pipe.closed or self._turn.locked():
             return False
-        self._rest = memoryview(frame)
-        self._begun_bytes += len(frame)
+        if self._gathered_bytes + len(frame) > GATHERED_BYTES:
+            return False
+        if not self._gathered:
+            self._loop.call_soon(self._flush)
+        self._gathered.append(frame)
+        self._gathered_bytes += len(frame)
+        return True
+
+    def _flush(self) -> None:
+        if not self._gathered:
+            return
+        data = b"".join(self._gathered)
+        self._forget_gathered()
+        self._begun_bytes += len(data)
+        self._rest = memoryview(data)
         self._put()
-        if not self._rest:
-            return not self._pipe.closed
-        self._begun_bytes -= len(self._rest)
-        self._rest = memoryview(b"")
-        return False
+        if self._rest:
+            self._clear.clear()
+            self._loop.add_writer(self._fd, self._on_writable)
+
+    def _forget_gathered(self) -> None:
+        self._gathered.clear()
+        self._gathered_bytes = 0
 
     def close(self) -> None:
         """What was not written is dropped; who waits is told."""
         if not self._pipe.closed:
             self._loop.remove_writer(self._fd)
             self._rest = memoryview(b"")
+            self._forget_gathered()
             self._pipe.close()
             self._clear.set()
 

@@ -143,7 +143,7 @@ class StdioChannel:
 
     @property
     def held_bytes(self) -> int:
-        """What was begun and does not fit into the pipe: never more than one frame."""
+        """What was begun and does not fit into the pipe, and what is gathered for the next write."""
         return self._stdin.held_bytes if self._stdin else 0
 
     async def open(self, receiver: Receiver) -> None:
@@ -199,10 +199,10 @@ class StdioChannel:
             )
 
     def begin(self, frame: Outgoing, sent: Sent) -> bool:
-        """A small request into a pipe that has room. What comes of it is told to the receiver."""
+        """A request into a pipe that has room. What comes of it is told to the receiver."""
         if self._stdin is None or self._tap is not None:
             return False
-        return self._stdin.write_now(one_line(frame.text) + b"\n")
+        return self._stdin.write_soon(one_line(frame.text) + b"\n")
 
     async def close(self) -> None:
         self._phase = _Phase.CLOSED
