@@ -13,7 +13,7 @@ from pactgate.core.failures import TABLE, GatewayFailure, Kind, Plane, Reply, Wi
 from pactgate.core.model import Tool
 from pactgate.pipeline.kernel import Kernel
 from pactgate.pipeline.tool_call import Step, Way
-from pactgate.protocol.messages import Request
+from pactgate.protocol.messages import Request, Response
 from pactgate.protocol.versions import Era
 from tests.support.callers import call, caller, context, request
 
@@ -48,8 +48,8 @@ class Steps:
     def begin(self, way: Way) -> Step:
         return self._take("begin", None)
 
-    def answered(self, way: Way, result: bytes) -> Step:
-        return self._take("answered", result)
+    def answered(self, way: Way, response: Response) -> Step:
+        return self._take("answered", response.result)
 
     def failed(self, way: Way, failure: GatewayFailure) -> Step:
         return self._take("failed", failure)
@@ -313,7 +313,7 @@ async def test_a_call_on_its_way_is_answered_when_its_server_answers() -> None:
     started = Started(heard)
     assert started.told == []
     heard.steps.came_to = b"{}"
-    started.way.answered(b'{"x":1}')
+    started.way.answered(Response(1, b'{"x":1}'))
     assert heard.steps.taken == [("begin", None), ("answered", b'{"x":1}')]
     assert started.told == [Reply(result=b"{}")]
 

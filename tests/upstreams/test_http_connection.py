@@ -490,3 +490,55 @@ async def test_a_stream_let_finish_that_does_not_end_loses_its_connection(endles
         async with asyncio.timeout(LIMIT_S):
             await gone.wait()
     assert sent < 2 << 20
+
+
+# Answers whose head is known.
+
+
+@pytest.mark.parametrize("cut", [0, 1, 5, len(BODY) - 1], ids=["head alone", "one byte", "some", "all but one"])
+@on_both_loops
+async def test_an_answer_with_a_known_head_is_read_whole_in_whatever_pieces_its_body_comes(cut: int) -> None:
+    head = answer(BODY).removesuffix(BODY)
+
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(answer(BODY))
+        await peer.request()
+        await peer.send(head + BODY[:cut])
+        for place in range(cut, len(BODY)):
+            await peer.send(BODY[place : place + 1])
+        await peer.request()
+        await peer.send(answer(BODY))
+        await peer.gone()
+
+    async with ScriptedHttp(play) as server:
+        client, target = HttpClient(), Target("s", server.url)
+        async with asyncio.timeout(LIMIT_S):
+            for _ in range(3):
+                response = await client.request(b"POST", target, b"", b"{}")
+                assert (response.status, response.body) == (200, BODY)
+            await client.close()
+
+
+@on_both_loops
+async def test_more_than_a_known_head_promised_is_not_taken_and_ends_the_connection() -> None:
+    head, dials = answer(BODY).removesuffix(BODY), 0
+
+    async def play(peer: Peer) -> None:
+        nonlocal dials
+        dials += 1
+        await peer.request()
+        await peer.send(answer(BODY))
+        if dials == 1:
+            await peer.request()
+            await peer.send(head + BODY[:3])
+            await peer.send(BODY[3:] + b"HTTP/1.1 200 OK")
+        await peer.gone()
+
+    async with ScriptedHttp(play) as server:
+        client, target = HttpClient(), Target("s", server.url)
+        async with asyncio.timeout(LIMIT_S):
+            for _ in range(3):
+                assert (await client.request(b"POST", target, b"", b"{}")).body == BODY
+            await client.close()
+    assert dials == 2

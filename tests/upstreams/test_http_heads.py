@@ -29,17 +29,22 @@ def test_the_same_head_says_the_same_again_with_another_body() -> None:
     assert (found.headers, found.hint_s) == (HEADERS, 7.0)
 
 
+@pytest.mark.parametrize("count", [0, 1, len(BODY) - 1])
+def test_a_known_head_is_found_before_all_of_its_body_is_there(count: int) -> None:
+    assert known().find(HEAD + BODY[:count]) is not None
+
+
 @pytest.mark.parametrize(
     "data",
     [
         HEAD + BODY + b"x",
-        (HEAD + BODY)[:-1],
-        HEAD,
+        HEAD[:-1],
+        HEAD[:-3],
         b"",
         HEAD.replace(b"200 OK", b"200 Ok") + BODY,
         HEAD.replace(b"json", b"xml") + BODY,
     ],
-    ids=["too long", "too short", "no body", "nothing", "other words", "other type"],
+    ids=["too long", "part of a head", "less of it", "nothing", "other words", "other type"],
 )
 def test_anything_else_is_left_to_the_parser(data: bytes) -> None:
     assert known().find(data) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.protocol.messages import Response as Answer
 from pactgate.upstreams.http_post import Post
 from pactgate.upstreams.http_response import Response, Stream
 from pactgate.upstreams.sent import Sent
@@ -37,7 +38,7 @@ class Reader:
         if self._problem is not None:
             raise self._problem
         if self._answers:
-            self._sent.answered(response.body)
+            self._sent.answered(Answer(id_, response.body))
 
     async def take_stream(self, id_: int, response: Response) -> None:
         try:

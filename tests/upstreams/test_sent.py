@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.protocol.messages import Response
 from pactgate.upstreams.sent import Awaited, Sent
 
 LOST = GatewayFailure(Kind.CONNECTION_LOST, "gone")
@@ -16,8 +17,8 @@ class Sink:
     def __init__(self) -> None:
         self.told: list[bytes | GatewayFailure] = []
 
-    def answered(self, result: bytes) -> None:
-        self.told.append(result)
+    def answered(self, response: Response) -> None:
+        self.told.append(response.result)
 
     def failed(self, failure: GatewayFailure) -> None:
         self.told.append(failure)
@@ -51,8 +52,8 @@ def begun() -> tuple[Sent, Sink, Ledger, Exchange]:
 
 def test_an_answer_is_told_once_and_the_end_of_its_exchange_not_at_all() -> None:
     sent, sink, ledger, _ = begun()
-    sent.answered(b"{}")
-    sent.answered(b"again")
+    sent.answered(Response(7, b"{}"))
+    sent.answered(Response(7, b"again"))
     sent.ended(None)
     sent.ended(LOST)
     sent.refused(LOST)
@@ -70,14 +71,14 @@ def test_an_exchange_that_ends_without_the_answer_is_a_failure() -> None:
 def test_a_failure_is_told_as_it_is(way: str) -> None:
     sent, sink, _, _ = begun()
     getattr(sent, way)(LOST)
-    sent.answered(b"late")
+    sent.answered(Response(7, b"late"))
     assert sink.told == [LOST]
 
 
 def test_a_request_that_is_given_up_ends_its_exchange_and_tells_nothing() -> None:
     sent, sink, ledger, exchange = begun()
     sent.give_up()
-    sent.answered(b"late")
+    sent.answered(Response(7, b"late"))
     sent.ended(LOST)
     assert exchange.is_given_up
     assert ledger.given_up == [7]
@@ -86,12 +87,12 @@ def test_a_request_that_is_given_up_ends_its_exchange_and_tells_nothing() -> Non
 
 async def test_who_awaits_a_request_gets_its_answer_or_its_failure() -> None:
     answered, failed, forgotten = Awaited("ping"), Awaited("ping"), Awaited("ping")
-    answered.answered(b"{}")
+    answered.answered(Response(7, b"{}"))
     answered.refused(LOST)
     failed.refused(LOST)
-    failed.answered(b"{}")
+    failed.answered(Response(7, b"{}"))
     forgotten.forget()
-    forgotten.answered(b"{}")
+    forgotten.answered(Response(7, b"{}"))
     assert await answered.answer == b"{}"
     with pytest.raises(GatewayFailure, match="gone"):
         await failed.answer

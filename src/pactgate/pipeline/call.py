@@ -15,10 +15,10 @@ from pactgate.core.model import Tool
 from pactgate.pipeline.deadline import Deadline
 from pactgate.pipeline.rules import Rulebook, ToolRules
 from pactgate.policy.cache import Keys
-from pactgate.policy.plain import PlainResult, read_plain
 from pactgate.policy.recall import Lease
 from pactgate.policy.timeouts import Limit, shortened
 from pactgate.protocol.messages import Request
+from pactgate.protocol.plain import PlainResult, read_plain
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.connect import Session
 

@@ -23,7 +23,7 @@ from pactgate.pipeline.tool_call import Step, Way
 from pactgate.policy.envelope import stamp_failure
 from pactgate.policy.sizes import fit_error
 from pactgate.protocol import messages, versions
-from pactgate.protocol.messages import Notification, Request, encode_json
+from pactgate.protocol.messages import Notification, Request, Response, encode_json
 from pactgate.upstreams.sent import Sent
 
 Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
@@ -67,7 +67,7 @@ class Stepwise(Protocol):
 
     def begin(self, way: Way) -> Step: ...
 
-    def answered(self, way: Way, result: bytes) -> Step: ...
+    def answered(self, way: Way, response: Response) -> Step: ...
 
     def failed(self, way: Way, failure: GatewayFailure) -> Step: ...
 
@@ -258,8 +258,8 @@ class UnderWay:
         self.request = request
         self.sent: Sent | None = None
 
-    def answered(self, result: bytes) -> None:
-        self._kernel.step(self, self._kernel.tool_call.answered, result)
+    def answered(self, response: Response) -> None:
+        self._kernel.step(self, self._kernel.tool_call.answered, response)
 
     def failed(self, failure: GatewayFailure) -> None:
         self._kernel.step(self, self._kernel.tool_call.failed, failure)

@@ -32,10 +32,11 @@ from pactgate.policy.envelope import (
     stamp,
     success_stamp,
 )
-from pactgate.policy.plain import PlainResult, parts_for
+from pactgate.policy.plain import parts_for
 from pactgate.policy.shelf import Shelf
 from pactgate.protocol import fitting, messages, modern
 from pactgate.protocol.messages import encode_json
+from pactgate.protocol.plain import PlainResult
 from pactgate.protocol.versions import Era
 
 
@@ -52,7 +53,7 @@ _ARRAY: Final = ord("[")
 _NOTHING: Final = Raw(b"[]")
 _NO_CONTENT: Final = b'"content":[]'
 _SMALL_BYTES: Final = 4096
-"""A result without content and more than this in other places is not worth looking for."""
+"""Up to here searching a result costs next to nothing."""
 _KEPT_OPEN: Final = 512
 _KEPT_OPEN_BYTES: Final = 8192
 """Together at most 8 MiB of halves, and for those results only that the cache may hold anyway."""
@@ -213,7 +214,7 @@ class Fit:
 
     def __call__(self, call: Call) -> None:
         caller, result = call.ctx.caller, call.result
-        has_uris = caller.scope is None and b'"resource' in result
+        has_uris = caller.scope is None and _may_have_uris(result, call.plain)
         if not has_uris and not _may_not_fit(call, caller.version):
             return
         members = messages.members(result)
@@ -224,6 +225,12 @@ class Fit:
         if caller.era is Era.LEGACY:
             fitting.fit_tool_result(members, caller.version)
         call.replace(encode_json(members))
+
+
+def _may_have_uris(result: bytes, plain: PlainResult | None) -> bool:
+    if plain is not None and len(result) > _SMALL_BYTES and plain.is_one_text:
+        return False  # to search a long text would cost more than all the rest
+    return b'"resource' in result
 
 
 def _may_not_fit(call: Call, version: str) -> bool:

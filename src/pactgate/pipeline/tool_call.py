@@ -18,7 +18,8 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.deadlines import Deadlines
 from pactgate.pipeline.rules import Rulebook
-from pactgate.protocol.messages import Request
+from pactgate.protocol.messages import Request, Response
+from pactgate.protocol.plain import read_plain
 from pactgate.upstreams.sent import Sent, Sink
 
 _MOST_PATIENT_MS: Final = 5000
@@ -83,7 +84,7 @@ class Way(Protocol):
     call: Call
     sent: Sent | None
 
-    def answered(self, result: bytes) -> None: ...
+    def answered(self, response: Response) -> None: ...
 
     def failed(self, failure: GatewayFailure) -> None: ...
 
@@ -160,10 +161,10 @@ class ToolCall:
                 call.ctx.gate = gate.name
                 call.close()
 
-    def answered(self, way: Way, result: bytes) -> Step:
+    def answered(self, way: Way, response: Response) -> Step:
         call = way.call
         self._deadlines.remove(call.limit.ms, way)
-        call.take(result)
+        call.result, call.plain = response.result, response.plain or read_plain(response.result)
         rest = self._dispatch.resume(call)
         if rest is not None:
             return self._go_on(call, (), rest)

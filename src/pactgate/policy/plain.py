@@ -1,43 +1,21 @@
-"""Tool results of the ordinary shape: content, perhaps structured content, and nothing an era has to be asked about twice.
+"""A result of the ordinary shape (`protocol/plain.py`) put together for the caller's era from its own bytes.
 
-Such a result is taken apart once and put together for the caller's era from its own bytes, without its content being looked at again.
-Anything with another member is not plain, and left to whoever reads all members. Must not: drop a member it does not know.
+Must not: look into its content, or lose anything of it.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final
 
-import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw
 
 from pactgate.core.failures import ENVELOPE_KEY
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import encode_json
+from pactgate.protocol.plain import PlainResult
 
 _REMEMBERED_BYTES: Final = 1024
-_ARRAY: Final = ord("[")
-
-
-class PlainResult(Struct, forbid_unknown_fields=True, gc=False):
-    content: Raw
-    structured: Raw | UnsetType = msgspec.field(name="structuredContent", default=UNSET)
-    is_error: bool | UnsetType = msgspec.field(name="isError", default=UNSET)
-    kind: Literal["complete"] | UnsetType = msgspec.field(name="resultType", default=UNSET)
-    meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
-
-
-_plain: Final = msgspec.json.Decoder(PlainResult)
-
-
-def read_plain(result: bytes) -> PlainResult | None:
-    """The parts of a result, if it is plain. What is not even JSON is not plain either."""
-    try:
-        plain = _plain.decode(result)
-    except msgspec.DecodeError:
-        return None
-    return plain if memoryview(plain.content)[0] == _ARRAY else None
 
 
 def parts_for(plain: PlainResult, server_info: bytes, *, is_modern: bool, was_modern: bool) -> list[bytes | Raw]:

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from pactgate.protocol.plain import PlainResult, read_plain_answer
 from pactgate.protocol.shape import check_shape, find_duplicate_key
 
 PARSE_ERROR: Final = -32700
@@ -69,9 +70,17 @@ class Notification(Struct, frozen=True, gc=False):
     params: bytes | None = None
 
 
-class Response(Struct, frozen=True, gc=False):
+class Response(Struct, frozen=True, gc=False, eq=False):
     key: str | int
     result: bytes
+    plain: PlainResult | None = None
+    """The parts of the result, where it is a tool's of the ordinary shape and that was seen on the way."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Response) and (self.key, self.result) == (other.key, other.result)
+
+    def __hash__(self) -> int:
+        return hash((self.key, self.result))
 
 
 class ErrorReply(Struct, frozen=True, gc=False):
@@ -117,19 +126,12 @@ class _Plain(Struct, forbid_unknown_fields=True):
     params: dict[str, Any]
 
 
-class _Answered(Struct, forbid_unknown_fields=True):
-    jsonrpc: Literal["2.0"]
-    id: int
-    result: Raw
-
-
 class _Error(Struct):
     code: int
     message: str
     data: Raw | UnsetType = UNSET
 
 
-_answered: Final = msgspec.json.Decoder(_Answered)
 _plain: Final = msgspec.json.Decoder(_Plain)
 _strict: Final = msgspec.json.Decoder(_Envelope)
 _lenient: Final = msgspec.json.Decoder(_OpenEnvelope)
@@ -200,24 +202,15 @@ def decode_from_upstream(text: bytes) -> Message | Rejection:
         if not text.isascii():
             text.decode()
         if text.startswith(_PLAIN_START):
-            answer = _read_answer(text)
-            if answer is not None:
-                return answer
+            plain = read_plain_answer(text)
+            if plain is not None:
+                return Response(*plain)
         envelope = _lenient.decode(text)
     except UnicodeDecodeError as problem:
         return Rejection(PARSE_ERROR, f"not UTF-8 at byte {problem.start}")
     except (msgspec.DecodeError, RecursionError) as problem:
         return Rejection(PARSE_ERROR, f"not a JSON-RPC message: {problem}")
     return _message(envelope)
-
-
-def _read_answer(text: bytes) -> Response | None:
-    """A result with a number as its id, as it mostly comes; None for anything else."""
-    try:
-        answer = _answered.decode(text)
-    except msgspec.ValidationError:
-        return None
-    return Response(answer.id, bytes(answer.result))
 
 
 def _message(envelope: _Envelope) -> Message | Rejection:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httptools
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.upstreams.http_heads import Heads
+from pactgate.upstreams.http_heads import Heads, Known
 from pactgate.upstreams.http_message import Target, media_type
 from pactgate.upstreams.http_response import Response, Stream, Taker
 
@@ -65,7 +65,8 @@ class Connection(asyncio.Protocol):
         self._is_clean = True
         self._headers: dict[bytes, bytes] = {}
         self._status = 0
-        self._body: list[bytes] = []
+        self._body: list[bytes | memoryview] = []
+        self._known: Known | None = None
         self._body_bytes = 0
         self._idle_bytes = 0
         self._head_bytes = 0
@@ -152,10 +153,12 @@ class Connection(asyncio.Protocol):
         if self._is_clean:
             known = _heads.find(data) if self._takes is Takes.MCP else None
             if known is not None and known.length <= self._max_body_bytes:
-                self.hint_s = known.hint_s
-                self._free(is_reusable=True, response=Response(200, known.headers, data[known.end :]))
+                self._take_known(known, data)
                 return
             self._is_clean = False
+        elif self._known is not None:
+            self._take_more(self._known, data)
+            return
         self._idle_bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -168,6 +171,28 @@ class Connection(asyncio.Protocol):
             self._finish(data)
         elif self._idle_bytes > MAX_HEAD_BYTES:
             self.fail(self._invalid(f"sent more than {MAX_HEAD_BYTES} bytes of headers"))
+
+    def _take_known(self, known: Known, data: bytes) -> None:
+        """An answer whose head needs no reading: what follows is its body, now or in further pieces."""
+        self.hint_s = known.hint_s
+        if known.end + known.length == len(data):
+            self._free(is_reusable=True, response=Response(200, known.headers, data[known.end :]))
+            return
+        self._is_clean = False
+        self._known, self._status, self._headers = known, 200, known.headers
+        self._body = [memoryview(data)[known.end :]]
+        self._body_bytes = len(data) - known.end
+
+    def _take_more(self, known: Known, data: bytes) -> None:
+        self._body.append(data)
+        self._body_bytes += len(data)
+        if self._body_bytes < known.length:
+            if len(self._body) > _MAX_PIECES:
+                self.fail(self._oversized())
+            return
+        body = b"".join(self._body)
+        is_exact = self._body_bytes == known.length
+        self._free(is_reusable=is_exact, response=Response(200, known.headers, body[: known.length]))
 
     def eof_received(self) -> None:
         """The transport closes by itself; `connection_lost` follows."""

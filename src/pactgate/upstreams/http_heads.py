@@ -41,9 +41,10 @@ class Heads:
         return len(self._known)
 
     def find(self, data: bytes) -> Known | None:
-        """What is known of the answer that is exactly these bytes."""
-        known = self._known.get(data[: data.find(_END)])
-        return known if known is not None and known.end + known.length == len(data) else None
+        """What is known of the answer that begins with these bytes, and has no more of them than it says."""
+        end = data.find(_END)
+        known = self._known.get(data[:end]) if end > 0 else None
+        return known if known is not None and known.end + known.length >= len(data) else None
 
     def note(self, data: bytes, response: Response) -> None:
         """An answer the parser has read from exactly these bytes, or from more before them: then they have no such head."""

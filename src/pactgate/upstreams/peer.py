@@ -242,7 +242,7 @@ class Peer:
         if isinstance(message, Response):
             waiting = self._take(message.key)
             if waiting is not None:
-                waiting.answered(message.result)
+                waiting.answered(message)
             return True
         match message:
             case ErrorReply():
@@ -296,7 +296,7 @@ class Peer:
         """The server has ended a subscription."""
         waiting = self._take(key)
         if waiting is not None:
-            waiting.answered(b"{}")
+            waiting.answered(Response(key, b"{}"))
 
     def _notice(self, notification: Notification, for_request: int | None) -> None:
         if self._heard.take(notification, for_request, len(self._pending)):

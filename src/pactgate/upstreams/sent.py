@@ -9,6 +9,7 @@ import asyncio
 from typing import Final, Protocol
 
 from pactgate.core.failures import GatewayFailure
+from pactgate.protocol.messages import Response
 
 
 class Pending(Protocol):
@@ -17,7 +18,7 @@ class Pending(Protocol):
     @property
     def method(self) -> str: ...
 
-    def answered(self, result: bytes) -> None: ...
+    def answered(self, response: Response) -> None: ...
 
     def refused(self, failure: GatewayFailure) -> None: ...
 
@@ -25,7 +26,7 @@ class Pending(Protocol):
 class Sink(Protocol):
     """Whoever began a request. Exactly one of the two is called, once, on the event loop; neither may raise."""
 
-    def answered(self, result: bytes) -> None: ...
+    def answered(self, response: Response) -> None: ...
 
     def failed(self, failure: GatewayFailure) -> None: ...
 
@@ -54,9 +55,9 @@ class Awaited:
         self.method = method
         self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
-    def answered(self, result: bytes) -> None:
+    def answered(self, response: Response) -> None:
         if not self.answer.done():
-            self.answer.set_result(result)
+            self.answer.set_result(response.result)
 
     def refused(self, failure: GatewayFailure) -> None:
         if not self.answer.done():
@@ -83,10 +84,10 @@ class Sent:
         self.exchange: Exchange | None = None
         self.id = 0
 
-    def answered(self, result: bytes) -> None:
+    def answered(self, response: Response) -> None:
         sink, self._sink, self.exchange = self._sink, None, None  # the exchange points back here
         if sink is not None:
-            sink.answered(result)
+            sink.answered(response)
 
     def refused(self, failure: GatewayFailure) -> None:
         sink, self._sink, self.exchange = self._sink, None, None
