@@ -69,6 +69,12 @@ def test_only_whole_plain_answers_are_noted(data: bytes, response: Response) -> 
     assert heads.find(data) is None
 
 
+def test_the_head_of_an_answer_in_pieces_is_noted_by_its_first() -> None:
+    assert known(HEAD + BODY[:5]).find(HEAD + BODY) is not None
+    assert known(HEAD).find(HEAD + BODY) is not None
+    assert known(HEAD + b"other").find(HEAD + BODY) is None
+
+
 def test_a_server_that_never_says_the_same_twice_does_not_fill_the_memory() -> None:
     heads = Heads()
     for number in range(2000):

@@ -26,7 +26,7 @@ class PlainResult(Struct, forbid_unknown_fields=True, gc=False):
     def is_one_text(self) -> bool:
         """Whether its content is a single text, as far as that can be told at a glance."""
         content = bytes(self.content)
-        return content.startswith(_ONE_TEXT) and content.count(b"{") == 1
+        return content.startswith(_ONE_TEXT) and content.find(b"{", len(_ONE_TEXT)) < 0
 
 
 class PlainAnswer(NamedTuple):

@@ -67,6 +67,8 @@ class Connection(asyncio.Protocol):
         self._status = 0
         self._body: list[bytes | memoryview] = []
         self._known: Known | None = None
+        self._first = b""
+        """The first piece of an answer, for what may be learnt from its head."""
         self._body_bytes = 0
         self._idle_bytes = 0
         self._head_bytes = 0
@@ -156,6 +158,7 @@ class Connection(asyncio.Protocol):
                 self._take_known(known, data)
                 return
             self._is_clean = False
+            self._first = data
         elif self._known is not None:
             self._take_more(self._known, data)
             return
@@ -168,7 +171,7 @@ class Connection(asyncio.Protocol):
                 return
             self._is_dirty = True
         if self._is_complete:
-            self._finish(data)
+            self._finish()
         elif self._idle_bytes > MAX_HEAD_BYTES:
             self.fail(self._invalid(f"sent more than {MAX_HEAD_BYTES} bytes of headers"))
 
@@ -288,7 +291,7 @@ class Connection(asyncio.Protocol):
         if stream is not None:
             stream.end(None)
 
-    def _finish(self, data: bytes) -> None:
+    def _finish(self) -> None:
         if self._drain_timer is not None:
             self._drain_timer.cancel()
             self._drain_timer = None
@@ -297,7 +300,7 @@ class Connection(asyncio.Protocol):
         is_reusable = self._is_kept and not self._is_dirty
         self.hint_s = _heads.hint(self._headers)
         if is_reusable and response is not None and self._takes is Takes.MCP:
-            _heads.note(data, response)
+            _heads.note(self._first, response)
         if stream is not None:
             self.resume()
         self._free(is_reusable=is_reusable, response=response)
@@ -310,6 +313,8 @@ class Connection(asyncio.Protocol):
         assert transport is not None
         taker, self._taker = self._taker, None
         self._is_busy = False
+        if not self._is_clean:
+            self._reset()  # an idle connection holds nothing of its last answer
         if is_reusable and not transport.get_write_buffer_size():
             self._on_free(self)
         else:

@@ -47,14 +47,14 @@ class Heads:
         return known if known is not None and known.end + known.length >= len(data) else None
 
     def note(self, data: bytes, response: Response) -> None:
-        """An answer the parser has read from exactly these bytes, or from more before them: then they have no such head."""
+        """An answer the parser has read; `data` is the first piece it came in."""
         end = data.find(_END)
         length = response.headers.get(b"content-length", b"")
         if not 0 < end <= _MAX_HEAD_BYTES or response.status != 200 or not _LENGTH.fullmatch(length):
             return
         if b"transfer-encoding" in response.headers or not data.startswith(b"HTTP/1.1 200 "):
             return
-        if end + len(_END) + int(length) != len(data) or response.body != data[end + len(_END) :]:
+        if int(length) != len(response.body) or not response.body.startswith(data[end + len(_END) :]):
             return
         if len(self._known) >= _MOST:
             self._known.clear()
