@@ -148,6 +148,7 @@ class ToolCall:
                     goes_on = True
                     return self._go_on(call, admit[admit.index(gate) + 1 :], pending)
             if call.is_answered:
+                goes_on = True
                 return self._conclude(call, self._choose(call).finish)
             gate = self._dispatch
             way.sent = self._dispatch.begin(call, way)
