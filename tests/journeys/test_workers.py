@@ -316,7 +316,10 @@ async def test_the_official_client_works_with_either_worker(crew: Crew) -> None:
 def test_each_worker_has_an_audit_log_of_its_own_that_verifies(crew: Crew) -> None:
     for number in (1, 2):
         report = verify(files_of(crew.served.folder / f"audit.worker{number}.jsonl"))
-        assert report.problems == (), report
+        assert report.is_valid, report
+        assert report.calls
+    done = run(crew.served.folder, "audit", "verify")
+    assert "name one: audit.worker1.jsonl, audit.worker2.jsonl" in done.stderr
 
 
 async def test_asked_to_stop_every_worker_finishes_what_it_does(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from pactgate.audit.file import of_worker
 from pactgate.config.model import Config
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Event, WorkerStarted
@@ -103,8 +104,7 @@ class Member(Crew):
         return {**table, TOOL_CALL: self._recall.confirmed(table[TOOL_CALL])}
 
     def own_file(self, file: str) -> str:
-        path = Path(file)
-        return str(path.with_name(f"{path.stem}.worker{self.place.index + 1}{path.suffix}"))
+        return str(of_worker(Path(file), self.place.index + 1))
 
     def token(self) -> str:
         assert self.hello.token is not None, "the owner has made one where one is needed"
