@@ -26,7 +26,9 @@ from tests.support.servers import logged
 
 pytestmark = pytest.mark.timeout(60)
 
-NAMES = [next(name for name in ("ann", "bob", "cid", "dan", "eve", "fay") if home_of(name, 2) == home) for home in (0, 1)]
+NAMES = [
+    next(name for name in ("ann", "bob", "cid", "dan", "eve", "fay") if home_of(name, 2) == home) for home in (0, 1)
+]
 """One caller of each worker."""
 TOKENS = {name: f"0123456789-{name}-token" for name in NAMES}
 SERVER = "stdio_upstream.py"
@@ -225,9 +227,13 @@ async def test_a_changed_setting_holds_in_every_worker_and_in_one_that_starts_la
     made = await crew.call(changer, "pactgate__config_set", path="limits.maxArraySize", value=77)
     revision = made["result"]["structuredContent"]["revision"]
     for name in NAMES:
-        seen = (await crew.call(name, "pactgate__config_get", path="limits.maxArraySize"))["result"]["structuredContent"]
+        seen = (await crew.call(name, "pactgate__config_get", path="limits.maxArraySize"))["result"][
+            "structuredContent"
+        ]
         assert (seen["value"], seen["revision"], seen["unwritten"]) == (77, revision, True)
-    back = await crew.call(other, "pactgate__config_set", path="limits.maxArraySize", value=78, expectedRevision="stale")
+    back = await crew.call(
+        other, "pactgate__config_set", path="limits.maxArraySize", value=78, expectedRevision="stale"
+    )
     assert "CONFLICT" in json.dumps(back)
     await kill_worker(crew, NAMES.index(other))
     seen = (await crew.call(other, "pactgate__config_get", path="limits.maxArraySize"))["result"]["structuredContent"]
@@ -333,7 +339,7 @@ async def test_asked_to_stop_every_worker_finishes_what_it_does(tmp_path: Path) 
         code = await asyncio.to_thread(served.stop)
         assert [text_of(await one) for one in slow] == ["slow", "slow"]
         assert code == 0
-        assert [pid for pid in everybody if Path(f"/proc/{pid}").exists()] == []
+        assert [pid for pid in everybody if command_line(pid)] == []
 
 
 def test_workers_end_with_their_owner_however_it_ends(tmp_path: Path) -> None:
@@ -363,3 +369,39 @@ def test_what_workers_can_t_keep_is_refused_at_the_start(
     done = run(tmp_path, "serve", *words)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+async def test_a_changed_file_is_taken_over_by_every_worker_and_told_once(tmp_path: Path) -> None:
+    path = write_config(tmp_path, {"files": scripted()}, auth=tokens())
+    with Served(tmp_path, "--workers", "2") as served:
+        crew = Crew(served, tmp_path / "none")
+        for name in NAMES:
+            await crew.call(name, "files__pid")
+        before = crew.children()
+        write_config(tmp_path, {"files": scripted(), "more": scripted(tools=["extra"])}, auth=tokens())
+        served.process.send_signal(signal.SIGHUP)
+        await until(lambda: any(line["event"] == "ConfigurationReloaded" for line in served.log_lines()))
+        for name in NAMES:
+            assert text_of(await crew.call(name, "more__echo", text=name)) == name
+        assert set(before) < set(crew.children())
+        assert len(crew.children()) == 2
+        gone = await crew.call(NAMES[1], "pactgate__server_disable", serverId="more", persist=True)
+        assert gone["result"]["structuredContent"]["enabled"] is False
+        assert crew.children() == before
+        assert json.loads(path.read_text())["mcpServers"]["more"]["enabled"] is False
+        path.write_text("{ this is no configuration")
+        served.process.send_signal(signal.SIGHUP)
+        await until(lambda: any(line["event"] == "ConfigurationRefused" for line in served.log_lines()))
+        await kill_worker(crew, 0)
+        assert "No tool" in (await crew.call(NAMES[0], "more__echo", text="late"))["error"]["message"]
+        assert text_of(await crew.call(NAMES[0], "files__echo", text="on")) == "on"
+        assert sum(line["event"] == "ConfigurationReloaded" for line in served.log_lines()) == 1
+
+
+def test_a_worker_that_can_t_start_is_a_gateway_that_can_t(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    write_config(tmp_path, {"files": scripted()}, audit={"file": "taken/no/audit.jsonl"})
+    done = run(tmp_path, "serve", "--port", "0", "--workers", "2")
+    assert done.returncode == 1
+    assert "The audit log" in done.stderr
+    assert "can't be used" in done.stderr

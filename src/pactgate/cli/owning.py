@@ -26,6 +26,7 @@ from pactgate.workers import listening
 from pactgate.workers.homes import MAX_WORKERS, unshareable
 from pactgate.workers.owner import Owner
 
+_MOST_SEEN: Final = 1000
 COMMAND: Final = (sys.executable, "-P", "-m", "pactgate.cli.worker")
 """Without the working directory on the path of modules: what lies about there is not to be imported."""
 
@@ -59,6 +60,8 @@ class Owning:
         self._telemetry = make_telemetry(config, is_announced=True)
         self._owner: Owner | None = None
         self._failure: str | None = None
+        self._seen: list[Event] | None = []
+        """What happened before there was anything to announce it under."""
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
@@ -105,6 +108,9 @@ class Owning:
                 needs_token=not self._config.allows_anonymous,
             )
             self._emit(GatewayStarted(address, len(self._config.servers)))
+            seen, self._seen = self._seen or [], None
+            for event in seen:
+                self._announcer.emit(event)
             await stop
         ready.cancel()
         stop.cancel()
@@ -131,7 +137,10 @@ class Owning:
         kind, facts, error = body
         self._errors[facts.get("server", "")] = error
         event: Event = getattr(events, kind)(**facts)
-        self._announcer.emit(event)
+        if self._seen is None:
+            self._announcer.emit(event)
+        elif len(self._seen) < _MOST_SEEN:
+            self._seen.append(event)
 
     def _emit(self, event: Event) -> None:
         self._telemetry.emit(event)

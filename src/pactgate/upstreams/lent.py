@@ -1,14 +1,18 @@
 """The channel to a child process that another process of this gateway runs for all of them: lines over a Unix stream.
 
 To whoever uses it, it is a stdio server of its own. The process that runs the child gives it ids nobody else has, and says why it ended
-in a line that is no message. Bounded as the pipes of a child are. Must not: end the child; letting go of it is all there is to do.
+in a line that is no message. Bounded as the pipes of a child are. Must not: end the child; it ends when the last one lets go of it, who is
+told when it has.
 """
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
+import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -25,6 +29,8 @@ from pactgate.upstreams.port import Outgoing, Receiver
 
 FRAME_ROOM_BYTES: Final = 4096
 """An id of ours may be longer than the one it stands for."""
+LETTING_GO_S: Final = 6.0
+"""A little more than the ending of a child may take."""
 LAST_WORD: Final = b"!"
 """Begins the line that says why nothing more will come."""
 
@@ -69,6 +75,8 @@ class LentChannel:
         self._reader: PipeReader | None = None
         self._writer: PipeWriter | None = None
         self._last_word: GatewayFailure | None = None
+        self._stream: socket.socket | None = None
+        self._has_ended = asyncio.Event()
         self.pid: int | None = None
         self.sandbox_level: str | None = None
 
@@ -76,8 +84,9 @@ class LentChannel:
         loan = await self._lend(self._config)
         self._receiver = receiver
         self.pid, self.sandbox_level = loan.pid, loan.sandbox_level
+        self._stream = socket.socket(fileno=loan.descriptor)
         self._writer = PipeWriter(io.FileIO(os.dup(loan.descriptor), "wb"), self._ended)
-        self._reader = PipeReader(io.FileIO(loan.descriptor, "rb"), self._on_data, self._ended)
+        self._reader = PipeReader(io.FileIO(os.dup(loan.descriptor), "rb"), self._on_data, self._ended)
 
     def settle(self, era: Era, version: str) -> None:
         """Lines carry nothing beside the message."""
@@ -95,6 +104,11 @@ class LentChannel:
 
     async def close(self) -> None:
         self._receiver = None
+        if self._stream is not None and not self._has_ended.is_set():
+            with suppress(OSError, TimeoutError):
+                self._stream.shutdown(socket.SHUT_WR)
+                async with asyncio.timeout(LETTING_GO_S):
+                    await self._has_ended.wait()
         self._release()
 
     def _on_data(self, data: bytes) -> None:
@@ -114,6 +128,7 @@ class LentChannel:
 
     def _ended(self) -> None:
         receiver, self._receiver = self._receiver, None
+        self._has_ended.set()
         self._release()
         if receiver is not None:
             receiver.lost(self._last_word or self._lost("is out of reach: the process that runs it has ended"))
@@ -130,3 +145,5 @@ class LentChannel:
             self._writer.close()
         if self._reader is not None:
             self._reader.close()
+        if self._stream is not None:
+            self._stream.close()

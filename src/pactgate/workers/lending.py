@@ -43,6 +43,7 @@ class LentChild:
         self._count = 0
         self._later: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
+        self._last: Seat | None = None
 
     async def open(self) -> None:
         """Raises GatewayFailure."""
@@ -84,6 +85,8 @@ class LentChild:
             task.cancel()
         await asyncio.gather(*(seat.ended() for seat in seats.values()))
         await self._channel.close()
+        if self._last is not None:
+            self._last.close()  # whoever let go last learns that the child has ended
 
     # What the channel brings (port.Receiver).
 
@@ -117,11 +120,15 @@ class LentChild:
             return  # it has ended, and `lost` says so to everybody
 
     def _left(self, number: int) -> None:
-        if self._seats.pop(number, None) is None:
+        seat = self._seats.pop(number, None)
+        if seat is None:
             return
         self._spread(self.sharing.leave(number))
-        if not self._seats and not self.is_over:
-            self._end()
+        if self._seats or self.is_over:
+            seat.close()
+            return
+        self._last = seat
+        self._end()
 
     def _end(self) -> None:
         self.is_over = True

@@ -30,6 +30,8 @@ from pactgate.workers.post import Post, descriptors_of
 
 STOP_S: Final = 25.0
 RELOAD_S: Final = 60.0
+MAX_FIRST_STARTS: Final = 3
+"""A gateway of which a worker never served anybody has not started."""
 _NO_TURN_S: Final = TURN_S - 1.0
 _TOLD: Final = frozenset({"event", "failed"})
 
@@ -151,6 +153,9 @@ class Owner:
     async def _restart(self, post: Post) -> None:
         self._tell_others(post, "away", post.index)
         pid, how = post.pid, await post.reap()
+        if not self._all_ready.is_set() and post.starts >= MAX_FIRST_STARTS:
+            self._on_told("failed", post.index, f"Worker {post.index + 1} can't be started: it {how}.")
+            return
         pause_s = post.pause_s()
         self._emit(WorkerEnded(post.index + 1, pid, how, round(pause_s * 1000)))
         await asyncio.sleep(pause_s)

@@ -18,7 +18,7 @@ _READ_BYTES: Final = 256 * 1024
 
 
 class Seat:
-    """`on_line` may wait; `on_end` is called once when the worker lets go, and not after `close`."""
+    """`on_line` may wait. `on_end` is called once when the worker lets go, which sees the end of the stream when `close` is called."""
 
     def __init__(
         self,
@@ -35,13 +35,14 @@ class Seat:
         self._on_end = on_end
         self._untaken = bytearray()
         self._is_open = True
+        self._has_left = False
         self._is_last = False
         stream.setblocking(False)
         self._task = self._loop.create_task(self._read(), name="a borrowed child")
 
     def write(self, frame: bytes, *, is_last: bool = False) -> None:
         """One line. After the last one the stream ends."""
-        if not self._is_open:
+        if not self._is_open or self._has_left:
             return
         self._is_last = is_last
         line = frame + b"\n"
@@ -60,11 +61,16 @@ class Seat:
         if len(self._untaken) > MAX_UNTAKEN_BYTES:
             self._lost()
         elif is_last and not self._untaken:
-            self._close()
+            self.close()
 
     def close(self) -> None:
         """Let go at once."""
-        self._close()
+        if self._is_open:
+            self._is_open = False
+            self._loop.remove_writer(self._stream.fileno())
+            if asyncio.current_task() is not self._task:
+                self._task.cancel()
+            self._stream.close()
 
     async def ended(self) -> None:
         if not self._task.done():
@@ -83,7 +89,7 @@ class Seat:
         if not self._untaken:
             self._loop.remove_writer(self._stream.fileno())
             if self._is_last:
-                self._close()
+                self.close()
 
     async def _read(self) -> None:
         try:
@@ -95,14 +101,7 @@ class Seat:
         self._lost()
 
     def _lost(self) -> None:
-        if self._is_open:
-            self._close()
-            self._on_end()
-
-    def _close(self) -> None:
-        if self._is_open:
-            self._is_open = False
+        if self._is_open and not self._has_left:
+            self._has_left = True
             self._loop.remove_writer(self._stream.fileno())
-            if asyncio.current_task() is not self._task:
-                self._task.cancel()
-            self._stream.close()
+            self._on_end()
