@@ -76,6 +76,8 @@ class Handover:
         transport.abort()  # our hold on it; the connection itself lives on
 
     def close(self) -> None:
+        if self._inbox.fileno() < 0:
+            return
         self._server.pass_on = None
         self._loop.remove_reader(self._inbox.fileno())
         self._inbox.close()

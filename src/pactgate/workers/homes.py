@@ -32,7 +32,7 @@ class Place(Struct, frozen=True):
 @lru_cache(maxsize=4096)
 def home_of(subject: str, count: int) -> int:
     """The worker that serves this caller: the same in every process and after every restart."""
-    digest = hashlib.blake2b(subject.encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(subject.encode(errors="surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") % count
 
 
