@@ -87,6 +87,8 @@ def finished(failure: GatewayFailure | None = None, outcome: str = "ok") -> even
 EVERY_EVENT: list[Event] = [
     events.GatewayStarted("http://127.0.0.1:7411", 2),
     events.GatewayStopped("asked to"),
+    events.WorkerStarted(2, 4711),
+    events.WorkerEnded(2, 4711, "was ended by SIGKILL", 100),
     events.ServerConnecting("almanac", 1),
     events.ServerConnected("almanac", "legacy", "2025-11-25", 1, 12.3),
     events.ServerDisconnected("almanac", "it ended"),
