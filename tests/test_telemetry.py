@@ -169,6 +169,7 @@ def test_lines_below_the_level_and_hidden_types_are_counted_but_not_written() ->
     written = [line["event"] for line in log.objects()]
     log.close()
     assert written == [
+        "WorkerEnded",
         "ServerDisconnected",
         "DiscoveryFailed",
         "ConfigurationRefused",

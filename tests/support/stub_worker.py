@@ -13,9 +13,9 @@ import socket
 import sys
 from typing import Any
 
-import msgspec
-
+from pactgate.workers.crew import Hello
 from pactgate.workers.link import Fds, Link
+from pactgate.workers.parcels import unpack
 
 
 class Stub:
@@ -27,7 +27,7 @@ class Stub:
 
     def on_notice(self, name: str, body: Any, fds: Fds) -> None:
         if name == "hello":
-            self.seen["hello"], self.seen["fds"] = msgspec.msgpack.decode(body), len(fds)
+            self.seen["hello"], self.seen["fds"] = _shown(unpack(body, object)), len(fds)
             self.hello.set()
         else:
             self.seen["notices"].append([name, body])
@@ -55,6 +55,17 @@ class Stub:
             self.link.tell("ready")
             await self.stop.wait()
         self.link.close()
+
+
+def _shown(hello: Any) -> Any:
+    if not isinstance(hello, Hello):
+        return hello
+    return {
+        "place": [hello.place.index, hello.place.count],
+        "token": hello.token,
+        "file": hello.standing.config.file,
+        "unwritten": list(hello.standing.unwritten),
+    }
 
 
 async def main() -> None:

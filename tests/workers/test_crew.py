@@ -22,6 +22,7 @@ from pactgate.workers import listening, packets
 from pactgate.workers.crew import Hello, Member
 from pactgate.workers.homes import Place
 from pactgate.workers.link import Fds, Link
+from pactgate.workers.parcels import pack, unpack
 from tests.support.children import descriptors
 from tests.support.facing import until
 from tests.support.raw_http import RawClient, get
@@ -106,7 +107,7 @@ async def test_a_change_is_made_in_turn_and_agreed_on_with_the_others() -> None:
         assert one.gateway.configuration.unwritten == ("naming",), "as the owner said"
         done = await one.gateway.configuration.change(Wish(("limits", "maxArraySize"), 5, "ann"))
         assert [name for name, _ in one.owner.asked] == ["turn", "agree"]
-        agreed = msgspec.msgpack.decode(one.owner.asked[1][1], type=Standing)
+        agreed = unpack(one.owner.asked[1][1], Standing)
         assert agreed.config.limits.max_array_size == 5
         assert "limits.maxArraySize" in agreed.unwritten
         assert done.new == 5
@@ -130,7 +131,7 @@ async def test_what_others_have_changed_is_taken_over_as_it_stands() -> None:
         standing = Standing(
             msgspec.structs.replace(CONFIG, limits=limits), CONFIG, {"limits.maxArraySize": ("limits",)}
         )
-        assert await one.owner.ask("take_over", msgspec.msgpack.encode(standing)) is True
+        assert await one.owner.ask("take_over", pack(standing)) is True
         assert one.gateway.config.limits.max_array_size == 9
         assert one.gateway.configuration.unwritten == ("limits.maxArraySize",)
 

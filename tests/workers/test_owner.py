@@ -19,6 +19,7 @@ from pactgate.core.failures import GatewayFailure
 from pactgate.pipeline.configuration import Standing
 from pactgate.workers import listening
 from pactgate.workers.owner import Owner
+from pactgate.workers.parcels import pack
 from tests.support.children import children, descriptors
 from tests.support.facing import until
 from tests.support.servers import scripted
@@ -69,7 +70,7 @@ async def test_each_worker_is_told_its_place_and_given_what_it_needs() -> None:
         for index in range(2):
             seen = await one.seen(index)
             hello = seen["hello"]
-            assert hello["place"] == {"index": index, "count": 2}
+            assert hello["place"] == [index, 2]
             assert hello["token"] == "made for this run"
             assert seen["fds"] == 1 + 2 + 1 + 1, "its inbox, every outbox, the marks, one listening socket"
 
@@ -110,20 +111,20 @@ def standing(**settings: Any) -> Standing:
 
 async def test_what_one_has_changed_all_take_over_and_so_does_whoever_starts_later() -> None:
     async with owned() as one:
-        new = msgspec.msgpack.encode(standing(file="other"))
+        new = pack(standing(file="other"))
         assert await one.ask(0, "ask", ("agree", new)) == [True, 0]
         os.kill(one.owner.pids[1], signal.SIGKILL)
         await until(lambda: one.owner.restarts == 1 and one.owner._posts[1].is_ready)
         hello = (await one.seen(1))["hello"]
-        assert hello["standing"]["config"]["file"] == "other"
-        assert hello["standing"]["unwritten"] == {"naming": ["naming"]}
+        assert hello["file"] == "other"
+        assert hello["unwritten"] == ["naming"]
 
 
 async def test_a_worker_that_does_not_take_over_a_change_is_replaced_by_one_that_begins_with_it() -> None:
     async with owned("stubborn") as one:
-        await one.ask(0, "ask", ("agree", msgspec.msgpack.encode(standing(file="other"))))
+        await one.ask(0, "ask", ("agree", pack(standing(file="other"))))
         await until(lambda: one.owner.restarts == 1 and one.owner._posts[1].is_ready)
-        assert (await one.seen(1))["hello"]["standing"]["config"]["file"] == "other"
+        assert (await one.seen(1))["hello"]["file"] == "other"
 
 
 async def test_one_worker_changes_something_at_a_time_and_a_dead_one_does_not_hold_up_the_others() -> None:
@@ -148,12 +149,12 @@ async def test_a_reload_is_one_worker_s_affair_and_the_next_one_s_if_that_is_gon
 
 async def test_children_are_lent_and_a_program_that_can_t_be_started_is_a_failure() -> None:
     async with owned() as one:
-        facts, fds = await one.ask(0, "ask", ("lend", msgspec.msgpack.encode(scripted())))
+        facts, fds = await one.ask(0, "ask", ("lend", pack(scripted())))
         assert fds == 1
         assert facts["pid"] > 0
         broken = msgspec.structs.replace(scripted(), command="no-such-program-anywhere")
         with pytest.raises(GatewayFailure, match="was not found"):
-            await one.ask(0, "ask", ("lend", msgspec.msgpack.encode(broken)))
+            await one.ask(0, "ask", ("lend", pack(broken)))
 
 
 async def test_a_gateway_whose_workers_can_t_start_says_why() -> None:

@@ -11,9 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from pactgate.workers.link import Fds
+from pactgate.workers.parcels import pack
 from pactgate.workers.post import FIRST_PAUSE_S, LONGEST_PAUSE_S, Post
 from tests.support.children import children, descriptors
 
@@ -44,7 +43,7 @@ async def watched(manners: str = "obedient") -> AsyncIterator[Watched]:
     before = descriptors(), children()
     one = Watched(manners)
     reading, writing = os.pipe()
-    one.post.start(msgspec.msgpack.encode({"you": "are"}), (reading,))
+    one.post.start(pack({"you": "are"}), (reading,))
     os.close(reading)
     os.close(writing)
     try:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pactgate.core.contract import REPORT_METHOD
 from pactgate.protocol import modern
 from pactgate.workers.sharing import LATE_LOG_S, STRAY_S, Out, Sharing
 from tests.support.facing import Clock
@@ -171,6 +172,13 @@ def test_a_greeting_given_up_by_one_is_still_answered_to_the_other() -> None:
 @pytest.mark.parametrize("method", ["notifications/tools/list_changed", "notifications/prompts/list_changed", "x/y"])
 def test_what_concerns_everybody_is_told_to_everybody(method: str) -> None:
     assert [seat for seat, _ in Table().child(method=method)] == [1, 2]
+
+
+def test_what_a_tool_was_seen_doing_is_told_once_and_that_the_file_changed_to_everybody() -> None:
+    report = {"method": REPORT_METHOD, "params": {"what": "late", "tool": "write"}}
+    assert [seat for seat, _ in Table().child(**report)] == [1]
+    reloaded = {"method": REPORT_METHOD, "params": {"what": "reloaded", "tool": ""}}
+    assert [seat for seat, _ in Table().child(**reloaded)] == [1, 2]
 
 
 def test_an_update_goes_to_those_who_subscribed_and_the_last_to_leave_ends_it() -> None:

@@ -84,7 +84,12 @@ class Owning:
             emit=self._emit,
             on_told=self._on_told,
         )
-        self._owner.start()
+        try:
+            self._owner.start()
+        except OSError as problem:
+            console.problem(f"The workers can't be started: {problem.strerror}.")
+            await self._owner.stop()
+            return 1
         watching = self._watch_file(loop, self._owner)
         try:
             return await self._serve(self._owner, address, token)

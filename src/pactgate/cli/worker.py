@@ -25,6 +25,7 @@ from pactgate.core.failures import GatewayFailure
 from pactgate.workers import packets
 from pactgate.workers.crew import Hello, Member
 from pactgate.workers.packets import EndedError, Packet
+from pactgate.workers.parcels import unpack
 
 _HELLO_S: Final = 10.0
 _ANNOUNCED: Final = SHOWN | {ServerConnecting}
@@ -60,7 +61,7 @@ class _Working:
 
     def __init__(self, packet: Packet, end: socket.socket) -> None:
         _, _, _, text = msgspec.msgpack.decode(packet.text)
-        self._hello = msgspec.msgpack.decode(text, type=Hello)
+        self._hello = unpack(text, Hello)
         self._descriptors = packet.descriptors
         self._end = end
         self._stop = asyncio.Event()

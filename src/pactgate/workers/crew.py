@@ -15,7 +15,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
 from pactgate.audit.file import of_worker
@@ -37,6 +36,7 @@ from pactgate.workers.gathered import AllStories, add_metrics, add_snapshots, se
 from pactgate.workers.handover import Handover
 from pactgate.workers.homes import Place, shared
 from pactgate.workers.link import Fds, Link
+from pactgate.workers.parcels import pack, unpack
 from pactgate.workers.recalling import CONFIRM_S, CrewRecall
 
 ASK_S: Final = 1.0
@@ -138,7 +138,7 @@ class Member(Crew):
     # What it asks of the owner, and through it of the others.
 
     async def _borrow(self, config: ServerConfig) -> Loan:
-        facts, descriptors = await self._link.ask("lend", msgspec.msgpack.encode(config), timeout_s=LEND_S)
+        facts, descriptors = await self._link.ask("lend", pack(config), timeout_s=LEND_S)
         return Loan(descriptors[0], facts["pid"], facts["sandbox"])
 
     async def _ask_others(self, name: str, body: Any, timeout_s: float) -> list[Any]:
@@ -163,7 +163,7 @@ class Member(Crew):
             self.tell_owner("turn_over", None)
 
     async def agree(self, standing: Standing) -> None:
-        await self._link.ask("agree", msgspec.msgpack.encode(standing), timeout_s=AGREE_S + ASK_S)
+        await self._link.ask("agree", pack(standing), timeout_s=AGREE_S + ASK_S)
 
     # What is asked of it.
 
@@ -182,11 +182,10 @@ class Member(Crew):
                 self._recall.drop_here(body)
             return True, ()
         if name == "take_over":
-            await gateway.configuration.take_over(msgspec.msgpack.decode(body, type=Standing))
+            await gateway.configuration.take_over(unpack(body, Standing))
             return True, ()
         if name == "reload":
-            config, only_if_news = msgspec.msgpack.decode(body, type=tuple[Config, bool])
-            await gateway.reload(config, only_if_news=only_if_news)
+            await gateway.reload(unpack(body[0], Config), only_if_news=body[1])
             return True, ()
         if name == "story":
             return gateway.stories.tell(body), ()

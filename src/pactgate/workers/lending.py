@@ -44,6 +44,8 @@ class LentChild:
         self._later: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
         self._last: Seat | None = None
+        self._parting: set[Seat] = set()
+        """Seats that are no more, as far as something of them may be left."""
 
     async def open(self) -> None:
         """Raises GatewayFailure."""
@@ -72,18 +74,22 @@ class LentChild:
         self._end()
         assert self._closing is not None
         await asyncio.wait({self._closing})
+        for seat in self._parting:
+            seat.close()
+            await seat.ended()
 
     @property
     def is_gone(self) -> bool:
-        return self._closing is not None and self._closing.done()
+        """Whether nothing is left of it."""
+        return self._closing is not None and self._closing.done() and all(seat.is_gone for seat in self._parting)
 
     async def _close(self) -> None:
         seats, self._seats = self._seats, {}
+        self._parting.update(seats.values())
         for seat in seats.values():
             seat.close()
         for task in tuple(self._later):
             task.cancel()
-        await asyncio.gather(*(seat.ended() for seat in seats.values()))
         await self._channel.close()
         if self._last is not None:
             self._last.close()  # whoever let go last learns that the child has ended
@@ -100,6 +106,7 @@ class LentChild:
         details = msgspec.to_builtins(failure.details, enc_hook=str)
         word = LAST_WORD + msgspec.json.encode(LastWord(failure.kind.value, failure.message, details))
         seats, self._seats = self._seats, {}
+        self._parting.update(seats.values())
         for seat in seats.values():
             seat.write(word, is_last=True)
         self._end()
@@ -124,6 +131,7 @@ class LentChild:
         if seat is None:
             return
         self._spread(self.sharing.leave(number))
+        self._parting = {one for one in (*self._parting, seat) if not one.is_gone}
         if self._seats or self.is_over:
             seat.close()
             return
@@ -191,14 +199,15 @@ class Lending:
         await self._guardian.close()
 
     async def _start(self, key: bytes, config: ServerConfig) -> LentChild:
-        former = self._children.get(key)
-        self._leaving = {one for one in (*self._leaving, former) if one is not None and not one.is_gone}
+        over = {one for one in (*self._children.values(), *self._leaving) if one.is_over}
+        self._leaving = {one for one in over if not one.is_gone}
+        self._children = {one: child for one, child in self._children.items() if not child.is_over}
         channel = child_channel(config, self._emit, self._guardian, self._max_frame_bytes)
         child = self._children[key] = LentChild(config, channel, self._max_line_bytes)
         try:
             await child.open()
         except GatewayFailure:
-            child.is_over = True
+            del self._children[key]
             raise
         return child
 

@@ -180,7 +180,8 @@ class Link:
     async def _answer(self, number: int, name: str, body: Any) -> None:
         try:
             said, descriptors = await self._on_question(name, body)
-        except GatewayFailure as failure:
+        except (GatewayFailure, OSError) as problem:
+            failure = problem if isinstance(problem, GatewayFailure) else _silent(str(problem))
             with suppress(GatewayFailure):
                 self._send(_FAILURE, number, name, failed(failure), ())
             return

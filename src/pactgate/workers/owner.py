@@ -14,8 +14,6 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from pactgate.config.model import Config
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Emit, WorkerEnded
@@ -26,6 +24,7 @@ from pactgate.workers.crew import AGREE_S, TURN_S, Hello
 from pactgate.workers.homes import Place
 from pactgate.workers.lending import Lending
 from pactgate.workers.link import Fds
+from pactgate.workers.parcels import pack, unpack
 from pactgate.workers.post import Post, descriptors_of
 
 STOP_S: Final = 25.0
@@ -116,7 +115,7 @@ class Owner:
 
     async def reload(self, config: Config, *, only_if_news: bool = False) -> None:
         """Have one worker take over the file; it sees to it that all do."""
-        body = msgspec.msgpack.encode((config, only_if_news))
+        body = (pack(config), only_if_news)
         for post in self._posts:
             if post.is_ready and post.link is not None:
                 try:
@@ -140,7 +139,7 @@ class Owner:
             self._marks_file,
             *descriptors_of(*self._sockets),
         )
-        post.start(msgspec.msgpack.encode(hello), descriptors)
+        post.start(pack(hello), descriptors)
 
     def _ended(self, post: Post) -> None:
         if self._turn_of is post:
@@ -153,14 +152,20 @@ class Owner:
     async def _restart(self, post: Post) -> None:
         self._tell_others(post, "away", post.index)
         pid, how = post.pid, await post.reap()
-        if not self._all_ready.is_set() and post.starts >= MAX_FIRST_STARTS:
-            self._on_told("failed", post.index, f"Worker {post.index + 1} can't be started: it {how}.")
+        while True:
+            if not self._all_ready.is_set() and post.starts >= MAX_FIRST_STARTS:
+                self._on_told("failed", post.index, f"Worker {post.index + 1} can't be started: it {how}.")
+                return
+            pause_s = post.pause_s()
+            self._emit(WorkerEnded(post.index + 1, pid, how, round(pause_s * 1000)))
+            await asyncio.sleep(pause_s)
+            try:
+                self._start(post)
+            except OSError as problem:
+                how = f"could not be started: {problem.strerror}"
+                continue
+            del self._restarting[post.index]
             return
-        pause_s = post.pause_s()
-        self._emit(WorkerEnded(post.index + 1, pid, how, round(pause_s * 1000)))
-        await asyncio.sleep(pause_s)
-        del self._restarting[post.index]
-        self._start(post)
 
     async def _gone(self, post: Post) -> None:
         """The process at a post has ended, by itself or not."""
@@ -191,7 +196,7 @@ class Owner:
 
     async def _on_question(self, post: Post, name: str, body: Any) -> tuple[Any, Fds]:
         if name == "lend":
-            return await self._lending.lend(msgspec.msgpack.decode(body, type=ServerConfig))
+            return await self._lending.lend(unpack(body, ServerConfig))
         if name == "turn":
             await self._give_turn(post)
             return True, ()
@@ -220,7 +225,7 @@ class Owner:
             return None
 
     async def _agree(self, changer: Post, standing: bytes) -> None:
-        self._standing = msgspec.msgpack.decode(standing, type=Standing)
+        self._standing = unpack(standing, Standing)
         others = [post for post in self._posts if post is not changer and post.link is not None and post.link.is_open]
         taken = await asyncio.gather(*(self._ask(post, "take_over", standing, AGREE_S) for post in others))
         for post, is_taken in zip(others, taken, strict=True):

@@ -55,8 +55,9 @@ class Post:
 
     def start(self, hello: bytes, descriptors: Fds) -> None:
         """Start a process and tell it what it is. Raises OSError."""
+        self.starts += 1
         ours, theirs = packets.pair()
-        with theirs:
+        try:
             # A session of its own, so that what a terminal sends comes to the owner alone, which passes it on once.
             self._process = subprocess.Popen(
                 [*self._command, str(theirs.fileno())],
@@ -64,7 +65,11 @@ class Post:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
-        self.starts += 1
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
         self.gone.clear()
         self._began_at = asyncio.get_running_loop().time()
         self.link = Link(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
 from pactgate.protocol.framing import LineDecoder, Oversized
@@ -39,6 +40,7 @@ class Seat:
         self._is_last = False
         stream.setblocking(False)
         self._task = self._loop.create_task(self._read(), name="a borrowed child")
+        self._task.add_done_callback(lambda task: self._release())
 
     def write(self, frame: bytes, *, is_last: bool = False) -> None:
         """One line. After the last one the stream ends."""
@@ -68,14 +70,25 @@ class Seat:
         if self._is_open:
             self._is_open = False
             self._loop.remove_writer(self._stream.fileno())
+            with suppress(OSError):
+                self._stream.shutdown(socket.SHUT_RDWR)
             if asyncio.current_task() is not self._task:
                 self._task.cancel()
+            self._release()
+
+    def _release(self) -> None:
+        """Not while a task waits for the descriptor, whose number the next one to open something gets."""
+        if not self._is_open and self._task.done():
             self._stream.close()
 
+    @property
+    def is_gone(self) -> bool:
+        return not self._is_open and self._task.done()
+
     async def ended(self) -> None:
-        if not self._task.done():
-            self._task.cancel()
-            await asyncio.wait({self._task})
+        """Waits until nothing of a closed seat is left."""
+        await asyncio.wait({self._task})
+        await asyncio.sleep(0)
 
     def _write(self) -> None:
         try:

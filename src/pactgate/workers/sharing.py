@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import DecodeError, Raw, Struct
 
+from pactgate.core.contract import REPORT_METHOD
 from pactgate.protocol import messages, modern
 from pactgate.protocol.bridge import QUESTIONS
 from pactgate.protocol.messages import ErrorReply, Notification, Request, Response, encode_json
@@ -250,11 +251,12 @@ class Sharing:
         return Out((), tuple((seat, frame) for seat in self._hearers(method, given)))
 
     def _hearers(self, method: str, given: dict[str, Raw]) -> tuple[int, ...]:
+        everybody = tuple(self._seats)
         if method == "notifications/resources/updated":
-            uri = _text(given.get("uri"))
-            if uri in self._uris:
-                return tuple(self._uris[uri])
-        return tuple(self._seats)
+            return tuple(self._uris.get(_text(given.get("uri")) or "", everybody))
+        if method == REPORT_METHOD and _text(given.get("tool")):
+            return everybody[:1]  # what a runner saw a tool do is an event, and told once
+        return everybody
 
     def _withdrawn(self, given: dict[str, Raw], frame: bytes) -> Out:
         """The child ends a listen, or no longer wants to know what it asked."""
