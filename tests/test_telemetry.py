@@ -162,6 +162,21 @@ def test_the_level_of_a_request_follows_who_has_to_act(event: events.RequestFini
     assert level_of(event) is level
 
 
+def test_a_worker_s_lines_say_which_worker_wrote_them() -> None:
+    log = Log(worker=2)
+    log.telemetry.emit(events.GatewayStopped("asked to"))
+    [line] = log.objects()
+    log.close()
+    assert line["worker"] == 2
+    log = Log(worker=2, as_json=False)
+    log.telemetry.emit(events.GatewayStopped("asked to"))
+    log.telemetry.emit(events.WorkerStarted(2, 4711))
+    [text, own] = log.lines()
+    log.close()
+    assert text.endswith(b"INFO    [2] stopped: asked to")
+    assert own.endswith(b"INFO    worker 2 serves, process 4711")
+
+
 def test_lines_below_the_level_and_hidden_types_are_counted_but_not_written() -> None:
     log = Log(level=Level.WARNING, hidden=frozenset({events.ServerFailed}))
     for event in EVERY_EVENT:

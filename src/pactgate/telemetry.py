@@ -257,7 +257,7 @@ def _as_text(kind: type[Event], facts: dict[str, Any], level: Level, now: float)
     for name, phrase in (("suppressed", "similar lines left out"), ("dropped", "lines lost: nobody read them")):
         if name in facts:
             words += f" ({facts[name]} {phrase})"
-    who = f"[{facts['worker']}] " if "worker" in facts else ""
+    who = f"[{facts['worker']}] " if "worker" in facts and "worker" not in kind.__struct_fields__ else ""
     text = f"{stamp} {level.name:<7} {who}{words}"
     if "traceback" in facts:
         text += "\n" + facts["traceback"].rstrip()

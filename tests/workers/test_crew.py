@@ -142,7 +142,7 @@ async def test_a_worker_tells_what_it_has_counted_and_shows_what_all_have() -> N
         assert facts["calls"] == {"total": 0, "failed": 0}
         assert b"pactgate_connections_handed_over_total 0" in facts["metrics"]
         other = {"metrics": b"# TYPE pactgate_calls_held gauge\npactgate_calls_held 4\n"}
-        other |= {"calls": {"total": 7, "failed": 2}, "cache": {}, "servers": []}  # type: ignore[dict-item]
+        other |= {"uptimeMs": 5, "calls": {"total": 7, "failed": 2}, "cache": {}, "servers": []}  # type: ignore[dict-item]
         one.owner.answer = lambda name, body: [[1, other if body[0] == "facts" else None]]
         async with RawClient(one.port) as client:
             assert b"pactgate_calls_held 4\n" in (await client.ask(get("/metrics"))).body

@@ -17,7 +17,7 @@ def samples(text: bytes) -> dict[str, float]:
 
 def test_counters_add_up_and_what_is_the_same_everywhere_is_not_added() -> None:
     own = Metrics().render(ROWS, 5.5, {"pactgate_cache_hits": 2})
-    other = Metrics().render(ROWS, 1.25, {"pactgate_cache_hits": 3})
+    other = Metrics().render(ROWS, 7.25, {"pactgate_cache_hits": 3})
     own += b'# TYPE x counter\nx{a="1"} 4\n'
     other += b'# TYPE x counter\nx{a="1"} 5\nx{a="2"} 6.5\n# TYPE y counter\ny 1\n'
     merged = add_metrics(own, [other])
@@ -26,7 +26,7 @@ def test_counters_add_up_and_what_is_the_same_everywhere_is_not_added() -> None:
     assert (seen['x{a="1"}'], seen['x{a="2"}'], seen["y"]) == (9, 6.5, 1)
     assert seen['pactgate_server_status{server="files",status="connected"}'] == 1
     assert seen['pactgate_server_tools{server="files"}'] == 3
-    assert seen["pactgate_uptime_seconds"] == 5.5
+    assert seen["pactgate_uptime_seconds"] == 7.25
     lines = merged.decode().splitlines()
     assert len([line for line in lines if line == "# TYPE x counter"]) == 1
     assert lines.index("# TYPE x counter") < lines.index('x{a="2"} 6.500000') < lines.index("# TYPE y counter")
@@ -39,6 +39,7 @@ def test_one_worker_s_metrics_stay_what_they_were() -> None:
 
 def snapshot(calls: int, sessions: int) -> dict[str, Any]:
     return {
+        "uptimeMs": calls * 1000,
         "calls": {"total": calls, "failed": 1},
         "cache": {"hits": calls, "pressure": "none"},
         "servers": [{"serverId": "files", "status": "connected", "callerSessions": sessions}],
@@ -48,11 +49,14 @@ def snapshot(calls: int, sessions: int) -> dict[str, Any]:
 
 def test_snapshots_add_up_what_is_counted_and_leave_the_rest() -> None:
     own = snapshot(3, 1)
-    merged = add_snapshots(own, [seen_by_others(snapshot(4, 2)), {"calls": {}, "cache": {}, "servers": []}])
+    merged = add_snapshots(
+        own, [seen_by_others(snapshot(4, 2)), {"uptimeMs": 0, "calls": {}, "cache": {}, "servers": []}]
+    )
     assert merged["calls"] == {"total": 7, "failed": 2}
     assert merged["cache"] == {"hits": 7, "pressure": "none"}
     assert merged["servers"][0]["callerSessions"] == 3
     assert merged["tools"] == own["tools"]
+    assert merged["uptimeMs"] == 4000
     assert own == snapshot(3, 1), "what was given is left as it was"
 
 

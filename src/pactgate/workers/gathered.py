@@ -12,7 +12,8 @@ from typing import Any, Final
 from pactgate.workers.alone import OwnStories
 
 _SAMPLE: Final = re.compile(r"(\S+) (\S+)")
-_NOT_ADDED: Final = ("pactgate_server_", "pactgate_uptime_seconds", "pactgate_workers")
+_NOT_ADDED: Final = ("pactgate_server_", "pactgate_workers")
+_UPTIME: Final = "pactgate_uptime_seconds"
 _MAX_CALLS: Final = 200
 
 
@@ -31,10 +32,18 @@ def add_metrics(own: bytes, others: Iterable[bytes]) -> bytes:
             elif sample := _SAMPLE.fullmatch(line):
                 key, value = sample[1], float(sample[2])
                 group = groups.setdefault(name, {})
-                is_alike = name.startswith(_NOT_ADDED)
-                group[key] = group.get(key, value) if is_alike else group.get(key, 0.0) + value
+                group[key] = _together(name, group.get(key), value)
     lines = [line for name, group in groups.items() for line in (*_unique(heads.get(name, [])), *_samples(group))]
     return ("\n".join(lines) + "\n").encode()
+
+
+def _together(name: str, known: float | None, value: float) -> float:
+    """Counted numbers add up; what is the same in every worker does not; a gateway is up since its first worker is."""
+    if known is None:
+        return value
+    if name == _UPTIME:
+        return max(known, value)
+    return known if name.startswith(_NOT_ADDED) else known + value
 
 
 def add_snapshots(own: dict[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -42,6 +51,7 @@ def add_snapshots(own: dict[str, Any], others: Iterable[Mapping[str, Any]]) -> d
     merged = {**own, "calls": dict(own["calls"]), "cache": dict(own["cache"])}
     sessions = {row["serverId"]: row["callerSessions"] for row in own["servers"]}
     for other in others:
+        merged["uptimeMs"] = max(merged["uptimeMs"], other["uptimeMs"])
         for section in ("calls", "cache"):
             _add(merged[section], other[section])
         for row in other["servers"]:
@@ -54,7 +64,12 @@ def add_snapshots(own: dict[str, Any], others: Iterable[Mapping[str, Any]]) -> d
 def seen_by_others(snapshot: Mapping[str, Any]) -> dict[str, Any]:
     """As much of a worker's snapshot as the others need to add up."""
     rows = [{name: row[name] for name in ("serverId", "callerSessions")} for row in snapshot["servers"]]
-    return {"calls": snapshot["calls"], "cache": snapshot["cache"], "servers": rows}
+    return {
+        "uptimeMs": snapshot["uptimeMs"],
+        "calls": snapshot["calls"],
+        "cache": snapshot["cache"],
+        "servers": rows,
+    }
 
 
 class AllStories:

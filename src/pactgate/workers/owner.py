@@ -259,4 +259,4 @@ class Owner:
             ("pactgate_child_logs_unattributed_total", "counter", self._lending.unattributed_count),
         )
         text = "".join(f"# TYPE {name} {kind}\n{name} {number}\n" for name, kind, number in rows)
-        return {"metrics": text.encode(), "calls": {}, "cache": {}, "servers": []}
+        return {"metrics": text.encode(), "uptimeMs": 0, "calls": {}, "cache": {}, "servers": []}
