@@ -202,14 +202,14 @@ class Gateway:
         )
         handlers = Handlers(self.connections, self.tool_call, forward, self.changes, self.relaying, info)
         self.kernel = Kernel(
-            crew.handlers(handlers.table()),
+            handlers.table(),
             tool_call=self.tool_call,
             wire=config.wire.planes(),
             max_response_bytes=config.response.max_response_bytes,
             hearing=self.changes,
             emit=self._emit,
             mask=self._masked,
-            audit=self._audit,
+            audit=crew.audit(self._audit),
             on_notice=self.asking.notice,
         )
 

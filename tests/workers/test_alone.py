@@ -19,14 +19,11 @@ async def test_whatever_is_given_is_what_is_used() -> None:
     async def handle(exchange: Any) -> None:
         return
 
-    async def handler(ctx: Any, request: Any) -> bytes:
-        return b""
-
-    config, stories, table = Config(), NoStories(), {"tools/call": handler}
+    config, stories = Config(), NoStories()
     assert ALONE.bounds(config) is config
     assert ALONE.handle(handle) is handle
     assert ALONE.stories(stories) is stories
-    assert ALONE.handlers(table) is table
+    assert ALONE.audit(None) is None
     assert ALONE.own_file("/var/log/audit.jsonl") == "/var/log/audit.jsonl"
     assert ALONE.lend is None
     assert ALONE.colleagues is NOBODY

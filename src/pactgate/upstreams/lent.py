@@ -26,6 +26,7 @@ from pactgate.protocol.messages import one_line
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.pipes import PipeReader, PipeWriter
 from pactgate.upstreams.port import Outgoing, Receiver
+from pactgate.upstreams.sent import Sent
 
 FRAME_ROOM_BYTES: Final = 4096
 """An id of ours may be longer than the one it stands for."""
@@ -101,6 +102,12 @@ class LentChannel:
                 server=self._config.id,
                 verdict=Verdict.DID_NOT_RUN,
             )
+
+    def begin(self, frame: Outgoing, sent: Sent) -> bool:
+        """A small request into a stream that has room: like a pipe, a Unix stream takes so much whole or not at all."""
+        if self._writer is None or self._tap is not None:
+            return False
+        return self._writer.write_now(one_line(frame.text) + b"\n")
 
     async def close(self) -> None:
         self._receiver = None

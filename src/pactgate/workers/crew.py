@@ -27,7 +27,7 @@ from pactgate.faces.exchange import Exchange
 from pactgate.faces.guard import Admitted, Guard
 from pactgate.faces.server import HttpServer
 from pactgate.pipeline.configuration import Standing
-from pactgate.pipeline.kernel import TOOL_CALL, Handler
+from pactgate.pipeline.kernel import Audit
 from pactgate.policy.recall import Recall
 from pactgate.state.guarded import GuardedStore
 from pactgate.upstreams.lent import Loan
@@ -37,7 +37,7 @@ from pactgate.workers.handover import Handover
 from pactgate.workers.homes import Place, shared
 from pactgate.workers.link import Fds, Link
 from pactgate.workers.parcels import pack, unpack
-from pactgate.workers.recalling import CONFIRM_S, CrewRecall
+from pactgate.workers.recalling import CONFIRM_S, Confirming, CrewRecall
 
 ASK_S: Final = 1.0
 TURN_S: Final = 30.0
@@ -99,9 +99,9 @@ class Member(Crew):
         self._recall = CrewRecall(store, self.place, self._marks, self._drop_elsewhere)
         return self._recall
 
-    def handlers(self, table: dict[str, Handler]) -> dict[str, Handler]:
-        assert self._recall is not None, "the recall is made before the handlers"
-        return {**table, TOOL_CALL: self._recall.confirmed(table[TOOL_CALL])}
+    def audit(self, log: Audit | None) -> Audit | None:
+        assert self._recall is not None, "the recall is made before the kernel"
+        return Confirming(self._recall, log)
 
     def own_file(self, file: str) -> str:
         return str(of_worker(Path(file), self.place.index + 1))
