@@ -57,7 +57,7 @@ class Place(Struct, frozen=True):
     is_recorded: bool = False
     answers: str = "json"
     workers: int = 0
-    """Processes of the gateway, on all cores; 0 is one process on its core."""
+    """Processes of the gateway, on all cores; 0 is one process on a core of its own."""
     tokens: int = 0
     """Callers with a token each; 0: nobody needs one."""
 
