@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from typing import cast
 
 import pytest
 
@@ -12,10 +13,13 @@ from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.lent import LETTING_GO_S, LentChannel, Loan
 from pactgate.upstreams.port import Outgoing
+from pactgate.upstreams.sent import Sent
 from tests.support.children import descriptors
 from tests.support.loops import on_both_loops
 
 CONFIG = ServerConfig(id="files", command="x")
+NOTHING_SENT = cast("Sent", None)
+"""Lines tell the receiver what comes of a request, and nobody else."""
 
 
 class Borrowed:
@@ -79,6 +83,31 @@ async def test_the_reason_of_an_end_is_the_child_s_and_told_once() -> None:
     with pytest.raises(GatewayFailure) as refused:
         await one.channel.send(Outgoing(b"{}"))
     assert refused.value.verdict is Verdict.DID_NOT_RUN
+    await one.channel.close()
+
+
+@on_both_loops
+async def test_a_write_that_finds_the_stream_broken_says_no_more_than_that() -> None:
+    one = Borrowed()
+    await one.channel.open(one)
+    word = {"kind": Kind.CONNECTION_LOST.value, "message": "it was killed"}
+    await one.say(b"!" + json.dumps(word).encode() + b"\n")
+    one.lender.close()
+    assert not one.channel.begin(Outgoing(b"{}"), NOTHING_SENT)
+    with pytest.raises(GatewayFailure, match="was not sent"):
+        await one.channel.send(Outgoing(b"{}"))
+    assert (await asyncio.wait_for(one.failure, 5)).message == "it was killed", "the reason is not lost over it"
+    await one.channel.close()
+
+
+@on_both_loops
+async def test_a_small_request_goes_out_without_waiting_and_a_large_one_does_not() -> None:
+    one = Borrowed()
+    await one.channel.open(one)
+    assert one.channel.begin(Outgoing(b'{"small":1}'), NOTHING_SENT)
+    assert await one.hear() == b'{"small":1}\n'
+    assert not one.channel.begin(Outgoing(b"x" * 100_000), NOTHING_SENT)
+    one.lender.close()
     await one.channel.close()
 
 

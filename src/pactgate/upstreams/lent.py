@@ -86,7 +86,8 @@ class LentChannel:
         self._receiver = receiver
         self.pid, self.sandbox_level = loan.pid, loan.sandbox_level
         self._stream = socket.socket(fileno=loan.descriptor)
-        self._writer = PipeWriter(io.FileIO(os.dup(loan.descriptor), "wb"), self._ended)
+        # The end is told by the reader alone: it comes with the reason, and never in the middle of a write.
+        self._writer = PipeWriter(io.FileIO(os.dup(loan.descriptor), "wb"), lambda: None)
         self._reader = PipeReader(io.FileIO(os.dup(loan.descriptor), "rb"), self._on_data, self._ended)
 
     def settle(self, era: Era, version: str) -> None:
