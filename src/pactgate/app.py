@@ -209,7 +209,7 @@ class Gateway:
             hearing=self.changes,
             emit=self._emit,
             mask=self._masked,
-            audit=crew.audit(self._audit),
+            audit=self._audit,
             on_notice=self.asking.notice,
         )
 

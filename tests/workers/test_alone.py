@@ -23,7 +23,6 @@ async def test_whatever_is_given_is_what_is_used() -> None:
     assert ALONE.bounds(config) is config
     assert ALONE.handle(handle) is handle
     assert ALONE.stories(stories) is stories
-    assert ALONE.audit(None) is None
     assert ALONE.own_file("/var/log/audit.jsonl") == "/var/log/audit.jsonl"
     assert ALONE.lend is None
     assert ALONE.colleagues is NOBODY

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import mmap
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.pipeline.configuration import Standing, Wish
 from pactgate.workers import listening, packets
 from pactgate.workers.crew import Hello, Member
+from pactgate.workers.epochs import size_bytes
 from pactgate.workers.homes import Place
 from pactgate.workers.link import Fds, Link
 from pactgate.workers.parcels import pack, unpack
@@ -65,12 +65,12 @@ async def worker(config: Config = CONFIG) -> AsyncIterator[Worker]:
     before = descriptors()
     owner, stopped, events = Owner(), asyncio.Event(), list[Any]()
     inboxes = [packets.pair() for _ in range(2)]
-    marks = os.memfd_create("marks")
-    os.ftruncate(marks, 2)
+    epochs = os.memfd_create("epochs")
+    os.ftruncate(epochs, size_bytes(2))
     sockets = listening.bind("127.0.0.1", 0)
     host, port = sockets[0].getsockname()
     given = (inboxes[0][0], *(writing for _, writing in inboxes))
-    fds = [*(one.dup().detach() for one in given), marks, *(one.detach() for one in sockets)]
+    fds = [*(one.dup().detach() for one in given), epochs, *(one.detach() for one in sockets)]
     hello = Hello(Place(0, 2), Standing(config, config, {"naming": ("naming",)}), host, port, "made by the owner")
     member = Member(hello, fds, owner.worker_end, stopped.set)
     gateway = build(config, events.append, member)
@@ -166,18 +166,6 @@ async def test_an_owner_that_does_not_answer_costs_the_sum_and_not_the_answer() 
         one.owner.link.close()
         async with RawClient(one.port) as client:
             assert (await client.ask(get("/metrics"))).status == 200
-
-
-async def test_a_drop_is_asked_of_the_others_where_they_keep_something_and_done_when_asked() -> None:
-    async with worker() as one:
-        one.gateway.recall.drop_server("files")
-        assert one.owner.asked == []
-        marks: mmap.mmap = one.member._marks
-        marks[1] = 1
-        one.gateway.recall.drop_server("files")
-        await until(lambda: bool(one.owner.asked))
-        assert one.owner.asked[0][1][:2] == ["drop", "files"]
-        assert await one.owner.ask("drop", "files") is True
 
 
 async def test_who_is_away_is_known() -> None:

@@ -72,7 +72,7 @@ async def test_each_worker_is_told_its_place_and_given_what_it_needs() -> None:
             hello = seen["hello"]
             assert hello["place"] == [index, 2]
             assert hello["token"] == "made for this run"
-            assert seen["fds"] == 1 + 2 + 1 + 1, "its inbox, every outbox, the marks, one listening socket"
+            assert seen["fds"] == 1 + 2 + 1 + 1, "its inbox, every outbox, the epochs, one listening socket"
 
 
 async def test_what_one_asks_of_the_others_is_asked_of_all_others() -> None:
@@ -82,15 +82,6 @@ async def test_what_one_asks_of_the_others_is_asked_of_all_others() -> None:
         facts, _ = await one.ask(1, "ask", ("others", ("facts", None, 2.0)))
         assert [index for index, _ in facts] == [0, -1]
         assert b"pactgate_worker_restarts_total 0" in facts[1][1]["metrics"]
-
-
-async def test_a_worker_that_keeps_nothing_or_is_gone_need_not_confirm_a_drop() -> None:
-    async with owned() as one:
-        said, _ = await one.ask(0, "ask", ("others", ("drop", "files", 2.0)))
-        assert said == [[1, True]]
-        one.owner._marks[1] = 1
-        said, _ = await one.ask(0, "ask", ("others", ("drop", "files", 2.0)))
-        assert said == [[1, ["drop", one.owner.pids[1]]]]
 
 
 async def test_a_dead_worker_is_replaced_and_the_others_know_meanwhile() -> None:

@@ -15,7 +15,6 @@ from pactgate.faces.connection import Handle
 from pactgate.faces.guard import Guard
 from pactgate.faces.server import HttpServer
 from pactgate.pipeline.configuration import NOBODY, Colleagues, LiveConfiguration
-from pactgate.pipeline.kernel import Audit
 from pactgate.policy.recall import Recall
 from pactgate.state.guarded import GuardedStore
 from pactgate.upstreams.lent import Lend
@@ -63,10 +62,6 @@ class Crew:
 
     def recall(self, store: GuardedStore) -> Recall:
         return Recall(store)
-
-    def audit(self, log: Audit | None) -> Audit | None:
-        """What every answer to a tool call waits for."""
-        return log
 
     def own_file(self, file: str) -> str:
         """Where only one process may write."""

@@ -1,7 +1,7 @@
 """A gateway as one of several workers: what it takes from the owner, asks of the others, and is asked by them.
 
-A worker asks the others through the owner: to drop kept answers, to take over a configuration, for what they have counted. Every question
-is bounded in time, and an answer that is missing costs no more than what it was asked for. Must not: decide anything about a call.
+A worker asks the others through the owner: to take over a configuration, and for what they have counted. Every question is bounded in
+time, and an answer that is missing costs no more than what it was asked for. Must not: decide anything about a call.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from pactgate.audit.file import of_worker
 from pactgate.config.model import Config
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Event, WorkerStarted
-from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.failures import GatewayFailure
 from pactgate.faces.connection import Handle
 from pactgate.faces.exchange import Exchange
 from pactgate.faces.guard import Admitted, Guard
 from pactgate.faces.server import HttpServer
 from pactgate.pipeline.configuration import Standing
-from pactgate.pipeline.kernel import Audit
 from pactgate.policy.recall import Recall
 from pactgate.state.guarded import GuardedStore
 from pactgate.upstreams.lent import Loan
 from pactgate.workers.alone import Crew, Facts, Gateway, OwnStories, Text
+from pactgate.workers.epochs import Epochs, size_bytes
 from pactgate.workers.gathered import AllStories, add_metrics, add_snapshots, seen_by_others
 from pactgate.workers.handover import Handover
 from pactgate.workers.homes import Place, shared
 from pactgate.workers.link import Fds, Link
 from pactgate.workers.parcels import pack, unpack
-from pactgate.workers.recalling import CONFIRM_S, Confirming, CrewRecall
+from pactgate.workers.recalling import CrewRecall
 
 ASK_S: Final = 1.0
 TURN_S: Final = 30.0
@@ -50,7 +50,7 @@ _KEPT_STORIES: Final = 100
 
 
 class Hello(Struct, frozen=True):
-    """What the owner tells a worker first. Its descriptors: the inbox, one outbox for each worker, the marks, the listening sockets."""
+    """What the owner tells a worker first. Its descriptors: the inbox, one outbox for each worker, the epochs, the listening sockets."""
 
     place: Place
     standing: Standing
@@ -73,13 +73,13 @@ class Member(Crew):
         count = hello.place.count
         self._inbox = _unix(descriptors[0])
         self._outboxes = [_unix(one) for one in descriptors[1 : 1 + count]]
-        self._marks = mmap.mmap(descriptors[1 + count], count)
+        self._memory = mmap.mmap(descriptors[1 + count], size_bytes(count))
         os.close(descriptors[1 + count])
+        self._epochs = Epochs(self._memory, hello.place)
         self._listeners = [socket.socket(fileno=one) for one in descriptors[2 + count :]]
         self._link = Link(link, self._on_notice, self._on_question, on_stop)
         self._gateway: Gateway | None = None
         self._guard: Guard | None = None
-        self._recall: CrewRecall | None = None
         self._handover: Handover | None = None
         self._stories: AllStories | None = None
         self._others: list[dict[str, Any]] = []
@@ -96,12 +96,7 @@ class Member(Crew):
         return shared(config, self.place)
 
     def recall(self, store: GuardedStore) -> Recall:
-        self._recall = CrewRecall(store, self.place, self._marks, self._drop_elsewhere)
-        return self._recall
-
-    def audit(self, log: Audit | None) -> Audit | None:
-        assert self._recall is not None, "the recall is made before the kernel"
-        return Confirming(self._recall, log)
+        return CrewRecall(store, self._epochs)
 
     def own_file(self, file: str) -> str:
         return str(of_worker(Path(file), self.place.index + 1))
@@ -130,10 +125,9 @@ class Member(Crew):
     def close(self) -> None:
         if self._handover is not None:
             self._handover.close()
-        if self._recall is not None:
-            self._recall.close()
         self._link.close()
-        self._marks.close()
+        self._epochs.close()
+        self._memory.close()
 
     # What it asks of the owner, and through it of the others.
 
@@ -146,10 +140,6 @@ class Member(Crew):
         answers, _ = await self._link.ask("others", (name, body, timeout_s), timeout_s=timeout_s + ASK_S)
         said: list[Any] = [answer for _, answer in answers if answer is not None]
         return said
-
-    async def _drop_elsewhere(self, server: str) -> None:
-        if len(await self._ask_others("drop", server, CONFIRM_S)) < self.place.count - 1:
-            raise GatewayFailure(Kind.CONNECTION_LOST, "a worker did not confirm that it dropped what it keeps")
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         return self._turn()
@@ -177,10 +167,6 @@ class Member(Crew):
     async def _on_question(self, name: str, body: Any) -> tuple[Any, Fds]:
         gateway = self._gateway
         assert gateway is not None
-        if name == "drop":
-            if self._recall is not None:
-                self._recall.drop_here(body)
-            return True, ()
         if name == "take_over":
             await gateway.configuration.take_over(unpack(body, Standing))
             return True, ()
@@ -249,11 +235,9 @@ class Member(Crew):
 
     def _own_metrics(self, text: bytes) -> bytes:
         handed = self._handover.handed_count if self._handover is not None else 0
-        unconfirmed = self._recall.unconfirmed_count if self._recall is not None else 0
         more = (
             ("pactgate_workers", "gauge", self.place.count),
             ("pactgate_connections_handed_over_total", "counter", handed),
-            ("pactgate_cache_drops_unconfirmed_total", "counter", unconfirmed),
         )
         return text + "".join(f"# TYPE {name} {kind}\n{name} {number}\n" for name, kind, number in more).encode()
 

@@ -7,7 +7,6 @@ a time; a worker that does not take over a change is replaced by one that begins
 from __future__ import annotations
 
 import asyncio
-import mmap
 import os
 import signal
 import socket
@@ -21,6 +20,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.pipeline.configuration import Standing
 from pactgate.workers import listening, packets
 from pactgate.workers.crew import AGREE_S, TURN_S, Hello
+from pactgate.workers.epochs import size_bytes
 from pactgate.workers.homes import Place
 from pactgate.workers.lending import Lending
 from pactgate.workers.link import Fds
@@ -56,9 +56,8 @@ class Owner:
         self._on_told = on_told
         self._lending = Lending(emit, config.limits)
         self._inboxes = [packets.pair() for _ in range(count)]
-        self._marks_file = os.memfd_create("pactgate marks", os.MFD_CLOEXEC)
-        os.ftruncate(self._marks_file, count)
-        self._marks = mmap.mmap(self._marks_file, count)
+        self._epochs_file = os.memfd_create("pactgate epochs", os.MFD_CLOEXEC)
+        os.ftruncate(self._epochs_file, size_bytes(count))
         self._turn = asyncio.Lock()
         self._turn_of: Post | None = None
         self._is_stopping = False
@@ -106,8 +105,7 @@ class Owner:
         for pair in self._inboxes:
             listening.close(pair)
         listening.close(self._sockets)
-        self._marks.close()
-        os.close(self._marks_file)
+        os.close(self._epochs_file)
 
     def kill(self) -> None:
         for post in self._posts:
@@ -128,7 +126,6 @@ class Owner:
 
     def _start(self, post: Post) -> None:
         count = len(self._posts)
-        self._marks[post.index] = 0
         host, port = self._sockets[0].getsockname()[:2]
         hello = Hello(
             Place(post.index, count), self._standing, host, port, self._token, away=sorted(self._restarting.keys())
@@ -136,7 +133,7 @@ class Owner:
         outboxes = [writing for _, writing in self._inboxes]
         descriptors = (
             *descriptors_of(self._inboxes[post.index][0], *outboxes),
-            self._marks_file,
+            self._epochs_file,
             *descriptors_of(*self._sockets),
         )
         post.start(pack(hello), descriptors)
@@ -214,9 +211,6 @@ class Owner:
 
     async def _ask(self, post: Post, name: str, body: Any, timeout_s: float) -> Any:
         """What one worker answers, or None."""
-        keeps_nothing = not self._marks[post.index]
-        if name == "drop" and (keeps_nothing or post.link is None or not post.link.is_open):
-            return True
         if post.link is None or not post.link.is_open:
             return None
         try:
