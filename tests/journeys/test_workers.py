@@ -328,7 +328,8 @@ def test_each_worker_has_an_audit_log_of_its_own_that_verifies(crew: Crew) -> No
     assert "name one: audit.worker1.jsonl, audit.worker2.jsonl" in done.stderr
 
 
-async def test_asked_to_stop_every_worker_finishes_what_it_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_told_to_all", [False, True], ids=["the owner is told", "every process is told"])
+async def test_asked_to_stop_every_worker_finishes_what_it_does(tmp_path: Path, is_told_to_all: bool) -> None:
     write_config(tmp_path, {"files": scripted()}, auth=tokens())
     with Served(tmp_path, "--workers", "2") as served:
         crew = Crew(served, tmp_path / "none")
@@ -336,7 +337,11 @@ async def test_asked_to_stop_every_worker_finishes_what_it_does(tmp_path: Path) 
         for name in NAMES:
             await crew.call(name, "files__pid")
         everybody = descendants_of(served.process.pid)
-        code = await asyncio.to_thread(served.stop)
+        workers = crew.workers()
+        served.process.send_signal(signal.SIGTERM)
+        for pid in workers if is_told_to_all else ():
+            os.kill(pid, signal.SIGTERM)
+        code = await asyncio.to_thread(served.process.wait, 2 * WAIT_S)
         assert [text_of(await one) for one in slow] == ["slow", "slow"]
         assert code == 0
         assert [pid for pid in everybody if command_line(pid)] == []

@@ -29,6 +29,8 @@ class Stub:
         if name == "hello":
             self.seen["hello"], self.seen["fds"] = _shown(unpack(body, object)), len(fds)
             self.hello.set()
+        elif name == "stop":
+            self.stop.set()
         else:
             self.seen["notices"].append([name, body])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -28,8 +29,12 @@ GUARD = {name: (name, frozenset[str]()) for name in (HERE, THERE)}
 class Pair:
     """Two workers; only the first listens."""
 
-    def __init__(self, port: int, servers: list[HttpServer], handovers: list[Handover]) -> None:
+    def __init__(
+        self, port: int, servers: list[HttpServer], handovers: list[Handover], inbox: socket.socket, guard: Guard
+    ) -> None:
         self.port = port
+        self.inbox = inbox
+        self.guard = guard
         self.servers = servers
         self.first, self.second = handovers
 
@@ -52,7 +57,7 @@ async def two_workers() -> AsyncIterator[Pair]:
         await server.listen_on([listener] if index == 0 else [])
         servers.append(server)
     try:
-        yield Pair(port, servers, handovers)
+        yield Pair(port, servers, handovers, inboxes[1][0], guard)
     finally:
         for server, handover in zip(servers, handovers, strict=True):
             handover.close()
@@ -137,6 +142,20 @@ async def test_where_the_worker_is_away_or_full_the_caller_is_told_to_come_again
                 await asyncio.wait([answer])
             for client in clients:
                 await client.close()
+
+
+@on_both_loops
+async def test_a_worker_that_is_ending_leaves_connections_to_its_successor() -> None:
+    async with two_workers() as pair, RawClient(pair.port) as client:
+        pair.servers[1].is_closing = True
+        await client.send(asking(THERE))
+        await until(lambda: pair.first.handed_count == 1)
+        await asyncio.sleep(0)
+        assert pair.second.adopted_count == 0
+        pair.servers[1].is_closing = False
+        successor = Handover(Place(1, 2), pair.inbox.dup(), [], pair.guard, pair.servers[1])
+        assert (await client.answer()).body == b"1:5"
+        successor.close()
 
 
 async def test_a_connection_whose_answer_is_not_taken_yet_is_not_torn_from_it() -> None:

@@ -65,6 +65,7 @@ class _Working:
         self._descriptors = packet.descriptors
         self._end = end
         self._stop = asyncio.Event()
+        self._was_signalled = False
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
@@ -99,8 +100,9 @@ class _Working:
             self._member.tell_owner("event", (type(event).__name__, msgspec.structs.asdict(event), error))
 
     def _on_signal(self, number: signal.Signals) -> None:
-        if self._stop.is_set():
+        if self._was_signalled:
             os._exit(128 + number)
+        self._was_signalled = True  # that the owner asked as well does not make it the second time
         self._stop.set()
 
 

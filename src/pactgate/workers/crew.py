@@ -61,7 +61,7 @@ class Hello(Struct, frozen=True):
 
 
 class Member(Crew):
-    """One of several workers. `on_stop` is called when the owner is gone."""
+    """One of several workers. `on_stop` is called when the owner says so, or is gone."""
 
     def __init__(
         self, hello: Hello, descriptors: Sequence[int], link: socket.socket, on_stop: Callable[[], None]
@@ -78,6 +78,7 @@ class Member(Crew):
         self._epochs = Epochs(self._memory, hello.place)
         self._listeners = [socket.socket(fileno=one) for one in descriptors[2 + count :]]
         self._link = Link(link, self._on_notice, self._on_question, on_stop)
+        self._on_stop = on_stop
         self._gateway: Gateway | None = None
         self._guard: Guard | None = None
         self._handover: Handover | None = None
@@ -159,7 +160,9 @@ class Member(Crew):
 
     def _on_notice(self, name: str, body: Any, descriptors: Fds) -> None:
         handover = self._handover
-        if handover is not None and name == "away":
+        if name == "stop":
+            self._on_stop()
+        elif handover is not None and name == "away":
             handover.away.add(body)
         elif handover is not None and name == "back":
             handover.away.discard(body)

@@ -87,6 +87,9 @@ class Handover:
             task.cancel()
 
     def _read(self) -> None:
+        if self._server.is_closing:
+            self._loop.remove_reader(self._inbox.fileno())  # what comes now is for whoever takes this worker's place
+            return
         try:
             for _ in range(_PACKETS_A_TURN):
                 if len(self._adopting) >= MAX_ADOPTING:

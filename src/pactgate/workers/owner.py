@@ -96,7 +96,7 @@ class Owner:
         for task in self._restarting.values():
             task.cancel()
         for post in self._posts:
-            post.signal(signal.SIGTERM)
+            post.ask_to_stop()
         reaping = [asyncio.create_task(self._gone(post), name=f"end worker {post.index + 1}") for post in self._posts]
         await asyncio.wait(reaping)
         await self._lending.close()

@@ -80,6 +80,13 @@ class Post:
         )
         self.link.tell("hello", hello, descriptors)
 
+    def ask_to_stop(self) -> None:
+        """By word and not by signal: whoever sends one to all processes at once has sent it, and a second one would mean at once."""
+        if self.link is not None and self.link.is_open:
+            self.link.tell("stop")
+        else:
+            self.signal(signal.SIGTERM)
+
     def signal(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
