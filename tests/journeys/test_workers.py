@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ NAMES = [
 """One caller of each worker."""
 TOKENS = {name: f"0123456789-{name}-token" for name in NAMES}
 SERVER = "stdio_upstream.py"
+CHANGING = Path(__file__).parents[1] / "support" / "changing_server.py"
 
 
 def bearer(name: str) -> str:
@@ -410,3 +413,38 @@ def test_a_worker_that_can_t_start_is_a_gateway_that_can_t(tmp_path: Path) -> No
     assert done.returncode == 1
     assert "The audit log" in done.stderr
     assert "can't be used" in done.stderr
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_what_a_shared_child_says_of_its_lists_and_resources_reaches_the_callers_of_every_worker(
+    tmp_path: Path, era: str
+) -> None:
+    write_config(tmp_path, {"files": {"command": sys.executable, "args": [str(CHANGING), era]}}, auth=tokens())
+    with Served(tmp_path, "--workers", "2") as served:
+        crew = Crew(served, tmp_path / "none")
+        streams, sessions = {}, {}
+        async with AsyncExitStack() as stack:
+            for name in NAMES:
+                sessions[name] = await crew.session(name)
+                stream = streams[name] = await stack.enter_async_context(RawClient(crew.port))
+                await stream.send(get("/mcp", accept="text/event-stream", **sessions[name]))
+                assert (await stream.head()).status == 200
+                subscribed = await crew.ask(post(message("resources/subscribe", {"uri": "data://a"}), **sessions[name]))
+                assert "result" in subscribed.json, subscribed.json
+            await crew.call(NAMES[0], "files__touch", uri="data://a")
+            for stream in streams.values():
+                assert await heard_on(stream) == "notifications/resources/updated"
+            await crew.ask(post(message("resources/unsubscribe", {"uri": "data://a"}), **sessions[NAMES[0]]))
+            await crew.call(NAMES[0], "files__touch", uri="data://a")
+            assert await heard_on(streams[NAMES[1]]) == "notifications/resources/updated"
+            await crew.call(NAMES[1], "files__add", name="fresh")
+            for stream in streams.values():
+                assert await heard_on(stream) == "notifications/tools/list_changed"
+        assert len([pid for pid in descendants_of(served.process.pid) if CHANGING.name in command_line(pid)]) == 1
+
+
+async def heard_on(stream: RawClient) -> str:
+    event = await stream.event()
+    assert event is not None
+    method: str = json.loads(event.data)["method"]
+    return method

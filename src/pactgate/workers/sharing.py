@@ -251,9 +251,8 @@ class Sharing:
         return Out((), tuple((seat, frame) for seat in self._hearers(method, given)))
 
     def _hearers(self, method: str, given: dict[str, Raw]) -> tuple[int, ...]:
+        """Whoever did not subscribe to what was updated passes it on to nobody; it may be a part of what another did."""
         everybody = tuple(self._seats)
-        if method == "notifications/resources/updated":
-            return tuple(self._uris.get(_text(given.get("uri")) or "", everybody))
         if method == REPORT_METHOD and _text(given.get("tool")):
             return everybody[:1]  # what a runner saw a tool do is an event, and told once
         return everybody
