@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import sys
 import time
@@ -90,9 +91,10 @@ def text_of(told: dict[str, Any]) -> str:
 
 
 async def until(condition: Any) -> None:
+    """Look now and then at what other processes do, at most a bounded time."""
     async with asyncio.timeout(2 * WAIT_S):
         while not condition():
-            await asyncio.to_thread(time.monotonic)
+            await asyncio.to_thread(select.select, [], [], [], 0.01)
 
 
 @pytest.fixture(scope="module")
@@ -353,13 +355,14 @@ async def test_asked_to_stop_every_worker_finishes_what_it_does(tmp_path: Path, 
 def test_workers_end_with_their_owner_however_it_ends(tmp_path: Path) -> None:
     write_config(tmp_path, {"files": scripted()})
     with Served(tmp_path, "--workers", "2") as served:
-        assert served.url
+        served.wait_for("ok    files")
         everybody = descendants_of(served.process.pid)
         assert len(everybody) >= 3
         served.process.kill()
         deadline = time.monotonic() + 2 * WAIT_S
-        while any(Path(f"/proc/{pid}").exists() for pid in everybody):
+        while any(command_line(pid) for pid in everybody):
             assert time.monotonic() < deadline, [command_line(pid) for pid in everybody]
+            select.select([], [], [], 0.01)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pactgate.config.bounds import Limits
 from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.demo import pocket
 from pactgate.protocol.messages import encode_json, value
 from pactgate.upstreams.connect import Dialer, Session
 from pactgate.upstreams.guardian import Guardian
@@ -26,6 +27,8 @@ from tests.support.children import children, descriptors
 from tests.support.loops import on_both_loops
 from tests.support.processes import running_children
 from tests.support.servers import methods, scripted
+
+POCKET = Path(pocket.__file__)
 
 
 class Lender:
@@ -124,6 +127,17 @@ async def test_other_settings_are_another_child_and_what_is_looked_up_elsewhere_
         ]
         assert len({await call(session, "pid") for session in sessions}) == 2
         assert len(one.lending) == 2
+        for session in sessions:
+            await session.peer.close()
+
+
+async def test_a_file_of_python_tools_is_run_once_too() -> None:
+    async with lender() as one:
+        sessions = [await one.borrow(ServerConfig(id="pocket", tools=str(POCKET))) for _ in range(2)]
+        assert [session.is_ours for session in sessions] == [True, True]
+        assert {session.effects_level for session in sessions} == {"observed"}
+        assert len({session.pid for session in sessions}) == len(running_children()) == 1
+        assert await call(sessions[0], "fib", n=10) == await call(sessions[1], "fib", n=10)
         for session in sessions:
             await session.peer.close()
 
