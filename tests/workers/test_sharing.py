@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.core.contract import REPORT_METHOD
-from pactgate.protocol import modern
+from pactgate.protocol import messages, modern
 from pactgate.workers.sharing import LATE_LOG_S, STRAY_S, Out, Sharing
 from tests.support.facing import Clock
 
@@ -275,3 +275,17 @@ def test_what_belongs_to_a_listen_goes_to_its_worker_under_its_id() -> None:
 
 def test_what_is_no_message_is_shown_to_one_worker() -> None:
     assert [seat for seat, _ in Table().sharing.from_child(b"{not json").to_seats] == [1]
+
+
+def test_a_call_as_our_own_peer_writes_it_takes_the_short_way_to_the_same_end() -> None:
+    table = Table()
+    params = b'{"name":"echo","arguments":{"n":1.10e5}}'
+    ids = []
+    for seat in (1, 2):
+        [sent] = table.sharing.from_seat(seat, messages.encode_request(b"7", "tools/call", params)).to_child
+        assert sent.endswith(b',"method":"tools/call","params":' + params + b"}")
+        ids.append(json.loads(sent)["id"])
+    assert len(set(ids)) == 2
+    [told] = table.says(1, method="notifications/cancelled", params={"requestId": 7})
+    assert told["params"]["requestId"] == ids[0]
+    assert [(seat, one["id"]) for seat, one in table.child(id=ids[1], result={})] == [(2, 7)]

@@ -105,10 +105,10 @@ class LentChannel:
             )
 
     def begin(self, frame: Outgoing, sent: Sent) -> bool:
-        """A small request into a stream that has room: like a pipe, a Unix stream takes so much whole or not at all."""
+        """A request into a stream that has room. What comes of it is told to the receiver."""
         if self._writer is None or self._tap is not None:
             return False
-        return self._writer.write_now(one_line(frame.text) + b"\n")
+        return self._writer.write_soon(one_line(frame.text) + b"\n")
 
     async def close(self) -> None:
         self._receiver = None

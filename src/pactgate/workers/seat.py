@@ -38,6 +38,7 @@ class Seat:
         self._is_open = True
         self._has_left = False
         self._is_last = False
+        self._is_writing = False
         stream.setblocking(False)
         self._task = self._loop.create_task(self._read(), name="a borrowed child")
         self._task.add_done_callback(lambda task: self._release())
@@ -47,23 +48,12 @@ class Seat:
         if not self._is_open or self._has_left:
             return
         self._is_last = is_last
-        line = frame + b"\n"
-        if not self._untaken:
-            try:
-                sent = self._stream.send(line)
-            except (BlockingIOError, InterruptedError):
-                sent = 0
-            except OSError:
-                self._lost()
-                return
-            line = line[sent:]
-            if line:
-                self._loop.add_writer(self._stream.fileno(), self._write)
-        self._untaken += line
+        self._untaken += frame + b"\n"
         if len(self._untaken) > MAX_UNTAKEN_BYTES:
             self._lost()
-        elif is_last and not self._untaken:
-            self.close()
+        elif not self._is_writing:
+            self._is_writing = True
+            self._loop.call_soon(self._write)  # with all others of this turn of the loop
 
     def close(self) -> None:
         """Let go at once."""
@@ -91,18 +81,23 @@ class Seat:
         await asyncio.sleep(0)
 
     def _write(self) -> None:
+        if not self._is_open or self._has_left:
+            return
         try:
             sent = self._stream.send(self._untaken)
         except (BlockingIOError, InterruptedError):
-            return
+            sent = 0
         except OSError:
             self._lost()
             return
         del self._untaken[:sent]
-        if not self._untaken:
-            self._loop.remove_writer(self._stream.fileno())
-            if self._is_last:
-                self.close()
+        if self._untaken:
+            self._loop.add_writer(self._stream.fileno(), self._write)
+            return
+        self._is_writing = False
+        self._loop.remove_writer(self._stream.fileno())
+        if self._is_last:
+            self.close()
 
     async def _read(self) -> None:
         try:
