@@ -134,3 +134,8 @@ def _tool(name: str, description: str, properties: dict[str, Any], required: lis
 @lru_cache(maxsize=8)
 def _blob(size: int) -> bytes:
     return b'"' + b"b" * size + b'"'
+
+
+def token(number: int) -> str:
+    """Of a caller that says who it is, as load and gateway know it."""
+    return f"bench-token-of-caller-{number:04d}"

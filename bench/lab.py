@@ -26,6 +26,7 @@ from typing import Final
 import uvloop
 from msgspec import Struct
 
+from bench.answers import token
 from bench.load import Load, LoadError, measure
 from bench.peers.kinds import Front, Peer
 
@@ -55,6 +56,10 @@ class Place(Struct, frozen=True):
     is_audited: bool = False
     is_recorded: bool = False
     answers: str = "json"
+    workers: int = 0
+    """Processes of the gateway, on all cores; 0 is one process on a core of its own."""
+    tokens: int = 0
+    """Callers with a token each; 0: nobody needs one."""
 
 
 class Target(Struct, frozen=True):
@@ -65,6 +70,7 @@ class Target(Struct, frozen=True):
     pid: int
     client_core: int
     tools: int
+    tokens: int = 0
 
 
 class LabError(Exception):
@@ -119,13 +125,18 @@ class Lab:
             settings["audit"] = {"file": str(self._folder / f"audit-{port}.jsonl")}
         if place.is_recorded:
             settings["capture"] = {"dir": f"captures-{port}", "maxFiles": 20}
+        if place.tokens:
+            settings["auth"] = {"tokens": {f"caller-{n}": {"token": token(n)} for n in range(place.tokens)}}
         config.write_text(json.dumps(settings))
+        config.chmod(0o600)
+        command = [*_gateway_command(), "serve", "--config", str(config), "--port", str(port)]
+        if place.workers > 1:
+            command += ["--workers", str(place.workers)]
         began = time.perf_counter()
-        process = self._spawn(
-            [*_gateway_command(), "serve", "--config", str(config), "--port", str(port)], self._gateway_core
-        )
+        process = self._spawn(command, None if place.workers else self._gateway_core)
         tools = place.tools * place.upstreams
-        target = Target(f"http://127.0.0.1:{port}/mcp", f"{first_id}__", process.pid, self._near_core, tools)
+        url = f"http://127.0.0.1:{port}/mcp"
+        target = Target(url, f"{first_id}__", process.pid, self._near_core, tools, place.tokens)
         self._await_call(target, process)
         return target, time.perf_counter() - began
 
@@ -182,7 +193,7 @@ class Lab:
         self._upstreams[tools, ports, answers] = port, process.pid
         return port, process.pid
 
-    def _spawn(self, command: list[str], core: int) -> subprocess.Popen[bytes]:
+    def _spawn(self, command: list[str], core: int | None) -> subprocess.Popen[bytes]:
         log = self._folder / f"{len(self._logs)}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -191,13 +202,14 @@ class Lab:
         self._running.append(process)
         self._logs[process.pid] = log
         if self.is_pinned:
-            os.sched_setaffinity(process.pid, {core})
+            os.sched_setaffinity(process.pid, self._cores if core is None else {core})
         return process
 
     def _await_call(
         self, target: Target, process: subprocess.Popen[bytes], era: str = "modern", start_s: float = _START_S
     ) -> None:
-        load = Load(target.url, f"{target.prefix}echo", era=era, calls=1, warmup=0, seconds=5)
+        tool, tokens = f"{target.prefix}echo", target.tokens
+        load = Load(target.url, tool, era=era, calls=1, warmup=0, seconds=5, tokens=tokens)
         until = time.perf_counter() + start_s
         while True:
             try:

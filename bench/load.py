@@ -19,7 +19,7 @@ import httptools
 import uvloop
 from msgspec import Struct, structs
 
-from bench.answers import MODERN
+from bench.answers import MODERN, token
 from bench.cpu import cpu_us
 
 _ID_MARK: Final = 77777777
@@ -49,6 +49,7 @@ class Load(Struct, frozen=True):
     """The same text in every call, so that a gateway may keep the answer."""
     calls_per_s: float | None = None
     """At most so many calls in a second, all connections together; none: as fast as they are answered."""
+    tokens: int = 0  # how many callers the connections belong to, by their bearer tokens; 0: nobody says who it is
 
 
 class Measured(Struct, frozen=True):
@@ -291,6 +292,7 @@ class _Caller:
 
     def _head(self, verb: str, headers: list[str]) -> bytes:
         session = [f"Mcp-Session-Id: {self._session}"] if self._session else []
+        session += [f"Authorization: Bearer {token(self._number % self._load.tokens)}"] if self._load.tokens else []
         lines = [f"{verb} {self._path} HTTP/1.1", f"Host: {self._host}:{self._port}", *session, *headers]
         return ("\r\n".join(lines) + "\r\n").encode()
 

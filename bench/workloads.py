@@ -37,6 +37,7 @@ class Workload(Struct, frozen=True):
             size=self.size,
             tools=target.tools if self.kind == "list" else 0,
             repeats=self.repeats,
+            tokens=target.tokens,
         )
 
 
@@ -52,6 +53,11 @@ HIT: Final = Place("kept", "pactgate", tools=23, is_cached=True)
 
 SILENT: Final = Place("not recorded", "pactgate", tools=23)
 RECORDED: Final = Place("both legs recorded", "pactgate", tools=23, is_recorded=True)
+
+ONE: Final = Place("1 process, a core of its own", "pactgate", tokens=32)
+TWO: Final = Place("2 workers, all cores", "pactgate", workers=2, tokens=32)
+ONE_STDIO: Final = Place("1 process, a core of its own", "pactgate", transport="stdio", tokens=32)
+TWO_STDIO: Final = Place("2 workers, all cores", "pactgate", transport="stdio", workers=2, tokens=32)
 
 OVER_STDIO: Final = Place("pactgate", "pactgate", transport="stdio")
 OVER_MCP: Final = Place("an MCP server", "pactgate", tools=23)
@@ -91,6 +97,13 @@ WORKLOADS: Final = (
         "audit-32",
         "echo without and with an audit log, 32 callers at once",
         (Place("no audit log", "pactgate"), Place("audit log", "pactgate", is_audited=True)),
+        connections=32,
+    ),
+    Workload("workers", "echo, 32 callers with tokens at once", (ONE, TWO), connections=32),
+    Workload(
+        "workers-stdio",
+        "echo over one stdio upstream, 32 callers with tokens at once (CPU includes the child)",
+        (ONE_STDIO, TWO_STDIO),
         connections=32,
     ),
     Workload("flat", "echo, 32 callers at once, few and many servers", (FEW, MANY), connections=32),

@@ -39,6 +39,8 @@ _COLUMNS: Final = (
 _WRONG: Final = 2
 _VALUE_CHARS: Final = 40
 
+_MADE_AT_START = "The gateway makes it when it starts with audit.file."
+
 app = typer.Typer(help="Check and read the audit log.", epilog=_EXAMPLES, no_args_is_help=True, rich_markup_mode=None)
 
 _File = Annotated[str | None, typer.Argument(metavar="FILE", help="The log. Default: audit.file of the configuration.")]
@@ -103,6 +105,7 @@ def configured_log(config: str | None) -> Path:
 
 
 def _log(file: str | None, config: str | None) -> Path:
+    from pactgate.audit.file import of_workers
     from pactgate.audit.verify import files_of
     from pactgate.cli.check import show_problems
     from pactgate.config.problems import ConfigurationError
@@ -116,7 +119,9 @@ def _log(file: str | None, config: str | None) -> Path:
         show_problems(error)
         raise typer.Exit(_WRONG) from None
     if not files_of(log):
-        console.problem(f"There is no {log}.", "The gateway makes it when it starts with audit.file.")
+        others = ", ".join(one.name for one in of_workers(log))
+        hint = f"Each worker has a log of its own; name one: {others}." if others else _MADE_AT_START
+        console.problem(f"There is no {log}.", hint)
         raise typer.Exit(_WRONG)
     return log
 

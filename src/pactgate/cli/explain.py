@@ -69,12 +69,14 @@ def _from_gateway(client: GatewayClient, request_id: str) -> tuple[dict[str, Any
 
 def _from_log(log: Path, request_id: str) -> dict[str, Any] | None:
     from pactgate.app import build
+    from pactgate.audit.file import of_workers
     from pactgate.audit.stories import told
     from pactgate.audit.verify import files_of, find_call
     from pactgate.config.model import Config
 
     try:
-        facts = find_call(files_of(log), request_id)
+        found = (find_call(files_of(one), request_id) for one in (log, *of_workers(log)))
+        facts = next((one for one in found if one is not None), None)
     except OSError as error:
         console.warning(f"{error.filename} can't be read: {error.strerror}.")
         return None

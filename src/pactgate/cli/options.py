@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-_OPTIONS: Final = {"--config": "config", "-c": "config", "--host": "host", "--port": "port", "--log-level": "log_level"}
+_OPTIONS: Final = {
+    "--config": "config",
+    "-c": "config",
+    "--host": "host",
+    "--port": "port",
+    "--log-level": "log_level",
+    "--workers": "workers",
+}
 
 
 class ServeOptions(NamedTuple):
@@ -21,6 +28,7 @@ class ServeOptions(NamedTuple):
     file: str | None = None
     """A file of Python tools to serve alone."""
     admin: bool = False
+    workers: int | None = None
 
 
 def parse(words: list[str]) -> ServeOptions | None:
@@ -40,8 +48,9 @@ def parse(words: list[str]) -> ServeOptions | None:
             given[field] = value if separator else next(rest, "")
             if not given[field]:
                 return None
-    if "port" in given:
-        if not (given["port"].isascii() and given["port"].isdecimal()):
-            return None
-        given["port"] = int(given["port"])
+    for name in ("port", "workers"):
+        if name in given:
+            if not (given[name].isascii() and given[name].isdecimal()):
+                return None
+            given[name] = int(given[name])
     return ServeOptions(**given)

@@ -10,7 +10,6 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,9 @@ import msgspec
 from pactgate.app import Gateway, build
 from pactgate.cli import console
 from pactgate.cli.allocator import keep_large_buffers, search_garbage_rarely
-from pactgate.cli.announce import SHOWN, Announcer, announces_on
+from pactgate.cli.announce import Announcer, announces_on
 from pactgate.cli.check import show_problems, show_warnings
+from pactgate.cli.log import loop_factory, make_telemetry
 from pactgate.cli.options import ServeOptions
 from pactgate.cli.reload import Reloader
 from pactgate.cli.tools_file import tools_server, unfit_file
@@ -33,7 +33,6 @@ from pactgate.core.display import Mask
 from pactgate.core.events import ConfigurationReloaded, Event
 from pactgate.core.failures import GatewayFailure
 from pactgate.policy.access import ADMINISTRATOR
-from pactgate.telemetry import Level, Telemetry
 
 
 def run(options: ServeOptions) -> int:
@@ -56,15 +55,33 @@ def run(options: ServeOptions) -> int:
     if options.file is not None:
         alone = tools_server(options.file)
         scope, config = alone.id, msgspec.structs.replace(config, servers={alone.id: alone})
+    if options.workers is not None and (unfit := _unfit_workers(config, options)):
+        console.problem(*unfit)
+        return 2
     show_warnings(config)
     keep_large_buffers()
     search_garbage_rarely()
     with ExitStack() as stack:
         if path is None and scope is None:
             config = msgspec.structs.replace(config, servers=_demo(stack))
-        runner = stack.enter_context(asyncio.Runner(loop_factory=_loop_factory()))
+        runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
+        if options.workers is not None and options.workers > 1:
+            return runner.run(_own(config, path, flags, options.workers, is_demo=path is None and scope is None))
         serving = _Serving(config, path, flags, scope=scope, is_stdio=options.stdio, is_admin=options.admin)
         return runner.run(serving.run())
+
+
+def _unfit_workers(config: Config, options: ServeOptions) -> tuple[str, str] | None:
+    from pactgate.cli.owning import why_not  # most gateways are one process, and start without it
+
+    assert options.workers is not None
+    return why_not(config, options.workers, is_stdio=options.stdio)
+
+
+async def _own(config: Config, path: Path | None, flags: dict[str, Any], count: int, *, is_demo: bool) -> int:
+    from pactgate.cli.owning import Owning
+
+    return await Owning(config, path, flags, count=count, is_demo=is_demo).run()
 
 
 def _usual_file(options: ServeOptions) -> Path | None:
@@ -106,7 +123,7 @@ class _Serving:
         self._announcer: Announcer | None = None
         if announces_on(stream, is_stdio=is_stdio):
             self._announcer = Announcer(stream, self._last_error, Mask(config.secrets))
-        self._telemetry = self._make_telemetry()
+        self._telemetry = make_telemetry(config, is_announced=self._announcer is not None)
         self._gateway: Gateway = build(config, emit=self._emit)
 
     async def run(self) -> int:
@@ -178,29 +195,9 @@ class _Serving:
         supervisor = self._gateway.connections.servers.get(server)
         return supervisor.last_error if supervisor is not None else None
 
-    def _make_telemetry(self) -> Telemetry:
-        log = self._config.log
-        on_terminal = console.is_terminal(sys.stderr)
-        as_json = log.format == "json" or (log.format == "auto" and not on_terminal)
-        return Telemetry(
-            sys.stderr.fileno(),
-            level=Level[log.level.upper()],
-            as_json=as_json,
-            secrets=self._config.secrets,
-            hidden=SHOWN if self._announcer is not None and on_terminal and not as_json else frozenset(),
-        )
-
     def _on_signal(self, number: signal.Signals) -> None:
         if self._stop.is_set():
             os._exit(128 + number)  # asked twice: at once, and the children's guardian ends them
         self._stop.set()
         if self._announcer is not None:
             self._announcer.say("\nStopping: calls under way may finish. Once more to end at once.")
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop

@@ -1,0 +1,35 @@
+"""Where the log lines of a serving process go, and in which form."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+
+from pactgate.cli import console
+from pactgate.cli.announce import SHOWN
+from pactgate.config.model import Config
+from pactgate.telemetry import Level, Telemetry
+
+
+def make_telemetry(config: Config, *, is_announced: bool, worker: int | None = None) -> Telemetry:
+    """To stderr. On a terminal, what is announced to the person there is not said twice."""
+    log = config.log
+    on_terminal = console.is_terminal(sys.stderr)
+    as_json = log.format == "json" or (log.format == "auto" and not on_terminal)
+    return Telemetry(
+        sys.stderr.fileno(),
+        level=Level[log.level.upper()],
+        as_json=as_json,
+        secrets=config.secrets,
+        hidden=SHOWN if is_announced and on_terminal and not as_json else frozenset(),
+        worker=worker,
+    )
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
