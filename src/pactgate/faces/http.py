@@ -89,11 +89,13 @@ class HttpFace:
     def start(self, exchange: Exchange) -> bool:
         """Begin a tool call of a client whose head was judged before: there is nothing to wait for but the call."""
         post: Post | None = exchange.head.judged
-        if post is None or self._tap is not None or not self._is_served(post.scope, post.admitted):
+        if post is None or not self._is_served(post.scope, post.admitted):
             return False
         message = exchange.message = messages.decode(exchange.body)
         if not isinstance(message, Request) or message.method != TOOL_CALL:
             return False
+        if self._tap is not None:
+            self._note(exchange)
         exchange.extra_head, exchange.body = post.extra_head, b""
         accepts = post.accepts
         if post.names_modern or modern.has_envelope(message):

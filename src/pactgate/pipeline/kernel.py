@@ -29,6 +29,8 @@ from pactgate.upstreams.sent import Sent
 Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
 """Runs one method and returns its result, shaped for the caller's era."""
 
+Recorded = asyncio.Future[str | None]
+
 Done = Callable[[Reply | None], None]
 """Takes the reply to a request, or None when it was cancelled."""
 
@@ -58,7 +60,7 @@ class Audit(Protocol):
     def require(self) -> None:
         """Raise when no record could be written now."""
 
-    def keep(self, ctx: ExecutionContext, params: bytes | None) -> Awaitable[str | None] | None:
+    def keep(self, ctx: ExecutionContext, params: bytes | None) -> Recorded | None:
         """Hand over a sealed call. What is waited for says None once it is written, else why the answer must be held back."""
 
 
@@ -127,7 +129,10 @@ class Kernel:
         except Exception as unexpected:  # noqa: BLE001 - the outermost boundary (S4/R1)
             reply = self._refuse(ctx, request, self._internal(ctx, request, unexpected))
         kept = self._ended(ctx, request)
-        return reply if kept is None else await self._held(ctx, request, reply, kept)
+        if kept is None:
+            return reply
+        await asyncio.wait((kept,))
+        return self.released(ctx, request, reply, kept)
 
     # Tool calls that go without a task.
 
@@ -156,7 +161,7 @@ class Kernel:
         if kept is None:
             way.end(reply)
         else:
-            way.follow(self._held(way.ctx, way.request, reply, kept))
+            way.hold(reply, kept)
 
     def _begin(self, way: UnderWay) -> Step:
         if self._audit is not None:
@@ -168,9 +173,7 @@ class Kernel:
         self.tool_call.cancelled(way)
         self._ended(way.ctx, way.request, GatewayFailure(Kind.CANCELLED, "the caller gave up"))
 
-    def _ended(
-        self, ctx: ExecutionContext, request: Request, failure: GatewayFailure | None = None
-    ) -> Awaitable[str | None] | None:
+    def _ended(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure | None = None) -> Recorded | None:
         """Seal what is known of a request, and see that it is recorded; what is to be waited for before its answer goes out."""
         if failure is not None:
             ctx.fail(failure)
@@ -179,8 +182,9 @@ class Kernel:
             return None
         return self._audit.keep(ctx, request.params)
 
-    async def _held(self, ctx: ExecutionContext, request: Request, reply: Reply, kept: Awaitable[str | None]) -> Reply:
-        why = await kept
+    def released(self, ctx: ExecutionContext, request: Request, reply: Reply, kept: Recorded) -> Reply:
+        """What is answered once it is known whether the call was recorded."""
+        why = kept.result()
         return reply if why is None else self._rendered(ctx, request, _held_back(ctx, why))
 
     def _handler(self, caller: Caller, method: str) -> Handler:
@@ -245,7 +249,7 @@ class Kernel:
 class UnderWay:
     """A tool call nobody awaits: told by its server's connection, its deadline or its caller, it takes the next step."""
 
-    __slots__ = ("_done", "_is_over", "_kernel", "_task", "call", "ctx", "request", "sent")
+    __slots__ = ("_done", "_held", "_is_over", "_kernel", "_task", "call", "ctx", "request", "sent")
 
     call: Call
 
@@ -254,6 +258,8 @@ class UnderWay:
         self._done = done
         self._is_over = False
         self._task: asyncio.Task[Reply] | None = None
+        self._held: Reply | None = None
+        """The answer, while it waits for the call to be recorded."""
         self.ctx = ctx
         self.request = request
         self.sent: Sent | None = None
@@ -273,7 +279,8 @@ class UnderWay:
             # Not before its first step: what never began could not say that it was cancelled.
             asyncio.get_running_loop().call_soon(self._task.cancel)
         elif not self._is_over:
-            self._kernel.give_up(self)
+            if self._held is None:
+                self._kernel.give_up(self)
             self.end(None)
 
     def follow(self, rest: Coroutine[Any, Any, Reply]) -> None:
@@ -283,6 +290,15 @@ class UnderWay:
 
     def _followed(self, task: asyncio.Task[Reply]) -> None:
         self.end(None if task.cancelled() else task.result())
+
+    def hold(self, reply: Reply, kept: Recorded) -> None:
+        """It has its answer, which goes out when the call is recorded."""
+        self._held = reply
+        kept.add_done_callback(self._recorded)
+
+    def _recorded(self, kept: Recorded) -> None:
+        if self._held is not None and not self._is_over:
+            self.end(self._kernel.released(self.ctx, self.request, self._held, kept))
 
     def end(self, reply: Reply | None) -> None:
         self._is_over = True

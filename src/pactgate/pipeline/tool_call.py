@@ -146,7 +146,7 @@ class ToolCall:
                 pending = gate(call)
                 if pending is not None:
                     goes_on = True
-                    return self._go_on(call, admit[admit.index(gate) + 1 :], pending)
+                    return self._go_on(call, admit[admit.index(gate) + 1 :], pending, gate)
             if call.is_answered:
                 goes_on = True
                 return self._conclude(call, self._choose(call).finish)
@@ -209,9 +209,15 @@ class ToolCall:
 
     # As a coroutine.
 
-    async def _go_on(self, call: Call, admit: Sequence[AdmitGate], pending: Awaitable[None] | None = None) -> bytes:
-        """The rest of a call, from something it has to wait for or from its next gate."""
-        gate: Gate | Sending = self._dispatch
+    async def _go_on(
+        self,
+        call: Call,
+        admit: Sequence[AdmitGate],
+        pending: Awaitable[None] | None = None,
+        waits_at: AdmitGate | None = None,
+    ) -> bytes:
+        """The rest of a call, from something a gate has to wait for (without one: the dispatch) or from its next gate."""
+        gate: Gate | Sending = waits_at or self._dispatch
         has_come_back = False
         try:
             if pending is not None:

@@ -121,13 +121,14 @@ class HttpChannel:
             self.take_whole(frame.id, response)
 
     def begin(self, frame: Outgoing, sent: Sent) -> bool:
-        """A request on a connection that is free now. Before the era is settled, and where there is a tap, `send` sees to everything."""
+        """A request on a connection that is free now. Before the era is settled `send` sees to everything."""
         era = self._era
-        if era is None or self._receiver is None or self._observed is not None:
+        if era is None or self._receiver is None:
             return False
         post = Post(self, sent)
         head = self._head(frame, era is Era.MODERN)
-        post.connection = self._client.begin(post, self._target, head, frame.text, self._max_bytes)
+        client = self._observed or self._client
+        post.connection = client.begin(post, self._target, head, frame.text, self._max_bytes)
         return post.connection is not None
 
     async def take_stream(self, id_: int, response: Response) -> None:

@@ -10,8 +10,9 @@ import asyncio
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.tap import Hop, Tap
 from pactgate.upstreams.http_client import MAX_BODY_BYTES, HttpClient
+from pactgate.upstreams.http_connection import Connection
 from pactgate.upstreams.http_message import Target
-from pactgate.upstreams.http_response import Response, Stream
+from pactgate.upstreams.http_response import Response, Stream, Taker
 
 
 class ObservedClient:
@@ -33,12 +34,50 @@ class ObservedClient:
         except GatewayFailure:
             hop.ended(by_client=False)
             raise
-        if response.stream is None:
-            hop.answered(response.status, response.headers, response.body)
-        else:
-            hop.streaming(response.status, response.headers)
-            response.stream = ObservedStream(response.stream, hop)
-        return response
+        return _seen(response, hop)
+
+    def begin(
+        self, taker: Taker, target: Target, headers: bytes, body: bytes, max_body_bytes: int
+    ) -> ObservedPost | None:
+        """As `HttpClient.begin`; what can give the request up is the observer's."""
+        post = ObservedPost(taker)
+        connection = self._client.begin(post, target, headers, body, max_body_bytes)
+        if connection is None:
+            return None
+        post.connection, post.hop = connection, self.tap.requested("POST", "", headers, body)
+        return post
+
+
+class ObservedPost:
+    """A taker whose answer is watched on its way. Nothing can come before it has a hop: it is told on a later turn of the loop."""
+
+    __slots__ = ("_taker", "connection", "hop")
+
+    connection: Connection
+    hop: Hop
+
+    def __init__(self, taker: Taker) -> None:
+        self._taker = taker
+
+    def took(self, response: Response) -> None:
+        self._taker.took(_seen(response, self.hop))
+
+    def failed(self, failure: GatewayFailure) -> None:
+        self.hop.ended(by_client=False)
+        self._taker.failed(failure)
+
+    def give_up(self, taker: Taker) -> None:
+        self.hop.ended(by_client=True)
+        self.connection.give_up(self)
+
+
+def _seen(response: Response, hop: Hop) -> Response:
+    if response.stream is None:
+        hop.answered(response.status, response.headers, response.body)
+    else:
+        hop.streaming(response.status, response.headers)
+        response.stream = ObservedStream(response.stream, hop)
+    return response
 
 
 class ObservedStream(Stream):

@@ -10,8 +10,7 @@ import asyncio
 from typing import Protocol
 
 from pactgate.core.failures import GatewayFailure
-from pactgate.upstreams.http_connection import Connection
-from pactgate.upstreams.http_response import Response
+from pactgate.upstreams.http_response import Response, Taker
 from pactgate.upstreams.sent import Sent
 
 
@@ -23,6 +22,12 @@ class Reader(Protocol):
     async def take_stream(self, id_: int, response: Response) -> None: ...
 
 
+class Busy(Protocol):
+    """The connection an answer comes on."""
+
+    def give_up(self, taker: Taker) -> None: ...
+
+
 class Post:
     """The taker of one answer."""
 
@@ -32,7 +37,7 @@ class Post:
         self._reader = reader
         self._sent = sent
         self._task: asyncio.Task[None] | None = None
-        self.connection: Connection | None = None
+        self.connection: Busy | None = None
         sent.exchange = self
 
     def took(self, response: Response) -> None:

@@ -106,9 +106,11 @@ class LentChannel:
 
     def begin(self, frame: Outgoing, sent: Sent) -> bool:
         """A request into a stream that has room. What comes of it is told to the receiver."""
-        if self._writer is None or self._tap is not None:
+        if self._writer is None or not self._writer.write_soon(one_line(frame.text) + b"\n"):
             return False
-        return self._writer.write_soon(one_line(frame.text) + b"\n")
+        if self._tap is not None:
+            self._tap.passed(frame.text, from_client=True)
+        return True
 
     async def close(self) -> None:
         self._receiver = None

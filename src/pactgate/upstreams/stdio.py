@@ -200,9 +200,11 @@ class StdioChannel:
 
     def begin(self, frame: Outgoing, sent: Sent) -> bool:
         """A request into a pipe that has room. What comes of it is told to the receiver."""
-        if self._stdin is None or self._tap is not None:
+        if self._stdin is None or not self._stdin.write_soon(one_line(frame.text) + b"\n"):
             return False
-        return self._stdin.write_soon(one_line(frame.text) + b"\n")
+        if self._tap is not None:
+            self._tap.passed(frame.text, from_client=True)
+        return True
 
     async def close(self) -> None:
         self._phase = _Phase.CLOSED
