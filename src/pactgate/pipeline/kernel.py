@@ -29,7 +29,7 @@ from pactgate.upstreams.sent import Sent
 Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
 """Runs one method and returns its result, shaped for the caller's era."""
 
-Recorded = asyncio.Future[str | None]
+Recording = asyncio.Future[str | None]
 
 Done = Callable[[Reply | None], None]
 """Takes the reply to a request, or None when it was cancelled."""
@@ -60,7 +60,7 @@ class Audit(Protocol):
     def require(self) -> None:
         """Raise when no record could be written now."""
 
-    def keep(self, ctx: ExecutionContext, params: bytes | None) -> Recorded | None:
+    def keep(self, ctx: ExecutionContext, params: bytes | None) -> Recording | None:
         """Hand over a sealed call. What is waited for says None once it is written, else why the answer must be held back."""
 
 
@@ -173,7 +173,7 @@ class Kernel:
         self.tool_call.cancelled(way)
         self._ended(way.ctx, way.request, GatewayFailure(Kind.CANCELLED, "the caller gave up"))
 
-    def _ended(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure | None = None) -> Recorded | None:
+    def _ended(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure | None = None) -> Recording | None:
         """Seal what is known of a request, and see that it is recorded; what is to be waited for before its answer goes out."""
         if failure is not None:
             ctx.fail(failure)
@@ -182,7 +182,7 @@ class Kernel:
             return None
         return self._audit.keep(ctx, request.params)
 
-    def released(self, ctx: ExecutionContext, request: Request, reply: Reply, kept: Recorded) -> Reply:
+    def released(self, ctx: ExecutionContext, request: Request, reply: Reply, kept: Recording) -> Reply:
         """What is answered once it is known whether the call was recorded."""
         why = kept.result()
         return reply if why is None else self._rendered(ctx, request, _held_back(ctx, why))
@@ -291,12 +291,12 @@ class UnderWay:
     def _followed(self, task: asyncio.Task[Reply]) -> None:
         self.end(None if task.cancelled() else task.result())
 
-    def hold(self, reply: Reply, kept: Recorded) -> None:
+    def hold(self, reply: Reply, kept: Recording) -> None:
         """It has its answer, which goes out when the call is recorded."""
         self._held = reply
         kept.add_done_callback(self._recorded)
 
-    def _recorded(self, kept: Recorded) -> None:
+    def _recorded(self, kept: Recording) -> None:
         if self._held is not None and not self._is_over:
             self.end(self._kernel.released(self.ctx, self.request, self._held, kept))
 
