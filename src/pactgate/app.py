@@ -166,7 +166,6 @@ class Gateway:
             config=lambda: self.config,
         )
         self._status = status.Status(self.connections, self.facts.limits)
-        recognition = Recognition(self.connections)
         self.asking = Asking(
             self.connections,
             self.relaying,
@@ -174,6 +173,7 @@ class Gateway:
             input_s=lambda: self.book.input_timeout_ms / 1000,
         )
         stamp = Stamp(self._encoded_info)
+        recognition = Recognition(self.connections, self.recall, self._rates, stamp)
         self.tool_call = ToolCall(
             admit=(
                 Read(),
@@ -190,7 +190,7 @@ class Gateway:
             finish=(Bound(self._shelf), Remember(), Fit(), stamp),
             rounds=(stamp,),
             book=lambda: self.book,
-            recognise=recognition.find,
+            again=recognition.answer,
         )
         forward = Forward(
             self.connections,

@@ -25,7 +25,6 @@ class Step:
         self, name: str, seen: list[str], then: Callable[[Call], Awaitable[None] | None] | None = None
     ) -> None:
         self.name = name
-        self.judges_bytes = name == "check"
         self._seen = seen
         self._then = then
 
@@ -75,7 +74,7 @@ def driver(
         (gate["keep"], gate["shape"]),
         rounds=(gate["shape"],),
         book=lambda: book,
-        recognise=lambda call: is_known,
+        again=lambda ctx, request, book: b'{"kept":true}' if is_known else None,
     )
 
 
@@ -91,10 +90,10 @@ async def test_an_answer_that_asks_for_input_is_shaped_but_neither_judged_nor_ke
     assert seen == ["resolve", "check", "dispatch", "shape"]
 
 
-async def test_a_call_known_by_its_bytes_skips_the_gates_that_judge_bytes_and_no_other() -> None:
+async def test_a_call_whose_answer_is_known_passes_no_gate() -> None:
     seen: list[str] = []
-    await driver(seen, is_known=True).run(context(), call("x"))
-    assert seen == ["resolve", "dispatch", "verify", "keep", "shape"]
+    assert await driver(seen, is_known=True).run(context(), call("x")) == b'{"kept":true}'
+    assert seen == []
 
 
 async def test_a_gate_that_refuses_leaves_every_later_gate_untouched() -> None:

@@ -20,6 +20,7 @@ from pactgate.core.model import Misfit, Tool
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.indirect import TOOL_INVOKE, unwrap
 from pactgate.pipeline.recognition import Recognition
+from pactgate.pipeline.settle import revision_of
 from pactgate.policy import limits
 from pactgate.policy.access import may_call
 from pactgate.policy.cache import is_plain
@@ -28,7 +29,6 @@ from pactgate.policy.recall import Lease
 from pactgate.policy.recall import Recall as SharedRecall
 from pactgate.protocol import headers, messages, modern
 from pactgate.protocol.messages import encode_json
-from pactgate.protocol.versions import Era, era_of
 from pactgate.state.ports import Lookup
 
 _KNOWN_MEMBERS: Final = frozenset({"name", "arguments", "_meta", "task", "inputResponses", "requestState"})
@@ -48,7 +48,6 @@ class Read:
     """The params of a call: a name, an object of arguments or none, `_meta` apart. Nothing else is interpreted."""
 
     name = "read"
-    judges_bytes = True
 
     def __call__(self, call: Call) -> None:
         given = call.given
@@ -92,7 +91,6 @@ class Resolve:
     """
 
     name = "resolve"
-    judges_bytes = True
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -126,7 +124,6 @@ class Permit:
     """Tools of the gateway itself are for administrators. What a caller may not call it does not see either, so no more is said."""
 
     name = "permit"
-    judges_bytes = True
 
     def __call__(self, call: Call) -> None:
         tool = call.bound.tool
@@ -139,7 +136,6 @@ class Mirror:
     """Arguments a modern HTTP caller mirrored into headers must say what the body says."""
 
     name = "mirror"
-    judges_bytes = True
 
     def __call__(self, call: Call) -> None:
         sent: Mapping[str, list[str]] | None = None if call.is_indirect else call.ctx.caller.headers
@@ -158,7 +154,6 @@ class Limit:
     """Arguments within the tool's bounds of lists, texts and nesting."""
 
     name = "limit"
-    judges_bytes = True
 
     def __call__(self, call: Call) -> None:
         arguments = call.members.get("arguments")
@@ -178,7 +173,6 @@ class Rate:
     """As many calls as one caller may make of this kind of tool. A refused call consumes nothing."""
 
     name = "rate"
-    judges_bytes = False
 
     def __init__(self, rates: RatePolicy) -> None:
         self._rates = rates
@@ -191,7 +185,6 @@ class AcceptInput:
     """Arguments that fit the tool's input schema. Nothing is coerced, filled in or left out (D8)."""
 
     name = "accept_input"
-    judges_bytes = True
 
     def __call__(self, call: Call) -> None:
         tool = call.bound.tool
@@ -212,24 +205,21 @@ class Recall:
     """A kept answer to the very same call, or the lead of all who ask for it now; only where the operator allows it."""
 
     name = "recall"
-    judges_bytes = False
 
     def __init__(self, recall: SharedRecall, recognition: Recognition) -> None:
         self._recall = recall
         self._recognition = recognition
 
     def __call__(self, call: Call) -> Awaitable[None] | None:
-        rules, keys = call.bound, call.keys
-        if keys is None:
-            if rules.plan.ttl_ms is None or not is_plain(call.members, call.meta):
-                return None
-            arguments = bytes(call.members.get("arguments", _NO_ARGUMENTS))
-            keys = rules.plan.keys(call.ctx.caller.subject, arguments)
+        rules = call.bound
+        if rules.plan.ttl_ms is None or not is_plain(call.members, call.meta):
+            return None
+        arguments = bytes(call.members.get("arguments", _NO_ARGUMENTS))
+        keys = rules.plan.keys(call.ctx.caller.subject, arguments)
         answer = self._recall.ask(keys, rules.tool.server)
         if isinstance(answer, Lookup):
             _take(call, answer)
-            if call.keys is None:
-                self._recognition.note(call, keys)
+            self._recognition.note(call, keys)
             return None
         if isinstance(answer, Lease):
             _take(call, answer)
@@ -245,11 +235,9 @@ def _take(call: Call, answer: Lookup | Lease) -> None:
     if isinstance(answer, Lease):
         call.lease = answer
         return
-    revision = answer.mark.decode()
     call.result = answer.value
     call.is_answered = call.ctx.is_cached = True
-    call.ctx.upstream_revision = revision
-    call.upstream_era = era_of(revision) or Era.LEGACY
+    call.ctx.upstream_revision, call.upstream_era = revision_of(answer.mark)
 
 
 def _refused(

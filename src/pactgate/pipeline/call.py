@@ -14,7 +14,6 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.model import Tool
 from pactgate.pipeline.deadline import Deadline
 from pactgate.pipeline.rules import Rulebook, ToolRules
-from pactgate.policy.cache import Keys
 from pactgate.policy.recall import Lease
 from pactgate.policy.timeouts import Limit, shortened
 from pactgate.protocol.messages import Request
@@ -48,7 +47,6 @@ class Call:
         "is_round",
         "is_sent",
         "is_task",
-        "keys",
         "lease",
         "limit",
         "members",
@@ -81,8 +79,6 @@ class Call:
         self.meta: dict[str, Raw] = _NO_META
         self.progress_token: Raw | None = None
         self.tool: Tool | None = None
-        self.keys: Keys | None = None
-        """Where its answer is kept, of a call that was recognised."""
         self.lease: Lease | None = None
         self.is_answered = False
         self.is_indirect = False

@@ -154,7 +154,7 @@ class Dispatch:
     def _errand(self, call: Call) -> Errand:
         tool, caller = call.bound.tool, call.ctx.caller
         assert call.patience is not None, "a call leaves under its time limit"
-        call.members["name"] = call.bound.wire_name
+        call.members = {**call.members, "name": call.bound.wire_name}
         return Errand(
             caller,
             tool.server,
@@ -186,7 +186,7 @@ def _begin(call: Call, session: Session) -> Headers:
     call.upstream_era = session.identity.era
     call.ctx.upstream_revision = session.identity.version
     call.ctx.effects_level = session.effects_level
-    call.members["name"] = rules.wire_name
+    call.members = {**call.members, "name": rules.wire_name}
     call.is_sent = True
     return _mirrored(call) if rules.tool.header_params and session.is_modern_http else ()
 

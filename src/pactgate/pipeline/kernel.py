@@ -173,7 +173,9 @@ class Kernel:
         self.tool_call.cancelled(way)
         self._ended(way.ctx, way.request, GatewayFailure(Kind.CANCELLED, "the caller gave up"))
 
-    def _ended(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure | None = None) -> Recording | None:
+    def _ended(
+        self, ctx: ExecutionContext, request: Request, failure: GatewayFailure | None = None
+    ) -> Recording | None:
         """Seal what is known of a request, and see that it is recorded; what is to be waited for before its answer goes out."""
         if failure is not None:
             ctx.fail(failure)

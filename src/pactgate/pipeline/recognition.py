@@ -1,22 +1,28 @@
-"""Calls that were answered from the cache, known again by who asks and the exact bytes asked.
+"""Calls whose answer is kept, known again by who asks and the exact bytes asked: answered without being judged again.
 
 What reads, resolves, bounds and checks a call looks at nothing but those bytes, the caller's rights, the rules in force and the catalog:
-for the same of each the verdict is the same, and a kept answer should cost no more than finding it. Rates, the cache itself and
-everything after it are asked every time. Must not: recognise a call across a change of the catalog or of the rules.
+for the same of each the verdict is the same, and a kept answer should cost little more than finding it. Rates, the cache itself
+and the stamp are asked every time; an answer that needs more than its stamp goes the way of all calls. Must not: recognise a call across
+a change of the catalog or of the rules.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import ToolIndex
+from pactgate.core.context import ExecutionContext
 from pactgate.core.model import Tool
-from pactgate.pipeline.call import Call
-from pactgate.pipeline.rules import Rulebook
+from pactgate.pipeline.call import FRAME_BYTES, Call
+from pactgate.pipeline.rules import Rulebook, ToolRules
+from pactgate.pipeline.settle import Stamp
 from pactgate.policy.cache import Keys
+from pactgate.policy.rates import RatePolicy
+from pactgate.policy.recall import Recall
+from pactgate.protocol.messages import Request
 
 _MOST: Final = 1024
 _MAX_PARAMS_BYTES: Final = 4096
@@ -24,41 +30,51 @@ _MAX_PARAMS_BYTES: Final = 4096
 
 
 class _Known(Struct, frozen=True):
-    """A call whose bytes passed every gate that judges bytes."""
+    """A call whose bytes passed every gate that judges bytes, and whose answer was kept."""
 
     index: ToolIndex
     book: Rulebook
+    rules: ToolRules
     requested: str
     via: str | None
-    tool: Tool
-    members: dict[str, Raw]
     keys: Keys
+
+    @property
+    def tool(self) -> Tool:
+        return self.rules.tool
 
 
 class Recognition:
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, recall: Recall, rates: RatePolicy, stamp: Stamp) -> None:
         self._connections = connections
+        self._recall = recall
+        self._rates = rates
+        self._stamp = stamp
         self._known: dict[tuple[str, frozenset[str], str | None, bytes | None], _Known] = {}
 
-    def find(self, call: Call) -> bool:
-        """Whether this very call was admitted before; then the call knows what its gates had found."""
+    def answer(self, ctx: ExecutionContext, request: Request, book: Rulebook) -> bytes | None:
+        """The kept answer to a call that is known; None where it has to go the way of all calls. Raises RATE_LIMITED."""
         if not self._known:
-            return False
-        caller = call.ctx.caller
-        known = self._known.get((caller.subject, caller.roles, caller.scope, call.params))
-        if known is None or known.book is not call.book or known.index is not self._connections.catalog.tools:
-            return False
-        call.requested = call.ctx.requested = known.requested
-        call.ctx.via = known.via
-        call.members = dict(known.members)
-        call.keys = known.keys
-        call.bind(known.tool)
-        return True
+            return None
+        caller = ctx.caller
+        known = self._known.get((caller.subject, caller.roles, caller.scope, request.params))
+        if known is None or known.book is not book or known.index is not self._connections.catalog.tools:
+            return None
+        tool = known.tool
+        kept = self._recall.kept(known.keys, tool.server)
+        if kept is None or not self._stamp.is_enough(kept.value, caller, known.rules, len(request.id) + FRAME_BYTES):
+            return None
+        ctx.requested, ctx.via, ctx.gate = known.requested, known.via, "rate"
+        ctx.bind(tool)
+        self._rates.admit(caller.subject, tool)
+        self._recall.count_hit()
+        ctx.gate = Stamp.name
+        return self._stamp.again(ctx, tool, kept)
 
     def note(self, call: Call, keys: Keys) -> None:
         """A call that has just been answered from the cache. One that says more than name and arguments is read anew each time."""
-        tool = call.bound.tool
-        if call.progress_token is not None or call.caller_limit_ms is not None or call.meta or tool.header_params:
+        rules = call.bound
+        if call.progress_token is not None or call.caller_limit_ms is not None or call.meta or rules.tool.header_params:
             return
         if len(call.params or b"") > _MAX_PARAMS_BYTES:
             return
@@ -66,5 +82,5 @@ class Recognition:
             self._known.clear()
         caller = call.ctx.caller
         self._known[caller.subject, caller.roles, caller.scope, call.params] = _Known(
-            self._connections.catalog.tools, call.book, call.requested, call.ctx.via, tool, call.members, keys
+            self._connections.catalog.tools, call.book, rules, call.requested, call.ctx.via, keys
         )

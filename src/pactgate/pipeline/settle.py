@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -18,8 +18,9 @@ from pactgate.catalog.uris import full_uri
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import CodeReplaced, EffectsExceeded, Emit
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Tool
+from pactgate.core.model import Caller, Tool
 from pactgate.pipeline.call import Call
+from pactgate.pipeline.rules import ToolRules
 from pactgate.policy import cache, contracts, sizes
 from pactgate.policy.envelope import (
     Facts,
@@ -36,8 +37,8 @@ from pactgate.policy.plain import parts_for
 from pactgate.policy.shelf import Shelf
 from pactgate.protocol import fitting, messages, modern
 from pactgate.protocol.messages import encode_json
-from pactgate.protocol.plain import PlainResult
-from pactgate.protocol.versions import Era
+from pactgate.protocol.versions import Era, era_of
+from pactgate.state.ports import Lookup
 
 
 class _ToolResult(Struct):
@@ -51,6 +52,7 @@ class _ToolResult(Struct):
 _result: Final = msgspec.json.Decoder(_ToolResult)
 _ARRAY: Final = ord("[")
 _NOTHING: Final = Raw(b"[]")
+_URIS: Final = b'"resource'
 _NO_CONTENT: Final = b'"content":[]'
 _SMALL_BYTES: Final = 4096
 """Up to here searching a result costs next to nothing."""
@@ -214,7 +216,7 @@ class Fit:
 
     def __call__(self, call: Call) -> None:
         caller, result = call.ctx.caller, call.result
-        has_uris = caller.scope is None and _may_have_uris(result, call.plain)
+        has_uris = caller.scope is None and _may_have_uris(call)
         if not has_uris and not _may_not_fit(call, caller.version):
             return
         members = messages.members(result)
@@ -227,16 +229,38 @@ class Fit:
         call.replace(encode_json(members))
 
 
-def _may_have_uris(result: bytes, plain: PlainResult | None) -> bool:
+def _may_have_uris(call: Call) -> bool:
+    result, plain = call.result, call.plain
+    if call.ctx.is_cached and len(result) <= _KEPT_OPEN_BYTES:
+        return _looks_of(result).has_uris
     if plain is not None and len(result) > _SMALL_BYTES and plain.is_one_text:
         return False  # to search a long text would cost more than all the rest
-    return b'"resource' in result
+    return _URIS in result
+
+
+class _Looks(NamedTuple):
+    """What was seen in a kept result: it is the same bytes each time."""
+
+    has_uris: bool
+    is_empty: bool
+
+
+@lru_cache(maxsize=_KEPT_OPEN)
+def _looks_of(result: bytes) -> _Looks:
+    return _Looks(_URIS in result, _NO_CONTENT in result)
 
 
 def _may_not_fit(call: Call, version: str) -> bool:
     if call.plain is not None and call.plain.structured is UNSET:
         return fitting.may_not_fit(b"", version)
     return fitting.may_not_fit(call.result, version)
+
+
+@lru_cache(maxsize=64)
+def revision_of(mark: bytes) -> tuple[str, Era]:
+    """The revision a kept result was given in, which is what it is marked with."""
+    revision = mark.decode()
+    return revision, era_of(revision) or Era.LEGACY
 
 
 class Stamp:
@@ -255,7 +279,7 @@ class Stamp:
     def __call__(self, call: Call) -> None:
         ctx, result = call.ctx, call.result
         plain = call.plain
-        if ctx.is_error or ctx.observed or ctx.original_size_bytes is not None or _may_be_empty(result, plain):
+        if ctx.is_error or ctx.observed or ctx.original_size_bytes is not None or _may_be_empty(call):
             self._stamp_in_full(call)
             return
         tool = call.bound.tool
@@ -268,6 +292,23 @@ class Stamp:
         open_result = self._open_again if ctx.is_cached and len(result) <= _KEPT_OPEN_BYTES else self._open
         most, before, after = open_result(result, is_modern, was_modern)
         call.result = b"".join((most, before, self._ours(ctx, tool), after))
+
+    def is_enough(self, result: bytes, caller: Caller, rules: ToolRules, frame_bytes: int) -> bool:
+        """Whether a kept result needs nothing but its stamp: no other finishing gate would change it."""
+        size = len(result)
+        if size > _KEPT_OPEN_BYTES or size + rules.room_bytes + frame_bytes > rules.max_result_bytes:
+            return False
+        looks = _looks_of(result)
+        if looks.is_empty or (looks.has_uris and caller.scope is None):
+            return False
+        return not fitting.may_not_fit(result, caller.version)
+
+    def again(self, ctx: ExecutionContext, tool: Tool, kept: Lookup) -> bytes:
+        """A kept result for which a stamp is enough, with its stamp."""
+        ctx.is_cached = True
+        ctx.upstream_revision, era = revision_of(kept.mark)
+        most, before, after = self._open_again(kept.value, ctx.caller.era is Era.MODERN, era is Era.MODERN)
+        return b"".join((most, before, self._ours(ctx, tool), after))
 
     def _ours(self, ctx: ExecutionContext, tool: Tool) -> bytes:
         return success_stamp(
@@ -300,10 +341,12 @@ class Stamp:
         call.result = encode_json(members)
 
 
-def _may_be_empty(result: bytes, plain: PlainResult | None) -> bool:
-    if plain is not None:
-        return plain.content == _NOTHING
-    return len(result) <= _SMALL_BYTES and _NO_CONTENT in result
+def _may_be_empty(call: Call) -> bool:
+    if call.plain is not None:
+        return call.plain.content == _NOTHING
+    if call.ctx.is_cached and len(call.result) <= _KEPT_OPEN_BYTES:
+        return _looks_of(call.result).is_empty
+    return len(call.result) <= _SMALL_BYTES and _NO_CONTENT in call.result
 
 
 def _is_task(call: Call, read: _ToolResult) -> bool:

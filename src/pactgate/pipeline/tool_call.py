@@ -34,13 +34,6 @@ class Gate(Protocol):
     def __call__(self, call: Call) -> Awaitable[None] | None: ...
 
 
-class AdmitGate(Gate, Protocol):
-    """A step before anything leaves."""
-
-    judges_bytes: bool
-    """Whether its verdict depends on nothing but the bytes of the call, the caller's rights, the rules and the catalog."""
-
-
 class JudgeGate(Protocol):
     """A step after everything has come back: never waits."""
 
@@ -100,25 +93,24 @@ class ToolCall:
 
     A call that has to wait for nothing but its server goes in steps, `begin` and then `answered`, `failed`, `expired` or `cancelled`,
     without a task; whatever else has to be waited for makes it a coroutine, which `run` is from the start.
-    `recognise` says whether the gates that judge bytes have judged these very bytes before, and well.
+    `again` has the answer to a call that was judged before and whose answer is kept.
     `rounds` are those of the finishing gates that an answer passes which asks for input; it is neither judged nor kept.
     """
 
     def __init__(
         self,
-        admit: Sequence[AdmitGate],
+        admit: Sequence[Gate],
         dispatch: Sending,
         verify: Sequence[JudgeGate],
         finish: Sequence[JudgeGate],
         *,
         rounds: Sequence[JudgeGate] = (),
         book: Callable[[], Rulebook],
-        recognise: Callable[[Call], bool],
+        again: Callable[[ExecutionContext, Request, Rulebook], bytes | None],
     ) -> None:
         self.gates: tuple[Gate, ...] = (*admit, dispatch, *verify, *finish)
         self._admit = tuple(admit)
-        self._admit_again = tuple(gate for gate in admit if not gate.judges_bytes)
-        self._recognise = recognise
+        self._again = again
         self._dispatch = dispatch
         self._judge = (*verify, *finish)
         self._rounds = tuple(rounds)
@@ -128,8 +120,9 @@ class ToolCall:
         self._deadlines = Deadlines()
 
     async def run(self, ctx: ExecutionContext, request: Request) -> bytes:
-        call = Call(ctx, request, self._book())
-        return await self._go_on(call, self._admit_again if self._recognise(call) else self._admit)
+        book = self._book()
+        kept = self._again(ctx, request, book)
+        return await self._go_on(Call(ctx, request, book), self._admit) if kept is None else kept
 
     def close(self) -> None:
         self._deadlines.close()
@@ -137,8 +130,11 @@ class ToolCall:
     # In steps.
 
     def begin(self, way: Way) -> Step:
-        call = way.call = Call(way.ctx, way.request, self._book())
-        admit: Sequence[AdmitGate] = self._admit_again if self._recognise(call) else self._admit
+        book, admit = self._book(), self._admit
+        kept = self._again(way.ctx, way.request, book)
+        if kept is not None:
+            return kept
+        call = way.call = Call(way.ctx, way.request, book)
         gate: Gate | Sending = admit[0]
         goes_on = False
         try:
@@ -212,9 +208,9 @@ class ToolCall:
     async def _go_on(
         self,
         call: Call,
-        admit: Sequence[AdmitGate],
+        admit: Sequence[Gate],
         pending: Awaitable[None] | None = None,
-        waits_at: AdmitGate | None = None,
+        waits_at: Gate | None = None,
     ) -> bytes:
         """The rest of a call, from something a gate has to wait for (without one: the dispatch) or from its next gate."""
         gate: Gate | Sending = waits_at or self._dispatch

@@ -28,6 +28,10 @@ class CrewRecall(Recall):
         self._catch_up(server)
         return super().ask(keys, server)
 
+    def kept(self, keys: Keys, server: str) -> Lookup | None:
+        self._catch_up(server)
+        return super().kept(keys, server)
+
     def store_result(self, lease: Lease, server: str, key: bytes, value: bytes, ttl_ms: int, mark: bytes) -> None:
         self._catch_up(server)
         super().store_result(lease, server, key, value, ttl_ms, mark)
