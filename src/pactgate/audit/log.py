@@ -82,7 +82,8 @@ class AuditLog:
             wall=wall,
         )
         self._writer = Writer(file, on_failure=self._on_failure, on_recovery=self._on_recovery, wall=wall)
-        self._handed: queue.SimpleQueue[_Handed | _Noted | None] = queue.SimpleQueue()
+        self._handed: queue.SimpleQueue[list[_Handed | _Noted] | None] = queue.SimpleQueue()
+        self._gathered: list[_Handed | _Noted] = []
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: asyncio.Future[None] | None = None
@@ -119,6 +120,7 @@ class AuditLog:
         ended, self._ended = self._ended, None
         if ended is None:
             return
+        self._pass_on()
         self._handed.put(None)
         await asyncio.wait({ended}, timeout=_END_S)
         if self._watch is not None:
@@ -155,10 +157,18 @@ class AuditLog:
             self._let_go([written])
         else:
             self._waiting.append((loop.time(), written))
-            self._handed.put(what)
+            if not self._gathered:
+                loop.call_soon(self._pass_on)
+            self._gathered.append(what)
             if self._watch is None:
                 self._watch = loop.call_later(RETRY_S, self._look)
         return written
+
+    def _pass_on(self) -> None:
+        """What ended in one turn of the loop goes to the writer together: waking it costs more than all the rest."""
+        gathered, self._gathered = self._gathered, []
+        if gathered:
+            self._handed.put(gathered)
 
     def _look(self) -> None:
         """Whether the writer still writes; looked at once a second while somebody waits."""
@@ -226,7 +236,7 @@ class AuditLog:
         try:
             handed = self._handed.get(timeout=RETRY_S if self._writer.has_debts else None)
             while handed is not None:
-                batch.append(handed)
+                batch.extend(handed)
                 if len(batch) >= MAX_BATCH:
                     return batch, False
                 handed = self._handed.get_nowait()
