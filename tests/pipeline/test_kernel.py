@@ -41,12 +41,13 @@ class Recording:
 class Steps:
     """A tool call whose every step does what the test says."""
 
-    def __init__(self) -> None:
+    def __init__(self, handler: Handler | None = None) -> None:
         self.came_to: Step | Exception = None
         self.taken: list[tuple[str, object]] = []
+        self._handler = handler
 
     def begin(self, way: Way) -> Step:
-        return self._take("begin", None)
+        return self._take("begin", None) if self._handler is None else self._handler(way.ctx, way.request)
 
     def answered(self, way: Way, response: Response) -> Step:
         return self._take("answered", response.result)
@@ -71,8 +72,8 @@ class Steps:
 class Heard:
     def __init__(self, audit: Recording | None = None, **handlers: Handler) -> None:
         self.events: list[Event] = []
-        self.steps = Steps()
         table = {name.replace("__", "/"): handler for name, handler in handlers.items()}
+        self.steps = Steps(table.get("tools/call"))
         self.kernel = Kernel(
             table,
             tool_call=self.steps,

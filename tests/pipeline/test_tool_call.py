@@ -32,6 +32,26 @@ class Step:
         self._seen.append(self.name)
         return self._then(call) if self._then else None
 
+    def begin(self, call: Call, sink: object) -> None:
+        """As a dispatch: this one always waits."""
+
+
+class Way:
+    """Somebody who is told of a call, and here never is."""
+
+    call: Call
+
+    def __init__(self) -> None:
+        self.ctx = context()
+        self.request = call("x")
+        self.sent = None
+
+
+async def run(driven: ToolCall) -> bytes:
+    came_to = driven.begin(Way())
+    assert came_to is not None
+    return came_to if isinstance(came_to, bytes) else await came_to
+
 
 def binds(call: Call) -> None:
     call.bind(TOOL)
@@ -80,26 +100,26 @@ def driver(
 
 async def test_gates_run_in_the_order_they_are_listed() -> None:
     seen: list[str] = []
-    await driver(seen).run(context(), call("x"))
+    await run(driver(seen))
     assert seen == ["resolve", "check", "dispatch", "verify", "keep", "shape"]
 
 
 async def test_an_answer_that_asks_for_input_is_shaped_but_neither_judged_nor_kept() -> None:
     seen: list[str] = []
-    await driver(seen, dispatch=asks).run(context(), call("x"))
+    await run(driver(seen, dispatch=asks))
     assert seen == ["resolve", "check", "dispatch", "shape"]
 
 
 async def test_a_call_whose_answer_is_known_passes_no_gate() -> None:
     seen: list[str] = []
-    assert await driver(seen, is_known=True).run(context(), call("x")) == b'{"kept":true}'
+    assert await run(driver(seen, is_known=True)) == b'{"kept":true}'
     assert seen == []
 
 
 async def test_a_gate_that_refuses_leaves_every_later_gate_untouched() -> None:
     seen: list[str] = []
     with pytest.raises(GatewayFailure):
-        await driver(seen, check=raises).run(context(), call("x"))
+        await run(driver(seen, check=raises))
     assert seen == ["resolve", "check"]
 
 
@@ -107,7 +127,7 @@ async def test_a_gate_that_refuses_leaves_every_later_gate_untouched() -> None:
 @pytest.mark.requirement("S0/ECO-100")
 async def test_a_call_ends_at_its_limit_naming_server_and_operation() -> None:
     with pytest.raises(GatewayFailure) as caught:
-        await driver([], limit_ms=20, dispatch=hangs).run(context(), call("x"))
+        await run(driver([], limit_ms=20, dispatch=hangs))
     failure = caught.value
     assert failure.kind is Kind.CALL_TIMEOUT
     assert (failure.code, failure.ecosystem, failure.mode) == ("TOOL_TIMEOUT", "MCP_ECO_INVOCATION_FAILED", "timeout")
@@ -127,13 +147,13 @@ async def test_a_call_that_never_left_did_not_run() -> None:
         await asyncio.Event().wait()
 
     with pytest.raises(GatewayFailure) as caught:
-        await driver([], default_limit_ms=100, resolve=waits).run(context(), call("x"))
+        await run(driver([], default_limit_ms=100, resolve=waits))
     assert caught.value.verdict is Verdict.DID_NOT_RUN
 
 
 async def test_the_callers_own_cancellation_is_not_a_timeout() -> None:
     seen: list[str] = []
-    task = asyncio.create_task(driver(seen, dispatch=hangs).run(context(), call("x")))
+    task = asyncio.create_task(run(driver(seen, dispatch=hangs)))
     while "dispatch" not in seen:
         await asyncio.sleep(0)
     task.cancel()
@@ -144,7 +164,7 @@ async def test_the_callers_own_cancellation_is_not_a_timeout() -> None:
 async def test_a_task_that_met_its_limit_can_go_on_and_is_not_left_cancelled() -> None:
     async def twice() -> str:
         with pytest.raises(GatewayFailure):
-            await driver([], limit_ms=10, dispatch=hangs).run(context(), call("x"))
+            await run(driver([], limit_ms=10, dispatch=hangs))
         await asyncio.sleep(0)
         return "went on"
 
@@ -155,6 +175,6 @@ async def test_no_timer_is_left_after_a_call() -> None:
     loop = asyncio.get_running_loop()
     before = len(loop._scheduled)  # type: ignore[attr-defined]
     for _ in range(200):
-        await driver([]).run(context(), call("x"))
+        await run(driver([]))
     alive = [handle for handle in loop._scheduled if not handle.cancelled()]  # type: ignore[attr-defined]
     assert len(alive) <= before

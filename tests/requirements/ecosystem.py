@@ -49,7 +49,7 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-ECO-100: Connection Timeout Enforced",
         enforced_by=(
             "pactgate.catalog.supervisor:Supervisor",
-            "pactgate.pipeline.tool_call:ToolCall.run",
+            "pactgate.pipeline.tool_call:ToolCall.begin",
         ),
     ),
     Requirement(
@@ -100,7 +100,7 @@ REQUIREMENTS = (
         "and a timeout as INVOCATION_FAILED, and whatever content the tool did return is kept.",
         source=f"{TITLE}, INV-MCP-ECO-301: Invocation Errors Propagated",
         enforced_by=(
-            "pactgate.pipeline.kernel:Kernel.handle",
+            "pactgate.pipeline.kernel:Kernel.start",
             "pactgate.policy.envelope:ecosystem_view",
         ),
     ),

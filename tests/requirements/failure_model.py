@@ -21,7 +21,7 @@ REQUIREMENTS = (
         "code, and nothing was sent upstream.",
         source=f"{_TAXONOMY}, 1. ContractViolation",
         enforced_by=(
-            "pactgate.pipeline.kernel:Kernel.handle",
+            "pactgate.pipeline.kernel:Kernel.start",
             "pactgate.pipeline.admit:Read",
             f"{_FAILURES}:TABLE",
         ),
@@ -43,7 +43,7 @@ REQUIREMENTS = (
         "trouble of the transport is a tool result with isError.",
         source=f"{_TAXONOMY}, 3. TransportFailure",
         enforced_by=(
-            "pactgate.pipeline.tool_call:ToolCall.run",
+            "pactgate.pipeline.tool_call:ToolCall.begin",
             f"{_FAILURES}:to_reply",
         ),
     ),
@@ -63,7 +63,7 @@ REQUIREMENTS = (
         "where it is recorded and none of its text reaches the wire.",
         source=f"{_RULES}, Rule 1: Failures Must Be Explicit",
         enforced_by=(
-            "pactgate.pipeline.kernel:Kernel.handle",
+            "pactgate.pipeline.kernel:Kernel.start",
             f"{_FAILURES}:Kind",
         ),
     ),
@@ -92,7 +92,7 @@ REQUIREMENTS = (
         enforced_by=(
             "pactgate.core.context:ExecutionContext",
             "pactgate.core.frozen:FrozenTable",
-            "pactgate.pipeline.kernel:Kernel.handle",
+            "pactgate.pipeline.kernel:Kernel.start",
         ),
     ),
     Requirement(
@@ -166,7 +166,7 @@ REQUIREMENTS = (
         id="S4/SIB-4",
         statement="Every request of every face enters through one method of one class, and none gets around it.",
         source=f"{_SIBLING}, 4: one entry point",
-        enforced_by=("pactgate.pipeline.kernel:Kernel.handle", "pactgate.faces.answering:Kernel"),
+        enforced_by=("pactgate.pipeline.kernel:Kernel.start", "pactgate.faces.answering:Kernel"),
     ),
     Requirement(
         id="S4/SIB-5",

@@ -58,7 +58,7 @@ REQUIREMENTS = (
         statement="Every tool call has ended 100 ms after its limit at the latest, whatever the tool does, and leaves "
         "no work behind.",
         source=f"{TITLE}, INV-MCP-TIMEOUT-001: Guaranteed Termination",
-        enforced_by=("pactgate.pipeline.tool_call:ToolCall.run",),
+        enforced_by=("pactgate.pipeline.tool_call:ToolCall.begin",),
     ),
     Requirement(
         id="S1/TIMEOUT-002",
@@ -80,7 +80,7 @@ REQUIREMENTS = (
         statement="A call that ran into its limit is an error with the code TOOL_TIMEOUT, and only such a call is.",
         source=f"{TITLE}, INV-MCP-TIMEOUT-004: Timeout Error Code",
         enforced_by=(
-            "pactgate.pipeline.tool_call:ToolCall.run",
+            "pactgate.pipeline.tool_call:ToolCall.begin",
             "pactgate.policy.envelope:runtime_view",
         ),
     ),
@@ -156,7 +156,7 @@ REQUIREMENTS = (
         id="S1/LIMIT-002",
         statement="A request that breaks a limit reaches no upstream: no call, no connection attempt, no cache entry.",
         source=f"{TITLE}, INV-MCP-LIMIT-002: Early Rejection",
-        enforced_by=("pactgate.pipeline.tool_call:ToolCall.run",),
+        enforced_by=("pactgate.pipeline.tool_call:ToolCall.begin",),
     ),
     Requirement(
         id="S1/LIMIT-003",

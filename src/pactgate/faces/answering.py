@@ -27,8 +27,6 @@ MAX_WAITING_BYTES: Final = 256 * 1024
 """Notifications are dropped while a client has this much left to take; answers never are."""
 
 
-TOOL_CALL: Final = "tools/call"
-
 Done = Callable[[Reply | None], None]
 """Takes the reply to a request, or None when it was cancelled."""
 
@@ -47,7 +45,7 @@ class Kernel(Protocol):
         """Answer one request. Raises nothing but the cancellation of its own task."""
 
     def start(self, ctx: ExecutionContext, request: Request, done: Done) -> Work:
-        """Begin to answer a `tools/call`; `done` is called once, perhaps at once, with the reply or with None when it was cancelled."""
+        """Begin to answer a request; `done` is called once, perhaps at once, with the reply or with None when it was cancelled."""
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A client's notification that is not about one of its requests."""

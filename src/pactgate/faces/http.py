@@ -16,7 +16,7 @@ from pactgate.config.model import Sessions
 from pactgate.core.events import Emit
 from pactgate.core.tap import Tap
 from pactgate.faces.admin import Admin, Stories
-from pactgate.faces.answering import TOOL_CALL, Drops, Kernel, refuse
+from pactgate.faces.answering import Drops, Kernel, refuse
 from pactgate.faces.batch import is_batch
 from pactgate.faces.exchange import Exchange
 from pactgate.faces.guard import Admitted, Guard, Refusal
@@ -36,6 +36,8 @@ _REFUSED: Final = re.compile(r"[ \t]*q=0(?:\.0*)?[ \t]*")
 _JSON_RANGES: Final = frozenset({"application/json", "application/*", "*/*"})
 _STREAM_RANGES: Final = frozenset({"text/event-stream", "text/*", "*/*"})
 _LEGACY: Final = frozenset(LEGACY_VERSIONS)
+_LASTING: Final = frozenset({"initialize", "subscriptions/listen"})
+"""A session and a stream."""
 
 
 class Accepts(NamedTuple):
@@ -87,12 +89,12 @@ class HttpFace:
         self._legacy = LegacyFace(kernel, self.sessions, emit, clock, self.drops)
 
     def start(self, exchange: Exchange) -> bool:
-        """Begin a tool call of a client whose head was judged before: there is nothing to wait for but the call."""
+        """Begin a request of a client whose head was judged before, unless it opens something that lasts."""
         post: Post | None = exchange.head.judged
         if post is None or not self._is_served(post.scope, post.admitted):
             return False
         message = exchange.message = messages.decode(exchange.body)
-        if not isinstance(message, Request) or message.method != TOOL_CALL:
+        if not isinstance(message, Request) or message.method in _LASTING:
             return False
         if self._tap is not None:
             self._note(exchange)

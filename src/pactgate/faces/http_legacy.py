@@ -80,7 +80,7 @@ class LegacyFace:
         *,
         may_stream: bool,
     ) -> None:
-        """Begin a tool call of a session; it is answered when its reply is there."""
+        """Begin a request of a session; it is answered when its reply is there."""
         session = None if session_id is None else self._sessions.find(session_id, admitted.subject, scope)
         if session is None:
             session = self._session(exchange, admitted, scope, request.id)  # which says what is wrong
@@ -358,7 +358,7 @@ class _Call:
 
 
 class _Started(Delivery):
-    """A tool call on its way to its answer."""
+    """A request on its way to its answer."""
 
     __slots__ = ("_reason", "_request", "ctx", "is_done")
 

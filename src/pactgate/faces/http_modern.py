@@ -80,7 +80,7 @@ class ModernFace:
         may_stream: bool,
         may_json: bool,
     ) -> None:
-        """Begin a tool call; it is answered when its reply is there."""
+        """Begin a request; it is answered when its reply is there."""
         channel = _Channel(exchange, self._drops, may_stream=may_stream, may_json=may_json)
         ctx = self._open(exchange, admitted, scope, request, channel)
         if ctx is not None:
@@ -133,7 +133,7 @@ def _finish(exchange: Exchange, request: Request, ctx: ExecutionContext, channel
 
 
 class _Call:
-    """A tool call on its way to its answer."""
+    """A request on its way to its answer."""
 
     __slots__ = ("_channel", "_ctx", "_exchange", "_request", "is_done")
 

@@ -12,7 +12,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.pipeline import capabilities
 from pactgate.pipeline.changes import Changes
 from pactgate.pipeline.forward import Forward
-from pactgate.pipeline.kernel import EXTENSION, LISTEN, TOOL_CALL, Handler
+from pactgate.pipeline.kernel import EXTENSION, LISTEN, Handler
 from pactgate.pipeline.relaying import Relaying
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.protocol import messages, modern
@@ -44,7 +44,6 @@ class Handlers:
 
     def table(self) -> dict[str, Handler]:
         return {
-            TOOL_CALL: self._tool_call.run,
             "tools/list": self.list_entries,
             "prompts/list": self.list_entries,
             "prompts/get": self._forward.get_prompt,

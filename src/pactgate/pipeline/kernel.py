@@ -1,7 +1,8 @@
 """The one entry for every request of every face, and the one place where anything at all may be caught.
 
-`handle` looks the method up, lets its handler run, and always returns a reply: a failure is rendered by the one table, an exception nobody
-expected becomes `internal` with nothing of it on the wire. The context is sealed on every way out. Enforces S4/R1, S4/R4 and S4/SIB-4.
+`start` looks the method up, lets it run, and always gives a reply: a failure is rendered by the one table, an exception nobody
+expected becomes `internal` with nothing of it on the wire. A tool call goes in steps (`tool_call`), anything that has to be waited for
+in a task of its own. The context is sealed on every way out. Enforces S4/R1, S4/R4 and S4/SIB-4.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from pactgate.core.context import ExecutionContext
@@ -26,7 +27,7 @@ from pactgate.protocol import messages, versions
 from pactgate.protocol.messages import Notification, Request, Response, encode_json
 from pactgate.upstreams.sent import Sent
 
-Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
+Handler = Callable[[ExecutionContext, Request], Coroutine[Any, Any, bytes]]
 """Runs one method and returns its result, shaped for the caller's era."""
 
 Recording = asyncio.Future[str | None]
@@ -106,55 +107,39 @@ class Kernel:
         self._on_notice = on_notice
         self._clock = clock
 
-    async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
-        """Answer one request. Raises nothing but the cancellation of its own task."""
-        return await self._awaited(ctx, request, self._run(ctx, request))
-
-    async def _run(self, ctx: ExecutionContext, request: Request) -> bytes:
-        if self._audit is not None and request.method == TOOL_CALL:
-            self._audit.require()
-        return await self._handler(ctx.caller, request.method)(ctx, request)
-
-    async def _awaited(self, ctx: ExecutionContext, request: Request, work: Coroutine[Any, Any, bytes]) -> Reply:
-        try:
-            reply = Reply(await work)
-        except GatewayFailure as failure:
-            reply = self._refuse(ctx, request, failure)
-        except asyncio.CancelledError:
-            if request.method != LISTEN:  # which ends in no other way
-                self._ended(ctx, request, GatewayFailure(Kind.CANCELLED, "the caller gave up"))
-            else:
-                self._ended(ctx, request)
-            raise
-        except Exception as unexpected:  # noqa: BLE001 - the outermost boundary (S4/R1)
-            reply = self._refuse(ctx, request, self._internal(ctx, request, unexpected))
-        kept = self._ended(ctx, request)
-        if kept is None:
-            return reply
-        await asyncio.wait((kept,))
-        return self.released(ctx, request, reply, kept)
-
-    # Tool calls that go without a task.
-
     def start(self, ctx: ExecutionContext, request: Request, done: Done) -> UnderWay:
-        """Begin to answer a `tools/call`; `done` is called once, perhaps at once, with the reply or with None when it was cancelled."""
+        """Begin to answer a request; `done` is called once, perhaps at once, with the reply or with None when it was cancelled."""
         way = UnderWay(self, ctx, request, done)
         self.step(way, self._begin)
         return way
 
+    async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
+        """The same for whoever waits. Raises nothing but the cancellation of its own task."""
+        told: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
+        way = self.start(ctx, request, told.set_result)
+        try:
+            reply = await asyncio.shield(told)
+        except asyncio.CancelledError:
+            way.cancel()
+            await asyncio.wait((told,))
+            raise
+        if reply is None:
+            raise asyncio.CancelledError
+        return reply
+
     def step(self, way: UnderWay, take: Callable[..., Step], *given: Any) -> None:
-        """Go one step on the way of a call. Everything that can come of it ends in a reply."""
+        """Go one step on the way of a request. Everything that can come of it ends in a reply."""
         try:
             result = take(way, *given)
         except GatewayFailure as failure:
             reply = self._refuse(way.ctx, way.request, failure)
-        except Exception as unexpected:  # noqa: BLE001 - the same boundary, for calls nobody awaits
+        except Exception as unexpected:  # noqa: BLE001 - the outermost boundary (S4/R1)
             reply = self._refuse(way.ctx, way.request, self._internal(way.ctx, way.request, unexpected))
         else:
             if result is None:
                 return
             if not isinstance(result, bytes):
-                way.follow(self._awaited(way.ctx, way.request, result))
+                way.follow(result)
                 return
             reply = Reply(result)
         kept = self._ended(way.ctx, way.request)
@@ -164,14 +149,19 @@ class Kernel:
             way.hold(reply, kept)
 
     def _begin(self, way: UnderWay) -> Step:
-        if self._audit is not None:
-            self._audit.require()
-        return self.tool_call.begin(way)
+        request = way.request
+        if request.method == TOOL_CALL:
+            if self._audit is not None:
+                self._audit.require()
+            return self.tool_call.begin(way)
+        return self._handler(way.ctx.caller, request.method)(way.ctx, request)
 
     def give_up(self, way: UnderWay) -> None:
-        """A call on its way is cancelled, and so has no answer."""
-        self.tool_call.cancelled(way)
-        self._ended(way.ctx, way.request, GatewayFailure(Kind.CANCELLED, "the caller gave up"))
+        """A request is cancelled, and so has no answer."""
+        if way.request.method == LISTEN:  # which ends in no other way
+            self._ended(way.ctx, way.request)
+        else:
+            self._ended(way.ctx, way.request, GatewayFailure(Kind.CANCELLED, "the caller gave up"))
 
     def _ended(
         self, ctx: ExecutionContext, request: Request, failure: GatewayFailure | None = None
@@ -249,7 +239,7 @@ class Kernel:
 
 
 class UnderWay:
-    """A tool call nobody awaits: told by its server's connection, its deadline or its caller, it takes the next step."""
+    """A request nobody awaits: told by its server's connection, its deadline, its caller or its own task, it takes the next step."""
 
     __slots__ = ("_done", "_held", "_is_over", "_kernel", "_task", "call", "ctx", "request", "sent")
 
@@ -259,7 +249,7 @@ class UnderWay:
         self._kernel = kernel
         self._done = done
         self._is_over = False
-        self._task: asyncio.Task[Reply] | None = None
+        self._task: asyncio.Task[bytes] | None = None
         self._held: Reply | None = None
         """The answer, while it waits for the call to be recorded."""
         self.ctx = ctx
@@ -282,16 +272,22 @@ class UnderWay:
             asyncio.get_running_loop().call_soon(self._task.cancel)
         elif not self._is_over:
             if self._held is None:
+                self._kernel.tool_call.cancelled(self)
                 self._kernel.give_up(self)
             self.end(None)
 
-    def follow(self, rest: Coroutine[Any, Any, Reply]) -> None:
+    def follow(self, rest: Coroutine[Any, Any, bytes]) -> None:
         """What is left has to be waited for."""
         self._task = asyncio.get_running_loop().create_task(rest)
         self._task.add_done_callback(self._followed)
 
-    def _followed(self, task: asyncio.Task[Reply]) -> None:
-        self.end(None if task.cancelled() else task.result())
+    def _followed(self, task: asyncio.Task[bytes]) -> None:
+        self._task = None
+        if task.cancelled():
+            self._kernel.give_up(self)
+            self.end(None)
+        else:
+            self._kernel.step(self, _result_of, task)
 
     def hold(self, reply: Reply, kept: Recording) -> None:
         """It has its answer, which goes out when the call is recorded."""
@@ -305,6 +301,10 @@ class UnderWay:
     def end(self, reply: Reply | None) -> None:
         self._is_over = True
         self._done(reply)
+
+
+def _result_of(way: UnderWay, task: asyncio.Task[bytes]) -> bytes:
+    return task.result()
 
 
 def _held_back(ctx: ExecutionContext, why: str) -> GatewayFailure:

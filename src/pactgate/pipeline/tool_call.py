@@ -91,8 +91,8 @@ Step = bytes | Coroutine[Any, Any, bytes] | None
 class ToolCall:
     """Drives the gates. `book` gives the rules in force when a call begins; they stay its rules to the end.
 
-    A call that has to wait for nothing but its server goes in steps, `begin` and then `answered`, `failed`, `expired` or `cancelled`,
-    without a task; whatever else has to be waited for makes it a coroutine, which `run` is from the start.
+    A call goes in steps, `begin` and then `answered`, `failed`, `expired` or `cancelled`, and needs no task as long as it has to wait for
+    nothing but its server; whatever else has to be waited for makes the rest of it a coroutine.
     `again` has the answer to a call that was judged before and whose answer is kept.
     `rounds` are those of the finishing gates that an answer passes which asks for input; it is neither judged nor kept.
     """
@@ -118,11 +118,6 @@ class ToolCall:
         self._book = book
         self._chosen: dict[frozenset[str], Chosen] = {}
         self._deadlines = Deadlines()
-
-    async def run(self, ctx: ExecutionContext, request: Request) -> bytes:
-        book = self._book()
-        kept = self._again(ctx, request, book)
-        return await self._go_on(Call(ctx, request, book), self._admit) if kept is None else kept
 
     def close(self) -> None:
         self._deadlines.close()
