@@ -270,6 +270,7 @@ class Gateway:
         await self.configuration.close()
         await self.asking.close()
         await self.connections.stop()
+        self.tool_call.close()
         await self._housekeeping.stop()
         self._shelf.clear()
         await self._store.close()
