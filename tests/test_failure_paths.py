@@ -36,6 +36,7 @@ BUILT_IN = {
     ("conformance/live.py", "OSError"): "a capture that can't be written, told by the command line",
     ("core/frozen.py", "TypeError"): "an attempt to change what is sealed: a bug of ours",
     ("demo/loop.py", "ValueError"): "told to the JSON reader, which makes a parse error of it",
+    ("pipeline/kernel.py", "CancelledError"): "a request that was cancelled, as whoever waits for it knows it",
     ("policy/schemas.py", "ValueError"): "how the schema engine is told no",
     ("protocol/framing.py", "ValueError"): "an event of ours that can't be written: a bug of ours",
     ("protocol/bridge.py", "ValidationError"): "how a round that can't be read is told; caught where rounds are read",
