@@ -195,10 +195,14 @@ class Lab:
 
     def _spawn(self, command: list[str], core: int | None) -> subprocess.Popen[bytes]:
         log = self._folder / f"{len(self._logs)}.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-            )
+        try:
+            with log.open("wb") as output:
+                process = subprocess.Popen(
+                    command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                )
+        except OSError as problem:
+            hint = "; if this folder was moved or copied, remove .tools/peers, and it is installed anew"
+            raise LabError(f"{command[0]} can't be started: {problem.strerror}{hint}") from problem
         self._running.append(process)
         self._logs[process.pid] = log
         if self.is_pinned:

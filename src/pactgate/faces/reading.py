@@ -6,7 +6,9 @@ After `BadRequest` a reader must not be fed again: where the next request starts
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from pactgate.faces.limits import ServerLimits
 from pactgate.faces.wire import BadRequest, ChunkedBody, Head, check_request_line, parse_head
@@ -19,7 +21,7 @@ _REMEMBERED_BYTES: Final = 2048
 _SMALL_BYTES: Final = 16 * 1024
 
 
-class Ready(NamedTuple):
+class Ready(Struct, frozen=True, gc=False):
     """A whole request, and the bytes behind it."""
 
     head: Head

@@ -6,7 +6,7 @@ with another member is not plain, and left to whoever reads all members. Must no
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -29,12 +29,6 @@ class PlainResult(Struct, forbid_unknown_fields=True, gc=False):
         return content.startswith(_ONE_TEXT) and content.find(b"{", len(_ONE_TEXT)) < 0
 
 
-class PlainAnswer(NamedTuple):
-    id: int
-    result: bytes
-    plain: PlainResult
-
-
 class _Answer(Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Literal["2.0"]
     id: int
@@ -54,8 +48,9 @@ def read_plain(result: bytes) -> PlainResult | None:
     return plain if memoryview(plain.content)[0] == _ARRAY else None
 
 
-def read_plain_answer(text: bytes) -> PlainAnswer | None:
-    """A whole answer whose result is plain, written as it mostly is: its members in the usual order and without blanks between them."""
+def read_plain_answer(text: bytes) -> tuple[int, bytes, PlainResult] | None:
+    """Id, result and its parts of a whole answer whose result is plain, written as it mostly is: its members in the usual order and
+    without blanks between them."""
     try:
         answer = _answer.decode(text)
     except msgspec.DecodeError:
@@ -63,4 +58,4 @@ def read_plain_answer(text: bytes) -> PlainAnswer | None:
     start = b'{"jsonrpc":"2.0","id":%d,"result":' % answer.id
     if not text.startswith(start) or not text.endswith(b"}") or memoryview(answer.result.content)[0] != _ARRAY:
         return None
-    return PlainAnswer(answer.id, text[len(start) : -1], answer.result)
+    return answer.id, text[len(start) : -1], answer.result
