@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -81,10 +82,19 @@ def piled_up(url: str) -> Iterator[None]:
     keeper = threading.Thread(target=lambda: asyncio.run(keep()))
     keeper.start()
     try:
+        until_held(url, PILED_UP)
         yield
     finally:
         enough.set()
         keeper.join()
+        until_held(url, 0)
+
+
+def until_held(url: str, count: int) -> None:
+    """Opening and closing so many connections at once would be measured otherwise, in the gateway and in this process."""
+    end = time.monotonic() + 10
+    while f"pactgate_calls_held {count}\n" not in metrics_of(url):
+        assert time.monotonic() < end
 
 
 def test_two_hundred_slow_calls_on_one_server_leave_the_other_as_quick_as_before(gateway: Served) -> None:
@@ -109,18 +119,16 @@ def test_asked_to_stop_with_twenty_short_calls_under_way_it_answers_all_of_them(
     with Served(tmp_path) as own, ThreadPoolExecutor(20) as pool:
         own.wait_for("ok    slow")
         answers = [pool.submit(ask_slow, own.url, 1000) for _ in range(20)]
-        running = "pactgate_calls_held 20"
-        while running not in own_metrics(own):
-            pass
+        until_held(own.url, 20)
         own.process.send_signal(signal.SIGTERM)
         assert [answer.result().json["result"]["content"][0]["text"] for answer in answers] == ["x"] * 20
         assert own.process.wait(10) == 0
         assert descendants_of(own.process.pid) == []
 
 
-def own_metrics(served: Served) -> str:
+def metrics_of(url: str) -> str:
     async def ask() -> Answer:
-        async with RawClient(int(served.url.rpartition(":")[2])) as client:
+        async with RawClient(int(url.rpartition(":")[2])) as client:
             return await client.ask(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
 
     return asyncio.run(asyncio.wait_for(ask(), 5)).body.decode()
