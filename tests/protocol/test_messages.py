@@ -372,3 +372,15 @@ def test_a_message_written_as_we_write_is_read_once_and_means_what_it_means_to_t
     if isinstance(read, Request) and read.given is not None:
         assert messages.encode_json(read.given) == read.params
         assert messages.value(read.params) == read.given
+
+
+@pytest.mark.parametrize("digits", [15, 16, 17, 20, 1000, 1024, 1025, 4299, 4301, 5000])
+def test_an_id_means_the_same_however_long_it_is_and_is_refused_beyond_its_bound(digits: int) -> None:
+    for sign in (b"", b"-"):
+        id_ = sign + b"9" * digits
+        read = decode(b'{"jsonrpc":"2.0","id":%b,"method":"m","params":{}}' % id_)
+        if len(id_) <= messages.MAX_ID_BYTES:
+            assert isinstance(read, Request)
+            assert (read.id, read.key) == (id_, int(id_))
+        else:
+            assert isinstance(read, Rejection)

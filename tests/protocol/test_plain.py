@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.protocol.messages import Response, decode_from_upstream, encode_json, encode_result
-from pactgate.protocol.plain import read_plain, read_plain_answer
+from pactgate.protocol.plain import is_one_text, read_plain, read_plain_answer
 
 CONTENT = [{"type": "text", "text": "hi"}]
 RESULT = {"content": CONTENT, "isError": False, "_meta": {"a": 1}}
@@ -40,7 +40,11 @@ def test_what_is_no_json_is_not_plain(text: bytes) -> None:
     assert read_plain(text) is None
 
 
-@given(st.integers(), st.lists(st.text(), max_size=3), st.none() | st.dictionaries(st.text(max_size=3), st.integers()))
+@given(
+    st.integers(0, 2**53),
+    st.lists(st.text(), max_size=3),
+    st.none() | st.dictionaries(st.text(max_size=3), st.integers()),
+)
 def test_an_answer_with_a_plain_result_is_taken_apart_at_once(id_: int, texts: list[str], meta: Any) -> None:
     result = encode_json({"content": texts, **({} if meta is None else {"_meta": meta})})
     text = encode_result(b"%d" % id_, result)
@@ -60,6 +64,10 @@ def test_an_answer_with_a_plain_result_is_taken_apart_at_once(id_: int, texts: l
         b'{"jsonrpc":"2.0","id":1,"result":{"content":[],"more":1}}',
         b'{"jsonrpc":"2.0","id":1.0,"result":{"content":[]}}',
         b'{"jsonrpc":"2.0","id":"1","result":{"content":[]}}',
+        b'{"jsonrpc":"2.0","id":-1,"result":{"content":[]}}',
+        b'{"jsonrpc":"2.0","id":%b,"result":{"content":[]}}' % (b"9" * 30),
+        b'{"jsonrpc":"2.0","id":%b,"result":{"content":[]}}' % (b"9" * 4299),
+        b'{"jsonrpc":"2.0","id":%b,"result":{"content":[]}}' % (b"9" * 4350),
         b'{"jsonrpc":"2.0","id":01,"result":{"content":[]}}',
         b'{"jsonrpc":"2.1","id":1,"result":{"content":[]}}',
         b'{"jsonrpc":"2.0","id":1,"result":{"content":{}}}',
@@ -84,9 +92,15 @@ def test_any_other_answer_is_left_to_the_exact_reader(text: bytes) -> None:
     ],
 )
 def test_a_single_text_is_told_at_a_glance_and_anything_doubtful_is_not_one(content: bytes, is_one: bool) -> None:
-    plain = read_plain(b'{"content":%b}' % content)
+    for rest in (b"", b',"_meta":{"a":{}}'):
+        result = b'{"content":%b%b}' % (content, rest)
+        plain = read_plain(result)
+        assert plain is not None
+        assert is_one_text(result, plain) is is_one
+    behind = b'{"isError":false,"content":%b}' % content
+    plain = read_plain(behind)
     assert plain is not None
-    assert plain.is_one_text is is_one
+    assert not is_one_text(behind, plain)
 
 
 def test_what_is_read_is_what_was_written() -> None:

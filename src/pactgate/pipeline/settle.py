@@ -37,6 +37,7 @@ from pactgate.policy.plain import parts_for
 from pactgate.policy.shelf import Shelf
 from pactgate.protocol import fitting, messages, modern
 from pactgate.protocol.messages import encode_json
+from pactgate.protocol.plain import is_one_text
 from pactgate.protocol.versions import Era, era_of
 from pactgate.state.ports import Lookup
 
@@ -233,7 +234,7 @@ def _may_have_uris(call: Call) -> bool:
     result, plain = call.result, call.plain
     if call.ctx.is_cached and len(result) <= _KEPT_OPEN_BYTES:
         return _looks_of(result).has_uris
-    if plain is not None and len(result) > _SMALL_BYTES and plain.is_one_text:
+    if plain is not None and len(result) > _SMALL_BYTES and is_one_text(result, plain):
         return False  # to search a long text would cost more than all the rest
     return _URIS in result
 

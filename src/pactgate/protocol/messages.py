@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from pactgate.protocol.plain import PlainResult, read_plain_answer
+from pactgate.protocol.plain import MAX_PLAIN_ID, PlainResult, read_plain_answer
 from pactgate.protocol.shape import check_shape, find_duplicate_key
 
 PARSE_ERROR: Final = -32700
@@ -167,7 +167,7 @@ def _read_plain(text: bytes) -> Request | None:
     except (msgspec.DecodeError, UnicodeError):
         return None
     method, key = plain.method, plain.id
-    if not 0 < len(method) <= MAX_METHOD_CHARS:
+    if not 0 < len(method) <= MAX_METHOD_CHARS or not -MAX_PLAIN_ID <= key <= MAX_PLAIN_ID:
         return None
     return Request(b"%d" % key, key, method, text[text.index(_PARAMS) + len(_PARAMS) : -1], plain.params)
 

@@ -11,8 +11,11 @@ from typing import Final, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+MAX_PLAIN_ID: Final = 2**53
+"""Ids beyond what any client counts to are left to the exact reader."""
 _ARRAY: Final = ord("[")
-_ONE_TEXT: Final = b'[{"type":"text",'
+_CONTENT: Final = b'{"content":'
+_ONE_TEXT: Final = b'{"content":[{"type":"text",'
 
 
 class PlainResult(Struct, forbid_unknown_fields=True, gc=False):
@@ -21,12 +24,6 @@ class PlainResult(Struct, forbid_unknown_fields=True, gc=False):
     is_error: bool | UnsetType = msgspec.field(name="isError", default=UNSET)
     kind: Literal["complete"] | UnsetType = msgspec.field(name="resultType", default=UNSET)
     meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
-
-    @property
-    def is_one_text(self) -> bool:
-        """Whether its content is a single text, as far as that can be told at a glance."""
-        content = bytes(self.content)
-        return content.startswith(_ONE_TEXT) and content.find(b"{", len(_ONE_TEXT)) < 0
 
 
 class _Answer(Struct, forbid_unknown_fields=True, gc=False):
@@ -48,12 +45,20 @@ def read_plain(result: bytes) -> PlainResult | None:
     return plain if memoryview(plain.content)[0] == _ARRAY else None
 
 
+def is_one_text(result: bytes, plain: PlainResult) -> bool:
+    """Whether the content of a result is a single text, as far as that can be told at a glance. Copies nothing."""
+    end = len(_CONTENT) + len(plain.content)
+    return result.startswith(_ONE_TEXT) and result.find(b"{", len(_ONE_TEXT), end) < 0
+
+
 def read_plain_answer(text: bytes) -> tuple[int, bytes, PlainResult] | None:
     """Id, result and its parts of a whole answer whose result is plain, written as it mostly is: its members in the usual order and
     without blanks between them."""
     try:
         answer = _answer.decode(text)
     except msgspec.DecodeError:
+        return None
+    if not 0 <= answer.id <= MAX_PLAIN_ID:
         return None
     start = b'{"jsonrpc":"2.0","id":%d,"result":' % answer.id
     if not text.startswith(start) or not text.endswith(b"}") or memoryview(answer.result.content)[0] != _ARRAY:
