@@ -51,7 +51,7 @@ class Read:
 
     def __call__(self, call: Call) -> None:
         given = call.given
-        if given is not None and self._is_plain(call, given):
+        if given is not None and self._take_plain(call, given):
             return
         members = messages.members(call.params or b"{}")
         odd = messages.check_member_names(members, _KNOWN_MEMBERS)
@@ -67,8 +67,8 @@ class Read:
         call.members = members
 
     @staticmethod
-    def _is_plain(call: Call, given: dict[str, Any]) -> bool:
-        """A call that says its tool and arguments and nothing else, which was decoded when it came."""
+    def _take_plain(call: Call, given: dict[str, Any]) -> bool:
+        """Take over what was decoded when the call came, if it says its tool and arguments and nothing else."""
         meta = given.get("_meta")
         if meta is None:
             if given.keys() != _PLAIN_MEMBERS:

@@ -199,7 +199,11 @@ class StdioChannel:
             )
 
     def begin(self, frame: Outgoing, sent: Sent) -> bool:
-        """A request into a pipe that has room. What comes of it is told to the receiver."""
+        """What comes of it is told to the receiver, as of everything."""
+        return self.send_soon(frame)
+
+    def send_soon(self, frame: Outgoing) -> bool:
+        """As `send`, into a pipe that has room. False: it would have to wait, and nothing was taken."""
         if self._stdin is None or not self._stdin.write_soon(one_line(frame.text) + b"\n"):
             return False
         if self._tap is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -22,15 +22,12 @@ from pactgate.upstreams.connect import child_channel
 from pactgate.upstreams.guardian import Guardian
 from pactgate.upstreams.lent import FRAME_ROOM_BYTES, LAST_WORD, LastWord
 from pactgate.upstreams.port import Outgoing
-from pactgate.upstreams.sent import Sent
 from pactgate.upstreams.stdio import StdioChannel
 from pactgate.workers.seat import Seat
 from pactgate.workers.sharing import Out, Sharing
 
 MAX_LATER: Final = 256
 _PATIENCE_S: Final = 2.0
-_NOBODY_TO_TELL: Final = cast("Sent", None)
-"""What comes of a request to a child is told to the receiver of its channel, and that is all of them together."""
 
 
 class LentChild:
@@ -125,7 +122,7 @@ class LentChild:
 
     async def _send(self, frame: bytes) -> None:
         sending = Outgoing(frame)
-        if self._channel.begin(sending, _NOBODY_TO_TELL):
+        if self._channel.send_soon(sending):
             return
         try:
             await self._channel.send(sending)
