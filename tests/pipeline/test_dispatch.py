@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from pactgate.config.model import Timeouts
+from pactgate.config.server import ServerConfig
+from pactgate.core.model import Caller
+from pactgate.protocol import messages
+from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import LATEST_MODERN, Era
 from tests.pipeline.conftest import open_gateway, text_of
+from tests.support.asking import asker
 from tests.support.callers import Heard, call, caller, context
+from tests.support.scripted_http import Peer, ScriptedHttp, answer, result
 from tests.support.servers import logged, methods, scripted
 
 PV = "io.modelcontextprotocol/protocolVersion"
@@ -138,3 +146,46 @@ async def test_a_call_that_waited_for_its_server_in_vain_names_the_server() -> N
     assert reply.error.data["server"] == "files"
     assert (reply.error.data["phase"], reply.error.data["verdict"]) == ("connect", "did_not_run")
     assert "files" in reply.error.message
+
+
+@pytest.mark.parametrize("who", [caller, asker], ids=["plain", "can be asked"])
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_a_call_that_waits_for_nothing_but_its_server_needs_no_task(
+    transport: str, who: Callable[[Era], Caller]
+) -> None:
+    async with AsyncExitStack() as stack:
+        server = scripted(isolation="shared")
+        if transport == "http":
+            playing = await stack.enter_async_context(ScriptedHttp(modern_echo))
+            server = ServerConfig(id="files", url=playing.url, era="modern")
+        inside = await stack.enter_async_context(open_gateway(server))
+        calling = who(Era.LEGACY if transport == "stdio" else Era.MODERN)
+        await inside.call("files.echo", {"text": "first"}, who=calling)
+        before, told = asyncio.all_tasks(), asyncio.get_running_loop().create_future()
+        request = messages.decode(messages.encode_request(b"7", "tools/call", call("files.echo", {"text": "x"}).params))
+        assert isinstance(request, Request)
+        work = inside.gateway.kernel.start(context("tools/call", calling), request, told.set_result)
+        assert asyncio.all_tasks() == before
+        async with asyncio.timeout(5):
+            reply = await told
+        assert asyncio.all_tasks() == before
+        assert text_of(reply) == "x"
+        work.cancel()  # nothing is left to cancel, and nothing is told twice
+
+
+async def modern_echo(peer: Peer) -> None:
+    """A modern server with one tool, as little as one can be."""
+    while True:
+        received = (await peer.request()).message
+        method, params = received["method"], received.get("params", {})
+        if method == "server/discover":
+            found: dict[str, Any] = {"supportedVersions": [LATEST_MODERN], "capabilities": {"tools": {}}}
+        elif method == "tools/list":
+            found = {
+                "tools": [{"name": "echo", "inputSchema": {"type": "object"}}],
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }
+        else:
+            found = {"content": [{"type": "text", "text": params["arguments"]["text"]}]}
+        await peer.send(answer(result(received["id"], resultType="complete", **found)))

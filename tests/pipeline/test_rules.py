@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
+from pactgate.app import build
 from pactgate.config.cache import CacheRule
 from pactgate.config.model import Cache, Config, Limits, Timeouts
+from pactgate.core.contract import Contract
 from pactgate.core.model import Tool, Traits
 from pactgate.pipeline import rules
 from pactgate.pipeline.rules import Rulebook
@@ -56,3 +59,20 @@ def test_a_server_that_invents_names_without_end_fills_no_memory(monkeypatch: py
     for number in range(100):
         ours.of(tool(f"t{number}"))
     assert len(ours._known) <= 10
+
+
+async def test_gates_with_nothing_to_do_for_a_tool_are_left_out_and_are_gates_there_are() -> None:
+    gateway = build(Config(), lambda event: None)
+    names = {gate.name for gate in gateway.tool_call.gates}
+    plain = gateway.book.of(tool()).idle_gates
+    assert plain == {"audit", "accept_output", "remember"}
+    assert plain <= names
+    with_schema = structs.replace(tool("checked"), output_check=Anything())
+    assert gateway.book.of(with_schema).idle_gates == plain - {"accept_output"}
+    with_contract = structs.replace(tool("promised"), contract=Contract("query", True, ()))
+    assert gateway.book.of(with_contract).idle_gates == plain - {"audit"}
+
+
+class Anything:
+    def check(self, text: bytes, value: object = None) -> tuple[()]:
+        return ()

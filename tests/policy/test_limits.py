@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pactgate.config.bounds import Limits
 from pactgate.core.failures import ErrorCode
-from pactgate.policy.limits import MAX_ERRORS, Bounds, LimitError, bounds_for, check, too_many_bytes
+from pactgate.policy.limits import MAX_ERRORS, Bounds, LimitError, bounds_for, check, is_small, too_many_bytes
 from pactgate.policy.places import dotted, pointer
 from pactgate.protocol import messages
 
@@ -210,3 +210,27 @@ def test_the_errors_are_those_a_plain_recursive_look_finds(arguments: dict[str, 
 def test_any_decoded_json_can_be_looked_at(value: Any, bounds: Bounds) -> None:
     again = messages.value(json.dumps(value).encode())
     assert len(check(again, bounds)) <= MAX_ERRORS
+
+
+@pytest.mark.requirement("S1/LIMIT-001")
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(max_size=8),
+        lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+        max_leaves=20,
+    ),
+    st.integers(1, 6),
+    st.integers(1, 60),
+    st.integers(1, 6),
+)
+def test_what_is_small_by_its_bytes_breaks_no_limit(value: Any, most: int, longest: int, deepest: int) -> None:
+    bounds, arguments = Bounds(most, longest, deepest, 10**6), {"v": value}
+    for text in (messages.encode_json(arguments), json.dumps(arguments, indent=1).encode()):
+        if is_small(text, bounds):
+            assert check(arguments, bounds) == ()
+
+
+def test_ordinary_arguments_are_small_by_their_bytes_and_what_is_at_a_limit_is_looked_into() -> None:
+    assert is_small(messages.encode_json({"path": "/x" * 200, "tags": ["a", "b"], "deep": {"er": {}}}), DEFAULT)
+    for limit in ({"ids": [1] * 101}, {"text": "x" * 100_001}, nested(11)):
+        assert not is_small(messages.encode_json(limit), DEFAULT)

@@ -297,3 +297,17 @@ async def _play(steps: list[tuple[str, str | int]], traffic: Traffic) -> None:
         arrived = [number for number in traffic.started if servers[number] == server]
         assert arrived == sorted(arrived), "calls to one server run in the order they came"
     await traffic.end()
+
+
+async def test_a_place_is_taken_at_once_or_not_at_all() -> None:
+    overload = Overload(max_in_flight=3, max_per_server=2, max_queued=5)
+    assert not overload.try_enter("a")  # a server nobody has called yet is entered in the ordinary way
+    assert overload.enter("a") is None
+    assert overload.try_enter("a")
+    assert not overload.try_enter("a")
+    assert overload.enter("b") is None
+    assert not overload.try_enter("b")
+    assert (overload.held_count, overload.load()) == (3, {"a": (2, 0), "b": (1, 0)})
+    for server in ("a", "a", "b"):
+        overload.leave(server)
+    assert overload.held_count == 0

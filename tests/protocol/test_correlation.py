@@ -100,3 +100,14 @@ def test_every_sink_is_delivered_at_most_once_and_every_stray_answer_is_counted(
             ended |= opened.keys() & {number}
     assert flight.late + flight.duplicate + flight.unknown == strays
     assert flight.drain() == [sink for id_, sink in opened.items() if id_ not in ended]
+
+
+def test_a_request_that_never_left_is_forgotten_and_its_id_not_used_again() -> None:
+    flight: Correlation[str] = Correlation()
+    id_ = flight.open("a")
+    flight.withdraw(id_)
+    flight.withdraw(id_)
+    assert len(flight) == 0
+    assert flight.open("b") == id_ + 1
+    assert flight.close(id_) is None
+    assert (flight.late, flight.duplicate) == (0, 1)

@@ -18,6 +18,7 @@ from pactgate.upstreams import http as http_module
 from pactgate.upstreams.http import HttpChannel, NotStreamableHttp
 from pactgate.upstreams.http_client import HttpClient
 from pactgate.upstreams.port import Outgoing
+from pactgate.upstreams.sent import Sent
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import (
     LAST_CHUNK,
@@ -871,3 +872,111 @@ async def test_the_older_transport_of_the_official_server_is_told_apart() -> Non
             assert caught.value.status == 405
         await channel.close()
         await client.close()
+
+
+# Begun without waiting.
+
+
+class Told:
+    """A sink, and its side of the books."""
+
+    def __init__(self) -> None:
+        self.failures: list[GatewayFailure] = []
+        self.given_up: list[int] = []
+        self.news = asyncio.Event()
+
+    def answered(self, response: Any) -> None:
+        raise AssertionError("answers go to the receiver")
+
+    def failed(self, failure: GatewayFailure) -> None:
+        self.failures.append(failure)
+        self.news.set()
+
+    def gave_up(self, id_: int) -> None:
+        self.given_up.append(id_)
+
+    def unanswered(self, id_: int, failure: GatewayFailure | None) -> GatewayFailure:
+        return failure or GatewayFailure(Kind.INVALID_FRAME, "not its answer")
+
+    def sent(self, id_: int) -> Sent:
+        made = Sent(self, self)
+        made.id = id_
+        return made
+
+
+@pytest.mark.parametrize("era", [Era.MODERN, Era.LEGACY])
+async def test_a_request_is_begun_on_a_kept_connection_and_on_no_other(era: Era) -> None:
+    server, told = Server(), Told()
+    async with talking(server, era) as talk:
+        assert not talk.channel.begin(request(1, name="x"), told.sent(1))
+        await talk.send(request(2, name="x"))
+        assert talk.channel.begin(request(3, name="x"), told.sent(3))
+        assert not talk.channel.begin(request(4, name="x"), told.sent(4))
+        await server.until(2)
+        await talk.inbox.until(lambda inbox: len(inbox.frames) == 2)
+    assert [seen.message["id"] for seen in server.seen] == [2, 3]
+    assert server.seen[0].headers == server.seen[1].headers
+    assert [json.loads(frame)["id"] for frame in talk.inbox.frames] == [2, 3]
+
+
+async def test_an_event_stream_that_answers_a_begun_request_is_followed() -> None:
+    def reply(received: ReceivedRequest) -> bytes:
+        id_ = received.message["id"]
+        if id_ == 1:
+            return answer(result(1))
+        return stream_head() + event({"jsonrpc": "2.0", "method": "notifications/x"}) + event(result(id_)) + LAST_CHUNK
+
+    told = Told()
+    async with talking(Server(reply), Era.MODERN) as talk:
+        await talk.send(request(1))
+        assert talk.channel.begin(request(2), told.sent(2))
+        await talk.inbox.until(lambda inbox: len(inbox.frames) == 3)
+    assert json.loads(talk.inbox.frames[1])["method"] == "notifications/x"
+    assert json.loads(talk.inbox.frames[2])["id"] == 2
+
+
+async def test_a_begun_request_whose_connection_breaks_fails_once_and_is_not_sent_again() -> None:
+    seen: list[ReceivedRequest] = []
+
+    async def play(peer: Peer) -> None:
+        seen.append(await peer.request())
+        await peer.send(answer(result(1)))
+        seen.append(await peer.request())
+
+    told = Told()
+    async with talking(play, Era.MODERN) as talk:
+        await talk.send(request(1))
+        assert talk.channel.begin(request(2), told.sent(2))
+        async with asyncio.timeout(LIMIT_S):
+            await told.news.wait()
+    assert [failure.kind for failure in told.failures] == [Kind.CONNECTION_LOST]
+    assert told.failures[0].verdict is Verdict.MAY_HAVE_RUN
+    assert [one.message["id"] for one in seen] == [1, 2]
+
+
+async def test_giving_a_begun_request_up_closes_its_connection() -> None:
+    gone = asyncio.Event()
+
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(answer(result(1)))
+        await peer.request()
+        await peer.gone()
+        gone.set()
+
+    told = Told()
+    async with talking(play, Era.MODERN) as talk:
+        await talk.send(request(1))
+        sent = told.sent(2)
+        assert talk.channel.begin(request(2), sent)
+        sent.give_up()
+        async with asyncio.timeout(LIMIT_S):
+            await gone.wait()
+    assert told.given_up == [2]
+    assert told.failures == []
+
+
+async def test_before_the_era_is_settled_nothing_is_begun() -> None:
+    async with talking(Server()) as talk:
+        await talk.send(request(1, "initialize"))
+        assert not talk.channel.begin(request(2), Told().sent(2))

@@ -13,8 +13,11 @@ from msgspec import Raw
 from pactgate.core.events import Event, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol.bridge import Question
+from pactgate.protocol.messages import Response
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from pactgate.upstreams.peer import Peer, UpstreamReplied
+from pactgate.upstreams.port import Outgoing
+from pactgate.upstreams.sent import Sent
 from tests.support.scripted_channel import ScriptedChannel
 
 INFO = {"name": "pactgate", "version": "0"}
@@ -396,3 +399,123 @@ async def test_a_modern_upstream_is_told_the_callers_capabilities_with_the_reque
     told = [message["params"]["_meta"][CC] for message in talk.channel.sent]
     assert told == [{"roots": {}}, {}]
     await talk.peer.close()
+
+
+# Begun without waiting.
+
+
+class Ready(ScriptedChannel):
+    """Takes requests at once, unless it is full or broken."""
+
+    is_full = False
+    problem: GatewayFailure | None = None
+
+    def begin(self, frame: Outgoing, sent: Sent) -> bool:  # type: ignore[override]
+        if self.problem is not None:
+            raise self.problem
+        if self.is_full:
+            return False
+        self.frames.append(frame)
+        self.sent.append(json.loads(frame.text))
+        self.begun = sent
+        return True
+
+
+class Begun(Talk):
+    """What a sink was told of the requests that were begun."""
+
+    def __init__(self, channel: Ready) -> None:
+        super().__init__(channel)
+        self.ready = channel
+        self.told: list[bytes | GatewayFailure] = []
+
+    def answered(self, response: Response) -> None:
+        self.told.append(response.result)
+
+    def failed(self, failure: GatewayFailure) -> None:
+        self.told.append(failure)
+
+    def begin(self, **more: Any) -> Sent | None:
+        return self.peer.begin(self, {"name": Raw(b'"x"'), "arguments": Raw(b'{"a":"%"}')}, name="x", **more)
+
+
+@pytest.fixture
+async def begun() -> AsyncIterator[Begun]:
+    made = Begun(Ready())
+    await made.peer.open()
+    made.peer.settle(Era.MODERN, LATEST_MODERN)
+    yield made
+    await made.peer.close()
+
+
+async def test_a_begun_call_says_what_an_awaited_one_says(begun: Begun) -> None:
+    begun.channel._script = lambda message: {"id": message["id"], "result": {}}
+    for more in ({}, {"meta": {"com.example/x": Raw(b"1")}}, {"capabilities": b'{"sampling":{}}'}):
+        assert begun.begin(**more) is not None
+        await begun.peer.request("tools/call", {"name": Raw(b'"x"'), "arguments": Raw(b'{"a":"%"}')}, **more)
+        first, second = begun.channel.sent[-2:]
+        assert {**first, "id": 0} == {**second, "id": 0}
+        assert first["params"]["arguments"] == {"a": "%"}
+
+
+async def test_a_begun_call_is_answered_once(begun: Begun) -> None:
+    assert begun.begin() is not None
+    begun.channel.say({"id": 1, "result": {"content": []}})
+    begun.channel.say({"id": 1, "result": {"content": [1]}})
+    begun.ready.begun.ended(None)
+    assert [json.loads(told) for told in begun.told if isinstance(told, bytes)] == [{"content": []}]
+    assert begun.peer.is_idle
+
+
+async def test_a_begun_call_that_is_refused_or_cut_off_says_who_and_what(begun: Begun) -> None:
+    begun.begin()
+    begun.channel.say({"id": 1, "error": {"code": -5, "message": "no"}})
+    begun.begin()
+    begun.ready.begun.ended(None)
+    begun.begin()
+    begun.channel.lose(GatewayFailure(Kind.CONNECTION_LOST, "gone"))
+    refused, unanswered, lost = begun.told
+    assert isinstance(refused, UpstreamReplied)
+    assert isinstance(unanswered, GatewayFailure)
+    assert isinstance(lost, GatewayFailure)
+    assert (unanswered.kind, unanswered.server, unanswered.operation) == (Kind.INVALID_FRAME, "files", "tools/call")
+    assert (lost.kind, lost.operation) == (Kind.CONNECTION_LOST, "tools/call")
+    assert begun.peer.is_idle
+
+
+async def test_giving_a_begun_call_up_tells_the_server_and_nobody_else(begun: Begun) -> None:
+    sent = begun.begin()
+    assert sent is not None
+    sent.give_up()
+    begun.channel.say({"id": 1, "result": {}})
+    await begun.channel.until_sent(2)
+    assert begun.channel.sent[1]["params"]["requestId"] == 1
+    assert begun.told == []
+    assert begun.peer.is_idle
+
+
+async def test_progress_of_a_begun_call_is_relayed_until_it_is_answered(begun: Begun) -> None:
+    heard: list[Any] = []
+    begun.begin(on_progress=heard.append)
+    assert begun.channel.sent[0]["params"]["_meta"]["progressToken"] == 1
+    for progress in (1, 2):
+        begun.channel.say({"method": "notifications/progress", "params": {"progressToken": 1, "progress": progress}})
+        begun.channel.say({"id": 1, "result": {}})
+    assert heard == [{"progress": Raw(b"1")}]
+
+
+async def test_what_can_not_be_begun_leaves_nothing_behind(begun: Begun) -> None:
+    begun.ready.is_full = True
+    assert begun.begin() is None
+    begun.ready.problem = GatewayFailure(Kind.INVALID_REQUEST, "unsendable")
+    with pytest.raises(GatewayFailure, match="unsendable"):
+        begun.begin()
+    assert begun.peer.is_idle
+    begun.channel.lose(GatewayFailure(Kind.CONNECTION_LOST, "gone"))
+    begun.ready.problem, begun.ready.is_full = None, False
+    assert begun.begin() is None
+    assert begun.told == []
+
+
+async def test_a_channel_that_always_waits_begins_nothing(talk: Talk) -> None:
+    assert talk.peer.begin(Begun(Ready()), {}, name="x") is None

@@ -75,9 +75,11 @@ def too_many_bytes(limit: int, actual: int) -> LimitError:
 
 def is_small(text: bytes | Raw, bounds: Bounds) -> bool:
     """Whether no list, text or nesting in arguments of these bytes can be beyond its bound: there are not enough of them."""
-    if len(text) > bounds.max_array or len(text) > bounds.max_string:
+    if len(text) > bounds.max_string:
         return False
     written = bytes(text)
+    if written.count(b",") >= bounds.max_array:
+        return False
     return written.count(b"{") + written.count(b"[") <= bounds.max_depth
 
 
