@@ -6,11 +6,9 @@ before its path is looked at; then method, types and message are checked, in thi
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Collection
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pactgate.config.model import Sessions
 from pactgate.core.events import Emit
@@ -20,42 +18,20 @@ from pactgate.faces.answering import Drops, Kernel, refuse
 from pactgate.faces.batch import is_batch
 from pactgate.faces.exchange import Exchange
 from pactgate.faces.guard import Admitted, Guard, Refusal
-from pactgate.faces.http_legacy import LegacyFace, named_session
+from pactgate.faces.http_legacy import LegacyFace
 from pactgate.faces.http_modern import ModernFace
+from pactgate.faces.post import Accepts, Post, has_json, read_accept, read_post
 from pactgate.faces.sessions import SessionTable
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import Message, Rejection, Request
-from pactgate.protocol.versions import LEGACY_VERSIONS
 
 _MCP: Final = "/mcp"
 _SCOPED: Final = "/mcp/"
 _MCP_METHODS: Final = b"Allow: GET, POST, DELETE, OPTIONS\r\n"
-_MAX_TYPE_CHARS: Final = 1024
-_JSON_TYPE: Final = re.compile(r'application/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?', re.IGNORECASE)
-_REFUSED: Final = re.compile(r"[ \t]*q=0(?:\.0*)?[ \t]*")
-_JSON_RANGES: Final = frozenset({"application/json", "application/*", "*/*"})
-_STREAM_RANGES: Final = frozenset({"text/event-stream", "text/*", "*/*"})
-_LEGACY: Final = frozenset(LEGACY_VERSIONS)
+_ONLY_JSON: Final = Accepts(json=True, stream=False)
+_ANYTHING: Final = Accepts(json=True, stream=True)
 _LASTING: Final = frozenset({"initialize", "subscriptions/listen"})
 """A session and a stream."""
-
-
-class Accepts(NamedTuple):
-    json: bool
-    stream: bool
-
-
-class Post(NamedTuple):
-    """What a POST to an MCP path says before its body. `names_modern`: its version is no legacy one (the ladder says what is wrong)."""
-
-    admitted: Admitted
-    scope: str | None
-    accepts: Accepts
-    has_session: bool
-    session_id: str | None
-    """The session it names, where it names one in good order."""
-    names_modern: bool
-    extra_head: bytes
 
 
 class HttpFace:
@@ -99,11 +75,10 @@ class HttpFace:
         if self._tap is not None:
             self._note(exchange)
         exchange.extra_head, exchange.body = post.extra_head, b""
-        accepts = post.accepts
         if post.names_modern or modern.has_envelope(message):
-            self._modern.start(exchange, post.admitted, post.scope, message, accepts.stream, accepts.json)
+            self._modern.start(exchange, post, message)
         else:
-            self._legacy.start(exchange, post.admitted, post.scope, message, post.session_id, may_stream=accepts.stream)
+            self._legacy.start(exchange, post, message)
         return True
 
     async def handle(self, exchange: Exchange) -> None:
@@ -117,19 +92,16 @@ class HttpFace:
         if self._tap is not None:
             self._note(exchange)
         body, exchange.body = exchange.body, b""
-        accepts = post.accepts
         if post.has_session and is_batch(body):
-            await self._legacy.post_batch(exchange, post.admitted, post.scope, body, may_stream=accepts.stream)
+            await self._legacy.post_batch(exchange, post, body)
             return
         message = exchange.message or messages.decode(body)
         if isinstance(message, Rejection):
             refuse(exchange, self._emit, 400, message)
         elif post.names_modern or _has_envelope(message):
-            await self._modern.post(
-                exchange, post.admitted, post.scope, message, may_stream=accepts.stream, may_json=accepts.json
-            )
+            await self._modern.post(exchange, post, message)
         else:
-            await self._legacy.post(exchange, post.admitted, post.scope, message, may_stream=accepts.stream)
+            await self._legacy.post(exchange, post, message)
 
     def _route(self, exchange: Exchange) -> Post | None:
         """What a POST to an MCP path says before its body; everything else is answered here."""
@@ -172,7 +144,8 @@ class HttpFace:
             return self._post(exchange, admitted, scope)
         elif exchange.method == "GET":
             self._note(exchange)
-            self._legacy.get(exchange, admitted, scope, may_stream=self._accepts(exchange).stream)
+            may_stream = read_accept(exchange.headers, otherwise=_ANYTHING).stream
+            self._legacy.get(exchange, admitted, scope, may_stream=may_stream)
         elif exchange.method == "DELETE":
             self._note(exchange)
             self._legacy.delete(exchange, admitted, scope)
@@ -181,30 +154,14 @@ class HttpFace:
         return None
 
     def _post(self, exchange: Exchange, admitted: Admitted, scope: str | None) -> Post | None:
-        headers = exchange.headers
-        if not _is_json(headers.get("content-type")):
+        if not has_json(exchange.headers):
             self._refuse(exchange, 415, "Send Content-Type: application/json.")
             return None
-        accepts = self._accepts(exchange)
+        accepts = read_accept(exchange.headers, otherwise=_ONLY_JSON)
         if not (accepts.json or accepts.stream):
             self._refuse(exchange, 406, "Accept application/json and text/event-stream.")
             return None
-        return Post(
-            admitted=admitted,
-            scope=scope,
-            accepts=accepts,
-            has_session="mcp-session-id" in headers,
-            session_id=named_session(headers),
-            names_modern=not _LEGACY.issuperset(headers.get("mcp-protocol-version", ())),
-            extra_head=exchange.extra_head,
-        )
-
-    @staticmethod
-    def _accepts(exchange: Exchange) -> Accepts:
-        values = exchange.headers.get("accept")
-        if values is None:
-            return Accepts(json=True, stream=False) if exchange.method == "POST" else Accepts(json=True, stream=True)
-        return _read_accept(values[0] if len(values) == 1 else ",".join(values))
+        return read_post(exchange.headers, admitted, scope, accepts, exchange.extra_head)
 
     def _turn_away(self, exchange: Exchange, refusal: Refusal) -> None:
         self._refuse(exchange, refusal.status, refusal.message, refusal.head)
@@ -215,26 +172,3 @@ class HttpFace:
 
 def _has_envelope(message: Message) -> bool:
     return isinstance(message, Request) and modern.has_envelope(message)
-
-
-def _is_json(types: list[str] | None) -> bool:
-    return types is not None and len(types) == 1 and _is_json_type(types[0][:_MAX_TYPE_CHARS])
-
-
-@lru_cache(maxsize=64)
-def _is_json_type(text: str) -> bool:
-    return _JSON_TYPE.fullmatch(text) is not None
-
-
-def _read_accept(text: str) -> Accepts:
-    return _known_accept(text) if len(text) <= _MAX_TYPE_CHARS else Accepts(json=False, stream=False)
-
-
-@lru_cache(maxsize=64)
-def _known_accept(text: str) -> Accepts:
-    ranges: set[str] = set()
-    for entry in text.lower().split(","):
-        name, _, parameters = entry.partition(";")
-        if not any(_REFUSED.fullmatch(parameter) for parameter in parameters.split(";")):
-            ranges.add(name.strip())
-    return Accepts(json=not ranges.isdisjoint(_JSON_RANGES), stream=not ranges.isdisjoint(_STREAM_RANGES))

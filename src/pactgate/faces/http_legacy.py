@@ -8,7 +8,7 @@ Must not: know methods beyond the lifecycle's. Enforces S3/INV-001 and S3/INV-00
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from pactgate.core.context import ExecutionContext
@@ -30,6 +30,7 @@ from pactgate.faces.batch import join, needs_answer, read_batch
 from pactgate.faces.delivery import Delivery
 from pactgate.faces.exchange import JSON_HEAD, Exchange, Work
 from pactgate.faces.guard import Admitted
+from pactgate.faces.post import Post
 from pactgate.faces.sessions import MAX_RUNNING, Session, SessionTable
 from pactgate.protocol import legacy, messages, versions
 from pactgate.protocol.messages import ErrorReply, Message, Notification, Rejection, Request, Response
@@ -54,43 +55,35 @@ class LegacyFace:
 
     # -- the four things a client can do
 
-    async def post(
-        self, exchange: Exchange, admitted: Admitted, scope: str | None, message: Message, *, may_stream: bool
-    ) -> None:
+    async def post(self, exchange: Exchange, post: Post, message: Message) -> None:
         """One message of a session, or the one that opens it."""
-        if isinstance(message, Request) and "mcp-session-id" not in exchange.headers and message.method == "initialize":
+        admitted, scope = post.admitted, post.scope
+        if isinstance(message, Request) and not post.has_session and message.method == "initialize":
             await self._initialize(exchange, admitted, scope, message)
             return
         session = self._session(exchange, admitted, scope, message.id if isinstance(message, Request) else None)
         if session is None:
             return
         if isinstance(message, Request):
-            await self._request(exchange, admitted, session, message, may_stream=may_stream)
+            await self._request(exchange, admitted, session, message, may_stream=post.accepts.stream)
         else:
             self._take_notice(session, admitted, message)
             exchange.respond(202)
 
-    def start(
-        self,
-        exchange: Exchange,
-        admitted: Admitted,
-        scope: str | None,
-        request: Request,
-        session_id: str | None,
-        *,
-        may_stream: bool,
-    ) -> None:
+    def start(self, exchange: Exchange, post: Post, request: Request) -> None:
         """Begin a request of a session; it is answered when its reply is there."""
-        session = None if session_id is None else self._sessions.find(session_id, admitted.subject, scope)
+        admitted = post.admitted
+        named = post.session_id
+        session = None if named is None else self._sessions.find(named, admitted.subject, post.scope)
         if session is None:
-            session = self._session(exchange, admitted, scope, request.id)  # which says what is wrong
+            session = self._session(exchange, admitted, post.scope, request.id)  # which says what is wrong
             if session is None:
                 return
         rejection = _admit(session, request)
         if rejection is not None:
             refuse(exchange, self._emit, 400, rejection)
             return
-        call = _Started(exchange, session, self._drops, may_stream, request)
+        call = _Started(exchange, session, self._drops, post.accepts.stream, request)
         exchange.on_disconnect = call.client_gone
         session.running[request.key] = call
         ctx = call.ctx = ExecutionContext(request.method, _caller(session, admitted, call), self._clock())
@@ -98,11 +91,10 @@ class LegacyFace:
         if not call.is_done:
             exchange.work = work
 
-    async def post_batch(
-        self, exchange: Exchange, admitted: Admitted, scope: str | None, body: bytes, *, may_stream: bool
-    ) -> None:
+    async def post_batch(self, exchange: Exchange, post: Post, body: bytes) -> None:
         """An array of messages, for the one revision that has them."""
-        session = self._session(exchange, admitted, scope, None)
+        admitted = post.admitted
+        session = self._session(exchange, admitted, post.scope, None)
         if session is None:
             return
         elements: list[Message | Rejection] | Rejection
@@ -121,7 +113,7 @@ class LegacyFace:
         if not needs_answer(elements):
             exchange.respond(202)
             return
-        delivery = Delivery(exchange, session, self._drops, may_stream)
+        delivery = Delivery(exchange, session, self._drops, post.accepts.stream)
         exchange.on_disconnect = delivery.client_gone
         try:
             async with asyncio.TaskGroup() as group:
@@ -293,13 +285,6 @@ class LegacyFace:
         self, exchange: Exchange, status: int, message: str, head: bytes = b"", *, id_: bytes | None = None
     ) -> None:
         refuse(exchange, self._emit, status, Rejection(messages.INVALID_REQUEST, message, id_), head)
-
-
-def named_session(headers: Mapping[str, list[str]]) -> str | None:
-    """The session a head names, if it names one and a revision that has sessions, or none."""
-    ids, spoken = headers.get("mcp-session-id", []), headers.get("mcp-protocol-version", [])
-    is_ours = not spoken or (len(spoken) == 1 and spoken[0] in versions.LEGACY_VERSIONS)
-    return ids[0] if len(ids) == 1 and is_ours else None
 
 
 def _read_offer(request: Request) -> legacy.InitializeParams | Rejection:

@@ -22,6 +22,7 @@ from pactgate.core.model import Caller, Tool
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.rules import ToolRules
 from pactgate.policy import cache, contracts, sizes
+from pactgate.policy.assembly import parts_for
 from pactgate.policy.envelope import (
     Facts,
     Opened,
@@ -33,7 +34,6 @@ from pactgate.policy.envelope import (
     stamp,
     success_stamp,
 )
-from pactgate.policy.plain import parts_for
 from pactgate.policy.shelf import Shelf
 from pactgate.protocol import fitting, messages, modern
 from pactgate.protocol.messages import encode_json

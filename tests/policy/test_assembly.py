@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.core.failures import ENVELOPE_KEY
-from pactgate.policy.plain import parts_for
+from pactgate.policy.assembly import parts_for
 from pactgate.protocol.messages import members
 from pactgate.protocol.modern import PREFIX, SI, complete, strip_result
 from pactgate.protocol.plain import read_plain
