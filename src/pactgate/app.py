@@ -175,9 +175,8 @@ class Gateway:
         stamp = Stamp(self._encoded_info)
         recognition = Recognition(self.connections, self.recall, self._rates, stamp)
         self.tool_call = ToolCall(
+            find=(Read(), Resolve(self.connections)),
             admit=(
-                Read(),
-                Resolve(self.connections),
                 Permit(),
                 Mirror(),
                 Limit(),

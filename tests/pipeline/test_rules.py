@@ -7,11 +7,12 @@ from msgspec import structs
 
 from pactgate.app import build
 from pactgate.config.cache import CacheRule
-from pactgate.config.model import Cache, Config, Limits, Timeouts
+from pactgate.config.model import Cache, Config, Limits, RateLimits, Timeouts
 from pactgate.core.contract import Contract
 from pactgate.core.model import Tool, Traits
 from pactgate.pipeline import rules
 from pactgate.pipeline.rules import Rulebook
+from pactgate.protocol.headers import HeaderParam
 from tests.support.servers import scripted
 
 
@@ -61,16 +62,40 @@ def test_a_server_that_invents_names_without_end_fills_no_memory(monkeypatch: py
     assert len(ours._known) <= 10
 
 
-async def test_gates_with_nothing_to_do_for_a_tool_are_left_out_and_are_gates_there_are() -> None:
-    gateway = build(Config(), lambda event: None)
-    names = {gate.name for gate in gateway.tool_call.gates}
-    plain = gateway.book.of(tool()).idle_gates
-    assert plain == {"audit", "accept_output", "remember"}
-    assert plain <= names
-    with_schema = structs.replace(tool("checked"), output_check=Anything())
-    assert gateway.book.of(with_schema).idle_gates == plain - {"accept_output"}
-    with_contract = structs.replace(tool("promised"), contract=Contract("query", True, ()))
-    assert gateway.book.of(with_contract).idle_gates == plain - {"audit"}
+IDLE = {"permit", "mirror", "accept_input", "recall", "audit", "accept_output", "remember"}
+
+
+async def test_gates_that_are_left_out_are_gates_there_are() -> None:
+    assert {gate.name for gate in build(Config(), lambda event: None).tool_call.gates} > IDLE | {"rate"}
+
+
+@pytest.mark.parametrize(
+    ("differs", "at_work"),
+    [
+        ({}, set()),
+        ({"server": "pactgate"}, {"permit"}),
+        ({"header_params": (HeaderParam("Path", ("path",)),)}, {"mirror"}),
+        ({"contract": Contract("query", True, ())}, {"audit"}),
+    ],
+    ids=["plain", "of the gateway itself", "with mirrored arguments", "with a contract"],
+)
+def test_gates_with_nothing_to_do_for_a_tool_are_left_out(differs: dict[str, object], at_work: set[str]) -> None:
+    assert book().of(structs.replace(tool(), **differs)).idle_gates == IDLE - at_work
+
+
+def test_a_tool_is_checked_where_it_has_a_schema() -> None:
+    assert book().of(structs.replace(tool(), input_check=Anything())).idle_gates == IDLE - {"accept_input"}
+    assert book().of(structs.replace(tool(), output_check=Anything())).idle_gates == IDLE - {"accept_output"}
+
+
+def test_a_tool_is_recalled_and_remembered_where_its_answers_may_be_kept() -> None:
+    query = tool(category="query", is_known=True, is_read_only=True)
+    caching = book(cache=Cache(tools={"*": CacheRule(ttl_ms=9)}))
+    assert caching.of(query).idle_gates == IDLE - {"recall", "remember"}
+
+
+def test_rates_are_not_asked_where_there_are_none() -> None:
+    assert book(rate_limits=RateLimits(enabled=False)).of(tool()).idle_gates == IDLE | {"rate"}
 
 
 class Anything:

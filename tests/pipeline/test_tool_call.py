@@ -88,7 +88,8 @@ def driver(
     timeouts = Timeouts(default_timeout_ms=default_limit_ms, tool_overrides={"files.read": limit_ms})
     book = Rulebook(Config(timeouts=timeouts), b"{}")
     return ToolCall(
-        (gate["resolve"], gate["check"]),
+        (gate["resolve"],),
+        (gate["check"],),
         gate["dispatch"],
         (gate["verify"],),
         (gate["keep"], gate["shape"]),

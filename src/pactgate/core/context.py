@@ -115,8 +115,8 @@ class ExecutionContext:
         self.record: ExecutionRecord | None = None
 
     def bind(self, tool: Tool) -> None:
-        self._require_open()
         if self.tool is not None:
+            self._require_open()
             raise ContextError(f"request {self.request_id} already calls {self.tool.full_name}")
         self.tool = tool
 
@@ -129,7 +129,8 @@ class ExecutionContext:
         self.is_error = True
 
     def seal(self, now: float) -> ExecutionRecord:
-        self._require_open()
+        if self.record is not None:
+            self._require_open()
         caller, tool, failure = self.caller, self.tool, self.failure
         # In the order of the fields: by their names it would cost five times as much, and every request pays it.
         self.record = ExecutionRecord(
@@ -137,9 +138,9 @@ class ExecutionContext:
             self.method,
             caller.subject,
             caller.client,
-            caller.era.value,
+            caller.era._value_,
             caller.version,
-            max(0.0, (now - self.opened_at) * 1000),
+            (now - self.opened_at) * 1000 if now > self.opened_at else 0.0,
             tool.server if tool else (failure.server if failure else caller.scope),
             tool.full_name if tool else None,
             failure.mode if failure else "tool_error" if self.is_error else "ok",

@@ -110,9 +110,12 @@ class Dispatch:
     def as_told(self, call: Call, failure: GatewayFailure) -> GatewayFailure:
         return as_said(failure, call.ctx.caller) if isinstance(failure, UpstreamReplied) else failure
 
-    def resume(self, call: Call) -> Awaitable[None] | None:
+    def back(self, call: Call) -> Awaitable[None] | None:
         """A modern server may have asked something instead of answering."""
-        return self._resume(call) if _may_be_round(call) else None
+        if call.plain is None and _may_be_round(call):
+            return self._resume(call)
+        self.end(call)
+        return None
 
     async def _resume(self, call: Call) -> None:
         assert call.session is not None, "set when it was begun"

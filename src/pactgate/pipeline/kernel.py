@@ -104,13 +104,14 @@ class Kernel:
         self._emit = emit
         self._mask = mask
         self._audit = audit
+        self._begin_call = tool_call.begin if audit is None else self._begin_recorded
         self._on_notice = on_notice
         self._clock = clock
 
     def start(self, ctx: ExecutionContext, request: Request, done: Done) -> UnderWay:
         """Begin to answer a request; `done` is called once, perhaps at once, with the reply or with None when it was cancelled."""
         way = UnderWay(self, ctx, request, done)
-        self.step(way, self._begin)
+        self.step(way, self._begin_call if request.method == TOOL_CALL else self._begin)
         return way
 
     async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
@@ -127,10 +128,10 @@ class Kernel:
             raise asyncio.CancelledError
         return reply
 
-    def step(self, way: UnderWay, take: Callable[..., Step], *given: Any) -> None:
-        """Go one step on the way of a request. Everything that can come of it ends in a reply."""
+    def step(self, way: UnderWay, take: Callable[..., Step], given: Any = None) -> None:
+        """Go one step on the way of a request, with what it was told. Everything that can come of it ends in a reply."""
         try:
-            result = take(way, *given)
+            result = take(way) if given is None else take(way, given)
         except GatewayFailure as failure:
             reply = self._refuse(way.ctx, way.request, failure)
         except Exception as unexpected:  # noqa: BLE001 - the outermost boundary (S4/R1)
@@ -149,12 +150,12 @@ class Kernel:
             way.hold(reply, kept)
 
     def _begin(self, way: UnderWay) -> Step:
-        request = way.request
-        if request.method == TOOL_CALL:
-            if self._audit is not None:
-                self._audit.require()
-            return self.tool_call.begin(way)
-        return self._handler(way.ctx.caller, request.method)(way.ctx, request)
+        return self._handler(way.ctx.caller, way.request.method)(way.ctx, way.request)
+
+    def _begin_recorded(self, way: UnderWay) -> Step:
+        assert self._audit is not None, "chosen because there is one"
+        self._audit.require()
+        return self.tool_call.begin(way)
 
     def give_up(self, way: UnderWay) -> None:
         """A request is cancelled, and so has no answer."""

@@ -34,7 +34,7 @@ class ToolRules(Struct, frozen=True):
     room_bytes: int
     """What the stamp and the members of the caller's era take of that, at most."""
     idle_gates: frozenset[str] = frozenset()
-    """The judging gates that have nothing to do for this tool, whatever the call; they are not asked."""
+    """The gates that have nothing to do for this tool, whatever the call; they are not asked."""
 
 
 class Rulebook:
@@ -101,12 +101,17 @@ class Rulebook:
             plan=plan,
             max_result_bytes=config.response.max_response_bytes,
             room_bytes=room_bytes(tool.server, tool.full_name, LATEST_MODERN) + self._era_bytes,
-            idle_gates=_idle_gates(tool, plan),
+            idle_gates=_idle_gates(tool, plan, is_rated=config.rate_limits.enabled),
         )
 
 
-def _idle_gates(tool: Tool, plan: Plan) -> frozenset[str]:
+def _idle_gates(tool: Tool, plan: Plan, *, is_rated: bool) -> frozenset[str]:
     has_work = {
+        "permit": tool.server == OWN_SERVER_ID,
+        "mirror": bool(tool.header_params),
+        "rate": is_rated,
+        "accept_input": tool.input_check is not None,
+        "recall": plan.ttl_ms is not None,
         "audit": tool.contract is not None,
         "accept_output": tool.output_check is not None,
         "remember": plan.ttl_ms is not None,

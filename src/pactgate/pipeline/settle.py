@@ -216,10 +216,13 @@ class Fit:
     name = "fit"
 
     def __call__(self, call: Call) -> None:
-        caller, result = call.ctx.caller, call.result
+        caller, result, plain = call.ctx.caller, call.result, call.plain
         has_uris = caller.scope is None and _may_have_uris(call)
-        if not has_uris and not _may_not_fit(call, caller.version):
-            return
+        if not has_uris:
+            if plain is not None and plain.structured is UNSET and caller.version >= fitting.STRUCTURED_SINCE:
+                return
+            if not fitting.may_not_fit(result, caller.version):
+                return
         members = messages.members(result)
         content = members.get("content")
         if has_uris and content is not None:
@@ -251,12 +254,6 @@ def _looks_of(result: bytes) -> _Looks:
     return _Looks(_URIS in result, _NO_CONTENT in result)
 
 
-def _may_not_fit(call: Call, version: str) -> bool:
-    if call.plain is not None and call.plain.structured is UNSET:
-        return fitting.may_not_fit(b"", version)
-    return fitting.may_not_fit(call.result, version)
-
-
 @lru_cache(maxsize=64)
 def revision_of(mark: bytes) -> tuple[str, Era]:
     """The revision a kept result was given in, which is what it is marked with."""
@@ -278,9 +275,9 @@ class Stamp:
         self._open_again = lru_cache(maxsize=_KEPT_OPEN)(self._open)
 
     def __call__(self, call: Call) -> None:
-        ctx, result = call.ctx, call.result
-        plain = call.plain
-        if ctx.is_error or ctx.observed or ctx.original_size_bytes is not None or _may_be_empty(call):
+        ctx, result, plain = call.ctx, call.result, call.plain
+        is_empty = _may_be_empty(call) if plain is None else plain.content == _NOTHING
+        if is_empty or ctx.is_error or ctx.observed or ctx.original_size_bytes is not None:
             self._stamp_in_full(call)
             return
         tool = call.bound.tool
@@ -343,8 +340,6 @@ class Stamp:
 
 
 def _may_be_empty(call: Call) -> bool:
-    if call.plain is not None:
-        return call.plain.content == _NOTHING
     if call.ctx.is_cached and len(call.result) <= _KEPT_OPEN_BYTES:
         return _looks_of(call.result).is_empty
     return len(call.result) <= _SMALL_BYTES and _NO_CONTENT in call.result

@@ -1,6 +1,6 @@
 """One `tools/call` from admission to answer: a flat list of gates around a single dispatch, under one timer.
 
-ADMIT gates run before anything leaves the gateway; one of them may already have the answer. VERIFY gates judge what came back, FINISH gates
+FIND gates learn which tool is meant; from there on only gates are asked that have something to do for it. ADMIT gates run before anything leaves the gateway; one of them may already have the answer. VERIFY gates judge what came back, FINISH gates
 shape what goes out. A gate either returns, or raises the failure that ends the call; every earlier gate leaves all later ones
 untouched. Enforces S1/TIMEOUT-001 and S1/LIMIT-002.
 """
@@ -43,8 +43,9 @@ class JudgeGate(Protocol):
 
 
 class Chosen(Struct, frozen=True):
-    """The judging gates that have anything to do for a kind of tool, in their order."""
+    """The gates that have anything to do for a kind of tool, in their order."""
 
+    admit: tuple[Gate, ...]
     judge: tuple[JudgeGate, ...]
     finish: tuple[JudgeGate, ...]
 
@@ -65,8 +66,8 @@ class Sending(Protocol):
     def as_told(self, call: Call, failure: GatewayFailure) -> GatewayFailure:
         """What the caller is told of a failure the sink was told."""
 
-    def resume(self, call: Call) -> Awaitable[None] | None:
-        """What is to be waited for before the answer to a call that was begun is complete, if anything."""
+    def back(self, call: Call) -> Awaitable[None] | None:
+        """A call that was begun has its answer, which ends it; else what is to be waited for before the answer is complete."""
 
 
 class Way(Protocol):
@@ -99,6 +100,7 @@ class ToolCall:
 
     def __init__(
         self,
+        find: Sequence[Gate],
         admit: Sequence[Gate],
         dispatch: Sending,
         verify: Sequence[JudgeGate],
@@ -108,7 +110,8 @@ class ToolCall:
         book: Callable[[], Rulebook],
         again: Callable[[ExecutionContext, Request, Rulebook], bytes | None],
     ) -> None:
-        self.gates: tuple[Gate, ...] = (*admit, dispatch, *verify, *finish)
+        self.gates: tuple[Gate, ...] = (*find, *admit, dispatch, *verify, *finish)
+        self._find = tuple(find)
         self._admit = tuple(admit)
         self._again = again
         self._dispatch = dispatch
@@ -125,22 +128,28 @@ class ToolCall:
     # In steps.
 
     def begin(self, way: Way) -> Step:
-        book, admit = self._book(), self._admit
+        book = self._book()
         kept = self._again(way.ctx, way.request, book)
         if kept is not None:
             return kept
         call = way.call = Call(way.ctx, way.request, book)
-        gate: Gate | Sending = admit[0]
+        gate: Gate | Sending = self._dispatch
         goes_on = False
         try:
-            for gate in admit:
+            for gate in self._find:
                 pending = gate(call)
                 if pending is not None:
                     goes_on = True
-                    return self._go_on(call, admit[admit.index(gate) + 1 :], pending, gate)
+                    return self._go_on(call, (*_after(gate, self._find), *self._admit), pending, gate)
+            chosen = self._chosen.get(call.bound.idle_gates) or self._choose(call)
+            for gate in chosen.admit:
+                pending = gate(call)
+                if pending is not None:
+                    goes_on = True
+                    return self._go_on(call, _after(gate, chosen.admit), pending, gate)
             if call.is_answered:
                 goes_on = True
-                return self._conclude(call, self._choose(call).finish)
+                return self._conclude(call, chosen.finish)
             gate = self._dispatch
             way.sent = self._dispatch.begin(call, way)
             goes_on = True
@@ -157,11 +166,11 @@ class ToolCall:
         call = way.call
         self._deadlines.remove(call.limit.ms, way)
         call.result, call.plain = response.result, response.plain or read_plain(response.result)
-        rest = self._dispatch.resume(call)
+        rest = self._dispatch.back(call)
         if rest is not None:
             return self._go_on(call, (), rest)
-        self._dispatch.end(call)
-        return self._conclude(call, self._choose(call).judge)
+        chosen = self._chosen.get(call.bound.idle_gates) or self._choose(call)
+        return self._conclude(call, chosen.judge)
 
     def failed(self, way: Way, failure: GatewayFailure) -> Step:
         self._deadlines.remove(way.call.limit.ms, way)
@@ -238,12 +247,16 @@ class ToolCall:
 
     def _choose(self, call: Call) -> Chosen:
         idle = call.bound.idle_gates
-        chosen = self._chosen.get(idle)
-        if chosen is None:
-            judge = tuple(gate for gate in self._judge if gate.name not in idle)
-            finish = tuple(gate for gate in self._finish if gate.name not in idle)
-            chosen = self._chosen[idle] = Chosen(judge, finish)
+        chosen = self._chosen[idle] = Chosen(
+            admit=tuple(gate for gate in self._admit if gate.name not in idle),
+            judge=tuple(gate for gate in self._judge if gate.name not in idle),
+            finish=tuple(gate for gate in self._finish if gate.name not in idle),
+        )
         return chosen
+
+
+def _after(gate: Gate, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    return gates[gates.index(gate) + 1 :]
 
 
 def _too_slow(call: Call) -> GatewayFailure:

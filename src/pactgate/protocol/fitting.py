@@ -21,7 +21,7 @@ NameUri = Callable[[str], str]
 
 MODERN_SHAPE: Final = "2026-07-28"
 _AUDIO_SINCE: Final = "2025-03-26"
-_STRUCTURED_SINCE: Final = "2025-06-18"
+STRUCTURED_SINCE: Final = "2025-06-18"
 
 _blocks: Final = msgspec.json.Decoder(list[dict[str, Raw]])
 _block: Final = msgspec.json.Decoder(dict[str, Raw])
@@ -30,7 +30,7 @@ _text: Final = msgspec.json.Decoder(str)
 
 def list_shape(version: str) -> str:
     """Callers of the same shape get the same lists: the first revision that reads them as they are."""
-    for since in (MODERN_SHAPE, _STRUCTURED_SINCE):
+    for since in (MODERN_SHAPE, STRUCTURED_SINCE):
         if version >= since:
             return since
     return ""
@@ -43,7 +43,7 @@ def fit_tool(definition: bytes, shape: str) -> bytes:
     members = messages.members(definition)
     unfit = "execution" if shape >= MODERN_SHAPE else "outputSchema"
     held = members.pop(unfit, None)
-    if held is None or (unfit == "outputSchema" and shape >= _STRUCTURED_SINCE and _is_of_objects(held)):
+    if held is None or (unfit == "outputSchema" and shape >= STRUCTURED_SINCE and _is_of_objects(held)):
         return definition
     return encode_json(members)
 
@@ -52,23 +52,23 @@ def may_not_fit(result: bytes, version: str) -> bool:
     """Whether a tool's result has to be looked at for a caller of this version."""
     if version >= MODERN_SHAPE:
         return False
-    return version < _STRUCTURED_SINCE or b'"structuredContent"' in result
+    return version < STRUCTURED_SINCE or b'"structuredContent"' in result
 
 
 def fit_tool_result(result: dict[str, Raw], version: str) -> None:
     """Change the members of a tool's result to what a legacy caller of this version reads."""
     structured = result.get("structuredContent")
-    if structured is not None and (version < _STRUCTURED_SINCE or not bytes(structured).startswith(b"{")):
+    if structured is not None and (version < STRUCTURED_SINCE or not bytes(structured).startswith(b"{")):
         del result["structuredContent"]
         result["content"] = _with_text(result.get("content"), bytes(structured).decode())
-    if version < _STRUCTURED_SINCE and "content" in result:
+    if version < STRUCTURED_SINCE and "content" in result:
         result["content"] = fit_content(result["content"], version)
 
 
 def fit_content(content: Raw, version: str) -> Raw:
     """Content blocks a caller of this version knows: links and sounds as what it has for them."""
     text = bytes(content)
-    if version >= _STRUCTURED_SINCE or (b'"resource_link"' not in text and b'"audio"' not in text):
+    if version >= STRUCTURED_SINCE or (b'"resource_link"' not in text and b'"audio"' not in text):
         return content
     return _each(content, lambda block: _older(block, version))
 
