@@ -102,12 +102,11 @@ def test_every_sink_is_delivered_at_most_once_and_every_stray_answer_is_counted(
     assert flight.drain() == [sink for id_, sink in opened.items() if id_ not in ended]
 
 
-def test_a_request_that_never_left_is_forgotten_and_its_id_not_used_again() -> None:
+def test_an_id_that_was_minted_counts_for_nothing_until_it_is_entered() -> None:
     flight: Correlation[str] = Correlation()
-    id_ = flight.open("a")
-    flight.withdraw(id_)
-    flight.withdraw(id_)
-    assert len(flight) == 0
-    assert flight.open("b") == id_ + 1
-    assert flight.close(id_) is None
+    never, left = flight.mint(), flight.mint()
+    flight.enter(left, "b")
+    assert (len(flight), flight.open("c")) == (1, left + 1)
+    assert flight.close(never) is None
+    assert flight.close(left) == "b"
     assert (flight.late, flight.duplicate) == (0, 1)

@@ -18,7 +18,6 @@ from pactgate.upstreams import http as http_module
 from pactgate.upstreams.http import HttpChannel, NotStreamableHttp
 from pactgate.upstreams.http_client import HttpClient
 from pactgate.upstreams.port import Outgoing
-from pactgate.upstreams.sent import Sent
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import (
     LAST_CHUNK,
@@ -898,20 +897,15 @@ class Told:
     def unanswered(self, id_: int, failure: GatewayFailure | None) -> GatewayFailure:
         return failure or GatewayFailure(Kind.INVALID_FRAME, "not its answer")
 
-    def sent(self, id_: int) -> Sent:
-        made = Sent(self, self)
-        made.id = id_
-        return made
-
 
 @pytest.mark.parametrize("era", [Era.MODERN, Era.LEGACY])
 async def test_a_request_is_begun_on_a_kept_connection_and_on_no_other(era: Era) -> None:
     server, told = Server(), Told()
     async with talking(server, era) as talk:
-        assert not talk.channel.begin(request(1, name="x"), told.sent(1))
+        assert not talk.channel.begin(request(1, name="x"), 1, told, told)
         await talk.send(request(2, name="x"))
-        assert talk.channel.begin(request(3, name="x"), told.sent(3))
-        assert not talk.channel.begin(request(4, name="x"), told.sent(4))
+        assert talk.channel.begin(request(3, name="x"), 3, told, told)
+        assert not talk.channel.begin(request(4, name="x"), 4, told, told)
         await server.until(2)
         await talk.inbox.until(lambda inbox: len(inbox.frames) == 2)
     assert [seen.message["id"] for seen in server.seen] == [2, 3]
@@ -929,7 +923,7 @@ async def test_an_event_stream_that_answers_a_begun_request_is_followed() -> Non
     told = Told()
     async with talking(Server(reply), Era.MODERN) as talk:
         await talk.send(request(1))
-        assert talk.channel.begin(request(2), told.sent(2))
+        assert talk.channel.begin(request(2), 2, told, told)
         await talk.inbox.until(lambda inbox: len(inbox.frames) == 3)
     assert json.loads(talk.inbox.frames[1])["method"] == "notifications/x"
     assert json.loads(talk.inbox.frames[2])["id"] == 2
@@ -946,7 +940,7 @@ async def test_a_begun_request_whose_connection_breaks_fails_once_and_is_not_sen
     told = Told()
     async with talking(play, Era.MODERN) as talk:
         await talk.send(request(1))
-        assert talk.channel.begin(request(2), told.sent(2))
+        assert talk.channel.begin(request(2), 2, told, told)
         async with asyncio.timeout(LIMIT_S):
             await told.news.wait()
     assert [failure.kind for failure in told.failures] == [Kind.CONNECTION_LOST]
@@ -967,8 +961,8 @@ async def test_giving_a_begun_request_up_closes_its_connection() -> None:
     told = Told()
     async with talking(play, Era.MODERN) as talk:
         await talk.send(request(1))
-        sent = told.sent(2)
-        assert talk.channel.begin(request(2), sent)
+        sent = talk.channel.begin(request(2), 2, told, told)
+        assert sent is not None
         sent.give_up()
         async with asyncio.timeout(LIMIT_S):
             await gone.wait()
@@ -979,4 +973,4 @@ async def test_giving_a_begun_request_up_closes_its_connection() -> None:
 async def test_before_the_era_is_settled_nothing_is_begun() -> None:
     async with talking(Server()) as talk:
         await talk.send(request(1, "initialize"))
-        assert not talk.channel.begin(request(2), Told().sent(2))
+        assert not talk.channel.begin(request(2), 2, Told(), Told())

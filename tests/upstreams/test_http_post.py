@@ -8,7 +8,6 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol.messages import Response as Answer
 from pactgate.upstreams.http_post import Post
 from pactgate.upstreams.http_response import Response, Stream
-from pactgate.upstreams.sent import Sent
 from tests.upstreams.test_sent import LOST, Ledger, Sink
 
 LIMIT_S = 5.0
@@ -27,8 +26,9 @@ class Source:
 class Reader:
     """A channel that does with an answer what the test says."""
 
-    def __init__(self, sent: Sent, *, answers: bool = True, problem: Exception | None = None) -> None:
-        self._sent = sent
+    post: Post
+
+    def __init__(self, *, answers: bool = True, problem: Exception | None = None) -> None:
         self._answers = answers
         self._problem = problem
         self.go_on = asyncio.Event()
@@ -38,7 +38,7 @@ class Reader:
         if self._problem is not None:
             raise self._problem
         if self._answers:
-            self._sent.answered(Answer(id_, response.body))
+            self.post.answered(Answer(id_, response.body))
 
     async def take_stream(self, id_: int, response: Response) -> None:
         try:
@@ -48,40 +48,39 @@ class Reader:
             self.ended.set()
 
 
-def posted(*, answers: bool = True, problem: Exception | None = None) -> tuple[Post, Sent, Sink, Reader]:
-    sink = Sink()
-    sent = Sent(Ledger(), sink)
-    reader = Reader(sent, answers=answers, problem=problem)
-    return Post(reader, sent), sent, sink, reader
+def posted(*, answers: bool = True, problem: Exception | None = None) -> tuple[Post, Sink, Reader]:
+    sink, reader = Sink(), Reader(answers=answers, problem=problem)
+    reader.post = Post(reader, Ledger(), sink, 7)
+    return reader.post, sink, reader
 
 
 async def test_a_whole_answer_is_told_before_anything_else_happens() -> None:
-    post, _, sink, _ = posted()
+    post, sink, _ = posted()
     post.took(Response(200, {}, b"{}"))
     assert sink.told == [b"{}"]
 
 
 async def test_what_is_wrong_with_an_answer_is_told() -> None:
     problem = GatewayFailure(Kind.INVALID_FRAME, "no JSON")
-    post, _, sink, _ = posted(problem=problem)
+    post, sink, _ = posted(problem=problem)
     post.took(Response(200, {}, b"<html>"))
     assert sink.told == [problem]
 
 
 async def test_an_answer_to_something_else_is_a_failure_of_this_request() -> None:
-    post, _, sink, _ = posted(answers=False)
+    post, sink, _ = posted(answers=False)
     post.took(Response(200, {}, b"{}"))
-    assert [str(told) for told in sink.told] == ["0 was not answered"]
+    assert [str(told) for told in sink.told] == ["7 was not answered"]
 
 
 async def test_a_broken_connection_is_told() -> None:
-    post, _, sink, _ = posted()
+    post, sink, _ = posted()
     post.failed(LOST)
     assert sink.told == [LOST]
 
 
 async def test_a_stream_is_followed_to_its_answer() -> None:
-    post, _, sink, reader = posted()
+    post, sink, reader = posted()
     post.took(Response(200, {}, b"{}", Stream(Source())))
     assert sink.told == []
     reader.go_on.set()
@@ -91,10 +90,10 @@ async def test_a_stream_is_followed_to_its_answer() -> None:
 
 
 async def test_giving_up_ends_whoever_follows_the_stream() -> None:
-    post, sent, sink, reader = posted()
+    post, sink, reader = posted()
     post.took(Response(200, {}, b"{}", Stream(Source())))
     await asyncio.sleep(0)
-    sent.give_up()
+    post.give_up()
     async with asyncio.timeout(LIMIT_S):
         await reader.ended.wait()
     await asyncio.sleep(0)
@@ -104,12 +103,12 @@ async def test_giving_up_ends_whoever_follows_the_stream() -> None:
 async def test_a_mistake_of_ours_while_following_is_reported_and_the_request_fails() -> None:
     loop, reported = asyncio.get_running_loop(), list[object]()
     loop.set_exception_handler(lambda _loop, facts: reported.append(facts.get("exception")))
-    post, _, sink, reader = posted(problem=ZeroDivisionError("a bug"))
+    post, sink, reader = posted(problem=ZeroDivisionError("a bug"))
     reader.go_on.set()
     post.took(Response(200, {}, b"{}", Stream(Source())))
     async with asyncio.timeout(LIMIT_S):
         await reader.ended.wait()
         while not reported:
             await asyncio.sleep(0)
-    assert [str(told) for told in sink.told] == ["0 was not answered"]
+    assert [str(told) for told in sink.told] == ["7 was not answered"]
     assert isinstance(reported[0], ZeroDivisionError)

@@ -13,12 +13,12 @@ from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.lent import LETTING_GO_S, LentChannel, Loan
 from pactgate.upstreams.port import Outgoing
-from pactgate.upstreams.sent import Sent
+from pactgate.upstreams.sent import Ledger, Sink
 from tests.support.children import descriptors
 from tests.support.loops import on_both_loops
 
 CONFIG = ServerConfig(id="files", command="x")
-NOTHING_SENT = cast("Sent", None)
+NOBODY = cast("Ledger", None), cast("Sink", None)
 """Lines tell the receiver what comes of a request, and nobody else."""
 
 
@@ -93,7 +93,7 @@ async def test_a_write_that_finds_the_stream_broken_says_no_more_than_that() -> 
     word = {"kind": Kind.CONNECTION_LOST.value, "message": "it was killed"}
     await one.say(b"!" + json.dumps(word).encode() + b"\n")
     one.lender.close()
-    one.channel.begin(Outgoing(b"{}"), NOTHING_SENT)
+    one.channel.begin(Outgoing(b"{}"), 1, *NOBODY)
     with pytest.raises(GatewayFailure, match="was not sent"):
         await one.channel.send(Outgoing(b"{}"))
     assert (await asyncio.wait_for(one.failure, 5)).message == "it was killed", "the reason is not lost over it"
@@ -104,9 +104,9 @@ async def test_a_write_that_finds_the_stream_broken_says_no_more_than_that() -> 
 async def test_a_small_request_goes_out_without_waiting_and_a_large_one_does_not() -> None:
     one = Borrowed()
     await one.channel.open(one)
-    assert one.channel.begin(Outgoing(b'{"small":1}'), NOTHING_SENT)
+    assert one.channel.begin(Outgoing(b'{"small":1}'), 1, *NOBODY)
     assert await one.hear() == b'{"small":1}\n'
-    assert not one.channel.begin(Outgoing(b"x" * 100_000), NOTHING_SENT)
+    assert not one.channel.begin(Outgoing(b"x" * 100_000), 2, *NOBODY)
     one.lender.close()
     await one.channel.close()
 

@@ -17,7 +17,7 @@ from pactgate.protocol.messages import Response
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from pactgate.upstreams.peer import Peer, UpstreamReplied
 from pactgate.upstreams.port import Outgoing
-from pactgate.upstreams.sent import Sent
+from pactgate.upstreams.sent import Ledger, Sent, Sink
 from tests.support.scripted_channel import ScriptedChannel
 
 INFO = {"name": "pactgate", "version": "0"}
@@ -410,15 +410,15 @@ class Ready(ScriptedChannel):
     is_full = False
     problem: GatewayFailure | None = None
 
-    def begin(self, frame: Outgoing, sent: Sent) -> bool:  # type: ignore[override]
+    def begin(self, frame: Outgoing, id_: int, ledger: Ledger, sink: Sink) -> Sent | None:  # type: ignore[override]
         if self.problem is not None:
             raise self.problem
         if self.is_full:
-            return False
+            return None
         self.frames.append(frame)
         self.sent.append(json.loads(frame.text))
-        self.begun = sent
-        return True
+        self.begun = Sent(ledger, sink, id_)
+        return self.begun
 
 
 class Begun(Talk):

@@ -35,23 +35,13 @@ class Ledger:
         return failure or GatewayFailure(Kind.INVALID_FRAME, f"{id_} was not answered")
 
 
-class Exchange:
-    def __init__(self) -> None:
-        self.is_given_up = False
-
-    def give_up(self) -> None:
-        self.is_given_up = True
-
-
-def begun() -> tuple[Sent, Sink, Ledger, Exchange]:
-    sink, ledger, exchange = Sink(), Ledger(), Exchange()
-    sent = Sent(ledger, sink)
-    sent.id, sent.exchange = 7, exchange
-    return sent, sink, ledger, exchange
+def begun() -> tuple[Sent, Sink, Ledger]:
+    sink, ledger = Sink(), Ledger()
+    return Sent(ledger, sink, 7), sink, ledger
 
 
 def test_an_answer_is_told_once_and_the_end_of_its_exchange_not_at_all() -> None:
-    sent, sink, ledger, _ = begun()
+    sent, sink, ledger = begun()
     sent.answered(Response(7, b"{}"))
     sent.answered(Response(7, b"again"))
     sent.ended(None)
@@ -62,25 +52,24 @@ def test_an_answer_is_told_once_and_the_end_of_its_exchange_not_at_all() -> None
 
 
 def test_an_exchange_that_ends_without_the_answer_is_a_failure() -> None:
-    sent, sink, _, _ = begun()
+    sent, sink, _ = begun()
     sent.ended(None)
     assert [str(told) for told in sink.told] == ["7 was not answered"]
 
 
 @pytest.mark.parametrize("way", ["ended", "refused"])
 def test_a_failure_is_told_as_it_is(way: str) -> None:
-    sent, sink, _, _ = begun()
+    sent, sink, _ = begun()
     getattr(sent, way)(LOST)
     sent.answered(Response(7, b"late"))
     assert sink.told == [LOST]
 
 
-def test_a_request_that_is_given_up_ends_its_exchange_and_tells_nothing() -> None:
-    sent, sink, ledger, exchange = begun()
+def test_a_request_that_is_given_up_tells_nothing() -> None:
+    sent, sink, ledger = begun()
     sent.give_up()
     sent.answered(Response(7, b"late"))
     sent.ended(LOST)
-    assert exchange.is_given_up
     assert ledger.given_up == [7]
     assert sink.told == []
 

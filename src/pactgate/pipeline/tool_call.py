@@ -1,8 +1,9 @@
 """One `tools/call` from admission to answer: a flat list of gates around a single dispatch, under one timer.
 
-FIND gates learn which tool is meant; from there on only gates are asked that have something to do for it. ADMIT gates run before anything leaves the gateway; one of them may already have the answer. VERIFY gates judge what came back, FINISH gates
-shape what goes out. A gate either returns, or raises the failure that ends the call; every earlier gate leaves all later ones
-untouched. Enforces S1/TIMEOUT-001 and S1/LIMIT-002.
+FIND gates learn which tool is meant; from there on only those gates are asked that have something to do for it. ADMIT gates run before
+anything leaves the gateway; one of them may already have the answer. VERIFY gates judge what came back, FINISH gates shape what goes
+out. A gate either returns, or raises the failure that ends the call; every earlier gate leaves all later ones untouched.
+Enforces S1/TIMEOUT-001 and S1/LIMIT-002.
 """
 
 from __future__ import annotations

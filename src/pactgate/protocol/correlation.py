@@ -30,9 +30,17 @@ class Correlation(Generic[T]):
         return len(self._open)
 
     def open(self, sink: T) -> int:
+        id_ = self.mint()
+        self._open[id_] = sink
+        return id_
+
+    def mint(self) -> int:
+        """An id for a request that is entered once it has left, or never."""
         self._last += 1
-        self._open[self._last] = sink
         return self._last
+
+    def enter(self, id_: int, sink: T) -> None:
+        self._open[id_] = sink
 
     def close(self, key: str | int) -> T | None:
         """The sink of the request this answer is for, once. `key` is the id as the answer spelt it: "1" is not 1."""
@@ -40,10 +48,6 @@ class Correlation(Generic[T]):
         if sink is None:
             self._count(key)
         return sink
-
-    def withdraw(self, id_: int) -> None:
-        """The request never left, so nothing can answer it."""
-        self._open.pop(id_, None)
 
     def abandon(self, id_: int) -> None:
         """The caller gave up: nothing is delivered any more. Ids that are not open are left alone."""

@@ -28,7 +28,10 @@ class Heard:
     def __init__(self, end_listen: Callable[[str | int], None]) -> None:
         self.unattributed_logs = 0
         self._end_listen = end_listen
-        self._owner: str | None = None
+        self.has_listeners = False
+        self.owner: str | None = None
+        """Whose request was sent last."""
+        """Whose request it was last."""
         self._owned_since = -_LATE_LOG_S
         self._progress: dict[str | int, OnProgress] = {}
         self._logs: dict[str | int, OnNotice] = {}
@@ -43,25 +46,27 @@ class Heard:
         on_change: OnNotice | None = None,
     ) -> None:
         """Note whose request this is, and who hears what the server says about it."""
-        if owner is not None and owner != self._owner:
-            if self._owner is not None:
+        if owner is not None and owner != self.owner:
+            if self.owner is not None:
                 self._owned_since = asyncio.get_running_loop().time()
-            self._owner = owner
+            self.owner = owner
         if on_progress is not None:
             self._progress[id_] = on_progress
         if on_log is not None:
             self._logs[id_] = on_log
         if on_change is not None:
             self._listens[id_] = on_change
+        self._count()
 
     def forget(self, id_: str | int) -> None:
         """Nothing more is relayed about a request that has been answered or given up."""
-        if self._progress:
-            self._progress.pop(id_, None)
-        if self._logs:
-            self._logs.pop(id_, None)
-        if self._listens:
-            self._listens.pop(id_, None)
+        self._progress.pop(id_, None)
+        self._logs.pop(id_, None)
+        self._listens.pop(id_, None)
+        self._count()
+
+    def _count(self) -> None:
+        self.has_listeners = bool(self._progress or self._logs or self._listens)
 
     def take(self, notification: Notification, for_request: int | None, pending: int) -> bool:
         """Whether it is about a request, and so was for one of these listeners or nobody."""

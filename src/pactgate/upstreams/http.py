@@ -31,7 +31,7 @@ from pactgate.upstreams.http_pool import closed
 from pactgate.upstreams.http_post import Post
 from pactgate.upstreams.http_response import Response, Stream
 from pactgate.upstreams.port import Outgoing, Receiver
-from pactgate.upstreams.sent import Sent
+from pactgate.upstreams.sent import Ledger, Sink
 
 _VERSION_HEADER_SINCE: Final = "2025-06-18"
 _SESSION_ID: Final = re.compile(r"[\x21-\x7e]{1,1024}")
@@ -120,16 +120,16 @@ class HttpChannel:
         else:
             self.take_whole(frame.id, response)
 
-    def begin(self, frame: Outgoing, sent: Sent) -> bool:
+    def begin(self, frame: Outgoing, id_: int, ledger: Ledger, sink: Sink) -> Post | None:
         """A request on a connection that is free now. Before the era is settled `send` sees to everything."""
         era = self._era
         if era is None or self._receiver is None:
-            return False
-        post = Post(self, sent)
+            return None
+        post = Post(self, ledger, sink, id_)
         head = self._head(frame, era is Era.MODERN)
         client = self._observed or self._client
         post.connection = client.begin(post, self._target, head, frame.text, self._max_bytes)
-        return post.connection is not None
+        return None if post.connection is None else post
 
     async def take_stream(self, id_: int, response: Response) -> None:
         """For `Post`: an event stream, to its end."""
@@ -210,7 +210,8 @@ class HttpChannel:
                 raise invalid(self._target, f"answered HTTP 200, but not with JSON: {self._own.quote(response.body)!r}")
             if not response.body:
                 raise invalid(self._target, "answered HTTP 200 with nothing in it")
-            self._deliver(response.body)
+            if self._receiver is not None:
+                self._receiver.receive(response.body)
         elif response.status < 300:
             raise invalid(self._target, f"accepted a request without answering it (HTTP {response.status})")
         else:

@@ -49,7 +49,7 @@ class PoolLimits(Struct, frozen=True):
 
 
 class Pool:
-    """`on_idle` is called when a connection begins to be idle; its owner then calls `sweep` every few seconds."""
+    """`on_idle` is called when the first connection begins to be idle; its owner then calls `sweep` every few seconds while any is."""
 
     def __init__(self, limits: PoolLimits, on_idle: Callable[[], None], resolve: Resolve = look_up) -> None:
         self._limits = limits
@@ -62,6 +62,8 @@ class Pool:
         self._waiting: deque[tuple[Target, asyncio.Future[Connection | None]]] = deque()
         self._keep_s = limits.idle_s
         self._is_closed = False
+        self._is_watched = False
+        """Whether its owner will sweep it."""
         self._emptied = asyncio.Event()
 
     @property
@@ -105,7 +107,7 @@ class Pool:
         if self._is_closed or not connection.is_open:
             connection.abort()
             return
-        turn = self._next_turn()
+        turn = self._next_turn() if self._waiting else None
         if turn is not None:
             turn.set_result(connection)
             return
@@ -115,7 +117,9 @@ class Pool:
         connection.idle_since = now = self._loop.time()
         connection.expires_at = now + keep_s
         self._idle.append(connection)
-        self._on_idle()
+        if not self._is_watched:
+            self._is_watched = True
+            self._on_idle()
 
     def sweep(self) -> None:
         """Close what has been idle too long, and the oldest beyond `max_idle`."""
@@ -129,6 +133,7 @@ class Pool:
             else:
                 kept.appendleft(connection)
         self._idle = kept
+        self._is_watched = bool(kept)
 
     def abandon(self, target: Target) -> None:
         """End what is under way for one target."""

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http_response import Response, Taker
-from pactgate.upstreams.sent import Sent
+from pactgate.upstreams.sent import Ledger, Sent, Sink
 
 
 class Reader(Protocol):
@@ -28,44 +28,49 @@ class Busy(Protocol):
     def give_up(self, taker: Taker) -> None: ...
 
 
-class Post:
+class Post(Sent):
     """The taker of one answer."""
 
-    __slots__ = ("_reader", "_sent", "_task", "connection")
+    __slots__ = ("_reader", "_task", "connection")
 
-    def __init__(self, reader: Reader, sent: Sent) -> None:
+    def __init__(self, reader: Reader, ledger: Ledger, sink: Sink, id_: int) -> None:
+        self._ledger = ledger
+        self._sink = sink
+        self.id = id_
         self._reader = reader
-        self._sent = sent
         self._task: asyncio.Task[None] | None = None
         self.connection: Busy | None = None
-        sent.exchange = self
 
     def took(self, response: Response) -> None:
+        self.connection = None
         if response.stream is not None:
-            self._task = asyncio.get_running_loop().create_task(self._reader.take_stream(self._sent.id, response))
+            self._task = asyncio.get_running_loop().create_task(self._reader.take_stream(self.id, response))
             self._task.add_done_callback(self._followed)
             return
         try:
-            self._reader.take_whole(self._sent.id, response)
+            self._reader.take_whole(self.id, response)
         except GatewayFailure as failure:
-            self._sent.ended(failure)
+            self.ended(failure)
         else:
-            self._sent.ended(None)
+            if self._sink is not None:
+                self.ended(None)
 
     def failed(self, failure: GatewayFailure) -> None:
-        self._sent.ended(failure)
+        self.connection = None
+        self.ended(failure)
 
     def give_up(self) -> None:
         if self._task is not None:
             self._task.cancel()
         elif self.connection is not None:
             self.connection.give_up(self)
+        Sent.give_up(self)
 
     def _followed(self, task: asyncio.Task[None]) -> None:
         if task.cancelled():
             return
         problem = task.exception()
         is_told = problem is None or isinstance(problem, GatewayFailure)
-        self._sent.ended(problem if isinstance(problem, GatewayFailure) else None)
+        self.ended(problem if isinstance(problem, GatewayFailure) else None)
         if not is_told:
             task.result()  # a mistake of ours, which the loop reports

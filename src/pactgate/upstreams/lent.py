@@ -26,7 +26,7 @@ from pactgate.protocol.messages import one_line
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.pipes import PipeReader, PipeWriter
 from pactgate.upstreams.port import Outgoing, Receiver
-from pactgate.upstreams.sent import Sent
+from pactgate.upstreams.sent import Ledger, Sent, Sink
 
 FRAME_ROOM_BYTES: Final = 4096
 """An id of ours may be longer than the one it stands for."""
@@ -104,13 +104,13 @@ class LentChannel:
                 verdict=Verdict.DID_NOT_RUN,
             )
 
-    def begin(self, frame: Outgoing, sent: Sent) -> bool:
-        """A request into a stream that has room. What comes of it is told to the receiver."""
+    def begin(self, frame: Outgoing, id_: int, ledger: Ledger, sink: Sink) -> Sent | None:
+        """A request into a stream that has room."""
         if self._writer is None or not self._writer.write_soon(one_line(frame.text) + b"\n"):
-            return False
+            return None
         if self._tap is not None:
             self._tap.passed(frame.text, from_client=True)
-        return True
+        return Sent(ledger, sink, id_)
 
     async def close(self) -> None:
         self._receiver = None

@@ -66,6 +66,7 @@ class Peer:
         self.capabilities = capabilities or {}
         """What a legacy server is told at the handshake that can be asked of us. A modern one is told with each request."""
         self.era: Era | None = None
+        self.is_open = True
         self.on_notice: OnNotice | None = None
         self._emit = emit
         self._pending: Correlation[Pending] = Correlation()
@@ -91,10 +92,6 @@ class Peer:
     @property
     def unattributed_logs(self) -> int:
         return self._heard.unattributed_logs
-
-    @property
-    def is_open(self) -> bool:
-        return not self._ended.done()
 
     @property
     def is_idle(self) -> bool:
@@ -178,24 +175,19 @@ class Peer:
         What was begun must be ended by `Sent.give_up`, unless the sink was told.
         """
         begin = self.channel.begin
-        if begin is None or self._ended.done():
+        if begin is None or not self.is_open:
             return None
-        sent = Sent(self, sink)
-        id_ = sent.id = self._pending.open(sent)
+        id_ = self._pending.mint()
         if meta or on_progress is not None or capabilities is not None or members.keys() != _PLAIN_CALL:
             params = self._params(members, meta, id_ if on_progress is not None else None, capabilities)
             text = messages.encode_request(b"%d" % id_, "tools/call", params)
         else:
             text = self._plain_call % (id_, members["name"], members["arguments"])
-        has_begun = False
-        try:
-            has_begun = begin(Outgoing(text, "tools/call", id_, name, headers), sent)
-        finally:
-            if not has_begun:
-                self._pending.withdraw(id_)
-        if not has_begun:
-            return None
-        self._heard.listen(id_, owner, on_progress, on_log)
+        sent = begin(Outgoing(text, "tools/call", id_, name, headers), id_, self, sink)
+        if sent is not None:
+            self._pending.enter(id_, sent)
+            if owner != self._heard.owner or on_progress is not None or on_log is not None:
+                self._heard.listen(id_, owner, on_progress, on_log)
         return sent
 
     def gave_up(self, id_: int) -> None:
@@ -279,7 +271,8 @@ class Peer:
         waiting = self._pending.close(key)
         if waiting is None:
             return None
-        self._heard.forget(key)
+        if self._heard.has_listeners:
+            self._heard.forget(key)
         if self._asked.calls or self._asked.strays:
             self._asked.answered(key)
         return waiting
@@ -344,6 +337,7 @@ class Peer:
             self._noise(f"could not be told: {problem}", b"")
 
     def _end(self, failure: GatewayFailure) -> None:
+        self.is_open = False
         if not self._ended.done():
             self._ended.set_result(failure)
         for waiting in self._pending.drain():

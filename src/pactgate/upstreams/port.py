@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.sent import Sent
+from pactgate.upstreams.sent import Ledger, Sent, Sink
 
 
 class Outgoing(Struct, frozen=True, gc=False):
@@ -39,8 +39,9 @@ class Receiver(Protocol):
         """The channel has ended by itself; nothing will come any more. Called at most once, never after `close`."""
 
 
-Begin = Callable[[Outgoing, Sent], bool]
-"""What a request brings goes to `receive`, how its exchange ended to `Sent`. False: it would have to wait, and nothing was written."""
+Begin = Callable[[Outgoing, int, Ledger, Sink], Sent | None]
+"""A request, its id, where it is entered, and who began it. Gives what stands for it, and writes it; nothing comes of it before the next
+turn of the loop. None: it would have to wait, and nothing was written."""
 
 
 class Channel(Protocol):

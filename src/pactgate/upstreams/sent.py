@@ -31,13 +31,6 @@ class Sink(Protocol):
     def failed(self, failure: GatewayFailure) -> None: ...
 
 
-class Exchange(Protocol):
-    """What a channel holds for one request."""
-
-    def give_up(self) -> None:
-        """End it; nobody wants what it brings."""
-
-
 class Ledger(Protocol):
     """Where requests that were begun are entered: a peer."""
 
@@ -72,25 +65,24 @@ class Awaited:
 
 
 class Sent:
-    """A request that was begun. `exchange` is what its channel holds for it, if anything."""
+    """A request that was begun. A channel that holds something for it adds that."""
 
-    __slots__ = ("_ledger", "_sink", "exchange", "id")
+    __slots__ = ("_ledger", "_sink", "id")
 
     method: Final = "tools/call"
 
-    def __init__(self, ledger: Ledger, sink: Sink) -> None:
+    def __init__(self, ledger: Ledger, sink: Sink, id_: int) -> None:
         self._ledger = ledger
         self._sink: Sink | None = sink
-        self.exchange: Exchange | None = None
-        self.id = 0
+        self.id = id_
 
     def answered(self, response: Response) -> None:
-        sink, self._sink, self.exchange = self._sink, None, None  # the exchange points back here
+        sink, self._sink = self._sink, None
         if sink is not None:
             sink.answered(response)
 
     def refused(self, failure: GatewayFailure) -> None:
-        sink, self._sink, self.exchange = self._sink, None, None
+        sink, self._sink = self._sink, None
         if sink is not None:
             sink.failed(failure)
 
@@ -101,7 +93,5 @@ class Sent:
 
     def give_up(self) -> None:
         """The sink does not want the answer any more, and is told nothing."""
-        exchange, self.exchange, self._sink = self.exchange, None, None
-        if exchange is not None:
-            exchange.give_up()
+        self._sink = None
         self._ledger.gave_up(self.id)

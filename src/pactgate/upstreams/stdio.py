@@ -38,7 +38,7 @@ from pactgate.upstreams.process import (
     describe_exit,
     signal_name,
 )
-from pactgate.upstreams.sent import Sent
+from pactgate.upstreams.sent import Ledger, Sent, Sink
 
 UNASKED_IN_A_TURN: Final = 16
 BITE_BYTES: Final = 4096
@@ -198,9 +198,8 @@ class StdioChannel:
                 verdict=Verdict.DID_NOT_RUN,
             )
 
-    def begin(self, frame: Outgoing, sent: Sent) -> bool:
-        """What comes of it is told to the receiver, as of everything."""
-        return self.send_soon(frame)
+    def begin(self, frame: Outgoing, id_: int, ledger: Ledger, sink: Sink) -> Sent | None:
+        return Sent(ledger, sink, id_) if self.send_soon(frame) else None
 
     def send_soon(self, frame: Outgoing) -> bool:
         """As `send`, into a pipe that has room. False: it would have to wait, and nothing was taken."""
