@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from pactgate.core.context import ExecutionRecord
 from pactgate.core.events import Event, RequestFinished
 from pactgate.core.model import ServerStatus
 from pactgate.protocol.versions import METHODS
@@ -30,10 +29,6 @@ class Durations:
         self.counts = [0] * (len(BUCKETS_MS) + 1)
         self.total_ms = 0.0
 
-    def add(self, duration_ms: float) -> None:
-        self.counts[bisect_left(BUCKETS_MS, duration_ms)] += 1
-        self.total_ms += duration_ms
-
 
 class Metrics:
     """Listens to events and renders on demand."""
@@ -45,10 +40,19 @@ class Metrics:
         self._events: Counter[str] = Counter()
 
     def emit(self, event: Event) -> None:
-        if isinstance(event, RequestFinished):
-            self._note(event.record)
-        else:
+        if not isinstance(event, RequestFinished):
             self._events[type(event).__name__] += 1
+            return
+        record = event.record
+        method = record.method if record.method in METHODS else _OTHER
+        key = method, record.server if method == _CALL else None, record.outcome
+        finished = self._finished_by
+        finished[key] = finished.get(key, 0) + 1
+        durations = self._durations.get(method)
+        if durations is None:
+            durations = self._durations[method] = Durations()
+        durations.counts[bisect_left(BUCKETS_MS, record.duration_ms)] += 1
+        durations.total_ms += record.duration_ms
 
     @property
     def calls(self) -> dict[str, int]:
@@ -68,16 +72,6 @@ class Metrics:
         for name, number in more.items():
             _gauge(lines, name, "", [({}, number)])
         return ("\n".join(lines) + "\n").encode()
-
-    def _note(self, record: ExecutionRecord) -> None:
-        method = record.method if record.method in METHODS else _OTHER
-        key = method, record.server if method == _CALL else None, record.outcome
-        finished = self._finished_by
-        finished[key] = finished.get(key, 0) + 1
-        durations = self._durations.get(method)
-        if durations is None:
-            durations = self._durations[method] = Durations()
-        durations.add(record.duration_ms)
 
     @property
     def _requests(self) -> Counter[tuple[str, str]]:

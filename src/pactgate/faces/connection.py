@@ -295,7 +295,7 @@ class Connection(asyncio.Protocol):
 
     def _settle(self, exchange: Exchange) -> None:
         """The exchange is over: the connection ends, or waits for the next request."""
-        keeps = self.may_keep(exchange)
+        keeps = exchange.keep_alive and not self._hub.is_closing
         self.exchange = None
         exchange.close()
         if self._held_bytes:

@@ -103,7 +103,8 @@ class Exchange:
         if line is None or self.is_answered:
             return
         self.is_answered = True
-        if status == 200 and head is JSON_HEAD and 0 < len(body) < _COPIED_BYTES and self._is_ordinary(line):
+        is_unnoted = self.hop is None and not self.is_http10 and self.method == "POST"
+        if is_unnoted and status == 200 and head is JSON_HEAD and 0 < len(body) < _COPIED_BYTES and line.may_keep(self):
             line.transport.write(b"%b%bContent-Length: %d\r\n\r\n%b" % (_GOOD, self.extra_head, len(body), body))
             line.answered(self)
             return
@@ -120,10 +121,6 @@ class Exchange:
         else:
             line.transport.writelines((top, body))
         line.answered(self)
-
-    def _is_ordinary(self, line: Line) -> bool:
-        """Whether nothing has to be said or noted beside the answer."""
-        return self.hop is None and not self.is_http10 and self.method != "HEAD" and line.may_keep(self)
 
     def open_stream(self, status: int = 200, head: bytes = STREAM_HEAD) -> EventStream:
         """Begin an answer of unknown length. On a finished exchange the stream is closed from the start."""

@@ -67,7 +67,7 @@ class HttpFace:
     def start(self, exchange: Exchange) -> bool:
         """Begin a request of a client whose head was judged before, unless it opens something that lasts."""
         post: Post | None = exchange.head.judged
-        if post is None or not self._is_served(post.scope, post.admitted):
+        if post is None or (post.scope is not None and not self._is_served(post.scope, post.admitted)):
             return False
         message = exchange.message = messages.decode(exchange.body)
         if not isinstance(message, Request) or message.method in _LASTING:

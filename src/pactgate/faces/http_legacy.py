@@ -296,10 +296,13 @@ def _read_offer(request: Request) -> legacy.InitializeParams | Rejection:
 
 
 def _admit(session: Session, request: Request) -> Rejection | None:
-    outcome = legacy.step(session.phase, request)
-    session.phase = outcome.phase
-    if outcome.rejection is not None:
-        return outcome.rejection
+    if (
+        session.phase is not legacy.Phase.READY or request.method == legacy.INITIALIZE
+    ):  # else it is as it was, and admitted
+        outcome = legacy.step(session.phase, request)
+        session.phase = outcome.phase
+        if outcome.rejection is not None:
+            return outcome.rejection
     if request.key in session.running:
         return Rejection(messages.INVALID_REQUEST, "A request with this id is still running.", request.id)
     if len(session.running) >= MAX_RUNNING:
@@ -350,7 +353,11 @@ class _Started(Delivery):
     ctx: ExecutionContext
 
     def __init__(self, exchange: Exchange, session: Session, drops: Drops, may_stream: bool, request: Request) -> None:
-        Delivery.__init__(self, exchange, session, drops, may_stream)
+        self._exchange = exchange
+        self._session = session
+        self._drops = drops
+        self._may_stream = may_stream
+        self._stream = None
         self._request = request
         self._reason = STOPPING
         self.is_done = False
@@ -367,7 +374,8 @@ class _Started(Delivery):
         failure = self.ctx.failure
         del self.ctx  # which points back here: nothing should wait for the garbage collector
         if reply is not None:
-            ask_to_wait(exchange, failure)
+            if failure is not None:
+                ask_to_wait(exchange, failure)
             self.finish(answer(request, reply))
         elif self._reason == CANCELLED and self.is_streaming:
             self.end(200, b"")  # the caller asked for silence

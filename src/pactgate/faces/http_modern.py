@@ -153,7 +153,10 @@ class _Started(_Channel):
     ctx: ExecutionContext
 
     def __init__(self, exchange: Exchange, drops: Drops, accepts: Accepts, request: Request) -> None:
-        _Channel.__init__(self, exchange, drops, accepts)
+        self._exchange = exchange
+        self._drops = drops
+        self._accepts = accepts
+        self._stream = None
         self._request = request
         self.is_done = False
 
@@ -165,5 +168,6 @@ class _Started(_Channel):
         if reply is None:
             self.finish(503, cancelled_answer(self._request, STOPPING))
         else:
-            ask_to_wait(exchange, failure)
+            if failure is not None:
+                ask_to_wait(exchange, failure)
             self.answer(self._request, reply)
