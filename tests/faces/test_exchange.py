@@ -6,6 +6,7 @@ import pytest
 
 from pactgate.faces.exchange import JSON_HEAD, Exchange
 from pactgate.faces.limits import ServerLimits
+from pactgate.protocol.messages import encode_result
 from tests.support.facing import listening, until
 from tests.support.loops import on_both_loops
 from tests.support.raw_http import RawClient, get, request
@@ -31,6 +32,27 @@ async def test_an_answer_is_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
         answer = await client.ask(get("/"))
     assert answer.headers == [("content-type", "application/json"), ("x-more", "yes"), ("content-length", "2")]
     assert len(writes) == 1
+
+
+@pytest.mark.parametrize("size", [2, 20_000, 32 * 1024, 400_000])
+@pytest.mark.parametrize("protocol", ["1.1", "1.0"])
+@on_both_loops
+async def test_a_result_is_answered_as_the_same_bytes_whatever_its_size(size: int, protocol: str) -> None:
+    result = b'"%b"' % (b"x" * (size - 2))
+
+    async def handle(exchange: Exchange) -> None:
+        exchange.extra_head = b"X-Extra: yes\r\n"
+        if exchange.path == "/whole":
+            exchange.respond(200, JSON_HEAD, encode_result(b"7", result))
+        else:
+            exchange.respond_result(b"7", result)
+        exchange.respond_result(b"8", result)  # once is enough
+
+    async with listening(handle) as (_, port, _), RawClient(port) as client:
+        line = "GET %s HTTP/" + protocol + "\r\nHost: x\r\nConnection: keep-alive\r\n\r\n"
+        whole, in_pieces = [await client.ask((line % path).encode()) for path in ("/whole", "/result")]
+    assert (in_pieces.status, in_pieces.headers, in_pieces.body) == (whole.status, whole.headers, whole.body)
+    assert in_pieces.body == b'{"jsonrpc":"2.0","id":7,"result":%b}' % result
 
 
 async def test_an_exchange_is_answered_once() -> None:

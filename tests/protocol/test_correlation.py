@@ -102,11 +102,11 @@ def test_every_sink_is_delivered_at_most_once_and_every_stray_answer_is_counted(
     assert flight.drain() == [sink for id_, sink in opened.items() if id_ not in ended]
 
 
-def test_an_id_that_was_minted_counts_for_nothing_until_it_is_entered() -> None:
+def test_the_next_id_is_known_before_a_request_is_opened_and_used_once() -> None:
     flight: Correlation[str] = Correlation()
-    never, left = flight.mint(), flight.mint()
-    flight.enter(left, "b")
-    assert (len(flight), flight.open("c")) == (1, left + 1)
-    assert flight.close(never) is None
-    assert flight.close(left) == "b"
-    assert (flight.late, flight.duplicate) == (0, 1)
+    foreseen = flight.next_id
+    assert flight.next_id == foreseen, "looking at it takes nothing"
+    assert flight.open("a") == foreseen
+    assert flight.next_id == foreseen + 1
+    assert flight.close(flight.next_id) is None
+    assert (flight.duplicate, flight.unknown) == (0, 1)

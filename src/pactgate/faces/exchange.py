@@ -14,13 +14,17 @@ from typing import Final, Protocol
 
 from pactgate.core.tap import Hop
 from pactgate.faces.wire import Head
+from pactgate.protocol import messages
 from pactgate.protocol.messages import Message, Rejection
 
 JSON_HEAD: Final = b"Content-Type: application/json\r\n"
 STREAM_HEAD: Final = b"Content-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n"
 
 _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
-_GOOD: Final = _STATUS_LINES[200] + JSON_HEAD
+_GOOD: Final = _STATUS_LINES[200] + JSON_HEAD + b"%bContent-Length: %d\r\n\r\n"
+_GOOD_RESULT: Final = _GOOD + messages.RESULT
+_BEFORE_RESULT: Final = _GOOD + messages.RESULT.removesuffix(b"%b}")
+_FRAME_BYTES: Final = len(messages.encode_result(b"", b""))
 _COPIED_BYTES: Final = 32 * 1024
 """Up to here one buffer is cheaper than two."""
 _BODILESS: Final = frozenset({204, 304})
@@ -103,11 +107,6 @@ class Exchange:
         if line is None or self.is_answered:
             return
         self.is_answered = True
-        is_unnoted = self.hop is None and not self.is_http10 and self.method == "POST"
-        if is_unnoted and status == 200 and head is JSON_HEAD and 0 < len(body) < _COPIED_BYTES and line.may_keep(self):
-            line.transport.write(b"%b%bContent-Length: %d\r\n\r\n%b" % (_GOOD, self.extra_head, len(body), body))
-            line.answered(self)
-            return
         if not body:
             head = head.replace(JSON_HEAD, b"")
         if self.hop is not None:
@@ -120,6 +119,22 @@ class Exchange:
             line.transport.write(top + body)
         else:
             line.transport.writelines((top, body))
+        line.answered(self)
+
+    def respond_result(self, id_: bytes, result: bytes) -> None:
+        """The whole answer to a JSON-RPC request that went well. Nearly every answer is one: no byte is copied that need not be."""
+        line = self.line
+        if line is None or self.is_answered:
+            return
+        if self.hop is not None or self.is_http10 or not line.may_keep(self):
+            self.respond(200, JSON_HEAD, messages.encode_result(id_, result))
+            return
+        self.is_answered = True
+        size = len(id_) + len(result) + _FRAME_BYTES
+        if size < _COPIED_BYTES:
+            line.transport.write(_GOOD_RESULT % (self.extra_head, size, id_, result))
+        else:
+            line.transport.writelines((_BEFORE_RESULT % (self.extra_head, size, id_), result, b"}"))
         line.answered(self)
 
     def open_stream(self, status: int = 200, head: bytes = STREAM_HEAD) -> EventStream:

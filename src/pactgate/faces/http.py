@@ -75,7 +75,8 @@ class HttpFace:
         if self._tap is not None:
             self._note(exchange)
         exchange.extra_head, exchange.body = post.extra_head, b""
-        if post.names_modern or modern.has_envelope(message):
+        given = message.given
+        if post.names_modern or ((given is None or "_meta" in given) and modern.has_envelope(message)):
             self._modern.start(exchange, post, message)
         else:
             self._legacy.start(exchange, post, message)

@@ -39,6 +39,8 @@ from pactgate.protocol.versions import Era
 _MAX_INITIALIZE_BYTES: Final = 16 * 1024
 _CALL: Final = b"Allow: POST\r\n"
 _LATER: Final = b"Retry-After: 5\r\n"
+_SETTLED: Final = (legacy.Phase.READY, legacy.Phase.INITIALIZING)
+"""Here the lifecycle admits any request but another handshake, and stays where it is."""
 _NO_CHANNEL: Final = Silence()
 _UNKNOWN_SESSION: Final = "There is no such session; send initialize to open one."
 
@@ -296,9 +298,7 @@ def _read_offer(request: Request) -> legacy.InitializeParams | Rejection:
 
 
 def _admit(session: Session, request: Request) -> Rejection | None:
-    if (
-        session.phase is not legacy.Phase.READY or request.method == legacy.INITIALIZE
-    ):  # else it is as it was, and admitted
+    if session.phase not in _SETTLED or request.method == legacy.INITIALIZE:
         outcome = legacy.step(session.phase, request)
         session.phase = outcome.phase
         if outcome.rejection is not None:
@@ -376,7 +376,10 @@ class _Started(Delivery):
         if reply is not None:
             if failure is not None:
                 ask_to_wait(exchange, failure)
-            self.finish(answer(request, reply))
+            if self._stream is None and reply.result is not None:
+                exchange.respond_result(request.id, reply.result)
+            else:
+                self.finish(answer(request, reply))
         elif self._reason == CANCELLED and self.is_streaming:
             self.end(200, b"")  # the caller asked for silence
         else:

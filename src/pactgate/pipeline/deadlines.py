@@ -19,33 +19,26 @@ class Expiring(Protocol):
 
 
 class _Queue:
-    __slots__ = ("_loop", "entries", "limit_s", "timer")
+    __slots__ = ("entries", "limit_s", "loop", "timer")
 
     def __init__(self, limit_s: float) -> None:
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self.limit_s = limit_s
         self.entries: dict[Expiring, float] = {}
         """When each began, the oldest first."""
         self.timer: asyncio.TimerHandle | None = None
 
-    def add(self, entry: Expiring) -> float:
-        now = self._loop.time()
-        self.entries[entry] = now
-        if self.timer is None:
-            self.timer = self._loop.call_at(now + self.limit_s, self._look)
-        return now
-
-    def _look(self) -> None:
+    def look(self) -> None:
         """End what has run out, and come back when the next one may have."""
         self.timer = None
-        now = self._loop.time()
+        now = self.loop.time()
         for entry, began in list(self.entries.items()) if self._is_over(now) else ():
             if began + self.limit_s > now:
                 break
             if self.entries.pop(entry, None) is not None:
                 entry.expire()
         if self.entries and self.timer is None:
-            self.timer = self._loop.call_at(next(iter(self.entries.values())) + self.limit_s, self._look)
+            self.timer = self.loop.call_at(next(iter(self.entries.values())) + self.limit_s, self.look)
 
     def _is_over(self, now: float) -> bool:
         return bool(self.entries) and next(iter(self.entries.values())) + self.limit_s <= now
@@ -66,7 +59,10 @@ class Deadlines:
         queue = self._queues.get(limit_ms)
         if queue is None:
             queue = self._queues[limit_ms] = _Queue(limit_ms / 1000)
-        return queue.add(entry)
+        now = queue.entries[entry] = queue.loop.time()
+        if queue.timer is None:
+            queue.timer = queue.loop.call_at(now + queue.limit_s, queue.look)
+        return now
 
     def remove(self, limit_ms: int, entry: Expiring) -> None:
         """It has ended by itself. Removing what is not there does nothing."""

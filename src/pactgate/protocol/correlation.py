@@ -22,7 +22,8 @@ class Correlation(Generic[T]):
         self.duplicate = 0
         self.unknown = 0
         self._remembered = remembered
-        self._last = 0
+        self.next_id = 1
+        """The id the next request gets. One that has left already under it is opened afterwards."""
         self._open: dict[str | int, T] = {}
         self._abandoned: dict[str | int, None] = {}
 
@@ -30,17 +31,10 @@ class Correlation(Generic[T]):
         return len(self._open)
 
     def open(self, sink: T) -> int:
-        id_ = self.mint()
+        id_ = self.next_id
+        self.next_id = id_ + 1
         self._open[id_] = sink
         return id_
-
-    def mint(self) -> int:
-        """An id for a request that is entered once it has left, or never."""
-        self._last += 1
-        return self._last
-
-    def enter(self, id_: int, sink: T) -> None:
-        self._open[id_] = sink
 
     def close(self, key: str | int) -> T | None:
         """The sink of the request this answer is for, once. `key` is the id as the answer spelt it: "1" is not 1."""
@@ -66,7 +60,7 @@ class Correlation(Generic[T]):
         if key in self._abandoned:
             del self._abandoned[key]
             self.late += 1
-        elif isinstance(key, int) and 0 < key <= self._last:
+        elif isinstance(key, int) and 0 < key < self.next_id:
             self.duplicate += 1
         else:
             self.unknown += 1

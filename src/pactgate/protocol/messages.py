@@ -143,6 +143,9 @@ _members: Final = msgspec.json.Decoder(dict[str, Raw])
 
 encode_json: Final = msgspec.json.Encoder().encode
 
+RESULT: Final = b'{"jsonrpc":"2.0","id":%b,"result":%b}'
+"""An answer that went well, but for its id and its result."""
+
 
 def decode(text: bytes, *, max_depth: int = MAX_DEPTH) -> Message | Rejection:
     """A caller's message: every rule applies."""
@@ -331,7 +334,7 @@ def encode_notification(method: str, params: bytes | None = None) -> bytes:
 
 
 def encode_result(id_: bytes, result: bytes) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id_, result)
+    return RESULT % (id_, result)
 
 
 def encode_error(id_: bytes | None, code: int, message: str, data: Any = None) -> bytes:

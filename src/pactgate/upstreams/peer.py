@@ -177,7 +177,7 @@ class Peer:
         begin = self.channel.begin
         if begin is None or not self.is_open:
             return None
-        id_ = self._pending.mint()
+        id_ = self._pending.next_id
         if meta or on_progress is not None or capabilities is not None or members.keys() != _PLAIN_CALL:
             params = self._params(members, meta, id_ if on_progress is not None else None, capabilities)
             text = messages.encode_request(b"%d" % id_, "tools/call", params)
@@ -185,7 +185,7 @@ class Peer:
             text = self._plain_call % (id_, members["name"], members["arguments"])
         sent = begin(Outgoing(text, "tools/call", id_, name, headers), id_, self, sink)
         if sent is not None:
-            self._pending.enter(id_, sent)
+            self._pending.open(sent)
             if owner != self._heard.owner or on_progress is not None or on_log is not None:
                 self._heard.listen(id_, owner, on_progress, on_log)
         return sent
