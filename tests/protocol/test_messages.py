@@ -184,6 +184,13 @@ def test_arrays_and_objects_count_as_levels_alike_and_the_bound_is_exact() -> No
     assert isinstance(decode(nested(9), max_depth=10), Rejection)
 
 
+def test_the_shortest_request_that_is_nested_too_deep_is_refused() -> None:
+    for levels, kind in ((messages.MAX_DEPTH, Request), (messages.MAX_DEPTH + 1, Rejection)):
+        inside = levels - 2
+        text = b'{"jsonrpc":"2.0","id":0,"method":"m","params":{"":%b%b}}' % (b"[" * inside, b"]" * inside)
+        assert isinstance(decode(text), kind)
+
+
 def test_brackets_inside_strings_are_no_levels() -> None:
     text = b'{"jsonrpc":"2.0","method":"m","params":{"a":"%b","b":[[]]}}' % (b'\\\\\\"[{' * 100)
     assert isinstance(decode(text), Notification)

@@ -78,9 +78,8 @@ def is_small(text: bytes | Raw, bounds: Bounds) -> bool:
     if len(text) > bounds.max_string:
         return False
     written = bytes(text)
-    if written.count(b",") >= bounds.max_array:
-        return False
-    return written.count(b"{") + written.count(b"[") <= bounds.max_depth
+    opened = written.count(b"{") + written.count(b"[")
+    return opened <= bounds.max_depth and (opened <= 1 or written.count(b",") < bounds.max_array)
 
 
 def check(arguments: Any, bounds: Bounds) -> tuple[LimitError, ...]:

@@ -40,6 +40,8 @@ MAX_METHOD_CHARS: Final = 256
 _INT_DIGITS: Final = 4000
 _PLAIN_START: Final = b'{"jsonrpc":"2.0","id":'
 _PARAMS: Final = b',"params":'
+_SHALLOW_BYTES: Final = 2 * MAX_DEPTH + len('"jsonrpc":"2.0","id":0,"method":"m","params":')
+"""No request of so few bytes is nested too deep: each level takes two, beside the members every request has."""
 _PLAIN_BYTES: Final = 16 * 1024
 """Longer messages are not written back only to compare them."""
 
@@ -161,7 +163,7 @@ def _read_plain(text: bytes) -> Request | None:
 
     What reads and writes back to the same bytes has no key twice, no other spelling and no broken text, at any depth.
     """
-    if text.count(b"{") + text.count(b"[") > MAX_DEPTH:
+    if len(text) > _SHALLOW_BYTES and text.count(b"{") + text.count(b"[") > MAX_DEPTH:
         return None
     try:
         plain = _plain.decode(text)
