@@ -79,16 +79,15 @@ def classify(request: Request, headers: Mapping[str, list[str]] | None, *, is_op
     """The ladder up to an unknown method and the optional members of `_meta`. `headers` is None where there are none; `is_open`
     admits methods no revision has, for whoever knows extensions."""
     try:
-        params = _params.decode(request.params or b"{}")
+        text, name = _meta_and_name(request)
     except msgspec.DecodeError:
         return _bad_params(request, "The params need an object _meta.")
-    text = bytes(params.meta)
     said = _remembered_meta(text) if len(text) <= _REMEMBERED_BYTES else _read_meta(text)
     if isinstance(said, str):
         return _bad_params(request, said)
     version = said.version
     if headers is not None:
-        differs = _check_headers(request.method, version, params, headers)
+        differs = _check_headers(request.method, version, name, headers)
         if differs is not None:
             return Rejection(messages.HEADER_MISMATCH, differs, request.id)
     if version not in MODERN_VERSIONS:
@@ -99,6 +98,19 @@ def classify(request: Request, headers: Mapping[str, list[str]] | None, *, is_op
     if said.problem is not None:
         return _bad_params(request, said.problem)
     return Route(version, said.client, said.capabilities, said.meta, said.log_level)
+
+
+def _meta_and_name(request: Request) -> tuple[bytes, str | None]:
+    """The `_meta` of a request, and the name it mirrors into a header, if it has one that is a text. Raises where it has no `_meta`."""
+    given, member = request.given, NAMED_BY.get(request.method)
+    if given is not None and "_meta" in given:
+        name = None if member is None else given.get(member)
+        return encode_json(given["_meta"]), name if isinstance(name, str) else None
+    params = _params.decode(request.params or b"{}")
+    raw: Raw | UnsetType = UNSET if member is None else getattr(params, member)
+    if raw is UNSET or not bytes(raw).startswith(b'"'):
+        return bytes(params.meta), None
+    return bytes(params.meta), _text.decode(raw)
 
 
 def _read_meta(text: bytes) -> _Said | str:
@@ -205,7 +217,7 @@ def _label(text: bytes) -> str:
 _remembered_label: Final = lru_cache(maxsize=256)(_label)
 
 
-def _check_headers(method: str, version: str, params: _Params, headers: Mapping[str, list[str]]) -> str | None:
+def _check_headers(method: str, version: str, name: str | None, headers: Mapping[str, list[str]]) -> str | None:
     """Why a header is missing, doubled or differs from the body, or None."""
     if headers.get(VERSION_HEADER) != [version]:
         return f"The header MCP-Protocol-Version must be sent once and equal {PV} in _meta."
@@ -214,15 +226,12 @@ def _check_headers(method: str, version: str, params: _Params, headers: Mapping[
     names = headers.get(NAME_HEADER, [])
     if len(names) > 1:
         return "The header Mcp-Name was sent more than once."
-    member = NAMED_BY.get(method)
-    raw: Raw | UnsetType = UNSET if member is None else getattr(params, member)
-    if raw is UNSET or not bytes(raw).startswith(b'"'):
+    if name is None:
         return None  # nothing to compare with: whether the member may be missing is for whoever reads the params
-    name = _text.decode(raw)
     if names == [name] and name.isascii() and not name.startswith("="):
         return None
     if not names or decode_value(names[0]) != name:
-        return f"The header Mcp-Name must be sent and equal the {member} of the params."
+        return f"The header Mcp-Name must be sent and equal the {NAMED_BY[method]} of the params."
     return None
 
 
