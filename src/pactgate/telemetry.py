@@ -122,6 +122,7 @@ class Telemetry:
         self.counts: Counter[str] = Counter()
         self._lines = LineWriter(fd)
         self._level = level
+        self._is_brief = level > Level.DEBUG
         self._as_json = as_json
         self._mask = Mask(secrets)
         self._hidden = hidden
@@ -134,7 +135,7 @@ class Telemetry:
         self._mask = Mask(secrets)
 
     def emit(self, event: Event) -> None:
-        if isinstance(event, events.RequestFinished) and event.record.outcome == "ok" and self._level > Level.DEBUG:
+        if self._is_brief and isinstance(event, events.RequestFinished) and event.record.outcome == "ok":
             self.counts[_GOOD_REQUEST] += 1  # nearly every event there is: counted, and nothing more
             return
         self.counts[_count_name(event)] += 1

@@ -34,7 +34,7 @@ from pactgate.faces.post import Post
 from pactgate.faces.sessions import MAX_RUNNING, Session, SessionTable
 from pactgate.protocol import legacy, messages, versions
 from pactgate.protocol.messages import ErrorReply, Message, Notification, Rejection, Request, Response
-from pactgate.protocol.versions import Era
+from pactgate.protocol.versions import LEGACY
 
 _MAX_INITIALIZE_BYTES: Final = 16 * 1024
 _CALL: Final = b"Allow: POST\r\n"
@@ -178,7 +178,7 @@ class LegacyFace:
         version = versions.negotiate(offer.version)
         caller = Caller(
             subject=admitted.subject,
-            era=Era.LEGACY,
+            era=LEGACY,
             version=version,
             channel=_NO_CHANNEL,
             roles=admitted.roles,
@@ -316,7 +316,7 @@ def _caller(session: Session, admitted: Admitted, channel: CallerChannel) -> Cal
     # In the order of the fields: by their names it would cost three times as much.
     return Caller(
         session.subject,
-        Era.LEGACY,
+        LEGACY,
         session.version,
         channel,
         admitted.roles,

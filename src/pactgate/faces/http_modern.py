@@ -31,7 +31,7 @@ from pactgate.faces.post import Accepts, Post
 from pactgate.protocol import messages, modern
 from pactgate.protocol.framing import encode_event
 from pactgate.protocol.messages import Message, Notification, Rejection, Request
-from pactgate.protocol.versions import Era
+from pactgate.protocol.versions import MODERN
 
 _LISTEN: Final = "subscriptions/listen"
 _NEEDS_STREAM: Final = "Accept text/event-stream: what is listened to comes as events."
@@ -95,7 +95,7 @@ class ModernFace:
         # In the order of the fields: by their names it would cost three times as much.
         caller = Caller(
             post.admitted.subject,
-            Era.MODERN,
+            MODERN,
             route.version,
             channel,
             post.admitted.roles,

@@ -18,7 +18,7 @@ from pactgate.policy.recall import Lease
 from pactgate.policy.timeouts import Limit, shortened
 from pactgate.protocol.messages import Request
 from pactgate.protocol.plain import PlainResult, read_plain
-from pactgate.protocol.versions import Era
+from pactgate.protocol.versions import LEGACY
 from pactgate.upstreams.connect import Session
 
 FRAME_BYTES: Final = 40
@@ -93,7 +93,7 @@ class Call:
         """When it left, of a call that was begun without waiting."""
         self.session: Session | None = None
         """Where it went, likewise."""
-        self.upstream_era = Era.LEGACY
+        self.upstream_era = LEGACY
         self.waiting_for: str | None = None
         """The server a name points at, while what it offers is not known yet."""
         self.result = b""

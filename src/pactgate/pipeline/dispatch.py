@@ -21,7 +21,7 @@ from pactgate.policy.overload import Overload
 from pactgate.policy.recall import Recall
 from pactgate.protocol import headers, messages
 from pactgate.protocol.bridge import RESPONSES, ROUND_MARK, STATE
-from pactgate.protocol.versions import Era
+from pactgate.protocol.versions import MODERN
 from pactgate.upstreams.connect import Session
 from pactgate.upstreams.inside import UNDER_WAY
 from pactgate.upstreams.peer import UpstreamReplied
@@ -180,7 +180,7 @@ class Dispatch:
 
 def _may_be_round(call: Call) -> bool:
     """A result of the ordinary shape says that it is complete."""
-    return call.plain is None and call.upstream_era is Era.MODERN and ROUND_MARK in call.result
+    return call.plain is None and call.upstream_era is MODERN and ROUND_MARK in call.result
 
 
 def _begin(call: Call, session: Session) -> Headers:

@@ -20,7 +20,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller, CallerChannel
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import Notification, Request, encode_json
-from pactgate.protocol.versions import Era
+from pactgate.protocol.versions import LEGACY, MODERN
 from pactgate.upstreams.connect import Session
 from pactgate.upstreams.heard import OnNotice, OnProgress
 
@@ -77,13 +77,13 @@ class Relaying:
         """Whether nobody has said anything about log messages, and none would be passed on unasked."""
         if self._levels or caller.log_level is not None:
             return False
-        return caller.era is Era.MODERN or session.identity.era is Era.MODERN
+        return caller.era is MODERN or session.identity.era is MODERN
 
     def on_log(self, caller: Caller, session: Session) -> OnNotice | None:
         """Where log messages about a request go, if anywhere."""
         level = self.level_of(caller)
         if level is None:
-            if caller.era is Era.MODERN or session.identity.era is Era.MODERN:
+            if caller.era is MODERN or session.identity.era is MODERN:
                 return None
             level = _UNASKED
         return _relay_log(caller.channel, _RANK[level])
@@ -91,7 +91,7 @@ class Relaying:
     def stamp(self, caller: Caller, session: Session, meta: Mapping[str, Raw]) -> Mapping[str, Raw]:
         """The `_meta` of the request, with the level where a modern server is to be told one."""
         level = self.level_of(caller)
-        if level is None or session.identity.era is Era.LEGACY:
+        if level is None or session.identity.era is LEGACY:
             return meta
         return {**meta, modern.LL: Raw(encode_json(level))}
 
@@ -148,7 +148,7 @@ def _rank_of(params: bytes) -> int:
 
 
 def _has_levels(session: Session) -> bool:
-    return session.identity.era is Era.LEGACY and "logging" in session.identity.capabilities
+    return session.identity.era is LEGACY and "logging" in session.identity.capabilities
 
 
 def token_of(meta: Mapping[str, Raw], method: str) -> Raw | None:

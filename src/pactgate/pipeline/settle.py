@@ -38,7 +38,7 @@ from pactgate.policy.shelf import Shelf
 from pactgate.protocol import fitting, messages, modern
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.plain import is_one_text
-from pactgate.protocol.versions import Era, era_of
+from pactgate.protocol.versions import LEGACY, MODERN, Era, era_of
 from pactgate.state.ports import Lookup
 
 
@@ -228,7 +228,7 @@ class Fit:
         if has_uris and content is not None:
             server = call.bound.tool.server
             members["content"] = fitting.name_uris(content, lambda uri: full_uri(server, uri))
-        if caller.era is Era.LEGACY:
+        if caller.era is LEGACY:
             fitting.fit_tool_result(members, caller.version)
         call.replace(encode_json(members))
 
@@ -258,7 +258,7 @@ def _looks_of(result: bytes) -> _Looks:
 def revision_of(mark: bytes) -> tuple[str, Era]:
     """The revision a kept result was given in, which is what it is marked with."""
     revision = mark.decode()
-    return revision, era_of(revision) or Era.LEGACY
+    return revision, era_of(revision) or LEGACY
 
 
 class Stamp:
@@ -281,7 +281,7 @@ class Stamp:
             self._stamp_in_full(call)
             return
         tool = call.bound.tool
-        is_modern, was_modern = ctx.caller.era is Era.MODERN, call.upstream_era is Era.MODERN
+        is_modern, was_modern = ctx.caller.era is MODERN, call.upstream_era is MODERN
         if plain is not None:
             parts = parts_for(plain, self._server_info, is_modern=is_modern, was_modern=was_modern)
             parts.insert(-1, self._ours(ctx, tool))
@@ -305,7 +305,7 @@ class Stamp:
         """A kept result for which a stamp is enough, with its stamp."""
         ctx.is_cached = True
         ctx.upstream_revision, era = revision_of(kept.mark)
-        most, before, after = self._open_again(kept.value, ctx.caller.era is Era.MODERN, era is Era.MODERN)
+        most, before, after = self._open_again(kept.value, ctx.caller.era is MODERN, era is MODERN)
         return b"".join((most, before, self._ours(ctx, tool), after))
 
     def _ours(self, ctx: ExecutionContext, tool: Tool) -> bytes:
@@ -330,7 +330,7 @@ class Stamp:
     def _stamp_in_full(self, call: Call) -> None:
         """A tool's own error, a result that was cut or has no content, and a tool that was seen doing something have more to say."""
         ctx = call.ctx
-        members = self._shape(call.result, ctx.caller.era is Era.MODERN, call.upstream_era is Era.MODERN)
+        members = self._shape(call.result, ctx.caller.era is MODERN, call.upstream_era is MODERN)
         if not ctx.is_error and members.get("content") == _NOTHING:
             ctx.is_empty = "structuredContent" not in members
         facts = facts_of(ctx, self._clock())
@@ -349,7 +349,7 @@ def _is_task(call: Call, read: _ToolResult) -> bool:
     """A handle instead of a result, for a caller that offered to follow it on the server's own path."""
     if call.ctx.caller.scope is None:
         return False
-    if call.ctx.caller.era is Era.LEGACY:
+    if call.ctx.caller.era is LEGACY:
         return "task" in call.members and not isinstance(read.task, UnsetType)
     extensions = call.ctx.caller.capabilities.get("extensions")
     return read.resultType == "task" and isinstance(extensions, dict) and TASKS in extensions

@@ -16,6 +16,10 @@ class Era(StrEnum):
     MODERN = "modern"
 
 
+# For the way of every call: to look a member up in its enum costs as much as calling a function.
+LEGACY: Final = Era.LEGACY
+MODERN: Final = Era.MODERN
+
 LEGACY_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS: Final = ("2026-07-28",)
 KNOWN_VERSIONS: Final = LEGACY_VERSIONS + MODERN_VERSIONS

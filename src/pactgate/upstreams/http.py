@@ -21,7 +21,7 @@ from pactgate.protocol import messages
 from pactgate.protocol.framing import ServerEvent
 from pactgate.protocol.headers import encode_value
 from pactgate.protocol.messages import ErrorReply
-from pactgate.protocol.versions import LATEST_MODERN, Era
+from pactgate.protocol.versions import LATEST_MODERN, LEGACY, MODERN, Era
 from pactgate.upstreams.http_answers import ACCEPT_BOTH, ACCEPT_EVENTS, JSON_CONTENT, OwnHeaders, invalid, refusal
 from pactgate.upstreams.http_client import MAX_BODY_BYTES, HttpClient
 from pactgate.upstreams.http_events import Events, Exchange, Position, answered_id, listen
@@ -99,15 +99,15 @@ class HttpChannel:
     def settle(self, era: Era, version: str) -> None:
         self._era = era
         self._mirrored.clear()
-        self.closing_cancels = era is Era.MODERN
-        if era is Era.MODERN or version >= _VERSION_HEADER_SINCE:
+        self.closing_cancels = era is MODERN
+        if era is MODERN or version >= _VERSION_HEADER_SINCE:
             self._version_line = header_line("MCP-Protocol-Version", version)
         self._listen_when_ready()
 
     async def send(self, frame: Outgoing) -> None:
         if self._receiver is None:
             raise closed(self._target, Verdict.DID_NOT_RUN)
-        is_modern = self._era is Era.MODERN or (self._era is None and frame.method == "server/discover")
+        is_modern = self._era is MODERN or (self._era is None and frame.method == "server/discover")
         response = await (self._observed or self._client).request(
             b"POST", self._target, self._head(frame, is_modern), frame.text, max_body_bytes=self._max_bytes
         )
@@ -126,7 +126,7 @@ class HttpChannel:
         if era is None or self._receiver is None:
             return None
         post = Post(self, ledger, sink, id_)
-        head = self._head(frame, era is Era.MODERN)
+        head = self._head(frame, era is MODERN)
         client = self._observed or self._client
         post.connection = client.begin(post, self._target, head, frame.text, self._max_bytes)
         return None if post.connection is None else post
@@ -134,7 +134,7 @@ class HttpChannel:
     async def take_stream(self, id_: int, response: Response) -> None:
         """For `Post`: an event stream, to its end."""
         assert response.stream is not None
-        await self._follow(id_, self._events(response.stream), can_resume=self._era is not Era.MODERN)
+        await self._follow(id_, self._events(response.stream), can_resume=self._era is not MODERN)
 
     async def close(self) -> None:
         if self._receiver is None:
@@ -234,7 +234,7 @@ class HttpChannel:
             self._deliver(messages.encode_error(b"%d" % id_, error.code, error.message, data))
 
     def _has_expired(self, status: int) -> bool:
-        return status == 404 and bool(self._session_line) and self._era is Era.LEGACY
+        return status == 404 and bool(self._session_line) and self._era is LEGACY
 
     def _refused(self, response: Response) -> GatewayFailure:
         if not self._has_expired(response.status):
@@ -356,7 +356,7 @@ class HttpChannel:
             self._noise("could not be told the end of its session", f"no answer within {_DELETE_S:g} s")
 
     def _listen_when_ready(self) -> None:
-        if self._era is Era.LEGACY and self._is_initialized and self._listener is None and self._receiver is not None:
+        if self._era is LEGACY and self._is_initialized and self._listener is None and self._receiver is not None:
             listening = listen(self._fetch_events, self._pass_on, self._may_listen_later, self._noise)
             self._listener = asyncio.get_running_loop().create_task(listening)
 

@@ -38,6 +38,9 @@ class Takes(Enum):
     HEAD = 2
 
 
+_MCP: Final = Takes.MCP
+
+
 class Connection(asyncio.Protocol):
     """`on_free` is called when an exchange has ended and another can begin, `on_lost` once when the connection is gone."""
 
@@ -153,7 +156,7 @@ class Connection(asyncio.Protocol):
             self.abort()  # bytes nobody asked for must not become the next request's answer
             return
         if self._is_clean:
-            known = _heads.find(data) if self._takes is Takes.MCP else None
+            known = _heads.find(data) if self._takes is _MCP else None
             if known is not None and known.length <= self._max_body_bytes:
                 self._take_known(known, data)
                 return
