@@ -32,8 +32,6 @@ from pactgate.protocol.messages import encode_json
 from pactgate.state.ports import Lookup
 
 _KNOWN_MEMBERS: Final = frozenset({"name", "arguments", "_meta", "task", "inputResponses", "requestState"})
-_PLAIN_MEMBERS: Final = {"name", "arguments"}
-_STAMPED_MEMBERS: Final = {"name", "arguments", "_meta"}
 _NO_NAME: Final = Raw(b'""')
 """Stands where the server's own name for the tool is put when the call leaves."""
 _NAME: Final = msgspec.json.Decoder(str)
@@ -69,14 +67,13 @@ class Read:
     @staticmethod
     def _take_plain(call: Call, given: dict[str, Any]) -> bool:
         """Take over what was decoded when the call came, if it says its tool and arguments and nothing else."""
-        meta = given.get("_meta")
-        if meta is None:
-            if given.keys() != _PLAIN_MEMBERS:
-                return False
-        elif given.keys() != _STAMPED_MEMBERS or type(meta) is not dict or not modern.is_only_envelope(meta):
-            return False
-        name, arguments = given["name"], given["arguments"]
+        name, arguments, meta = given.get("name"), given.get("arguments"), given.get("_meta")
         if type(arguments) is not dict or type(name) is not str or not 0 < len(name) <= _MAX_NAME_CHARS:
+            return False
+        if meta is None:
+            if len(given) != 2:
+                return False
+        elif len(given) != 3 or type(meta) is not dict or not modern.is_only_envelope(meta):
             return False
         call.requested = call.ctx.requested = name
         call.arguments = arguments

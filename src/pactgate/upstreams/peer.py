@@ -27,7 +27,6 @@ from pactgate.upstreams.sent import Awaited, Pending, Sent, Sink
 
 _TELL_TIMEOUT_S: Final = 2.0
 _MAX_BACKGROUND: Final = 64
-_PLAIN_CALL: Final = {"name", "arguments"}
 _NEVER_RAN: Final = frozenset({messages.PARSE_ERROR, messages.INVALID_REQUEST, messages.METHOD_NOT_FOUND})
 
 
@@ -178,11 +177,12 @@ class Peer:
         if begin is None or not self.is_open:
             return None
         id_ = self._pending.next_id
-        if meta or on_progress is not None or capabilities is not None or members.keys() != _PLAIN_CALL:
+        arguments = members.get("arguments")
+        if meta or on_progress is not None or capabilities is not None or arguments is None or len(members) != 2:
             params = self._params(members, meta, id_ if on_progress is not None else None, capabilities)
             text = messages.encode_request(b"%d" % id_, "tools/call", params)
         else:
-            text = self._plain_call % (id_, members["name"], members["arguments"])
+            text = self._plain_call % (id_, members["name"], arguments)
         sent = begin(Outgoing(text, "tools/call", id_, name, headers), id_, self, sink)
         if sent is not None:
             self._pending.open(sent)
