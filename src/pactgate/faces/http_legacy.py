@@ -353,7 +353,7 @@ class _Started(Delivery):
     ctx: ExecutionContext
 
     def __init__(self, exchange: Exchange, session: Session, drops: Drops, may_stream: bool, request: Request) -> None:
-        self._exchange = exchange
+        self._exchange = exchange  # what the delivery sets, without a call for it: every request pays it
         self._session = session
         self._drops = drops
         self._may_stream = may_stream

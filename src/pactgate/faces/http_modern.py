@@ -153,7 +153,7 @@ class _Started(_Channel):
     ctx: ExecutionContext
 
     def __init__(self, exchange: Exchange, drops: Drops, accepts: Accepts, request: Request) -> None:
-        self._exchange = exchange
+        self._exchange = exchange  # what the channel sets, without a call for it: every request pays it
         self._drops = drops
         self._accepts = accepts
         self._stream = None

@@ -34,7 +34,7 @@ class Post(Sent):
     __slots__ = ("_reader", "_task", "connection")
 
     def __init__(self, reader: Reader, ledger: Ledger, sink: Sink, id_: int) -> None:
-        self._ledger = ledger
+        self._ledger = ledger  # what every sent request has, without a call for it
         self._sink = sink
         self.id = id_
         self._reader = reader
