@@ -15,7 +15,6 @@ from msgspec import Struct
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import ToolIndex
 from pactgate.core.context import ExecutionContext
-from pactgate.core.model import Tool
 from pactgate.pipeline.call import FRAME_BYTES, Call
 from pactgate.pipeline.rules import Rulebook, ToolRules
 from pactgate.pipeline.settle import Stamp
@@ -39,10 +38,6 @@ class _Known(Struct, frozen=True):
     via: str | None
     keys: Keys
 
-    @property
-    def tool(self) -> Tool:
-        return self.rules.tool
-
 
 class Recognition:
     def __init__(self, connections: Connections, recall: Recall, rates: RatePolicy, stamp: Stamp) -> None:
@@ -60,7 +55,7 @@ class Recognition:
         known = self._known.get((caller.subject, caller.roles, caller.scope, request.params))
         if known is None or known.book is not book or known.index is not self._connections.catalog.tools:
             return None
-        tool = known.tool
+        tool = known.rules.tool
         kept = self._recall.kept(known.keys, tool.server)
         if kept is None or not self._stamp.is_enough(kept.value, caller, known.rules, len(request.id) + FRAME_BYTES):
             return None
