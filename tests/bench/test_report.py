@@ -17,8 +17,8 @@ def missed(results: Results, starts: list[Start] | None = None) -> list[str]:
 
 
 def test_a_goal_is_judged_by_the_median_of_the_rounds() -> None:
-    assert missed({"echo-32": {"pactgate": [measured(90), measured(149), measured(900)]}}) == []
-    assert missed({"echo-32": {"pactgate": [measured(90), measured(151), measured(900)]}}) != []
+    assert missed({"echo-32": {"pactgate": [measured(60), measured(99), measured(900)]}}) == []
+    assert missed({"echo-32": {"pactgate": [measured(60), measured(101), measured(900)]}}) != []
 
 
 def test_what_was_not_measured_is_not_judged() -> None:
@@ -44,11 +44,14 @@ def test_memory_and_start_have_goals() -> None:
 
 
 def test_an_aim_that_is_not_reached_is_said_and_is_no_missed_goal() -> None:
-    results = {"echo-32": {"nginx": [measured(20)], "pactgate": [measured(61)]}}
+    results = {
+        "echo-32": {"nginx": [measured(20)], "pactgate": [measured(61)]},
+        "echo-1": {"pactgate": [measured(170)]},
+    }
     assert missed(results) == []
     said = aims(judge(Outcome(results), AIMS))
     assert "not yet  tools/call, 32 callers, CPU per call: 61.00 us (at most 60 us)" in said
-    assert "reached  tools/call, 32 callers, CPU over nginx's: 3.05 x (at most 3.3 x)" in said
+    assert "reached  tools/call, one caller, CPU per call: 170.00 us (at most 180 us)" in said
 
 
 def test_an_aim_over_a_peer_wants_at_least_so_many_times_its_calls() -> None:
@@ -71,7 +74,7 @@ def test_the_table_compares_with_the_direct_call_and_with_nginx() -> None:
 
 def test_a_missed_goal_stands_out() -> None:
     judged = judge(Outcome(starts=[Start(1.2, 45 * MIB, 40 * MIB)]), GOALS)
-    assert "MISSED  start to first answered call: 1.20 s (at most 1 s)" in verdicts(judged)
+    assert "MISSED  start to first answered call: 1.20 s (at most 0.4 s)" in verdicts(judged)
 
 
 def test_a_goal_met_only_when_measured_again_still_shows_its_first_figure() -> None:
