@@ -35,7 +35,7 @@ def test_a_rest_tool_is_held_against_an_mcp_tool_of_the_same_run() -> None:
     within = {"rest-32": {OVER_MCP.label: [measured(100)], OVER_REST.label: [measured(159)]}}
     assert missed(within) == []
     beyond = {"rest-32": {OVER_MCP.label: [measured(100)], OVER_REST.label: [measured(161)]}}
-    assert missed(beyond) == ["a REST tool over an MCP tool, both over HTTP, more CPU per call"]
+    assert missed(beyond) == ["a REST call over an MCP call, more CPU"]
 
 
 def test_memory_and_start_have_goals() -> None:
