@@ -376,7 +376,7 @@ class _Started(Delivery):
         if reply is not None:
             if failure is not None:
                 ask_to_wait(exchange, failure)
-            if self._stream is None and reply.result is not None:
+            if self._stream is None and reply.result:
                 exchange.respond_result(request.id, reply.result)
             else:
                 self.finish(answer(request, reply))

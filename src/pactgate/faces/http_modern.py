@@ -170,7 +170,7 @@ class _Started(_Channel):
         else:
             if failure is not None:
                 ask_to_wait(exchange, failure)
-            if self._stream is None and reply.result is not None and self._accepts.json:
+            if self._stream is None and reply.result and self._accepts.json:
                 exchange.respond_result(self._request.id, reply.result)
             else:
                 self.answer(self._request, reply)
