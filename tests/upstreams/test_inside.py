@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from msgspec import Raw
 
 from pactgate.core.events import Event
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.protocol import messages
+from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import Notification, encode_json
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.inside import InsideChannel, unknown_tool
@@ -99,3 +100,25 @@ async def test_a_server_that_cant_go_on_ends_its_connection_with_the_reason() ->
     reason = await peer.ended()
     assert reason.message == "its document is broken"
     await peer.close()
+
+
+async def test_whoever_listens_is_told_so_and_listens_until_the_end() -> None:
+    heard: list[Notification] = []
+    is_heard = asyncio.Event()
+
+    def hear(notification: Notification) -> None:
+        heard.append(notification)
+        is_heard.set()
+
+    peer, _ = await connected(Sums())
+    wanted = Raw(encode_json({"toolsListChanged": True, "promptsListChanged": True}))
+    listening = asyncio.create_task(peer.request(modern.LISTEN, {"notifications": wanted}, on_change=hear))
+    async with asyncio.timeout(5):
+        await is_heard.wait()
+    assert heard[0].method == modern.ACKNOWLEDGED
+    assert messages.value(heard[0].params or b"")["notifications"] == {"toolsListChanged": True}
+    assert not listening.done()
+    await peer.close()
+    async with asyncio.timeout(5):
+        with pytest.raises(GatewayFailure):
+            await listening

@@ -19,11 +19,10 @@ from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, encode_json
+from pactgate.protocol.modern import ACKNOWLEDGED, LISTEN
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.connect import Session
 
-LISTEN: Final = "subscriptions/listen"
-ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 UPDATED: Final = "notifications/resources/updated"
 LIST_CHANGED: Final = {
     "notifications/tools/list_changed": "tools",

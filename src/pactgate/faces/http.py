@@ -30,7 +30,7 @@ _SCOPED: Final = "/mcp/"
 _MCP_METHODS: Final = b"Allow: GET, POST, DELETE, OPTIONS\r\n"
 _ONLY_JSON: Final = Accepts(json=True, stream=False)
 _ANYTHING: Final = Accepts(json=True, stream=True)
-_LASTING: Final = frozenset({"initialize", "subscriptions/listen"})
+_LASTING: Final = frozenset({"initialize", modern.LISTEN})
 """A session and a stream."""
 
 

@@ -33,7 +33,6 @@ from pactgate.protocol.framing import encode_event
 from pactgate.protocol.messages import Message, Notification, Rejection, Request
 from pactgate.protocol.versions import MODERN
 
-_LISTEN: Final = "subscriptions/listen"
 _NEEDS_STREAM: Final = "Accept text/event-stream: what is listened to comes as events."
 
 
@@ -47,7 +46,7 @@ class ModernFace:
     async def post(self, exchange: Exchange, post: Post, message: Message) -> None:
         """Answer one message of a client that speaks the modern era."""
         if isinstance(message, Request):
-            if message.method == _LISTEN and not post.accepts.stream:
+            if message.method == modern.LISTEN and not post.accepts.stream:
                 refuse(exchange, self._emit, 406, Rejection(messages.INVALID_REQUEST, _NEEDS_STREAM, message.id))
                 return
             await self._request(exchange, post, message)

@@ -24,7 +24,7 @@ from pactgate.faces.batch import is_batch, join, read_batch
 from pactgate.faces.conversation import STDIO, Conversation
 from pactgate.faces.limits import MIB
 from pactgate.faces.questions import Questions
-from pactgate.protocol import messages, versions
+from pactgate.protocol import messages, modern, versions
 from pactgate.protocol.framing import LineDecoder, Oversized
 from pactgate.protocol.messages import ErrorReply, Message, Notification, Rejection, Request, Response
 from pactgate.protocol.versions import Era
@@ -33,7 +33,6 @@ MAX_RUNNING: Final = 256
 FINISH_S: Final = 5.0
 
 _READ_BYTES: Final = 64 * 1024
-_LISTEN: Final = "subscriptions/listen"
 
 
 async def open_stdio() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -206,7 +205,7 @@ class StdioFace:
             return
         await self._slots.acquire()
         task = self._start(self._answer_one(request, caller, channel), slots=1)
-        if request.method == _LISTEN:
+        if request.method == modern.LISTEN:
             self._listens.add(task)
             task.add_done_callback(self._listens.discard)
         if request.method != "initialize":  # which must not be cancelled (lifecycle)

@@ -16,13 +16,14 @@ import msgspec
 from msgspec import Raw, Struct
 
 from pactgate.catalog.connections import Connections
-from pactgate.catalog.watch import ACKNOWLEDGED, UPDATED
+from pactgate.catalog.watch import UPDATED
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller, Standing
 from pactgate.pipeline.subscriptions import MAX_URIS, Subscriptions
 from pactgate.protocol import modern
 from pactgate.protocol.messages import Request, encode_json
+from pactgate.protocol.modern import ACKNOWLEDGED
 
 MAX_LISTENS: Final = 1000
 MAX_LISTENS_OF_ONE: Final = 250

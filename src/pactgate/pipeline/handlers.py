@@ -12,7 +12,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.pipeline import capabilities
 from pactgate.pipeline.changes import Changes
 from pactgate.pipeline.forward import Forward
-from pactgate.pipeline.kernel import EXTENSION, LISTEN, Handler
+from pactgate.pipeline.kernel import EXTENSION, Handler
 from pactgate.pipeline.relaying import Relaying
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.protocol import messages, modern
@@ -52,7 +52,7 @@ class Handlers:
             "resources/read": self._forward.read_resource,
             "resources/subscribe": self._changes.subscribe,
             "resources/unsubscribe": self._changes.unsubscribe,
-            LISTEN: self._changes.listen,
+            modern.LISTEN: self._changes.listen,
             "logging/setLevel": self._relaying.set_level,
             "completion/complete": self._forward.complete,
             **{method: self._forward.pass_on for method in METHODS if method.startswith("tasks/")},

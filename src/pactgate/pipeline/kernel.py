@@ -23,7 +23,7 @@ from pactgate.pipeline.settle import facts_of
 from pactgate.pipeline.tool_call import Step, Way
 from pactgate.policy.envelope import stamp_failure
 from pactgate.policy.sizes import fit_error
-from pactgate.protocol import messages, versions
+from pactgate.protocol import messages, modern, versions
 from pactgate.protocol.messages import Notification, Request, Response, encode_json
 from pactgate.upstreams.sent import Sent
 
@@ -36,7 +36,6 @@ Done = Callable[[Reply | None], None]
 """Takes the reply to a request, or None when it was cancelled."""
 
 TOOL_CALL = "tools/call"
-LISTEN = "subscriptions/listen"
 EXTENSION = "*"
 """In the table: what is done with a method no revision has."""
 
@@ -159,7 +158,7 @@ class Kernel:
 
     def give_up(self, way: UnderWay) -> None:
         """A request is cancelled, and so has no answer."""
-        if way.request.method == LISTEN:  # which ends in no other way
+        if way.request.method == modern.LISTEN:  # which ends in no other way
             self._ended(way.ctx, way.request)
         else:
             self._ended(way.ctx, way.request, GatewayFailure(Kind.CANCELLED, "the caller gave up"))

@@ -27,6 +27,8 @@ CI: Final = "io.modelcontextprotocol/clientInfo"
 LL: Final = "io.modelcontextprotocol/logLevel"
 SI: Final = "io.modelcontextprotocol/serverInfo"
 SUB: Final = "io.modelcontextprotocol/subscriptionId"
+LISTEN: Final = "subscriptions/listen"
+ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 PROGRESS_TOKEN: Final = "progressToken"
 
 _ENVELOPE: Final = {PV, CC, CI, LL}

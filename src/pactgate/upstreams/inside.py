@@ -6,6 +6,7 @@ upstream gets. Must not: hold state of a call, or let an error of the server lea
 
 from __future__ import annotations
 
+import asyncio
 from contextvars import ContextVar
 from typing import Any, Final, Protocol
 
@@ -52,6 +53,7 @@ class InsideChannel:
         self._server_id = server_id
         self._server = server
         self._receiver: Receiver | None = None
+        self._has_ended = asyncio.Event()
 
     async def open(self, receiver: Receiver) -> None:
         self._receiver = receiver
@@ -71,6 +73,9 @@ class InsideChannel:
             result = encode_json({"tools": self._server.definitions(), "resultType": "complete"})
         elif request.method == "server/discover":
             result = self._about()
+        elif request.method == modern.LISTEN:
+            await self._be_listened_to(frame.id)
+            return
         else:
             why = f"{self._server_id} has tools and nothing else"
             self._receiver.receive(messages.encode_error(request.id, METHOD_NOT_FOUND, why))
@@ -79,6 +84,7 @@ class InsideChannel:
 
     async def close(self) -> None:
         self._receiver = None
+        self._has_ended.set()
         await self._server.close()
 
     def changed(self) -> None:
@@ -89,6 +95,7 @@ class InsideChannel:
     def lost(self, failure: GatewayFailure) -> None:
         """The server can't go on: the connection ends with this reason."""
         receiver, self._receiver = self._receiver, None
+        self._has_ended.set()
         if receiver is not None:
             receiver.lost(failure)
 
@@ -96,6 +103,13 @@ class InsideChannel:
     def left_out(self) -> tuple[str, ...]:
         """What the server could have offered and does not, each with the reason; most servers have nothing of the kind."""
         return getattr(self._server, "left_out", ())
+
+    async def _be_listened_to(self, id_: int) -> None:
+        """Lasts until whoever listens, or the connection, ends it. What changes is told as `changed`."""
+        assert self._receiver is not None
+        said = {"_meta": {modern.SUB: id_}, "notifications": {"toolsListChanged": True}}
+        self._receiver.receive(messages.encode_notification(modern.ACKNOWLEDGED, encode_json(said)), id_)
+        await self._has_ended.wait()
 
     def _about(self) -> bytes:
         return encode_json(

@@ -24,7 +24,6 @@ MAX_STRAYS: Final = 1024
 MAX_QUESTIONS: Final = 256
 _HANDSHAKES: Final = ("initialize", "server/discover")
 _CANCELLED: Final = "notifications/cancelled"
-_LISTEN: Final = "subscriptions/listen"
 _SUBSCRIBE: Final = "resources/subscribe"
 _UNSUBSCRIBE: Final = "resources/unsubscribe"
 _SET_LEVEL: Final = "logging/setLevel"
@@ -318,7 +317,7 @@ class Sharing:
         active = [
             call
             for call in self._calls.values()
-            if call.method != _LISTEN and (call.given_up_at is None or call.given_up_at > until)
+            if call.method != modern.LISTEN and (call.given_up_at is None or call.given_up_at > until)
         ]
         owners = {call.owner for call in active}
         if len(owners) != 1 or (at_most is not None and len(active) > at_most):
