@@ -55,6 +55,8 @@ def test_anything_else_is_left_to_the_parser(data: bytes) -> None:
     [
         (HEAD + BODY, Response(201, HEADERS, BODY)),
         (HEAD + BODY, Response(200, {**HEADERS, b"transfer-encoding": b"chunked"}, BODY)),
+        (HEAD + BODY, Response(200, {**HEADERS, b"content-encoding": b"gzip"}, BODY)),
+        (HEAD + BODY, Response(200, {**HEADERS, b"content-type": b"text/event-stream"}, BODY)),
         (HEAD + BODY, Response(200, {b"content-type": b"application/json"}, BODY)),
         (HEAD + BODY, Response(200, {**HEADERS, b"content-length": b"+36"}, BODY)),
         (b"HTTP/1.1 100 Continue\r\n\r\n" + HEAD + BODY, Response(200, HEADERS, BODY)),
@@ -62,7 +64,18 @@ def test_anything_else_is_left_to_the_parser(data: bytes) -> None:
         (BODY, Response(200, HEADERS, BODY)),
         (HEAD.replace(b"\r\n\r\n", b"\r\nX: %b\r\n\r\n" % (b"x" * 2000)) + BODY, Response(200, HEADERS, BODY)),
     ],
-    ids=["other status", "chunks", "no length", "odd length", "interim answer", "HTTP/1.0", "a part only", "long"],
+    ids=[
+        "other status",
+        "chunks",
+        "encoded",
+        "events",
+        "no length",
+        "odd length",
+        "interim answer",
+        "HTTP/1.0",
+        "a part only",
+        "long",
+    ],
 )
 def test_only_whole_plain_answers_are_noted(data: bytes, response: Response) -> None:
     heads = known(data, response)

@@ -38,7 +38,7 @@ class Takes(Enum):
     HEAD = 2
 
 
-_MCP: Final = Takes.MCP
+_HEAD: Final = Takes.HEAD
 
 
 class Connection(asyncio.Protocol):
@@ -156,7 +156,7 @@ class Connection(asyncio.Protocol):
             self.abort()  # bytes nobody asked for must not become the next request's answer
             return
         if self._is_clean:
-            known = _heads.find(data) if self._takes is _MCP else None
+            known = _heads.find(data) if self._takes is not _HEAD else None
             if known is not None and known.length <= self._max_body_bytes:
                 self._take_known(known, data)
                 return
@@ -302,7 +302,7 @@ class Connection(asyncio.Protocol):
         response = Response(self._status, self._headers, b"".join(self._body)) if stream is None else None
         is_reusable = self._is_kept and not self._is_dirty
         self.hint_s = _heads.hint(self._headers)
-        if is_reusable and response is not None and self._takes is Takes.MCP:
+        if is_reusable and response is not None and self._takes is not _HEAD:
             _heads.note(self._first, response)
         if stream is not None:
             self.resume()

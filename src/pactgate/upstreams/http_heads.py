@@ -52,7 +52,9 @@ class Heads:
         length = response.headers.get(b"content-length", b"")
         if not 0 < end <= _MAX_HEAD_BYTES or response.status != 200 or not _LENGTH.fullmatch(length):
             return
-        if b"transfer-encoding" in response.headers or not data.startswith(b"HTTP/1.1 200 "):
+        if b"transfer-encoding" in response.headers or b"content-encoding" in response.headers:
+            return
+        if not response.is_json or not data.startswith(b"HTTP/1.1 200 "):
             return
         if int(length) != len(response.body) or not response.body.startswith(data[end + len(_END) :]):
             return
