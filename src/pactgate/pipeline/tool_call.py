@@ -243,10 +243,11 @@ class ToolCall:
                 call.close()
         if call.is_round:
             return self._conclude(call, self._rounds)
-        chosen = self._choose(call)
+        chosen = self._chosen.get(call.bound.idle_gates) or self._choose(call)
         return self._conclude(call, chosen.finish if call.is_answered else chosen.judge)
 
     def _choose(self, call: Call) -> Chosen:
+        """Worked out for the first call of a kind of tool, and kept."""
         idle = call.bound.idle_gates
         chosen = self._chosen[idle] = Chosen(
             admit=tuple(gate for gate in self._admit if gate.name not in idle),
