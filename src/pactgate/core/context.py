@@ -116,7 +116,6 @@ class ExecutionContext:
 
     def bind(self, tool: Tool) -> None:
         if self.tool is not None:
-            self._require_open()
             raise ContextError(f"request {self.request_id} already calls {self.tool.full_name}")
         self.tool = tool
 
@@ -130,7 +129,7 @@ class ExecutionContext:
 
     def seal(self, now: float) -> ExecutionRecord:
         if self.record is not None:
-            self._require_open()
+            raise self._sealed()
         caller, tool, failure = self.caller, self.tool, self.failure
         # In the order of the fields: by their names it would cost five times as much, and every request pays it.
         self.record = ExecutionRecord(
@@ -167,7 +166,10 @@ class ExecutionContext:
 
     def _require_open(self) -> None:
         if self.record is not None:
-            raise ContextError(f"request {self.request_id} is sealed")
+            raise self._sealed()
+
+    def _sealed(self) -> ContextError:
+        return ContextError(f"request {self.request_id} is sealed")
 
 
 class _SealedContext(ExecutionContext):

@@ -23,7 +23,6 @@ from pactgate.core.model import Caller, Standing
 from pactgate.pipeline.subscriptions import MAX_URIS, Subscriptions
 from pactgate.protocol import modern
 from pactgate.protocol.messages import Request, encode_json
-from pactgate.protocol.modern import ACKNOWLEDGED
 
 MAX_LISTENS: Final = 1000
 MAX_LISTENS_OF_ONE: Final = 250
@@ -91,7 +90,7 @@ class _Listen:
         return self._caller.subject
 
     def acknowledge(self, honoured: dict[str, Any]) -> None:
-        self._notify(ACKNOWLEDGED, {"notifications": honoured})
+        self._notify(modern.ACKNOWLEDGED, {"notifications": honoured})
         self.is_acknowledged = True
 
     def list_changed(self, kind: str) -> None:

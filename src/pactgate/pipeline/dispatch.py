@@ -110,7 +110,7 @@ class Dispatch:
     def as_told(self, call: Call, failure: GatewayFailure) -> GatewayFailure:
         return as_said(failure, call.ctx.caller) if isinstance(failure, UpstreamReplied) else failure
 
-    def back(self, call: Call) -> Awaitable[None] | None:
+    def came_back(self, call: Call) -> Awaitable[None] | None:
         """A modern server may have asked something instead of answering."""
         if call.plain is None and _may_be_round(call):
             return self._resume(call)
@@ -151,7 +151,7 @@ class Dispatch:
             headers=mirrored,
         )
         call.take(result)
-        if _may_be_round(call):
+        if call.plain is None and _may_be_round(call):
             self._keep(call, await self._asking.resume(self._errand(call), session, call.result))
 
     def _errand(self, call: Call) -> Errand:
@@ -179,8 +179,8 @@ class Dispatch:
 
 
 def _may_be_round(call: Call) -> bool:
-    """A result of the ordinary shape says that it is complete."""
-    return call.plain is None and call.upstream_era is MODERN and ROUND_MARK in call.result
+    """For a result that is not of the ordinary shape, which would say that it is complete."""
+    return call.upstream_era is MODERN and ROUND_MARK in call.result
 
 
 def _begin(call: Call, session: Session) -> Headers:

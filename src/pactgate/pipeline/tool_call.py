@@ -67,7 +67,7 @@ class Sending(Protocol):
     def as_told(self, call: Call, failure: GatewayFailure) -> GatewayFailure:
         """What the caller is told of a failure the sink was told."""
 
-    def back(self, call: Call) -> Awaitable[None] | None:
+    def came_back(self, call: Call) -> Awaitable[None] | None:
         """A call that was begun has its answer, which ends it; else what is to be waited for before the answer is complete."""
 
 
@@ -120,7 +120,7 @@ class ToolCall:
         self._rounds = tuple(rounds)
         self._finish = tuple(finish)
         self._book = book
-        self._chosen: dict[frozenset[str], Chosen] = {}
+        self._chosen = _Choices(self._choose)
         self._deadlines = Deadlines()
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class ToolCall:
                 if pending is not None:
                     goes_on = True
                     return self._go_on(call, (*_after(gate, self._find), *self._admit), pending, gate)
-            chosen = self._chosen.get(call.bound.idle_gates) or self._choose(call)
+            chosen = self._chosen[call.bound.idle_gates]
             for gate in chosen.admit:
                 pending = gate(call)
                 if pending is not None:
@@ -167,10 +167,10 @@ class ToolCall:
         call = way.call
         self._deadlines.remove(call.limit.ms, way)
         call.result, call.plain = response.result, response.plain or read_plain(response.result)
-        rest = self._dispatch.back(call)
+        rest = self._dispatch.came_back(call)
         if rest is not None:
             return self._go_on(call, (), rest)
-        chosen = self._chosen.get(call.bound.idle_gates) or self._choose(call)
+        chosen = self._chosen[call.bound.idle_gates]
         return self._conclude(call, chosen.judge)
 
     def failed(self, way: Way, failure: GatewayFailure) -> Step:
@@ -243,17 +243,26 @@ class ToolCall:
                 call.close()
         if call.is_round:
             return self._conclude(call, self._rounds)
-        chosen = self._chosen.get(call.bound.idle_gates) or self._choose(call)
+        chosen = self._chosen[call.bound.idle_gates]
         return self._conclude(call, chosen.finish if call.is_answered else chosen.judge)
 
-    def _choose(self, call: Call) -> Chosen:
-        """Worked out for the first call of a kind of tool, and kept."""
-        idle = call.bound.idle_gates
-        chosen = self._chosen[idle] = Chosen(
+    def _choose(self, idle: frozenset[str]) -> Chosen:
+        return Chosen(
             admit=tuple(gate for gate in self._admit if gate.name not in idle),
             judge=tuple(gate for gate in self._judge if gate.name not in idle),
             finish=tuple(gate for gate in self._finish if gate.name not in idle),
         )
+
+
+class _Choices(dict[frozenset[str], Chosen]):
+    """By which gates are idle; worked out the first time. There are as many as combinations of gates, which is few."""
+
+    def __init__(self, choose: Callable[[frozenset[str]], Chosen]) -> None:
+        super().__init__()
+        self._choose = choose
+
+    def __missing__(self, idle: frozenset[str]) -> Chosen:
+        chosen = self[idle] = self._choose(idle)
         return chosen
 
 

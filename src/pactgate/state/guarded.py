@@ -71,7 +71,8 @@ class GuardedStore:
         """The entry or a miss; or something to wait for that becomes one of the two."""
         if tag in self._undropped and not self._is_dropped_now(tag):
             return MISS
-        if (self._faults_in_a_row or self._unanswered) and not self._may_ask():
+        has_trouble = self._faults_in_a_row or self._unanswered
+        if has_trouble and not self._may_ask():
             return MISS
         try:
             found = self._store.get(key)
