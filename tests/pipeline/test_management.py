@@ -185,6 +185,10 @@ async def test_rates_change_while_callers_are_counted() -> None:
         assert text_of(await inside.call("files.echo", {"text": "a"})) == "a"
         await manage(inside, "config_set", path="rateLimits", value={"enabled": False})
         assert [text_of(await inside.call("files.echo", {"text": "a"})) for _ in range(9)] == ["a"] * 9
+        await manage(inside, "config_set", path="rateLimits", value={"read": {"rpm": 1, "burst": 1}})
+        assert failure(await inside.call("files.echo", {"text": "a"}))["code"] == "RATE_LIMITED", (
+            "on again, and felt at once"
+        )
 
 
 async def test_an_invalid_change_lists_every_problem_and_changes_nothing() -> None:

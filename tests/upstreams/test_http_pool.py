@@ -203,6 +203,23 @@ async def test_a_connection_the_server_closed_while_idle_is_not_lent_again() -> 
         assert await lender.lend() is not first
 
 
+async def test_its_owner_is_told_to_sweep_whenever_there_is_something_to_sweep_again() -> None:
+    async with ScriptedHttp(serving) as server:
+        told: list[None] = []
+        lender = Lender(Pool(PoolLimits(), lambda: told.append(None)), server)
+        for _ in range(3):
+            first = await lender.use()
+        assert len(told) == 1, "it is watched until a sweep finds nothing idle"
+        assert await lender.lend() is first
+        lender.pool.sweep()
+        lender.pool.give_back(first)
+        assert len(told) == 2
+        lender.pool.sweep()
+        await lender.use()
+        assert len(told) == 2
+        lender.pool.close()
+
+
 def test_an_idle_connection_is_closed_after_its_time() -> None:
     async def run(loop: MovedLoop) -> None:
         async with lending() as lender:
