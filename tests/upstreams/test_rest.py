@@ -272,6 +272,15 @@ async def test_head_has_no_body_whatever_its_length_says() -> None:
             assert (await ask(inside))["content"][0]["text"] == "HTTP 200\ncontent-length: 5000\netag: x"
 
 
+async def test_a_head_that_came_before_says_the_same_again_and_has_no_body_for_head() -> None:
+    whole = answer({"a": 1})
+    async with serving(whole) as api, gateway(api, plain()) as inside:
+        assert [(await ask(inside))["structuredContent"] for _ in range(3)] == [{"a": 1}] * 3
+    head = whole[: whole.index(b"\r\n\r\n") + 4]
+    async with serving(head) as api, gateway(api, plain(method="HEAD", response="none")) as inside:
+        assert (await ask(inside))["content"][0]["text"].startswith("HTTP 200")
+
+
 @pytest.mark.requirement("S4/R3")
 async def test_an_answer_beyond_the_bound_is_refused_and_never_cut() -> None:
     async with serving(answer({"text": "x" * 5000})) as api:
