@@ -39,8 +39,6 @@ from pactgate.protocol.versions import LEGACY
 _MAX_INITIALIZE_BYTES: Final = 16 * 1024
 _CALL: Final = b"Allow: POST\r\n"
 _LATER: Final = b"Retry-After: 5\r\n"
-_SETTLED: Final = (legacy.Phase.READY, legacy.Phase.INITIALIZING)
-"""Here the lifecycle admits any request but another handshake, and stays where it is."""
 _NO_CHANNEL: Final = Silence()
 _UNKNOWN_SESSION: Final = "There is no such session; send initialize to open one."
 
@@ -298,7 +296,7 @@ def _read_offer(request: Request) -> legacy.InitializeParams | Rejection:
 
 
 def _admit(session: Session, request: Request) -> Rejection | None:
-    if session.phase not in _SETTLED or request.method == legacy.INITIALIZE:
+    if session.phase not in legacy.OPEN or request.method == legacy.INITIALIZE:
         outcome = legacy.step(session.phase, request)
         session.phase = outcome.phase
         if outcome.rejection is not None:

@@ -28,6 +28,10 @@ class Phase(StrEnum):
     CLOSED = "closed"
 
 
+OPEN: Final = (Phase.READY, Phase.INITIALIZING)
+"""Here any request but another handshake is admitted and changes nothing, so that `step` need not be asked."""
+
+
 class Outcome(Struct, frozen=True):
     """The phase after the message, and why it was refused if it was. A refused notification is dropped, not answered."""
 
