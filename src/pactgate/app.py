@@ -30,12 +30,12 @@ from pactgate.config.server import ServerConfig
 from pactgate.core.display import Mask
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStopped
 from pactgate.core.model import Caller
-from pactgate.faces.guard import Guard, guard_for
-from pactgate.faces.http import HttpFace
-from pactgate.faces.limits import ServerLimits
-from pactgate.faces.server import HttpServer
-from pactgate.faces.stdio import serve_stdio
 from pactgate.facts import Facts
+from pactgate.inbound.auth import Guard, guard_for
+from pactgate.inbound.http_frontend import HttpFace
+from pactgate.inbound.http_server import HttpServer
+from pactgate.inbound.server_limits import ServerLimits
+from pactgate.inbound.stdio_frontend import serve_stdio
 from pactgate.library import Library
 from pactgate.metrics import Metrics
 from pactgate.pipeline import status

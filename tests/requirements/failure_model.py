@@ -166,7 +166,7 @@ REQUIREMENTS = (
         id="S4/SIB-4",
         statement="Every request of every face enters through one method of one class, and none gets around it.",
         source=f"{_SIBLING}, 4: one entry point",
-        enforced_by=("pactgate.pipeline.kernel:Kernel.start", "pactgate.faces.answering:Kernel"),
+        enforced_by=("pactgate.pipeline.kernel:Kernel.start", "pactgate.inbound.replies:Kernel"),
     ),
     Requirement(
         id="S4/SIB-5",

@@ -87,7 +87,7 @@ REQUIREMENTS = (
             "pactgate.pipeline.admit:Rate",
             "pactgate.policy.rates:RatePolicy",
             "pactgate.state.rates:MemoryRates",
-            "pactgate.faces.answering:ask_to_wait",
+            "pactgate.inbound.replies:ask_to_wait",
             "pactgate.facts:Facts.limits",
         ),
     ),

@@ -10,12 +10,12 @@ from typing import Any
 
 from pactgate.config.model import Sessions
 from pactgate.core.events import Event
-from pactgate.faces.admin import Stories
-from pactgate.faces.connection import Handle
-from pactgate.faces.guard import Guard
-from pactgate.faces.http import HttpFace
-from pactgate.faces.limits import ServerLimits
-from pactgate.faces.server import HttpServer
+from pactgate.inbound.admin import Stories
+from pactgate.inbound.auth import Guard
+from pactgate.inbound.connection import Handle
+from pactgate.inbound.http_frontend import HttpFace
+from pactgate.inbound.http_server import HttpServer
+from pactgate.inbound.server_limits import ServerLimits
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
 from tests.support.fake_kernel import FakeKernel
 from tests.support.raw_http import WAIT_S, Answer, RawClient, post

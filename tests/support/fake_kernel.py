@@ -9,8 +9,8 @@ from pactgate.core.asking import Unanswered
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import Reply, WireError
 from pactgate.core.model import Caller
-from pactgate.faces.answering import Done
-from pactgate.faces.exchange import Work
+from pactgate.inbound.http_exchange import Work
+from pactgate.inbound.replies import Done
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Request, encode_json
 

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pactgate.faces.exchange import Exchange
-from pactgate.faces.guard import Guard
-from pactgate.faces.limits import ServerLimits
-from pactgate.faces.server import HttpServer
+from pactgate.inbound.auth import Guard
+from pactgate.inbound.http_exchange import Exchange
+from pactgate.inbound.http_server import HttpServer
+from pactgate.inbound.server_limits import ServerLimits
 from pactgate.workers import listening, packets
 from pactgate.workers.handover import Handover
 from pactgate.workers.homes import Place, home_of

@@ -13,9 +13,9 @@ from pactgate.capture.cassette import Cassette
 from pactgate.cli import console
 from pactgate.cli.interruption import until_interrupted
 from pactgate.core.failures import GatewayFailure, http_status
-from pactgate.faces.exchange import JSON_HEAD, Exchange
-from pactgate.faces.limits import ServerLimits
-from pactgate.faces.server import HttpServer
+from pactgate.inbound.http_exchange import JSON_HEAD, Exchange
+from pactgate.inbound.http_server import HttpServer
+from pactgate.inbound.server_limits import ServerLimits
 from pactgate.protocol.modern import PV
 
 _CALL = b"Allow: POST, DELETE\r\n"

@@ -11,9 +11,9 @@ from typing import Any, Final, Protocol
 
 from pactgate.config.model import Config
 from pactgate.core.events import Event, GatewayStarted
-from pactgate.faces.connection import Handle
-from pactgate.faces.guard import Guard
-from pactgate.faces.server import HttpServer
+from pactgate.inbound.auth import Guard
+from pactgate.inbound.connection import Handle
+from pactgate.inbound.http_server import HttpServer
 from pactgate.pipeline.configuration import NOBODY, Colleagues, LiveConfiguration
 from pactgate.policy.recall import Recall
 from pactgate.state.guarded import GuardedStore

@@ -22,10 +22,10 @@ from pactgate.config.model import Config
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Event, WorkerStarted
 from pactgate.core.failures import GatewayFailure
-from pactgate.faces.connection import Handle
-from pactgate.faces.exchange import Exchange
-from pactgate.faces.guard import Admitted, Guard
-from pactgate.faces.server import HttpServer
+from pactgate.inbound.auth import Admitted, Guard
+from pactgate.inbound.connection import Handle
+from pactgate.inbound.http_exchange import Exchange
+from pactgate.inbound.http_server import HttpServer
 from pactgate.pipeline.configuration import Standing
 from pactgate.policy.recall import Recall
 from pactgate.state.guarded import GuardedStore

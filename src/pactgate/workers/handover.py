@@ -12,10 +12,10 @@ import socket
 from collections.abc import Sequence
 from typing import Final
 
-from pactgate.faces.connection import Connection
-from pactgate.faces.guard import Admitted, Guard
-from pactgate.faces.server import HttpServer
-from pactgate.faces.wire import BadRequest, Head
+from pactgate.inbound.auth import Admitted, Guard
+from pactgate.inbound.connection import Connection
+from pactgate.inbound.http_grammar import BadRequest, Head
+from pactgate.inbound.http_server import HttpServer
 from pactgate.workers import packets
 from pactgate.workers.homes import Place, home_of
 from pactgate.workers.packets import EndedError, Packet

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.faces.server import BACKLOG, why_not_bound
+from pactgate.inbound.http_server import BACKLOG, why_not_bound
 
 
 def bind(host: str, port: int) -> list[socket.socket]:

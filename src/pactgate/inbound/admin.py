@@ -1,0 +1,136 @@
+"""Health for machines and a read-only JSON view for people's tools.
+
+`/health/live` and `/health/ready` say one word to anybody who can connect, because what asks them has no token and calls us by address.
+`/health` adds the servers for callers the guard admits; `/api/...` and `/metrics` need admission altogether. Of calls everybody sees
+their own, and an admin all. Must not: change anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from pactgate.core.model import ServerStatus
+from pactgate.inbound.auth import Admitted
+from pactgate.inbound.http_exchange import JSON_HEAD, Exchange
+from pactgate.policy.access import sees_everything
+from pactgate.protocol.messages import encode_json
+
+_HEAD: Final = JSON_HEAD + b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+_METRICS_HEAD: Final = b"Content-Type: text/plain; version=0.0.4; charset=utf-8\r\nCache-Control: no-store\r\n"
+_READ_ONLY: Final = b"Allow: GET, HEAD, OPTIONS\r\n"
+_FRESH_S: Final = 0.2
+_LIVE: Final = b'{"status":"ok"}'
+_UNFINISHED: Final = frozenset({ServerStatus.CONNECTING.value, ServerStatus.DISCONNECTED.value})
+_SHOWN: Final = ("serverId", "status", "toolCount", "lastError", "trouble", "latencyMs")
+
+
+_CALLS: Final = "/api/calls"
+_LISTED_CALLS: Final = 100
+
+
+class Stories(Protocol):
+    """What is known of the last calls; `subject` limits it to one caller's."""
+
+    def tell(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None: ...
+
+    def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]: ...
+
+
+class Admin:
+    """Looks at the gateway at most a few times a second, however often it is asked."""
+
+    def __init__(
+        self,
+        snapshot: Callable[[], dict[str, Any]],
+        metrics: Callable[[], bytes],
+        stories: Stories,
+        clock: Callable[[], float],
+    ) -> None:
+        self._stories = stories
+        self._take = snapshot
+        self._metrics = metrics
+        self._clock = clock
+        self._seen: dict[str, Any] = {}
+        self._seen_until = -math.inf
+
+    def _snapshot(self) -> dict[str, Any]:
+        now = self._clock()
+        if now >= self._seen_until:
+            self._seen = self._take()
+            self._seen_until = now + _FRESH_S
+        return self._seen
+
+    def answer_plainly(self, exchange: Exchange) -> bool:
+        """Whether it was one of the two questions that need no guard, and has been answered."""
+        if exchange.path == "/health/live":
+            self._say(exchange, 200, _LIVE)
+        elif exchange.path == "/health/ready":
+            status = _status(self._servers())
+            is_ready = status != "starting"
+            self._say(exchange, 200 if is_ready else 503, encode_json({"status": status}))
+        else:
+            return False
+        return True
+
+    def health(self, exchange: Exchange, *, in_detail: bool) -> None:
+        servers = self._servers()
+        facts: dict[str, Any] = {"status": _status(servers)}
+        if in_detail:
+            facts["servers"] = [{name: server.get(name) for name in _SHOWN} for server in servers]
+        self._say(exchange, 200, encode_json(facts))
+
+    def answer(self, exchange: Exchange, admitted: Admitted) -> bool:
+        """Whether the path is one of the JSON API's or the metrics', and has been answered."""
+        if exchange.path.startswith(_CALLS):
+            return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.subject)
+        if exchange.path == "/metrics":
+            self._say(exchange, 200, self._metrics(), _METRICS_HEAD)
+            return True
+        if exchange.path == "/api/status":
+            snapshot = self._snapshot()
+            facts = {name: fact for name, fact in snapshot.items() if name not in ("servers", "tools")}
+            facts |= {"status": _status(snapshot["servers"]), "serverCount": len(snapshot["servers"])}
+            facts["toolCount"] = len(snapshot["tools"])
+        elif exchange.path in ("/api/servers", "/api/tools"):
+            name = exchange.path.removeprefix("/api/")
+            facts = {name: self._snapshot()[name]}
+        else:
+            return False
+        self._say(exchange, 200, encode_json(facts))
+        return True
+
+    def _answer_calls(self, exchange: Exchange, subject: str | None) -> bool:
+        rest = exchange.path.removeprefix(_CALLS)
+        if not rest:
+            self._say(exchange, 200, encode_json({"calls": self._stories.latest(_LISTED_CALLS, subject)}))
+            return True
+        story = self._stories.tell(rest[1:], subject) if rest.startswith("/") else None
+        if story is None:
+            return False
+        self._say(exchange, 200, encode_json(story))
+        return True
+
+    def _servers(self) -> list[dict[str, Any]]:
+        servers: list[dict[str, Any]] = self._snapshot()["servers"]
+        return servers
+
+    def _say(self, exchange: Exchange, status: int, body: bytes, head: bytes = _HEAD) -> None:
+        if exchange.method in ("GET", "HEAD"):
+            exchange.respond(status, head, body)
+        else:
+            exchange.respond(405, _READ_ONLY)
+
+
+def _status(servers: list[dict[str, Any]]) -> str:
+    """`ok`, `degraded` (some can't be reached), `down` (none can), or `starting` (none yet, some still trying)."""
+    states = [server["status"] for server in servers if server["status"] != ServerStatus.DISABLED.value]
+    connected = sum(
+        server["status"] == ServerStatus.CONNECTED.value and not server.get("trouble") for server in servers
+    )
+    if connected == len(states):
+        return "ok"
+    if connected:
+        return "degraded"
+    return "starting" if _UNFINISHED.intersection(states) else "down"

@@ -1,0 +1,227 @@
+"""One request and the one answer to it, as the faces see them.
+
+An `Exchange` is answered once: by `respond`, which is a single write, or by `open_stream`. After the client has gone, or after the
+answer, writing does nothing: a face never has to ask. Header blocks are bytes, each line ending in CRLF, made of our own text only.
+Must not: parse, route, or keep anything beyond its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final, Protocol
+
+from pactgate.core.tap import Hop
+from pactgate.inbound.http_grammar import Head
+from pactgate.protocol import messages
+from pactgate.protocol.messages import Message, Rejection
+
+JSON_HEAD: Final = b"Content-Type: application/json\r\n"
+STREAM_HEAD: Final = b"Content-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n"
+
+_STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_GOOD: Final = _STATUS_LINES[200] + JSON_HEAD + b"%bContent-Length: %d\r\n\r\n"
+_GOOD_RESULT: Final = _GOOD + messages.RESULT
+_BEFORE_RESULT: Final = _GOOD + messages.RESULT.removesuffix(b"%b}")
+_FRAME_BYTES: Final = len(messages.encode_result(b"", b""))
+_COPIED_BYTES: Final = 32 * 1024
+"""Up to here one buffer is cheaper than two."""
+_BODILESS: Final = frozenset({204, 304})
+
+
+class Work(Protocol):
+    """Whoever works on an answer."""
+
+    def cancel(self) -> object:
+        """Stop; whoever waits for the answer is told."""
+
+
+class Line(Protocol):
+    """What an exchange needs of its connection."""
+
+    transport: asyncio.Transport
+
+    def may_keep(self, exchange: Exchange) -> bool:
+        """Whether the connection goes on after this answer."""
+
+    def answered(self, exchange: Exchange) -> None:
+        """The whole answer has been written."""
+
+    def cut(self) -> None:
+        """End the connection without waiting for what is unsent."""
+
+
+class Exchange:
+    """`path` is the raw path of the target; `headers` has lower-case names, one value for each time a header was sent."""
+
+    __slots__ = (
+        "body",
+        "extra_head",
+        "head",
+        "headers",
+        "hop",
+        "is_answered",
+        "is_complete",
+        "is_http10",
+        "keep_alive",
+        "line",
+        "max_unsent_bytes",
+        "message",
+        "method",
+        "on_disconnect",
+        "path",
+        "stream",
+        "work",
+    )
+
+    def __init__(self, head: Head, body: bytes, line: Line, max_unsent_bytes: int) -> None:
+        self.head = head
+        self.method = head.method
+        self.path = head.path
+        self.headers = head.headers
+        self.is_http10 = head.is_http10
+        self.keep_alive = head.keep_alive
+        self.body = body
+        self.line: Line | None = line
+        self.max_unsent_bytes = max_unsent_bytes
+        self.is_answered = self.is_complete = False
+        self.stream: EventStream | None = None
+        self.message: Message | Rejection | None = None
+        """What the body says, once it was read."""
+        self.work: Work | None = None
+        self.hop: Hop | None = None
+        """Where the answer is noted too, if the exchange is recorded."""
+        self.extra_head = b""
+        """Header lines every answer to this request carries."""
+        self.on_disconnect: Callable[[], None] | None = None
+        """Called once if the client goes away before the answer is complete."""
+
+    @property
+    def is_connected(self) -> bool:
+        return self.line is not None
+
+    def respond(self, status: int, head: bytes = JSON_HEAD, body: bytes = b"") -> None:
+        """The whole answer in one write."""
+        line = self.line
+        if line is None or self.is_answered:
+            return
+        self.is_answered = True
+        if not body:
+            head = head.replace(JSON_HEAD, b"")
+        if self.hop is not None:
+            self.hop.answered(status, head + self.extra_head, body)
+        length = b"\r\n" if status in _BODILESS else b"Content-Length: %d\r\n\r\n" % len(body)
+        top = b"".join((_STATUS_LINES[status], head, self.extra_head, self._connection_head(line), length))
+        if self.method == "HEAD":
+            line.transport.write(top)
+        elif len(body) < _COPIED_BYTES:
+            line.transport.write(top + body)
+        else:
+            line.transport.writelines((top, body))
+        line.answered(self)
+
+    def respond_result(self, id_: bytes, result: bytes) -> None:
+        """The whole answer to a JSON-RPC request that went well. Nearly every answer is one: no byte is copied that need not be."""
+        line = self.line
+        if line is None or self.is_answered:
+            return
+        if self.hop is not None or self.is_http10 or not line.may_keep(self):
+            self.respond(200, JSON_HEAD, messages.encode_result(id_, result))
+            return
+        self.is_answered = True
+        size = len(id_) + len(result) + _FRAME_BYTES
+        if size < _COPIED_BYTES:
+            line.transport.write(_GOOD_RESULT % (self.extra_head, size, id_, result))
+        else:
+            line.transport.writelines((_BEFORE_RESULT % (self.extra_head, size, id_), result, b"}"))
+        line.answered(self)
+
+    def open_stream(self, status: int = 200, head: bytes = STREAM_HEAD) -> EventStream:
+        """Begin an answer of unknown length. On a finished exchange the stream is closed from the start."""
+        line = self.line
+        if line is None or self.is_answered:
+            return EventStream(self, None)
+        self.is_answered = True
+        if self.is_http10:
+            self.keep_alive = False  # HTTP/1.0 knows no chunks: the end of the connection ends the answer
+        coding = b"" if self.is_http10 else b"Transfer-Encoding: chunked\r\n"
+        line.transport.write(
+            b"".join((_STATUS_LINES[status], head, self.extra_head, self._connection_head(line), coding, b"\r\n"))
+        )
+        if self.hop is not None:
+            self.hop.streaming(status, head + self.extra_head)
+        self.stream = EventStream(self, line)
+        return self.stream
+
+    def cancel(self) -> None:
+        """Stop whoever works on the answer."""
+        if self.work is not None:
+            self.work.cancel()
+
+    def disconnected(self) -> None:
+        """The connection's word that the client has gone."""
+        self.line = None
+        if self.hop is not None:
+            self.hop.ended(by_client=True)
+        if self.stream is not None:
+            self.stream.detach()
+        hook, self.on_disconnect = self.on_disconnect, None
+        if hook is not None:
+            hook()
+
+    def close(self) -> None:
+        """The answer is complete. Lets go of everything that points back here, so that nothing waits for the garbage collector."""
+        self.line = self.stream = self.on_disconnect = None
+
+    def _connection_head(self, line: Line) -> bytes:
+        if not line.may_keep(self):
+            return b"Connection: close\r\n"
+        return b"Connection: keep-alive\r\n" if self.is_http10 else b""
+
+
+class EventStream:
+    """The body of a streamed answer. Bounded by what the client has not taken yet: beyond it the connection is cut."""
+
+    __slots__ = ("_exchange", "_line", "last_write")
+
+    def __init__(self, exchange: Exchange, line: Line | None) -> None:
+        self._exchange = exchange
+        self._line = line
+        self.last_write = asyncio.get_running_loop().time()
+
+    @property
+    def is_open(self) -> bool:
+        return self._line is not None
+
+    @property
+    def unsent_bytes(self) -> int:
+        return 0 if self._line is None else self._line.transport.get_write_buffer_size()
+
+    def write(self, data: bytes) -> bool:
+        """Whether the data went out or into the bounded buffer. One write may be of any size, if nothing much waits before it."""
+        line = self._line
+        if line is None:
+            return False
+        if line.transport.get_write_buffer_size() > self._exchange.max_unsent_bytes:
+            line.cut()
+            return False
+        self.last_write = asyncio.get_running_loop().time()
+        if self._exchange.hop is not None:
+            self._exchange.hop.events(data)
+        line.transport.write(data if self._exchange.is_http10 else b"%x\r\n%b\r\n" % (len(data), data))
+        return True
+
+    def close(self) -> None:
+        """End the answer in good order."""
+        line, self._line = self._line, None
+        if line is None:
+            return
+        if self._exchange.hop is not None:
+            self._exchange.hop.ended(by_client=False)
+        if not self._exchange.is_http10:
+            line.transport.write(b"0\r\n\r\n")
+        line.answered(self._exchange)
+
+    def detach(self) -> None:
+        self._line = None

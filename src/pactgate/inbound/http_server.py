@@ -1,0 +1,160 @@
+"""Our HTTP/1.1 server: listens, bounds what all clients together may hold, and stops in good order.
+
+One handler serves every exchange, in a task of its own, unless it could be started without one. One sweep a second looks after all
+deadlines, so a request costs no timer.
+Must not: route or read what a request says. Enforces security rule T23 (connections below the descriptor limit, refused beyond it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+from pactgate.core.events import Emit
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.inbound.connection import Connection, Handle, PassOn, Start
+from pactgate.inbound.http_exchange import Exchange
+from pactgate.inbound.server_limits import ServerLimits
+
+_REFUSED_AT_ONCE: Final = 64
+BACKLOG: Final = 1024
+_LAST_WORDS_S: Final = 1.0
+
+_BIND_PROBLEMS: Final = {
+    errno.EADDRINUSE: "port {port} is in use; choose another with --port or listen.port",
+    errno.EACCES: "port {port} needs rights this process does not have; choose one above 1023 with --port or listen.port",
+    errno.EADDRNOTAVAIL: "{host} is not an address of this machine; choose another with --host or listen.host",
+}
+
+
+def _never(exchange: Exchange) -> bool:
+    return False
+
+
+class HttpServer:
+    """`listen` or `listen_on` once, `close` once. `pass_on` may take a connection away whose caller another process serves."""
+
+    def __init__(self, handle: Handle, limits: ServerLimits, emit: Emit, *, start: Start = _never) -> None:
+        self.handle = handle
+        self.start = start
+        self.limits = limits
+        self.emit = emit
+        self.is_closing = False
+        self.pass_on: PassOn | None = None
+        self._connections: set[Connection] = set()
+        self._held_bytes = 0
+        self._listeners: list[asyncio.Server] = []
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._emptied = asyncio.Event()
+
+    async def listen(self, host: str, port: int) -> tuple[str, int]:
+        """The address that was bound. Raises INVALID_CONFIG with what to do about it."""
+        loop = asyncio.get_running_loop()
+        try:
+            listener = await loop.create_server(
+                lambda: Connection(self, loop), host, port, backlog=BACKLOG, reuse_address=True
+            )
+        except OSError as problem:
+            raise GatewayFailure(Kind.INVALID_CONFIG, why_not_bound(problem, host, port)) from None
+        self._listeners.append(listener)
+        self._sweeper = loop.call_later(self.limits.sweep_s, self._sweep)
+        bound = listener.sockets[0].getsockname()
+        return bound[0], bound[1]
+
+    async def listen_on(self, sockets: Iterable[socket.socket]) -> None:
+        """Accept from sockets that are bound already, beside other processes."""
+        loop = asyncio.get_running_loop()
+        for one in sockets:
+            server = await loop.create_server(lambda: Connection(self, loop), sock=one, backlog=BACKLOG)
+            self._listeners.append(server)
+        self._sweeper = loop.call_later(self.limits.sweep_s, self._sweep)
+
+    async def adopt(self, accepted: socket.socket, sent: bytes) -> None:
+        """Serve a connection another process has accepted; `sent` is what it has read of it. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        await loop.connect_accepted_socket(lambda: Connection(self, loop, sent), accepted)
+
+    async def close(self, grace_s: float) -> None:
+        """No new connections, idle ones end, running exchanges have `grace_s` to finish; then they are told and cut."""
+        self.is_closing = True
+        for listener in self._listeners:
+            listener.close()
+        self._each(Connection.retire)
+        if not await self._empty_within(grace_s):
+            self._each(_cancel)
+            if not await self._empty_within(_LAST_WORDS_S):
+                self._each(Connection.cut)
+                await self._empty_within(_LAST_WORDS_S)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for listener in self._listeners:
+            await _bounded(listener.wait_closed(), _LAST_WORDS_S)
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    @property
+    def held_bytes(self) -> int:
+        return self._held_bytes
+
+    def enter(self, connection: Connection) -> bool:
+        """Whether there is room. A connection beyond the limit is swept too, until it has read why."""
+        if len(self._connections) >= self.limits.max_connections + _REFUSED_AT_ONCE or self.is_closing:
+            connection.cut()
+            return True
+        self._connections.add(connection)
+        return len(self._connections) <= self.limits.max_connections
+
+    def leave(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        if not self._connections:
+            self._emptied.set()
+
+    def hold(self, size_bytes: int) -> bool:
+        """Count bytes held for clients; False, and not counted, where it would be too many."""
+        if size_bytes > 0 and self._held_bytes + size_bytes > self.limits.max_held_bytes:
+            return False
+        self._held_bytes += size_bytes
+        return True
+
+    def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        self._each(lambda connection: connection.sweep(now))
+        self._sweeper = loop.call_later(self.limits.sweep_s, self._sweep)
+
+    def _each(self, act: Callable[[Connection], None]) -> None:
+        for connection in tuple(self._connections):
+            act(connection)
+
+    async def _empty_within(self, timeout_s: float) -> bool:
+        self._emptied.clear()
+        if self._connections:
+            await _bounded(self._emptied.wait(), timeout_s)
+        return not self._connections
+
+
+def _cancel(connection: Connection) -> None:
+    if connection.exchange is not None:
+        connection.exchange.cancel()
+
+
+async def _bounded(work: Awaitable[Any], timeout_s: float) -> None:
+    try:
+        async with asyncio.timeout(timeout_s):
+            await work
+    except TimeoutError:
+        return
+
+
+def why_not_bound(problem: OSError, host: str, port: int) -> str:
+    if isinstance(problem, socket.gaierror):
+        return f"{host} can't be resolved; choose another with --host or listen.host"
+    known = _BIND_PROBLEMS.get(problem.errno or 0)
+    return (
+        known.format(host=host, port=port) if known else f"can't listen on {host}:{port}: {problem.strerror or problem}"
+    )

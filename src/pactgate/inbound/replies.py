@@ -1,0 +1,107 @@
+"""What a face asks of the pipeline, how it frames what comes back, and what it says itself: refusals, cancellations.
+
+Must not: decide anything about a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from pactgate.core.context import ExecutionContext
+from pactgate.core.events import Emit, RequestRefused
+from pactgate.core.failures import GatewayFailure, Kind, Reply, Verdict
+from pactgate.core.model import Caller
+from pactgate.inbound.http_exchange import JSON_HEAD, Exchange, Work
+from pactgate.protocol import messages
+from pactgate.protocol.messages import Notification, Rejection, Request
+
+STOPPING: Final = "The gateway is stopping."
+CANCELLED: Final = "The request was cancelled."
+SESSION_ENDED: Final = "The session has ended."
+
+_TOO_SOON: Final = frozenset({Kind.RATE_LIMITED, Kind.OVERLOADED})
+MAX_WAITING_BYTES: Final = 256 * 1024
+"""Notifications are dropped while a client has this much left to take; answers never are."""
+
+
+Done = Callable[[Reply | None], None]
+"""Takes the reply to a request, or None when it was cancelled."""
+
+
+class Audience(Protocol):
+    """Callers of one face that can be told things outside their requests."""
+
+    def tell(self, scope: str | None, method: str) -> None:
+        """Tell those whose view is `scope`. Must not wait or raise."""
+
+
+class Kernel(Protocol):
+    """The only entry of the pipeline."""
+
+    async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
+        """Answer one request. Raises nothing but the cancellation of its own task."""
+
+    def start(self, ctx: ExecutionContext, request: Request, done: Done) -> Work:
+        """Begin to answer a request; `done` is called once, perhaps at once, with the reply or with None when it was cancelled."""
+
+    def notice(self, caller: Caller, notification: Notification) -> None:
+        """A client's notification that is not about one of its requests."""
+
+    def join(self, audience: Audience) -> None:
+        """This face has callers that can be told things outside their requests."""
+
+    def leave(self, audience: Audience) -> None:
+        """It has none any more."""
+
+    def left(self, session: str) -> None:
+        """A legacy session has ended; `session` is what its callers went by."""
+
+
+class Drops:
+    """Notifications that could not be delivered within bounds."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+def answer(request: Request, reply: Reply) -> bytes:
+    """The response that carries this reply."""
+    error = reply.error
+    if error is not None:
+        return messages.encode_error(request.id, error.code, error.message, error.data)
+    return messages.encode_result(request.id, reply.result or b"{}")
+
+
+def ask_to_wait(exchange: Exchange, failure: GatewayFailure | None) -> None:
+    """A call that came too soon says so also where HTTP says it (S2/MCP-007), unless the answer has begun."""
+    if failure is not None and failure.retry_after_ms is not None and failure.kind in _TOO_SOON:
+        exchange.extra_head += b"Retry-After: %d\r\n" % max(1, -(-failure.retry_after_ms // 1000))
+
+
+def cancelled_answer(request: Request, reason: str) -> bytes:
+    """What is said instead of an answer to a request that was stopped."""
+    kind = Kind.OVERLOADED if reason == STOPPING else Kind.CANCELLED  # whoever stops it is who has to act
+    facts: dict[str, Any] = GatewayFailure(kind, reason, verdict=Verdict.MAY_HAVE_RUN).record()
+    return messages.encode_error(request.id, messages.INTERNAL_ERROR, reason, facts)
+
+
+def cancelled_key(notification: Notification) -> str | int | None:
+    """Which request `notifications/cancelled` means, if it says so in a readable way."""
+    if notification.params is None:
+        return None
+    try:
+        raw = messages.members(notification.params).get("requestId")
+    except msgspec.DecodeError:
+        return None
+    return None if raw is None else messages.id_key(bytes(raw))
+
+
+def refuse(exchange: Exchange, emit: Emit, status: int, rejection: Rejection, head: bytes = b"") -> None:
+    """Answer with a JSON-RPC error and say so to whoever listens."""
+    emit(RequestRefused(status, rejection.code, rejection.message))
+    exchange.respond(status, JSON_HEAD + head, messages.encode_rejection(rejection))

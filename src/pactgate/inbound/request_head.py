@@ -1,0 +1,94 @@
+"""What the head of a POST to an MCP path says, judged once for all requests that carry the same head.
+
+Must not: look at a body, or refuse anything by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct
+
+from pactgate.inbound.auth import Admitted
+from pactgate.protocol.versions import LEGACY_VERSIONS
+
+Headers = Mapping[str, list[str]]
+
+_MAX_TYPE_CHARS: Final = 1024
+_JSON_TYPE: Final = re.compile(r'application/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?', re.IGNORECASE)
+_REFUSED: Final = re.compile(r"[ \t]*q=0(?:\.0*)?[ \t]*")
+_JSON_RANGES: Final = frozenset({"application/json", "application/*", "*/*"})
+_STREAM_RANGES: Final = frozenset({"text/event-stream", "text/*", "*/*"})
+_LEGACY: Final = frozenset(LEGACY_VERSIONS)
+
+
+class Accepts(Struct, frozen=True):
+    """What a client takes as an answer."""
+
+    json: bool
+    stream: bool
+
+
+class Post(Struct, frozen=True):
+    """Whose request it is, where it goes, and how its answer may look."""
+
+    admitted: Admitted
+    scope: str | None
+    accepts: Accepts
+    has_session: bool
+    session_id: str | None
+    """The session it names, where it names one in good order."""
+    names_modern: bool
+    """Its version is no legacy one; whether it is a modern one is for the modern face to say."""
+    extra_head: bytes
+    """Header lines every answer to it carries."""
+
+
+def read_post(headers: Headers, admitted: Admitted, scope: str | None, accepts: Accepts, extra_head: bytes) -> Post:
+    return Post(
+        admitted=admitted,
+        scope=scope,
+        accepts=accepts,
+        has_session="mcp-session-id" in headers,
+        session_id=_named_session(headers),
+        names_modern=not _LEGACY.issuperset(headers.get("mcp-protocol-version", ())),
+        extra_head=extra_head,
+    )
+
+
+def has_json(headers: Headers) -> bool:
+    """Whether the body is said to be JSON, in the one encoding JSON has."""
+    types = headers.get("content-type", [])
+    return len(types) == 1 and len(types[0]) <= _MAX_TYPE_CHARS and _is_json_type(types[0])
+
+
+def read_accept(headers: Headers, *, otherwise: Accepts) -> Accepts:
+    values = headers.get("accept")
+    if values is None:
+        return otherwise
+    text = values[0] if len(values) == 1 else ",".join(values)
+    return _known_accept(text) if len(text) <= _MAX_TYPE_CHARS else Accepts(json=False, stream=False)
+
+
+def _named_session(headers: Headers) -> str | None:
+    """The session a head names, if it names one, and a revision that has sessions or none."""
+    ids, spoken = headers.get("mcp-session-id", []), headers.get("mcp-protocol-version", [])
+    return ids[0] if len(ids) == 1 and len(spoken) <= 1 and _LEGACY.issuperset(spoken) else None
+
+
+@lru_cache(maxsize=64)
+def _is_json_type(text: str) -> bool:
+    return _JSON_TYPE.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=64)
+def _known_accept(text: str) -> Accepts:
+    ranges: set[str] = set()
+    for entry in text.lower().split(","):
+        name, _, parameters = entry.partition(";")
+        if not any(_REFUSED.fullmatch(parameter) for parameter in parameters.split(";")):
+            ranges.add(name.strip())
+    return Accepts(json=not ranges.isdisjoint(_JSON_RANGES), stream=not ranges.isdisjoint(_STREAM_RANGES))

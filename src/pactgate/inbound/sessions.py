@@ -1,0 +1,240 @@
+"""The sessions of legacy callers over HTTP: who they belong to, how many there may be, when they end.
+
+An id has 128 random bits and opens a session only to the subject and the path it was made for; to anybody else it is as unknown as any
+other. Idle sessions end; when there are too many, the one longest unused makes room. An idle session costs less than 1 KiB.
+Must not: frame answers. Enforces security rule T12.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from pactgate.config.model import Sessions
+from pactgate.inbound.client_requests import Questions
+from pactgate.inbound.replies import MAX_WAITING_BYTES, SESSION_ENDED, Drops
+from pactgate.inbound.resumable_streams import FRESH, Account, ReplayLog, ReplayStream
+from pactgate.protocol import messages
+from pactgate.protocol.legacy import InitializeParams, Phase
+
+MAX_RUNNING: Final = 256
+"""Requests of one session in flight."""
+
+_SWEEP_S: Final = 5.0
+_LOOKED_AT_FOR_ROOM: Final = 64
+
+
+class Running(Protocol):
+    """A request in flight that can be stopped."""
+
+    def stop(self, reason: str) -> None: ...
+
+
+class Session:
+    """`handle` names the session where its id, a secret, must not be shown."""
+
+    __slots__ = (
+        "_log",
+        "_marks",
+        "_table",
+        "capabilities",
+        "client",
+        "handle",
+        "id",
+        "last_used",
+        "phase",
+        "questions",
+        "running",
+        "scope",
+        "subject",
+        "version",
+    )
+
+    def __init__(
+        self, table: SessionTable, subject: str, scope: str | None, version: str, offer: InitializeParams
+    ) -> None:
+        self._table = table
+        self._log: ReplayLog | None = None
+        self._marks = FRESH
+        self.id = secrets.token_hex(16)
+        self.handle = hashlib.sha256(self.id.encode()).hexdigest()[:12]
+        self.subject = subject
+        self.scope = scope
+        self.version = version
+        self.client = offer.client
+        self.capabilities = _shared(messages.encode_json(offer.capabilities))
+        self.phase = Phase.INITIALIZING
+        self.running: dict[str | int, Running] = {}
+        self.questions: Questions | None = None
+        """What its client has been asked. Made when first needed: most never are."""
+        self.last_used = table.clock()
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.running) or (self._log is not None and self._log.is_live)
+
+    @property
+    def log(self) -> ReplayLog:
+        """Its event streams. Made when first needed: most sessions never have one."""
+        if self._log is None:
+            self._log = ReplayLog(self._table.account, self._table.clock, self._marks)
+            self._table.streaming.add(self)
+        return self._log
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether its client reads the standing stream right now."""
+        return self._log is not None and self._log.is_listened_to
+
+    def notify(self, method: str, params: bytes | None) -> None:
+        """Tell the client something that belongs to no request. Waits, within bounds, for a client that is not listening now."""
+        self._push(self.log.standing(), method, params)
+
+    def tell(self, method: str) -> None:
+        """The same, but only for a client that listens, or has a stream open that can carry it."""
+        stream = self._log.listened_to() if self._log is not None else None
+        if stream is not None and self.phase is Phase.READY:
+            self._push(stream, method, None)
+
+    def _push(self, stream: ReplayStream, method: str, params: bytes | None) -> None:
+        if stream.sink is not None and stream.sink.unsent_bytes > MAX_WAITING_BYTES:
+            self._table.drops.count += 1
+        else:
+            stream.push(messages.encode_notification(method, params))
+
+    def sweep(self, now: float) -> None:
+        if self._log is not None:
+            self._log.sweep(now)
+            if self._log.is_idle:
+                self._marks = self._log.marks
+                self._log = None
+        if self._log is None:
+            self._table.streaming.discard(self)
+
+    def end(self) -> None:
+        """Stop what runs and close what is open. Use `SessionTable.end`."""
+        self.phase = Phase.CLOSED
+        for running in tuple(self.running.values()):
+            running.stop(SESSION_ENDED)
+        if self.questions is not None:
+            self.questions.close()
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+
+class SessionTable:
+    """All sessions, in order of their last use. Sweeps itself while it has any."""
+
+    def __init__(self, bounds: Sessions, clock: Callable[[], float], drops: Drops | None = None) -> None:
+        self.clock = clock
+        self.drops = drops or Drops()
+        self.on_end: Callable[[str], None] = _ignore
+        """Told the handle of every session that has ended."""
+        self.account = Account()
+        self.streaming: set[Session] = set()
+        self._bounds = bounds
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._by_subject: dict[str, OrderedDict[str, Session]] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def all(self) -> tuple[Session, ...]:
+        return tuple(self._sessions.values())
+
+    def find(self, id_: str, subject: str, scope: str | None) -> Session | None:
+        """The session, if it is this subject's and this path's. Counts as a use."""
+        session = self._sessions.get(id_)
+        if session is None or session.subject != subject or session.scope != scope:
+            return None
+        self._touch(session)
+        return session
+
+    def make_room(self, subject: str) -> bool:
+        """Whether one more session of this subject fits, after the longest unused has made way where necessary."""
+        own = self._by_subject.get(subject, OrderedDict())
+        if len(own) >= self._bounds.max_per_caller and not self._evict_from(own):
+            return False
+        return len(self._sessions) < self._bounds.max_sessions or self._evict_from(self._sessions)
+
+    def open(self, subject: str, scope: str | None, version: str, offer: InitializeParams) -> Session:
+        session = Session(self, subject, scope, version, offer)
+        self._sessions[session.id] = session
+        self._by_subject.setdefault(subject, OrderedDict())[session.id] = session
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep_again)
+        return session
+
+    def end(self, session: Session) -> None:
+        if self._sessions.pop(session.id, None) is None:
+            return
+        own = self._by_subject[session.subject]
+        del own[session.id]
+        if not own:
+            del self._by_subject[session.subject]
+        self.streaming.discard(session)
+        session.end()
+        self.on_end(session.handle)
+
+    def tell(self, scope: str | None, method: str) -> None:
+        """Tell every client of this view that listens."""
+        for session in tuple(self.streaming):
+            if session.scope == scope:
+                session.tell(method)
+
+    def sweep(self) -> None:
+        """End what has been idle too long, and what of event streams is too old."""
+        now = self.clock()
+        for session in tuple(self.streaming):
+            session.sweep(now)
+        idle_s = self._bounds.idle_timeout_ms / 1000
+        while self._sessions:
+            oldest = next(iter(self._sessions.values()))
+            if now - oldest.last_used < idle_s:
+                break
+            if oldest.is_busy:
+                self._touch(oldest)
+            else:
+                self.end(oldest)
+
+    def close(self) -> None:
+        for session in self.all():
+            self.end(session)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+
+    def _sweep_again(self) -> None:
+        self.sweep()
+        self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep_again) if self._sessions else None
+
+    def _touch(self, session: Session) -> None:
+        session.last_used = self.clock()
+        self._sessions.move_to_end(session.id)
+        self._by_subject[session.subject].move_to_end(session.id)
+
+    def _evict_from(self, candidates: OrderedDict[str, Session]) -> bool:
+        for session in islice(candidates.values(), _LOOKED_AT_FOR_ROOM):
+            if not session.is_busy:
+                self.end(session)
+                return True
+        return False
+
+
+def _ignore(handle: str) -> None:
+    return
+
+
+@lru_cache(maxsize=128)
+def _shared(capabilities: bytes) -> dict[str, Any]:
+    """Clients of one kind declare the same capabilities: their sessions share one value, which nobody changes."""
+    decoded: dict[str, Any] = messages.value(capabilities)
+    return decoded

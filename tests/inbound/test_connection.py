@@ -1,0 +1,363 @@
+"""Bytes as a hostile or slow client sends them, over real sockets: framing, limits, time, order."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from pactgate.core.events import InternalFailure, RequestRefused
+from pactgate.inbound.http_exchange import JSON_HEAD, Exchange
+from pactgate.inbound.server_limits import ServerLimits
+from tests.support.bad_http import HOST, NOT_REQUESTS, with_body, with_chunks
+from tests.support.facing import listening, modern_call, serving, until
+from tests.support.loops import on_both_loops
+from tests.support.raw_http import WAIT_S, RawClient, encode_body, get, post
+
+QUICK = ServerLimits(
+    max_connections=50,
+    head_timeout_s=0.1,
+    body_timeout_s=0.1,
+    idle_timeout_s=0.1,
+    write_timeout_s=0.2,
+    linger_s=0.1,
+    stream_keepalive_s=0.05,
+    sweep_s=0.01,
+)
+
+
+@pytest.mark.parametrize("case", NOT_REQUESTS)
+async def test_what_is_no_request_is_answered_once_and_the_connection_ends(case: str) -> None:
+    wire, status = NOT_REQUESTS[case]
+    async with serving() as served:
+        async with served.client() as client:
+            answer = await client.ask(wire)
+            assert answer.status == status
+            assert answer.header("connection") == "close"
+            assert "error" in answer.json
+            assert await client.rest() == b""
+        await served.still_serves()
+        assert [event.status for event in served.events if isinstance(event, RequestRefused)] == [answer.status]
+
+
+@on_both_loops
+async def test_an_endless_chunked_body_is_ended_by_us() -> None:
+    chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+    async with serving() as served:
+        async with served.client() as client:
+            await client.send(with_chunks(chunk))
+            for _ in range(200):
+                client.writer.write(chunk)
+            assert (await client.answer()).status == 413
+        await served.still_serves()
+        assert served.server.held_bytes == 0
+
+
+async def test_three_hundred_thousand_chunks_of_one_byte_are_linear() -> None:
+    body = encode_body(modern_call("echo", {"text": "x" * 300_000}))
+    wire = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+    mirrored = (b"MCP-Protocol-Version: 2026-07-28", b"Mcp-Method: tools/call", b"Mcp-Name: echo")
+    async with serving() as served, served.client() as client:
+        started = time.process_time()
+        answer = await client.ask(with_body(*mirrored, b"Transfer-Encoding: chunked", body=wire))
+        assert answer.status == 200
+        assert len(answer.body) > 300_000
+        assert time.process_time() - started < 3
+
+
+async def test_a_request_that_trickles_in_byte_by_byte_is_served() -> None:
+    async with serving() as served, served.client() as client:
+        for byte in get("/health"):
+            await client.send(bytes([byte]))
+            await asyncio.sleep(0)
+        assert (await client.answer()).status == 200
+
+
+# -- order
+
+
+async def paths(exchange: Exchange) -> None:
+    exchange.respond(200, JSON_HEAD, exchange.path.encode())
+
+
+@on_both_loops
+async def test_requests_sent_ahead_are_answered_in_order() -> None:
+    async with listening(paths) as (_, port, _), RawClient(port) as client:
+        chunked = b"POST /chunked HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+        await client.send(b"".join(get(f"/{number}") + post(b"{}", f"/p{number}") + chunked for number in range(20)))
+        for number in range(20):
+            assert (await client.answer()).body == b"/%d" % number
+            assert (await client.answer()).body == b"/p%d" % number
+            assert (await client.answer()).body == b"/chunked"
+
+
+@on_both_loops
+async def test_one_request_runs_at_a_time_and_few_bytes_are_read_ahead() -> None:
+    running = 0
+    go = asyncio.Event()
+
+    async def slow(exchange: Exchange) -> None:
+        nonlocal running
+        running += 1
+        await go.wait()
+        exchange.respond(200, JSON_HEAD, exchange.path.encode())
+
+    async with listening(slow) as (server, port, _), RawClient(port) as client:
+        await client.send(get("/0"))
+        await until(lambda: running == 1)
+        wire = b"".join(get(f"/{number}") for number in range(1, 40_000))
+        client.writer.write(wire)
+        await until(lambda: server.held_bytes > 64 * 1024)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert running == 1
+        assert server.held_bytes < 1024 * 1024
+        go.set()
+        for number in range(300):
+            assert (await client.answer()).body == b"/%d" % number
+
+
+async def test_a_client_that_does_not_take_its_answers_gets_no_more_work_done() -> None:
+    served = 0
+
+    async def large(exchange: Exchange) -> None:
+        nonlocal served
+        served += 1
+        exchange.respond(200, JSON_HEAD, b"x" * 4_000_000)
+
+    async with listening(large) as (_, port, _), RawClient(port) as client:
+        client.writer.transport.pause_reading()
+        await client.send(get("/") * 50)
+        await until(lambda: served >= 1)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert served < 10
+        client.writer.transport.resume_reading()
+        for _ in range(50):
+            assert len((await client.answer()).body) == 4_000_000
+
+
+async def test_a_client_that_asks_before_it_sends_is_told_to_go_on() -> None:
+    async with listening(paths) as (_, port, _), RawClient(port) as client:
+        await client.send(b"POST /x HTTP/1.1\r\n" + HOST + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+        assert (await client.head()).status == 100
+        assert (await client.ask(b"{}")).body == b"/x"
+        both = b"POST /y HTTP/1.1\r\n" + HOST + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n{}"
+        await client.send(both)
+        assert (await client.head()).status == 200
+
+
+async def test_offers_to_switch_protocols_are_passed_over() -> None:
+    websocket = get("/x", connection="Upgrade", upgrade="websocket", sec_websocket_key="x")
+    h2c = post(b"{}", "/y", connection="Upgrade, HTTP2-Settings", upgrade="h2c", http2_settings="AAMAAABk")
+    async with listening(paths) as (_, port, _), RawClient(port) as client:
+        assert (await client.ask(websocket)).body == b"/x"
+        assert (await client.ask(h2c)).body == b"/y"
+
+
+async def test_a_connection_ends_after_the_answer_where_the_client_or_http_1_0_says_so() -> None:
+    async with listening(paths) as (_, port, _):
+        for wire in (get("/x", connection="close"), b"GET /x HTTP/1.0\r\n" + HOST + b"\r\n"):
+            async with RawClient(port) as client:
+                answer = await client.ask(wire)
+                assert (answer.body, answer.header("connection")) == (b"/x", "close")
+                assert await client.rest() == b""
+        async with RawClient(port) as client:
+            kept = await client.ask(b"GET /x HTTP/1.0\r\nConnection: keep-alive\r\n" + HOST + b"\r\n")
+            assert kept.header("connection") == "keep-alive"
+            assert (await client.ask(get("/y"))).body == b"/y"
+
+
+# -- time
+
+
+async def gone(client: RawClient, *, within_s: float = WAIT_S) -> bytes:
+    return await asyncio.wait_for(client.rest(), within_s)
+
+
+@on_both_loops
+async def test_a_slow_head_a_slow_body_and_an_idle_connection_are_ended_by_us() -> None:
+    async with listening(paths, QUICK) as (server, port, _):
+        async with RawClient(port) as client:
+            assert await gone(client) == b""
+        async with RawClient(port) as client:
+            assert (await client.ask(b"GET / HTTP/1.1\r\nHost:")).status == 408
+            assert await gone(client) == b""
+        async with RawClient(port) as client:
+            assert (await client.ask(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{}")).status == 408
+        async with RawClient(port) as client:
+            assert (await client.ask(get("/x"))).status == 200
+            assert await gone(client) == b""
+        await until(lambda: server.connection_count == 0)
+
+
+async def test_a_body_that_comes_fast_enough_may_take_longer_than_the_first_limit() -> None:
+    limits = ServerLimits(max_connections=5, body_timeout_s=0.2, body_floor_bytes_per_s=10, sweep_s=0.01)
+    async with listening(paths, limits) as (_, port, _), RawClient(port) as client:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        await client.send(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n" + b"x" * 100)
+        await until(lambda: loop.time() > started + 0.4)
+        assert (await client.ask(b"x")).body == b"/x"
+
+
+@on_both_loops
+async def test_a_client_that_stops_taking_its_answer_is_cut_off() -> None:
+    async def large(exchange: Exchange) -> None:
+        exchange.respond(200, JSON_HEAD, b"x" * 20_000_000)
+
+    async with listening(large, QUICK) as (server, port, _), RawClient(port) as client:
+        client.writer.transport.pause_reading()
+        await client.send(get("/"))
+        await until(lambda: server.connection_count == 1)
+        await until(lambda: server.connection_count == 0)
+
+
+@on_both_loops
+async def test_a_client_that_takes_its_answer_slowly_but_steadily_gets_all_of_it() -> None:
+    async def large(exchange: Exchange) -> None:
+        exchange.respond(200, JSON_HEAD, b"x" * 20_000_000)
+
+    async with listening(large, QUICK) as (_, port, _), RawClient(port) as client:
+        loop, transport = asyncio.get_running_loop(), client.writer.transport
+        await client.send(get("/"))
+        taken = 0
+        for _ in range(6):
+            transport.pause_reading()
+            later = loop.time() + 0.07
+            await until(lambda later=later: loop.time() > later)
+            transport.resume_reading()
+            taken += len(await asyncio.wait_for(client.reader.readexactly(1_000_000), WAIT_S))
+        assert taken + len(await client.rest()) > 20_000_000
+
+
+@on_both_loops
+async def test_a_client_that_never_closes_its_side_does_not_keep_the_connection() -> None:
+    async with listening(paths, QUICK) as (server, port, _), RawClient(port) as client:
+        await client.send(b"nonsense\r\n")
+        assert (await client.answer()).status == 400
+        await until(lambda: server.connection_count == 0)
+
+
+async def test_a_refused_client_that_goes_on_sending_can_read_why_but_not_send_for_ever() -> None:
+    async with listening(paths) as (server, port, _), RawClient(port) as client:
+        assert (await client.ask(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")).status == 413
+        block = b"x" * 1_000_000
+        for _ in range(40):
+            await client.send(block)
+        await until(lambda: server.connection_count == 0)
+
+
+async def test_an_open_stream_is_kept_alive_with_comments() -> None:
+    async def streaming(exchange: Exchange) -> None:
+        exchange.open_stream().write(b"data: x\n\n")
+
+    async with listening(streaming, QUICK) as (_, port, _), RawClient(port) as client:
+        await client.send(get("/"))
+        assert (await client.head()).status == 200
+        assert await client.chunk() == b"data: x\n\n"
+        assert [await client.chunk() for _ in range(3)] == [b":\n\n"] * 3
+
+
+# -- bounds over all clients
+
+
+async def test_what_is_held_for_all_clients_together_is_bounded() -> None:
+    limits = ServerLimits(max_connections=10, max_held_bytes=3_000_000)
+    go = asyncio.Event()
+
+    async def slow(exchange: Exchange) -> None:
+        await go.wait()
+        exchange.respond(200)
+
+    async with listening(slow, limits) as (server, port, _):
+        async with RawClient(port) as first, RawClient(port) as second, RawClient(port) as third:
+            await first.send(post(b"x" * 2_000_000))
+            await until(lambda: server.held_bytes >= 2_000_000)
+            answer = await second.ask(post(b"x" * 2_000_000))
+            assert (answer.status, answer.header("retry-after")) == (503, "1")
+            await third.send(post(b"{}"))
+            go.set()
+            assert (await first.answer()).status == 200
+            assert (await third.answer()).status == 200
+        await until(lambda: server.connection_count == 0)
+        assert server.held_bytes == 0
+
+
+async def test_held_bytes_are_given_back_when_a_client_leaves_in_the_middle() -> None:
+    async with listening(paths) as (server, port, _):
+        async with RawClient(port) as client:
+            await client.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n" + b"x" * 800_000)
+            await until(lambda: server.held_bytes > 700_000)
+        await until(lambda: server.held_bytes == 0)
+
+
+# -- handlers that misbehave
+
+
+async def test_a_handler_that_raises_becomes_a_plain_500_and_an_event() -> None:
+    async def broken(exchange: Exchange) -> None:
+        raise RuntimeError("the secret of the house")
+
+    async with listening(broken) as (_, port, events), RawClient(port) as client:
+        answer = await client.ask(get("/"))
+        assert answer.status == 500
+        assert b"secret" not in answer.body
+        assert [type(event) for event in events] == [InternalFailure]
+        assert (await client.ask(get("/"))).status == 500
+
+
+async def test_a_handler_that_raises_in_a_stream_ends_the_connection() -> None:
+    async def broken(exchange: Exchange) -> None:
+        exchange.open_stream().write(b"data: x\n\n")
+        raise RuntimeError
+
+    async with listening(broken) as (_, port, _), RawClient(port) as client:
+        await client.send(get("/"))
+        assert (await client.head()).status == 200
+        assert not (await client.rest()).endswith(b"0\r\n\r\n")
+
+
+async def test_a_handler_that_forgets_to_answer_is_answered_for() -> None:
+    async def silent(exchange: Exchange) -> None:
+        return
+
+    async with listening(silent) as (_, port, _), RawClient(port) as client:
+        assert (await client.ask(get("/"))).status == 500
+
+
+# -- clients that go away
+
+
+@on_both_loops
+async def test_a_client_that_goes_away_is_noticed_at_once() -> None:
+    gone_away = asyncio.Event()
+
+    async def waiting(exchange: Exchange) -> None:
+        exchange.on_disconnect = gone_away.set
+        await gone_away.wait()
+        exchange.respond(200)
+        assert exchange.open_stream().write(b"x") is False
+
+    async with listening(waiting) as (server, port, events):
+        async with RawClient(port) as client:
+            await client.send(get("/"))
+            await until(lambda: server.connection_count == 1)
+        await asyncio.wait_for(gone_away.wait(), WAIT_S)
+        await until(lambda: server.connection_count == 0)
+        assert events == []
+
+
+async def test_the_hook_is_not_called_after_the_answer() -> None:
+    called: list[str] = []
+
+    async def quick(exchange: Exchange) -> None:
+        exchange.on_disconnect = lambda: called.append("gone")
+        exchange.respond(200)
+
+    async with listening(quick) as (server, port, _):
+        async with RawClient(port) as client:
+            await client.ask(get("/"))
+        await until(lambda: server.connection_count == 0)
+        assert called == []
