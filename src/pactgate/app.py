@@ -39,22 +39,22 @@ from pactgate.inbound.stdio_frontend import serve_stdio
 from pactgate.library import Library
 from pactgate.metrics import Metrics
 from pactgate.pipeline import status
-from pactgate.pipeline.admit import AcceptInput, Limit, Mirror, Permit, Rate, Read, Recall, Resolve
-from pactgate.pipeline.asking import Asking
-from pactgate.pipeline.changes import Changes
-from pactgate.pipeline.configuration import LiveConfiguration
+from pactgate.pipeline.change_notifications import Changes
 from pactgate.pipeline.dispatch import Dispatch
 from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.handlers import Handlers
 from pactgate.pipeline.housekeeping import Housekeeping
 from pactgate.pipeline.kernel import Kernel
+from pactgate.pipeline.live_configuration import LiveConfiguration
 from pactgate.pipeline.management import Management
+from pactgate.pipeline.notification_relay import Relaying
+from pactgate.pipeline.post_gates import AcceptOutput, AcceptResult, Audit, Bound, Fit, Remember, Stamp
+from pactgate.pipeline.pre_gates import AcceptInput, Limit, Mirror, Permit, Rate, Read, Recall, Resolve
 from pactgate.pipeline.recognition import Recognition
-from pactgate.pipeline.relaying import Relaying
-from pactgate.pipeline.rules import Rulebook
-from pactgate.pipeline.settle import AcceptOutput, AcceptResult, Audit, Bound, Fit, Remember, Stamp
+from pactgate.pipeline.server_requests import Asking
 from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.tool_call import ToolCall
+from pactgate.pipeline.tool_policy import Rulebook
 from pactgate.policy.overload import Overload
 from pactgate.policy.rates import RatePolicy
 from pactgate.policy.shelf import Shelf

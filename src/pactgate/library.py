@@ -12,9 +12,9 @@ from typing import Any, Final
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller, Silence
-from pactgate.pipeline.admit import TIMEOUT_KEY
 from pactgate.pipeline.kernel import TOOL_CALL, Kernel
-from pactgate.pipeline.settle import facts_of
+from pactgate.pipeline.post_gates import facts_of
+from pactgate.pipeline.pre_gates import TIMEOUT_KEY
 from pactgate.policy.access import ADMINISTRATOR
 from pactgate.policy.envelope import runtime_view
 from pactgate.protocol.messages import Request, encode_json

@@ -11,8 +11,8 @@ from pactgate.config.model import Config, Timeouts
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import Tool
 from pactgate.pipeline.call import Call
-from pactgate.pipeline.rules import Rulebook
 from pactgate.pipeline.tool_call import ToolCall
+from pactgate.pipeline.tool_policy import Rulebook
 from tests.support.callers import call, context
 
 TOOL = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0")

@@ -90,7 +90,7 @@ REQUIREMENTS = (
         "schema leaves open reach the server unchanged.",
         source=f"{TITLE}, INV-MCP-ECO-300: Tool Arguments Validated",
         enforced_by=(
-            "pactgate.pipeline.admit:AcceptInput",
+            "pactgate.pipeline.pre_gates:AcceptInput",
             "pactgate.policy.schemas:compile_schema",
         ),
     ),

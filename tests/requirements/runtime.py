@@ -115,7 +115,7 @@ REQUIREMENTS = (
         "written.",
         source=f"{TITLE}, INV-MCP-RESP-003: Size Limit",
         enforced_by=(
-            "pactgate.pipeline.settle:Bound",
+            "pactgate.pipeline.post_gates:Bound",
             "pactgate.policy.sizes:fit",
         ),
     ),
@@ -125,7 +125,7 @@ REQUIREMENTS = (
         "false.",
         source=f"{TITLE}, INV-MCP-RESP-004: Truncation Transparency",
         enforced_by=(
-            "pactgate.pipeline.settle:Bound",
+            "pactgate.pipeline.post_gates:Bound",
             "pactgate.policy.envelope:stamp",
         ),
     ),
@@ -148,7 +148,7 @@ REQUIREMENTS = (
         "before the tool runs.",
         source=f"{TITLE}, INV-MCP-LIMIT-001: Array Size Enforcement",
         enforced_by=(
-            "pactgate.pipeline.admit:Limit",
+            "pactgate.pipeline.pre_gates:Limit",
             "pactgate.policy.limits:check",
         ),
     ),

@@ -14,8 +14,8 @@ REQUIREMENTS = (
         "is INVALID_INPUT or INVALID_OUTPUT and is never delivered as success.",
         source=f"{TITLE}, INV-MCP-001: Schema Conformance",
         enforced_by=(
-            "pactgate.pipeline.admit:AcceptInput",
-            "pactgate.pipeline.settle:AcceptOutput",
+            "pactgate.pipeline.pre_gates:AcceptInput",
+            "pactgate.pipeline.post_gates:AcceptOutput",
             "pactgate.policy.schemas:compile_schema",
         ),
     ),
@@ -27,7 +27,7 @@ REQUIREMENTS = (
         enforced_by=(
             "pactgate.tools:tool",
             "pactgate.runner.observe:Watch",
-            "pactgate.pipeline.settle:Audit",
+            "pactgate.pipeline.post_gates:Audit",
             "pactgate.policy.contracts:audit",
             "pactgate.upstreams.sandbox:confine",
             "pactgate.upstreams.launcher:launch",
@@ -70,11 +70,11 @@ REQUIREMENTS = (
         "limits.",
         source=f"{TITLE}, INV-MCP-006: Rate Limiting",
         enforced_by=(
-            "pactgate.pipeline.admit:Rate",
+            "pactgate.pipeline.pre_gates:Rate",
             "pactgate.policy.rates:RatePolicy",
             "pactgate.state.rates:MemoryRates",
-            "pactgate.pipeline.indirect:unwrap",
-            "pactgate.pipeline.configuration:LiveConfiguration.change",
+            "pactgate.pipeline.tool_invoke:unwrap",
+            "pactgate.pipeline.live_configuration:LiveConfiguration.change",
             "pactgate.pipeline.management:Management.config_set",
         ),
     ),
@@ -84,7 +84,7 @@ REQUIREMENTS = (
         "be looked up.",
         source=f"{TITLE}, INV-MCP-007: Rate Limit Transparency",
         enforced_by=(
-            "pactgate.pipeline.admit:Rate",
+            "pactgate.pipeline.pre_gates:Rate",
             "pactgate.policy.rates:RatePolicy",
             "pactgate.state.rates:MemoryRates",
             "pactgate.inbound.replies:ask_to_wait",

@@ -7,7 +7,7 @@ from typing import Any
 from pactgate.config.cache import Cache
 from pactgate.config.model import Config
 from pactgate.core.events import GatewayStarted
-from pactgate.pipeline.configuration import NOBODY
+from pactgate.pipeline.live_configuration import NOBODY
 from pactgate.policy.recall import Recall
 from pactgate.state.guarded import GuardedStore
 from pactgate.state.memory import MemoryCache

@@ -16,7 +16,7 @@ from pactgate.app import Gateway, build
 from pactgate.config.model import Config, Listen
 from pactgate.core.events import WorkerStarted
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.pipeline.configuration import Standing, Wish
+from pactgate.pipeline.live_configuration import Standing, Wish
 from pactgate.workers import listening, packets
 from pactgate.workers.crew import Hello, Member
 from pactgate.workers.epochs import size_bytes

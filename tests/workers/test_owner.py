@@ -16,7 +16,7 @@ import pytest
 from pactgate.config.model import Config
 from pactgate.core.events import WorkerEnded
 from pactgate.core.failures import GatewayFailure
-from pactgate.pipeline.configuration import Standing
+from pactgate.pipeline.live_configuration import Standing
 from pactgate.workers import listening
 from pactgate.workers.owner import Owner
 from pactgate.workers.parcels import pack

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pactgate.config.model import Config
 from pactgate.config.server import ServerConfig
-from pactgate.pipeline.configuration import Standing
+from pactgate.pipeline.live_configuration import Standing
 from pactgate.workers.parcels import pack, unpack
 from tests.support.servers import scripted
 

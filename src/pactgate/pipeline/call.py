@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw
 from pactgate.core.context import ExecutionContext
 from pactgate.core.model import Tool
 from pactgate.pipeline.deadline import Deadline
-from pactgate.pipeline.rules import Rulebook, ToolRules
+from pactgate.pipeline.tool_policy import Rulebook, ToolRules
 from pactgate.policy.recall import Lease
 from pactgate.policy.timeouts import Limit, shortened
 from pactgate.protocol.messages import Request

@@ -13,10 +13,10 @@ from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.core.failures import GatewayFailure
-from pactgate.pipeline.asking import Asking, Outcome, as_said, too_large
 from pactgate.pipeline.call import Call
-from pactgate.pipeline.errand import Errand, Headers
-from pactgate.pipeline.relaying import Relaying, relay_progress
+from pactgate.pipeline.notification_relay import Relaying, relay_progress
+from pactgate.pipeline.server_requests import Asking, Outcome, as_said, too_large
+from pactgate.pipeline.upstream_request import Errand, Headers
 from pactgate.policy.overload import Overload
 from pactgate.policy.recall import Recall
 from pactgate.protocol import headers, messages

@@ -18,13 +18,13 @@ from pactgate.catalog.uris import OWN_SCHEME, Target
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller
-from pactgate.pipeline.asking import Asking, Outcome, may_be_round, needs_asking, too_large
 from pactgate.pipeline.capabilities import has_extensions
 from pactgate.pipeline.deadline import Deadline
-from pactgate.pipeline.errand import Errand, Headers
-from pactgate.pipeline.forwarded import Answer, fit_prompt, refused_with, shape, with_full_uris
-from pactgate.pipeline.relaying import relay_progress, token_of
-from pactgate.pipeline.rules import Rulebook
+from pactgate.pipeline.forwarded_result import Answer, fit_prompt, refused_with, shape, with_full_uris
+from pactgate.pipeline.notification_relay import relay_progress, token_of
+from pactgate.pipeline.server_requests import Asking, Outcome, may_be_round, needs_asking, too_large
+from pactgate.pipeline.tool_policy import Rulebook
+from pactgate.pipeline.upstream_request import Errand, Headers
 from pactgate.policy.cache import judge
 from pactgate.policy.recall import Lease, Recall
 from pactgate.protocol import messages, modern

@@ -10,10 +10,10 @@ from pactgate.catalog.connections import Connections
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.pipeline import capabilities
-from pactgate.pipeline.changes import Changes
+from pactgate.pipeline.change_notifications import Changes
 from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.kernel import EXTENSION, Handler
-from pactgate.pipeline.relaying import Relaying
+from pactgate.pipeline.notification_relay import Relaying
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.protocol import messages, modern
 from pactgate.protocol.hints import STALE

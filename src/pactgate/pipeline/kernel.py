@@ -18,8 +18,8 @@ from pactgate.core.events import Emit, InternalFailure, RequestFinished
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Reply, Verdict, WireSettings, to_reply
 from pactgate.core.model import Caller
 from pactgate.pipeline.call import FRAME_BYTES, Call
-from pactgate.pipeline.changes import Audience
-from pactgate.pipeline.settle import facts_of
+from pactgate.pipeline.change_notifications import Audience
+from pactgate.pipeline.post_gates import facts_of
 from pactgate.pipeline.tool_call import Step, Way
 from pactgate.policy.envelope import stamp_failure
 from pactgate.policy.sizes import fit_error

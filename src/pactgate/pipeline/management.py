@@ -17,9 +17,9 @@ from pactgate.config import change
 from pactgate.config.problems import spell
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.model import Tool
-from pactgate.pipeline.configuration import LiveConfiguration, Wish
+from pactgate.pipeline.live_configuration import LiveConfiguration, Wish
 from pactgate.pipeline.management_tools import DECLARED, DEFAULT_PAGE
-from pactgate.pipeline.rules import Rulebook
+from pactgate.pipeline.tool_policy import Rulebook
 from pactgate.policy.access import ADMINISTRATOR
 from pactgate.policy.rates import RatePolicy
 from pactgate.protocol import messages

@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from pactgate.config.change import SERVER_SETTABLE, SETTABLE
 from pactgate.core.failures import RETRYABLE_ERRORS, ErrorCode
-from pactgate.pipeline.indirect import TOOL_INVOKE
+from pactgate.pipeline.tool_invoke import TOOL_INVOKE
 from pactgate.protocol.messages import encode_json
 
 CONTRACT_KEY: Final = "dev.pactgate/contract"

@@ -16,8 +16,8 @@ from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import ToolIndex
 from pactgate.core.context import ExecutionContext
 from pactgate.pipeline.call import FRAME_BYTES, Call
-from pactgate.pipeline.rules import Rulebook, ToolRules
-from pactgate.pipeline.settle import Stamp
+from pactgate.pipeline.post_gates import Stamp
+from pactgate.pipeline.tool_policy import Rulebook, ToolRules
 from pactgate.policy.cache import Keys
 from pactgate.policy.rates import RatePolicy
 from pactgate.policy.recall import Recall

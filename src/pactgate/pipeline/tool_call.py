@@ -18,7 +18,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.deadlines import Deadlines
-from pactgate.pipeline.rules import Rulebook
+from pactgate.pipeline.tool_policy import Rulebook
 from pactgate.protocol.messages import Request, Response
 from pactgate.protocol.plain import read_plain
 from pactgate.upstreams.sent import Sent, Sink

@@ -14,7 +14,7 @@ from pactgate.core.events import Event, GatewayStarted
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.connection import Handle
 from pactgate.inbound.http_server import HttpServer
-from pactgate.pipeline.configuration import NOBODY, Colleagues, LiveConfiguration
+from pactgate.pipeline.live_configuration import NOBODY, Colleagues, LiveConfiguration
 from pactgate.policy.recall import Recall
 from pactgate.state.guarded import GuardedStore
 from pactgate.upstreams.lent import Lend

@@ -26,7 +26,7 @@ from pactgate.inbound.auth import Admitted, Guard
 from pactgate.inbound.connection import Handle
 from pactgate.inbound.http_exchange import Exchange
 from pactgate.inbound.http_server import HttpServer
-from pactgate.pipeline.configuration import Standing
+from pactgate.pipeline.live_configuration import Standing
 from pactgate.policy.recall import Recall
 from pactgate.state.guarded import GuardedStore
 from pactgate.upstreams.lent import Loan

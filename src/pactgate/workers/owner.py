@@ -17,7 +17,7 @@ from pactgate.config.model import Config
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Emit, WorkerEnded
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.pipeline.configuration import Standing
+from pactgate.pipeline.live_configuration import Standing
 from pactgate.workers import listening, packets
 from pactgate.workers.crew import AGREE_S, TURN_S, Hello
 from pactgate.workers.epochs import size_bytes

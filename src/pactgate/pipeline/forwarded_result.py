@@ -15,7 +15,7 @@ from msgspec import Raw
 from pactgate.catalog.uris import full_uri
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller
-from pactgate.pipeline.asking import as_said
+from pactgate.pipeline.server_requests import as_said
 from pactgate.protocol import fitting, messages, modern
 from pactgate.protocol.codes import code_for
 from pactgate.protocol.hints import STALE, read_hint

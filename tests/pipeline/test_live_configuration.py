@@ -15,7 +15,7 @@ from pactgate.config.problems import Path
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import ConfigurationChanged, ConfigurationReloaded, ConfigurationRestored, Event
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
-from pactgate.pipeline.configuration import LiveConfiguration, Wish
+from pactgate.pipeline.live_configuration import LiveConfiguration, Wish
 
 SIZE = ("limits", "maxArraySize")
 CONFIG = Config(servers={"a": ServerConfig(id="a", command="a"), "b": ServerConfig(id="b", command="b", enabled=False)})

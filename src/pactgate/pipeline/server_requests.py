@@ -19,10 +19,10 @@ from msgspec import Raw
 from pactgate.catalog.connections import Connections
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.model import Caller
-from pactgate.pipeline.errand import Errand
-from pactgate.pipeline.parking import Parked, ParkingLot
-from pactgate.pipeline.relay import Relay, all_of
-from pactgate.pipeline.relaying import Relaying
+from pactgate.pipeline.notification_relay import Relaying
+from pactgate.pipeline.question_relay import Relay, all_of
+from pactgate.pipeline.suspended_calls import Parked, ParkingLot
+from pactgate.pipeline.upstream_request import Errand
 from pactgate.policy.seals import Seals, refused
 from pactgate.protocol import bridge, messages
 from pactgate.protocol.bridge import RESPONSES, STATE, Round

@@ -10,8 +10,8 @@ import pytest
 
 from pactgate.core.asking import Unanswered
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.pipeline import parking
-from pactgate.pipeline.parking import Parked, ParkingLot
+from pactgate.pipeline import suspended_calls
+from pactgate.pipeline.suspended_calls import Parked, ParkingLot
 from pactgate.protocol.bridge import Question
 from pactgate.protocol.messages import Notification
 from pactgate.upstreams.connect import Session

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.pipeline.forwarded import Answer, fit_prompt, refused_with, shape, with_full_uris
+from pactgate.pipeline.forwarded_result import Answer, fit_prompt, refused_with, shape, with_full_uris
 from pactgate.protocol.messages import ErrorReply, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from pactgate.upstreams.peer import UpstreamReplied

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pactgate.core.events import Event, UpstreamNoise
-from pactgate.pipeline import changes as changes_module
+from pactgate.pipeline import change_notifications as changes_module
 from tests.pipeline.conftest import open_gateway
 from tests.support.hearers import (
     ACK,

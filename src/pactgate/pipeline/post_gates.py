@@ -20,7 +20,7 @@ from pactgate.core.events import CodeReplaced, EffectsExceeded, Emit
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller, Tool
 from pactgate.pipeline.call import Call
-from pactgate.pipeline.rules import ToolRules
+from pactgate.pipeline.tool_policy import ToolRules
 from pactgate.policy import cache, contracts, sizes
 from pactgate.policy.assembly import parts_for
 from pactgate.policy.envelope import (

@@ -18,9 +18,9 @@ from pactgate.config.checks import OWN_SERVER_ID
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.model import Misfit, Tool
 from pactgate.pipeline.call import Call
-from pactgate.pipeline.indirect import TOOL_INVOKE, unwrap
+from pactgate.pipeline.post_gates import revision_of
 from pactgate.pipeline.recognition import Recognition
-from pactgate.pipeline.settle import revision_of
+from pactgate.pipeline.tool_invoke import TOOL_INVOKE, unwrap
 from pactgate.policy import limits
 from pactgate.policy.access import may_call
 from pactgate.policy.cache import is_plain

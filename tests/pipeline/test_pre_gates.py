@@ -11,9 +11,9 @@ import pytest
 from pactgate.config.model import Config
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Tool
-from pactgate.pipeline.admit import Permit
 from pactgate.pipeline.call import Call
-from pactgate.pipeline.rules import Rulebook
+from pactgate.pipeline.pre_gates import Permit
+from pactgate.pipeline.tool_policy import Rulebook
 from pactgate.policy.access import ADMINISTRATOR
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import open_gateway, text_of

@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any
 
 from pactgate.core.asking import Unanswered
-from pactgate.pipeline.errand import Errand
+from pactgate.pipeline.upstream_request import Errand
 from pactgate.protocol import bridge
 from pactgate.protocol.bridge import Question
 

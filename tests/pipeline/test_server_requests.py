@@ -13,7 +13,7 @@ from pactgate.config.cache import Cache, CacheRule
 from pactgate.config.model import Timeouts
 from pactgate.core.failures import Reply
 from pactgate.core.model import Caller
-from pactgate.pipeline.asking import MAX_ROUNDS
+from pactgate.pipeline.server_requests import MAX_ROUNDS
 from pactgate.protocol.messages import ErrorReply, Notification
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 from pactgate.upstreams.asked import MAX_OF_A_CALL
@@ -430,7 +430,7 @@ async def test_the_gateway_stops_with_calls_parked() -> None:
 
 
 async def test_as_many_calls_are_parked_as_may_be_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pactgate.pipeline.parking.MAX_OF_ONE", 1)
+    monkeypatch.setattr("pactgate.pipeline.suspended_calls.MAX_OF_ONE", 1)
     async with open_gateway(asking()) as inside:
         await first_round(inside, asker(Era.MODERN))
         result = body(await inside.call("asking.ask", who=asker(Era.MODERN, subject="another")))

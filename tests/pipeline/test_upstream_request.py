@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 from msgspec import Raw
 
-from pactgate.pipeline.errand import Errand
+from pactgate.pipeline.upstream_request import Errand
 from tests.support.asking import asker
 
 
