@@ -21,7 +21,7 @@ from pactgate.config.server import ServerConfig
 from pactgate.core.context import ExecutionContext
 from pactgate.core.model import Caller, Silence
 from pactgate.pipeline.tool_call import Call, Gate
-from pactgate.policy.recall import Lease
+from pactgate.policy.result_cache import Lease
 from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 

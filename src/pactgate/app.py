@@ -56,12 +56,12 @@ from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.pipeline.tool_policy import Rulebook
 from pactgate.policy.overload import Overload
-from pactgate.policy.rates import RatePolicy
-from pactgate.policy.shelf import Shelf
+from pactgate.policy.rate_limits import RatePolicy
+from pactgate.policy.result_pages import Shelf
 from pactgate.protocol.messages import encode_json
 from pactgate.state.guarded import GuardedStore
-from pactgate.state.memory import MemoryCache
-from pactgate.state.rates import MemoryRates
+from pactgate.state.memory_cache import MemoryCache
+from pactgate.state.memory_rates import MemoryRates
 from pactgate.upstreams.connect import Dialer
 from pactgate.upstreams.guardian import Guardian
 from pactgate.upstreams.http_client import HttpClient

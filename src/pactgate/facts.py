@@ -18,10 +18,10 @@ from pactgate.core.model import Tool
 from pactgate.metrics import Metrics
 from pactgate.policy import contracts
 from pactgate.policy.overload import Overload
-from pactgate.policy.rates import RatePolicy
-from pactgate.policy.recall import Recall
+from pactgate.policy.rate_limits import RatePolicy
+from pactgate.policy.result_cache import Recall
 from pactgate.protocol import messages
-from pactgate.state.memory import MemoryCache
+from pactgate.state.memory_cache import MemoryCache
 
 
 class Facts:

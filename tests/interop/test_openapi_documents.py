@@ -19,7 +19,7 @@ from pactgate.app import Gateway
 from pactgate.config.model import Config
 from pactgate.config.openapi import Included
 from pactgate.config.server import ServerConfig
-from pactgate.policy.schemas import Schema, compile_schema
+from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.openapi import Mapped
 from pactgate.upstreams.openapi_source import map_file

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pactgate.config.server import ServerConfig
-from pactgate.policy.schemas import Schema, compile_schema
+from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.openapi_source import map_file
 from pactgate.upstreams.openapi_text import UnreadableDocument

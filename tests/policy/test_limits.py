@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pactgate.config.bounds import Limits
 from pactgate.core.failures import ErrorCode
+from pactgate.policy.json_paths import dotted, pointer
 from pactgate.policy.limits import MAX_ERRORS, Bounds, LimitError, bounds_for, check, is_small, too_many_bytes
-from pactgate.policy.places import dotted, pointer
 from pactgate.protocol import messages
 
 DEFAULT = bounds_for("s.t", "t", Limits())

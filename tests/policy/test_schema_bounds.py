@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.policy.schemas import BUDGET, Schema, compile_schema
+from pactgate.policy.schema.validation import BUDGET, Schema, compile_schema
 from pactgate.protocol import messages
 
 MAX_S = 1.0

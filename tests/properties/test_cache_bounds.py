@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from pactgate.config.cache import Cache
-from pactgate.state.memory import ENTRY_OVERHEAD_BYTES, MemoryCache
+from pactgate.state.memory_cache import ENTRY_OVERHEAD_BYTES, MemoryCache
 from tests.support.caches import HandClock
 
 KEYS = st.sampled_from([bytes([letter]) for letter in b"abcdefghijkl"])

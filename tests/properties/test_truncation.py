@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pactgate.core.failures import WireError
-from pactgate.policy.sizes import SUFFIX, Fitted, TooLarge, fit, fit_error, fit_facts
+from pactgate.policy.response_size import SUFFIX, Fitted, TooLarge, fit, fit_error, fit_facts
 
 texts = st.text(st.sampled_from('aé€😀"\\\n\x01u'), max_size=400) | st.text(max_size=60)
 small = st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=40), max_size=3)

@@ -91,7 +91,7 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-ECO-300: Tool Arguments Validated",
         enforced_by=(
             "pactgate.pipeline.pre_gates:AcceptInput",
-            "pactgate.policy.schemas:compile_schema",
+            "pactgate.policy.schema.validation:compile_schema",
         ),
     ),
     Requirement(

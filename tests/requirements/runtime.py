@@ -12,13 +12,13 @@ REQUIREMENTS = (
         statement="After every operation the cache holds at most maxSizeBytes, and crossing the high water mark "
         "evicts down to the low one.",
         source=f"{TITLE}, INV-MCP-CACHE-001: Size Bound",
-        enforced_by=("pactgate.state.memory:MemoryCache.put",),
+        enforced_by=("pactgate.state.memory_cache:MemoryCache.put",),
     ),
     Requirement(
         id="S1/CACHE-002",
         statement="After every operation the cache holds at most maxEntries entries.",
         source=f"{TITLE}, INV-MCP-CACHE-002: Entry Bound",
-        enforced_by=("pactgate.state.memory:MemoryCache.put",),
+        enforced_by=("pactgate.state.memory_cache:MemoryCache.put",),
     ),
     Requirement(
         id="S1/CACHE-003",
@@ -26,8 +26,8 @@ REQUIREMENTS = (
         "asked for.",
         source=f"{TITLE}, INV-MCP-CACHE-003: TTL Expiration",
         enforced_by=(
-            "pactgate.state.memory:MemoryCache.get",
-            "pactgate.policy.cache:judge",
+            "pactgate.state.memory_cache:MemoryCache.get",
+            "pactgate.policy.cache_policy:judge",
         ),
     ),
     Requirement(
@@ -35,15 +35,15 @@ REQUIREMENTS = (
         statement="Under lru no entry that was used later is evicted before one that was used earlier, even within "
         "one clock tick.",
         source=f"{TITLE}, INV-MCP-CACHE-004: LRU Ordering",
-        enforced_by=("pactgate.state.memory:MemoryCache",),
+        enforced_by=("pactgate.state.memory_cache:MemoryCache",),
     ),
     Requirement(
         id="S1/CACHE-005",
         statement="No reader sees half of a cache operation, and a failed one leaves the previous entry in place.",
         source=f"{TITLE}, INV-MCP-CACHE-005: Atomic Operations",
         enforced_by=(
-            "pactgate.state.memory:MemoryCache",
-            "pactgate.policy.recall:Recall",
+            "pactgate.state.memory_cache:MemoryCache",
+            "pactgate.policy.result_cache:Recall",
         ),
     ),
     Requirement(
@@ -51,7 +51,7 @@ REQUIREMENTS = (
         statement="The reported size of the cache is the sum of the sizes of its entries, within one per cent and "
         "zero when it is empty.",
         source=f"{TITLE}, INV-MCP-CACHE-006: Size Accuracy",
-        enforced_by=("pactgate.state.memory:MemoryCache.recount",),
+        enforced_by=("pactgate.state.memory_cache:MemoryCache.recount",),
     ),
     Requirement(
         id="S1/TIMEOUT-001",
@@ -116,7 +116,7 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-RESP-003: Size Limit",
         enforced_by=(
             "pactgate.pipeline.post_gates:Bound",
-            "pactgate.policy.sizes:fit",
+            "pactgate.policy.response_size:fit",
         ),
     ),
     Requirement(

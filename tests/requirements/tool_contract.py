@@ -16,7 +16,7 @@ REQUIREMENTS = (
         enforced_by=(
             "pactgate.pipeline.pre_gates:AcceptInput",
             "pactgate.pipeline.post_gates:AcceptOutput",
-            "pactgate.policy.schemas:compile_schema",
+            "pactgate.policy.schema.validation:compile_schema",
         ),
     ),
     Requirement(
@@ -71,8 +71,8 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-006: Rate Limiting",
         enforced_by=(
             "pactgate.pipeline.pre_gates:Rate",
-            "pactgate.policy.rates:RatePolicy",
-            "pactgate.state.rates:MemoryRates",
+            "pactgate.policy.rate_limits:RatePolicy",
+            "pactgate.state.memory_rates:MemoryRates",
             "pactgate.pipeline.tool_invoke:unwrap",
             "pactgate.pipeline.live_configuration:LiveConfiguration.change",
             "pactgate.pipeline.management:Management.config_set",
@@ -85,8 +85,8 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-007: Rate Limit Transparency",
         enforced_by=(
             "pactgate.pipeline.pre_gates:Rate",
-            "pactgate.policy.rates:RatePolicy",
-            "pactgate.state.rates:MemoryRates",
+            "pactgate.policy.rate_limits:RatePolicy",
+            "pactgate.state.memory_rates:MemoryRates",
             "pactgate.inbound.replies:ask_to_wait",
             "pactgate.facts:Facts.limits",
         ),

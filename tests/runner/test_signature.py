@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from msgspec import Meta, Struct
 
-from pactgate.policy.schemas import Schema, compile_schema
+from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.runner.signature import ServedTool, serve
 from pactgate.tools import MARK, Call, tool
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pactgate.config.cache import Cache
-from pactgate.state.memory import ENTRY_OVERHEAD_BYTES, MemoryCache
+from pactgate.state.memory_cache import ENTRY_OVERHEAD_BYTES, MemoryCache
 from pactgate.state.ports import Lookup
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pactgate.config.openapi import Excluded, Included
 from pactgate.config.server import ServerConfig
-from pactgate.policy.schemas import Schema, compile_schema
+from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams import openapi
 from pactgate.upstreams.openapi import Mapped, map_document

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.policy.schemas import Schema, compile_schema
+from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams import openapi_schemas
 from pactgate.upstreams.openapi_refs import BrokenReference, References, Spot

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from pactgate.core.contract import CONTRACT_KEY
-from pactgate.policy.schemas import Schema, compile_schema
+from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.rest_definition import definition
 from tests.support.rest_api import endpoint, plain

@@ -8,9 +8,9 @@ from pactgate.config.cache import Cache
 from pactgate.config.model import Config
 from pactgate.core.events import GatewayStarted
 from pactgate.pipeline.live_configuration import NOBODY
-from pactgate.policy.recall import Recall
+from pactgate.policy.result_cache import Recall
 from pactgate.state.guarded import GuardedStore
-from pactgate.state.memory import MemoryCache
+from pactgate.state.memory_cache import MemoryCache
 from pactgate.workers.alone import ALONE
 from tests.support.facing import NoStories
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from pactgate.config.cache import Cache
-from pactgate.policy.cache import Keys
-from pactgate.policy.recall import Lease
+from pactgate.policy.cache_policy import Keys
+from pactgate.policy.result_cache import Lease
 from pactgate.state.guarded import GuardedStore
-from pactgate.state.memory import MemoryCache
+from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.ports import Lookup
 from pactgate.workers.epochs import Epochs, size_bytes
 from pactgate.workers.homes import Place

@@ -18,7 +18,7 @@ from pactgate.core.context import ExecutionRecord
 from pactgate.core.display import cut
 from pactgate.core.events import Event, RequestFinished
 from pactgate.core.failures import Party, Verdict
-from pactgate.policy.sizes import fit_facts
+from pactgate.policy.response_size import fit_facts
 
 MAX_CALLS: Final = 1000
 MAX_FAILURE_BYTES: Final = 4096

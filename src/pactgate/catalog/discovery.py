@@ -18,7 +18,7 @@ from pactgate.core.contract import Contract
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import SchemaCheck
 from pactgate.policy.contracts import read_contract, without_contract
-from pactgate.policy.schemas import Schema, compile_schema
+from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol import headers, messages
 from pactgate.protocol.headers import HeaderParam
 from pactgate.protocol.hints import STALE, Hint, read_hint, together

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from pactgate.conformance.subject import Item
-from pactgate.policy.schemas import Schema as Compiled
-from pactgate.policy.schemas import compile_schema
+from pactgate.policy.schema.validation import Schema as Compiled
+from pactgate.policy.schema.validation import compile_schema
 
 _MAX_COMPILED: Final = 512
 _INVALID: Final = ("it is not a valid schema", "it is not an object")

@@ -14,7 +14,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.model import Tool
 from pactgate.pipeline.deadline import Deadline
 from pactgate.pipeline.tool_policy import Rulebook, ToolRules
-from pactgate.policy.recall import Lease
+from pactgate.policy.result_cache import Lease
 from pactgate.policy.timeouts import Limit, shortened
 from pactgate.protocol.messages import Request
 from pactgate.protocol.plain import PlainResult, read_plain

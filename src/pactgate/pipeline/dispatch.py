@@ -18,7 +18,7 @@ from pactgate.pipeline.notification_relay import Relaying, relay_progress
 from pactgate.pipeline.server_requests import Asking, Outcome, as_said, too_large
 from pactgate.pipeline.upstream_request import Errand, Headers
 from pactgate.policy.overload import Overload
-from pactgate.policy.recall import Recall
+from pactgate.policy.result_cache import Recall
 from pactgate.protocol import headers, messages
 from pactgate.protocol.bridge import RESPONSES, ROUND_MARK, STATE
 from pactgate.protocol.versions import MODERN

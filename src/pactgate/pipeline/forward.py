@@ -25,8 +25,8 @@ from pactgate.pipeline.notification_relay import relay_progress, token_of
 from pactgate.pipeline.server_requests import Asking, Outcome, may_be_round, needs_asking, too_large
 from pactgate.pipeline.tool_policy import Rulebook
 from pactgate.pipeline.upstream_request import Errand, Headers
-from pactgate.policy.cache import judge
-from pactgate.policy.recall import Lease, Recall
+from pactgate.policy.cache_policy import judge
+from pactgate.policy.result_cache import Lease, Recall
 from pactgate.protocol import messages, modern
 from pactgate.protocol.bridge import ROUND_METHODS
 from pactgate.protocol.messages import Request, encode_json

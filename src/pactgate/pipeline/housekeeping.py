@@ -11,8 +11,8 @@ from typing import Final
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.hazards import Hazard, find_hazards
 from pactgate.core.events import CompositionHazard, Emit
-from pactgate.policy.shelf import Shelf
-from pactgate.state.memory import MemoryCache, keep_swept
+from pactgate.policy.result_pages import Shelf
+from pactgate.state.memory_cache import MemoryCache, keep_swept
 
 SHELF_SWEEP_S: Final = 30.0
 HAZARDS_AFTER_S: Final = 1.0

@@ -22,7 +22,7 @@ from pactgate.pipeline.change_notifications import Audience
 from pactgate.pipeline.post_gates import facts_of
 from pactgate.pipeline.tool_call import Step, Way
 from pactgate.policy.envelope import stamp_failure
-from pactgate.policy.sizes import fit_error
+from pactgate.policy.response_size import fit_error
 from pactgate.protocol import messages, modern, versions
 from pactgate.protocol.messages import Notification, Request, Response, encode_json
 from pactgate.upstreams.sent import Sent

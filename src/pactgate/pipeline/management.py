@@ -21,7 +21,7 @@ from pactgate.pipeline.live_configuration import LiveConfiguration, Wish
 from pactgate.pipeline.management_tools import DECLARED, DEFAULT_PAGE
 from pactgate.pipeline.tool_policy import Rulebook
 from pactgate.policy.access import ADMINISTRATOR
-from pactgate.policy.rates import RatePolicy
+from pactgate.policy.rate_limits import RatePolicy
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.inside import UNDER_WAY, unknown_tool

@@ -21,7 +21,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Caller, Tool
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.tool_policy import ToolRules
-from pactgate.policy import cache, contracts, sizes
+from pactgate.policy import cache_policy, contracts, response_size
 from pactgate.policy.assembly import parts_for
 from pactgate.policy.envelope import (
     Facts,
@@ -34,7 +34,7 @@ from pactgate.policy.envelope import (
     stamp,
     success_stamp,
 )
-from pactgate.policy.shelf import Shelf
+from pactgate.policy.result_pages import Shelf
 from pactgate.protocol import fitting, messages, modern
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.plain import is_one_text
@@ -177,13 +177,13 @@ class Bound:
         reserve_bytes = rules.room_bytes + call.frame_bytes + len(ctx.observed)
         if len(call.result) + reserve_bytes <= rules.max_result_bytes:
             return
-        fitted = sizes.fit(
+        fitted = response_size.fit(
             call.result,
             rules.max_result_bytes,
             has_output_schema=rules.tool.output_check is not None,
             reserve_bytes=reserve_bytes,
         )
-        if isinstance(fitted, sizes.TooLarge):
+        if isinstance(fitted, response_size.TooLarge):
             ctx.is_truncated, ctx.original_size_bytes = True, fitted.original_size_bytes
             raise self._shelf.keep(ctx.caller.subject, call.result, rules.tool, rules.max_result_bytes)
         call.replace(fitted.result)
@@ -202,7 +202,7 @@ class Remember:
         if call.is_task:
             call.lease.decline()
             return
-        worth = cache.judge(call.bound.plan, call.result, is_truncated=call.ctx.is_truncated)
+        worth = cache_policy.judge(call.bound.plan, call.result, is_truncated=call.ctx.is_truncated)
         if worth is None:
             call.lease.decline()
             return

@@ -23,10 +23,10 @@ from pactgate.pipeline.recognition import Recognition
 from pactgate.pipeline.tool_invoke import TOOL_INVOKE, unwrap
 from pactgate.policy import limits
 from pactgate.policy.access import may_call
-from pactgate.policy.cache import is_plain
-from pactgate.policy.rates import RatePolicy
-from pactgate.policy.recall import Lease
-from pactgate.policy.recall import Recall as SharedRecall
+from pactgate.policy.cache_policy import is_plain
+from pactgate.policy.rate_limits import RatePolicy
+from pactgate.policy.result_cache import Lease
+from pactgate.policy.result_cache import Recall as SharedRecall
 from pactgate.protocol import headers, messages, modern
 from pactgate.protocol.messages import encode_json
 from pactgate.state.ports import Lookup

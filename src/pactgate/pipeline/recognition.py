@@ -18,9 +18,9 @@ from pactgate.core.context import ExecutionContext
 from pactgate.pipeline.call import FRAME_BYTES, Call
 from pactgate.pipeline.post_gates import Stamp
 from pactgate.pipeline.tool_policy import Rulebook, ToolRules
-from pactgate.policy.cache import Keys
-from pactgate.policy.rates import RatePolicy
-from pactgate.policy.recall import Recall
+from pactgate.policy.cache_policy import Keys
+from pactgate.policy.rate_limits import RatePolicy
+from pactgate.policy.result_cache import Recall
 from pactgate.protocol.messages import Request
 
 _MOST: Final = 1024

@@ -23,7 +23,7 @@ from pactgate.pipeline.notification_relay import Relaying
 from pactgate.pipeline.question_relay import Relay, all_of
 from pactgate.pipeline.suspended_calls import Parked, ParkingLot
 from pactgate.pipeline.upstream_request import Errand
-from pactgate.policy.seals import Seals, refused
+from pactgate.policy.state_tokens import Seals, refused
 from pactgate.protocol import bridge, messages
 from pactgate.protocol.bridge import RESPONSES, STATE, Round
 from pactgate.protocol.messages import Notification, encode_json

@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec import Raw
 
 from pactgate.core.model import Caller
-from pactgate.policy.seals import Binding
+from pactgate.policy.state_tokens import Binding
 from pactgate.protocol.bridge import RESPONSES, STATE
 from pactgate.upstreams.connect import Session
 from pactgate.upstreams.heard import OnProgress

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pactgate.core.contract import Contract
-from pactgate.policy.patterns import most_specific
+from pactgate.policy.tool_patterns import most_specific
 
 
 class Category(StrEnum):

@@ -26,7 +26,7 @@ from pactgate.core.failures import (
     Verdict,
     WireError,
 )
-from pactgate.policy import sizes
+from pactgate.policy import response_size
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
 
@@ -187,7 +187,7 @@ def failure_facts(facts: Facts, failure: GatewayFailure, max_bytes: int = FAILUR
     if wait_ms is not None and told["retryable"]:
         told["retryAfterMs"] = wait_ms
         told["retryAfter"] = max(1, -(-wait_ms // 1000))
-    return sizes.fit_facts(told, max_bytes)
+    return response_size.fit_facts(told, max_bytes)
 
 
 def stamp(members: dict[str, Raw], facts: Facts, failure: dict[str, Any] | None = None) -> None:
@@ -248,13 +248,13 @@ def stamp_failure(reply: Reply, facts: Facts, failure: GatewayFailure, max_bytes
     if reply.error is not None:
         data = {**told, "requestId": facts.request_id, "durationMs": facts.whole_ms}
         error = WireError(reply.error.code, reply.error.message or _message(failure), data)
-        return Reply(error=sizes.fit_error(error, max_bytes - _ERROR_BYTES))
+        return Reply(error=response_size.fit_error(error, max_bytes - _ERROR_BYTES))
     members = messages.members(reply.result or b"{}")
     stamped = {"_meta": members.pop("_meta", Raw(b"{}"))}
     stamp(stamped, facts, told)
     around = len(stamped["_meta"]) + len(',"_meta":')
-    fitted = sizes.fit(encode_json(members), max_bytes, has_output_schema=False, reserve_bytes=around)
-    if isinstance(fitted, sizes.TooLarge):  # a bound so small that names alone fill it
+    fitted = response_size.fit(encode_json(members), max_bytes, has_output_schema=False, reserve_bytes=around)
+    if isinstance(fitted, response_size.TooLarge):  # a bound so small that names alone fill it
         return Reply(result=encode_json({**members, "content": []}))
     return Reply(result=encode_json({**messages.members(fitted.result), **stamped}))
 

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 
 from pactgate.config.bounds import Limits
 from pactgate.core.failures import ErrorCode
-from pactgate.policy.places import Step, dotted, pointer
+from pactgate.policy.json_paths import Step, dotted, pointer
 
 MAX_ERRORS: Final = 20
 

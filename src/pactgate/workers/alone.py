@@ -15,7 +15,7 @@ from pactgate.inbound.auth import Guard
 from pactgate.inbound.connection import Handle
 from pactgate.inbound.http_server import HttpServer
 from pactgate.pipeline.live_configuration import NOBODY, Colleagues, LiveConfiguration
-from pactgate.policy.recall import Recall
+from pactgate.policy.result_cache import Recall
 from pactgate.state.guarded import GuardedStore
 from pactgate.upstreams.lent import Lend
 

@@ -27,7 +27,7 @@ from pactgate.inbound.connection import Handle
 from pactgate.inbound.http_exchange import Exchange
 from pactgate.inbound.http_server import HttpServer
 from pactgate.pipeline.live_configuration import Standing
-from pactgate.policy.recall import Recall
+from pactgate.policy.result_cache import Recall
 from pactgate.state.guarded import GuardedStore
 from pactgate.upstreams.lent import Loan
 from pactgate.workers.alone import Crew, Facts, Gateway, OwnStories, Text

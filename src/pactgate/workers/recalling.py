@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from pactgate.policy.cache import Keys
-from pactgate.policy.recall import Lease, Recall
+from pactgate.policy.cache_policy import Keys
+from pactgate.policy.result_cache import Lease, Recall
 from pactgate.state.guarded import GuardedStore
 from pactgate.state.ports import Lookup
 from pactgate.workers.epochs import Epochs

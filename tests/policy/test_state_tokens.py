@@ -11,7 +11,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.policy.seals import Binding, Seals
+from pactgate.policy.state_tokens import Binding, Seals
 from tests.support.facing import Clock
 
 CALL = Binding("ada", "files", "tools/call", {"name": Raw(b'"x"'), "arguments": Raw(b'{"a":1,"b":[2.5,null]}')})

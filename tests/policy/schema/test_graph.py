@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pactgate.policy.schema_graph import Dialect, Graph
-from pactgate.policy.schema_patterns import Unusable
+from pactgate.policy.schema.graph import Dialect, Graph
+from pactgate.policy.schema.patterns import Unusable
 
 TEXT = {"type": "string"}
 

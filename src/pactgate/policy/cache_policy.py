@@ -19,7 +19,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pactgate.config.cache import Cache
 from pactgate.core.model import Tool
-from pactgate.policy.patterns import most_specific
+from pactgate.policy.tool_patterns import most_specific
 
 _KEY_BYTES: Final = 16
 _WHOLE_NUMBER: Final = re.compile(rb"[0-9]{1,15}")

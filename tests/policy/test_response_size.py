@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from pactgate.core.failures import WireError
-from pactgate.policy.sizes import SUFFIX, Fitted, TooLarge, fit, fit_error, fit_facts
+from pactgate.policy.response_size import SUFFIX, Fitted, TooLarge, fit, fit_error, fit_facts
 
 MIB = 1_048_576
 

@@ -16,11 +16,11 @@ import jsonschema_rs
 from msgspec import Struct
 
 from pactgate.core.display import flat
-from pactgate.policy.places import Step
-from pactgate.policy.schema_graph import Dialect, Graph
-from pactgate.policy.schema_patterns import BYTES, ENGINE
-from pactgate.policy.schema_weights import Part, choice_weight
-from pactgate.policy.schema_words import ASSERTIONS, count_of_values, has_twins, names_of_types, sentence
+from pactgate.policy.json_paths import Step
+from pactgate.policy.schema.graph import Dialect, Graph
+from pactgate.policy.schema.patterns import BYTES, ENGINE
+from pactgate.policy.schema.phrases import ASSERTIONS, count_of_values, has_twins, names_of_types, sentence
+from pactgate.policy.schema.weights import Part, choice_weight
 from pactgate.protocol.messages import encode_json
 
 MAX_FAULTS: Final = 10

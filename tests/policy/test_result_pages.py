@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pactgate.core.failures import ErrorCode, Kind, Plane, Verdict
 from pactgate.core.model import Tool
-from pactgate.policy.shelf import PAGE_KEY, Address, Page, Shelf, read_uri, write_uri
+from pactgate.policy.result_pages import PAGE_KEY, Address, Page, Shelf, read_uri, write_uri
 
 OVERHEAD = 512
 TOOL = Tool(

@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from pactgate.policy.schema_graph import Dialect, Graph
-from pactgate.policy.schema_patterns import Unusable
-from pactgate.policy.schema_walk import MAX_FAULTS, Explainer, Findings
+from pactgate.policy.schema.graph import Dialect, Graph
+from pactgate.policy.schema.patterns import Unusable
+from pactgate.policy.schema.walk import MAX_FAULTS, Explainer, Findings
 from pactgate.protocol import messages
 from tests.policy.schema_making import SCHEMAS, VALUES
 

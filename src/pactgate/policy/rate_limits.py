@@ -13,7 +13,7 @@ from pactgate.config.rates import Rate, RateLimits
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.model import Tool
 from pactgate.policy.categories import RateClass
-from pactgate.policy.patterns import most_specific
+from pactgate.policy.tool_patterns import most_specific
 from pactgate.state.ports import Quota, RateStore, Refusal
 
 WINDOW_SECONDS: Final = 60

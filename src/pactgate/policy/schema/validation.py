@@ -20,12 +20,12 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from pactgate.core.display import flat
-from pactgate.policy.places import dotted, pointer
-from pactgate.policy.schema_graph import Dialect, Graph
-from pactgate.policy.schema_patterns import BYTES, ENGINE, Unusable
-from pactgate.policy.schema_walk import ENGINES, Explainer, Fault
-from pactgate.policy.schema_weights import MAX_LEVELS
-from pactgate.policy.schema_words import has_twins
+from pactgate.policy.json_paths import dotted, pointer
+from pactgate.policy.schema.graph import Dialect, Graph
+from pactgate.policy.schema.patterns import BYTES, ENGINE, Unusable
+from pactgate.policy.schema.phrases import has_twins
+from pactgate.policy.schema.walk import ENGINES, Explainer, Fault
+from pactgate.policy.schema.weights import MAX_LEVELS
 from pactgate.protocol import messages
 from pactgate.protocol.shape import check_shape
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from pactgate.policy.schema_graph import Dialect
-from pactgate.policy.schema_walk import ENGINES, MAX_FAULTS
-from pactgate.policy.schemas import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, Schema, SchemaError, compile_schema
+from pactgate.policy.schema.graph import Dialect
+from pactgate.policy.schema.validation import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, Schema, SchemaError, compile_schema
+from pactgate.policy.schema.walk import ENGINES, MAX_FAULTS
 from pactgate.protocol import messages
 from tests.policy.schema_making import SCHEMAS, VALUES
 

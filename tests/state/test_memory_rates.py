@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pactgate.state.memory_rates import MemoryRates
 from pactgate.state.ports import Quota, RateStore, Refusal
-from pactgate.state.rates import MemoryRates
 
 SECOND_NS = 1_000_000_000
 MINUTE_NS = 60 * SECOND_NS

@@ -17,7 +17,7 @@ from collections.abc import Awaitable
 
 from msgspec import Struct
 
-from pactgate.policy.cache import Keys
+from pactgate.policy.cache_policy import Keys
 from pactgate.state.guarded import GuardedStore
 from pactgate.state.ports import Lookup
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.policy.places import MAX_CHARS, Step, dotted, pointer
+from pactgate.policy.json_paths import MAX_CHARS, Step, dotted, pointer
 
 STEPS = st.lists(st.text(max_size=20) | st.integers(0, 10**6), max_size=8)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema._utils import equal
 
-from pactgate.policy.schema_words import ASSERTIONS, count_of_values, has_twins, names_of_types, sentence
+from pactgate.policy.schema.phrases import ASSERTIONS, count_of_values, has_twins, names_of_types, sentence
 from tests.policy.schema_making import VALUES
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pactgate.policy.schema_graph import Dialect, Graph
-from pactgate.policy.schema_patterns import Unusable
-from pactgate.policy.schema_weights import MAX_LEVELS, MAX_WEIGHT, SATURATED
+from pactgate.policy.schema.graph import Dialect, Graph
+from pactgate.policy.schema.patterns import Unusable
+from pactgate.policy.schema.weights import MAX_LEVELS, MAX_WEIGHT, SATURATED
 
 TEXT = {"type": "string"}
 

@@ -14,8 +14,8 @@ from enum import Enum
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from pactgate.policy.schema_patterns import MAX_PLACES, Pattern, Unusable, read_pattern
-from pactgate.policy.schema_weights import Node, Part, choice_weight, weights_of
+from pactgate.policy.schema.patterns import MAX_PLACES, Pattern, Unusable, read_pattern
+from pactgate.policy.schema.weights import Node, Part, choice_weight, weights_of
 
 MAX_SUBSCHEMAS: Final = 5000
 

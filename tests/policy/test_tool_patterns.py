@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pactgate.policy.patterns import most_specific
+from pactgate.policy.tool_patterns import most_specific
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pactgate.policy.cache import Keys
-from pactgate.policy.recall import Lease, Recall
+from pactgate.policy.cache_policy import Keys
+from pactgate.policy.result_cache import Lease, Recall
 from pactgate.state.guarded import GuardedStore
 from pactgate.state.ports import CacheStore, Lookup, StoreFailure
 from tests.support.caches import BrokenStore, cache_of

@@ -13,8 +13,8 @@ from pactgate.config.rates import ExecutionRate, MutationRate, RateLimits, ReadR
 from pactgate.core.failures import Category, ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.core.model import Tool, Traits
 from pactgate.policy.envelope import Facts, failure_facts
-from pactgate.policy.rates import RatePolicy
-from pactgate.state.rates import MemoryRates
+from pactgate.policy.rate_limits import RatePolicy
+from pactgate.state.memory_rates import MemoryRates
 
 DOCUMENTED = {"execution": (30, 5), "mutation": (100, 20), "read": (200, 50)}
 

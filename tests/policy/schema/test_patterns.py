@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.policy.schema_patterns import BYTES, ENGINE, MAX_CHARS, MAX_PLACES, Unusable, read_pattern
+from pactgate.policy.schema.patterns import BYTES, ENGINE, MAX_CHARS, MAX_PLACES, Unusable, read_pattern
 
 CHEAP = 4
 

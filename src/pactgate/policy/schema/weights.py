@@ -11,7 +11,7 @@ from itertools import chain
 from types import NoneType
 from typing import Any, Final
 
-from pactgate.policy.schema_patterns import Unusable
+from pactgate.policy.schema.patterns import Unusable
 
 MAX_CHAIN: Final = 64
 """Parts applied to one and the same value inside one another."""

@@ -1,0 +1,1 @@
+"""JSON Schemas of tools: compiled once, checked within bounds."""
