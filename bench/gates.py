@@ -19,7 +19,7 @@ from pactgate.config.model import Cache, Config, RateLimits
 from pactgate.config.rates import ToolRate
 from pactgate.config.server import ServerConfig
 from pactgate.core.context import ExecutionContext
-from pactgate.core.model import Caller, Silence
+from pactgate.core.values import Caller, Silence
 from pactgate.pipeline.tool_call import Call, Gate
 from pactgate.policy.result_cache import Lease
 from pactgate.protocol.messages import Request

@@ -39,7 +39,10 @@ BUILT_IN = {
     ("pipeline/kernel.py", "CancelledError"): "a request that was cancelled, as whoever waits for it knows it",
     ("policy/schema/validation.py", "ValueError"): "how the schema engine is told no",
     ("protocol/framing.py", "ValueError"): "an event of ours that can't be written: a bug of ours",
-    ("protocol/bridge.py", "ValidationError"): "how a round that can't be read is told; caught where rounds are read",
+    (
+        "protocol/era_bridge.py",
+        "ValidationError",
+    ): "how a round that can't be read is told; caught where rounds are read",
     ("state/memory_cache.py", "TypeError"): "a value that could change was to be kept: a bug of ours",
     ("state/memory_cache.py", "ValueError"): "limits that contradict each other: a bug of ours",
     ("upstreams/guardian.py", "ValueError"): "a group that is no child's was to be signalled: a bug of ours",

@@ -29,7 +29,7 @@ from pactgate.config.model import Config
 from pactgate.config.server import ServerConfig
 from pactgate.core.display import Mask
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStopped
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.facts import Facts
 from pactgate.inbound.auth import Guard, guard_for
 from pactgate.inbound.http_frontend import HttpFace

@@ -14,7 +14,7 @@ import msgspec
 from pactgate.catalog.catalog import Catalog
 from pactgate.catalog.connections import Connections
 from pactgate.config.model import Config
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.metrics import Metrics
 from pactgate.policy import contracts
 from pactgate.policy.overload import Overload

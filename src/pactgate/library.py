@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Caller, Silence
+from pactgate.core.values import Caller, Silence
 from pactgate.pipeline.kernel import TOOL_CALL, Kernel
 from pactgate.pipeline.post_gates import facts_of
 from pactgate.pipeline.pre_gates import TIMEOUT_KEY

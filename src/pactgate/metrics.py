@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pactgate.core.events import Event, RequestFinished
-from pactgate.core.model import ServerStatus
+from pactgate.core.values import ServerStatus
 from pactgate.protocol.versions import METHODS
 
 BUCKETS_MS: Final = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000)

@@ -25,7 +25,7 @@ from pactgate.config.rates import RateLimits
 from pactgate.config.server import ServerConfig
 from pactgate.core.contract import Contract, Operation
 from pactgate.core.events import CodeReplaced, EffectsExceeded, Event, RequestFinished, ToolReported
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 
 _MAX_REMEMBERED: Final = 10_000
 _KEPT_REASONS: Final = 20

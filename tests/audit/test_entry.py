@@ -17,7 +17,7 @@ from pactgate.core.contract import Operation
 from pactgate.core.display import Mask
 from pactgate.core.events import ConfigurationChanged
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Tool, Traits
+from pactgate.core.values import Tool, Traits
 from tests.support.callers import caller, context
 
 SECRET = "s3cr3t-value"

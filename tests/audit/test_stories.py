@@ -10,7 +10,7 @@ from pactgate.audit.stories import MAX_CALLS, MAX_FAILURE_BYTES, Stories, advice
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import GatewayStopped, RequestFinished
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Tool, Traits
+from pactgate.core.values import Tool, Traits
 from pactgate.protocol.messages import encode_json
 from tests.support.callers import context
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pactgate.catalog.lifecycle import TRANSITIONS, Happening, IllegalTransition, step
-from pactgate.core.model import ServerStatus
+from pactgate.core.values import ServerStatus
 
 
 @pytest.mark.requirement("S0/ECO-201")

@@ -13,7 +13,7 @@ from pactgate.catalog import private
 from pactgate.catalog.private import PrivateSessions
 from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from pactgate.upstreams.connect import Session
 from pactgate.upstreams.negotiate import Identity

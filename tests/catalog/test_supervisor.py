@@ -18,7 +18,7 @@ from pactgate.catalog.supervisor import Supervisor
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Event, ServerConnecting, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.model import ServerStatus
+from pactgate.core.values import ServerStatus
 from pactgate.upstreams.connect import Dialer
 from pactgate.upstreams.guardian import Guardian
 from pactgate.upstreams.http_client import HttpClient

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pactgate.catalog.uris import Target, UriIndex, full_uri
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Resource
+from pactgate.core.values import Resource
 
 SERVERS = ("files", "web")
 

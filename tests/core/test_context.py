@@ -10,7 +10,7 @@ import pytest
 from pactgate.core.context import ContextError, ExecutionContext
 from pactgate.core.contract import Operation
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from tests.support.callers import caller, context
 
 TOOL = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.core.asking import Unanswered
+from pactgate.core.unanswered import Unanswered
 from pactgate.inbound.client_requests import MAX_OPEN, Questions
 from pactgate.protocol.messages import ErrorReply, Response
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pactgate.core.failures import GatewayFailure, Kind, Reply, WireError
-from pactgate.core.model import Silence
+from pactgate.core.values import Silence
 from pactgate.inbound.replies import CANCELLED, answer, ask_to_wait, cancelled_answer, cancelled_key
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Request

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.core.model import Caller, Silence
+from pactgate.core.values import Caller, Silence
 from pactgate.inbound.stdio_session import Conversation
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Rejection, Request

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from pactgate.config.server import ServerConfig
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import Inside, open_gateway
 from tests.support.asking import asker, asking

@@ -16,7 +16,7 @@ from pactgate.config.server import ServerConfig
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Event
 from pactgate.core.failures import Reply
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Request
 from tests.support.callers import call, caller, context, request

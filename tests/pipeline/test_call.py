@@ -8,7 +8,7 @@ import pytest
 
 from pactgate.config.bounds import Timeouts
 from pactgate.config.model import Config
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.pipeline.call import FRAME_BYTES, Call
 from pactgate.pipeline.tool_policy import Rulebook
 from tests.support.callers import call as request_of

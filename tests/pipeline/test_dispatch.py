@@ -13,7 +13,7 @@ import pytest
 
 from pactgate.config.model import Timeouts
 from pactgate.config.server import ServerConfig
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import LATEST_MODERN, Era

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.protocol.modern import CC
 from tests.pipeline.conftest import open_gateway
 from tests.support.hearers import ERAS, Ear, changing, heard_by, legacy_caller, list_all, modern_caller

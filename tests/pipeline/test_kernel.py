@@ -10,7 +10,7 @@ import pytest
 from pactgate.core.context import ContextError, ExecutionContext
 from pactgate.core.events import Event, InternalFailure, RequestFinished
 from pactgate.core.failures import TABLE, GatewayFailure, Kind, Plane, Reply, WireSettings
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.pipeline.kernel import Kernel
 from pactgate.pipeline.tool_call import Step, Way
 from pactgate.protocol.messages import Request, Response

@@ -18,7 +18,7 @@ from pactgate.config.rates import RateLimits, ReadRate
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import ConfigurationChanged, ConfigurationRestored, Event, RequestFinished
 from pactgate.core.failures import Reply
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.policy.access import ADMINISTRATOR
 from pactgate.protocol.versions import Era
 from tests.config.writing import written

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 from msgspec.structs import replace
 
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import open_gateway
 from tests.support.hearers import ERAS, Ear, changing, heard_by, legacy_caller, list_all, modern_caller

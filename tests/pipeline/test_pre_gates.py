@@ -10,7 +10,7 @@ import pytest
 
 from pactgate.config.model import Config
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.pre_gates import Permit
 from pactgate.pipeline.tool_policy import Rulebook

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from pactgate.core.asking import Unanswered
+from pactgate.core.unanswered import Unanswered
 from pactgate.pipeline.question_relay import Relay, all_of
 from pactgate.pipeline.upstream_request import Errand
-from pactgate.protocol.bridge import Question
+from pactgate.protocol.era_bridge import Question
 from pactgate.protocol.messages import ErrorReply
 from tests.support.asking import ALL, Client, asker
 

@@ -12,7 +12,7 @@ import pytest
 from pactgate.config.cache import Cache, CacheRule
 from pactgate.config.model import Timeouts
 from pactgate.core.failures import Reply
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.pipeline.server_requests import MAX_ROUNDS
 from pactgate.protocol.messages import ErrorReply, Notification
 from pactgate.protocol.versions import LATEST_LEGACY, Era

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from pactgate.core.asking import Unanswered
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.unanswered import Unanswered
 from pactgate.pipeline import suspended_calls
 from pactgate.pipeline.suspended_calls import Parked, ParkingLot
-from pactgate.protocol.bridge import Question
+from pactgate.protocol.era_bridge import Question
 from pactgate.protocol.messages import Notification
 from pactgate.upstreams.connect import Session
 from tests.support.asking import ALL

@@ -9,7 +9,7 @@ import pytest
 
 from pactgate.config.model import Config, Timeouts
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.pipeline.tool_policy import Rulebook

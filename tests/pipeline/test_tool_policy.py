@@ -9,7 +9,7 @@ from pactgate.app import build
 from pactgate.config.cache import CacheRule
 from pactgate.config.model import Cache, Config, Limits, RateLimits, Timeouts
 from pactgate.core.contract import Contract
-from pactgate.core.model import Tool, Traits
+from pactgate.core.values import Tool, Traits
 from pactgate.pipeline import tool_policy
 from pactgate.pipeline.tool_policy import Rulebook
 from pactgate.protocol.headers import HeaderParam

@@ -12,7 +12,7 @@ from pactgate.core.failures import ENVELOPE_KEY
 from pactgate.policy.assembly import parts_for
 from pactgate.protocol.messages import members
 from pactgate.protocol.modern import PREFIX, SI, complete, strip_result
-from pactgate.protocol.plain import read_plain
+from pactgate.protocol.simple_result import read_plain
 
 INFO = b'{"name":"gate","version":"1"}'
 OURS = b'"%b":{"requestId":"x"}' % ENVELOPE_KEY.encode()

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pactgate.config.cache import Cache, CacheRule
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.policy.cache_policy import CachePolicy, Plan, Worth, is_plain, judge
 
 HOUR_MS = 3_600_000

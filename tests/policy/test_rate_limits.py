@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pactgate.config.rates import ExecutionRate, MutationRate, RateLimits, ReadRate, ToolRate
 from pactgate.core.failures import Category, ErrorCode, GatewayFailure, Kind, Verdict
-from pactgate.core.model import Tool, Traits
+from pactgate.core.values import Tool, Traits
 from pactgate.policy.envelope import Facts, failure_facts
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.state.memory_rates import MemoryRates

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.core.failures import ErrorCode, Kind, Plane, Verdict
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.policy.result_pages import PAGE_KEY, Address, Page, Shelf, read_uri, write_uri
 
 OVERHEAD = 512

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from pactgate.protocol import messages, shape
+from pactgate.protocol import json_limits, messages
 from pactgate.protocol.messages import ErrorReply, Notification, Rejection, Request, Response, decode
 
 CALL = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"a":[1,{"b":"x:y"}]}}}'
@@ -197,7 +197,7 @@ def test_brackets_inside_strings_are_no_levels() -> None:
 
 
 def test_more_containers_than_a_message_may_hold_are_refused_before_they_are_built() -> None:
-    text = b'{"jsonrpc":"2.0","method":"m","params":{"a":[%b1]}}' % (b"[]," * shape.MAX_CONTAINERS)
+    text = b'{"jsonrpc":"2.0","method":"m","params":{"a":[%b1]}}' % (b"[]," * json_limits.MAX_CONTAINERS)
     assert code_of(text) == messages.PARSE_ERROR
 
 

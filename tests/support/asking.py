@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pactgate.config.server import ServerConfig
-from pactgate.core.asking import Unanswered
-from pactgate.core.model import Caller
+from pactgate.core.unanswered import Unanswered
+from pactgate.core.values import Caller
 from pactgate.protocol.messages import ErrorReply, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 

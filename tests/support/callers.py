@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pactgate.core.context import ExecutionContext
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from pactgate.core.asking import Unanswered
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import Reply, WireError
-from pactgate.core.model import Caller
+from pactgate.core.unanswered import Unanswered
+from pactgate.core.values import Caller
 from pactgate.inbound.http_exchange import Work
 from pactgate.inbound.replies import Done
 from pactgate.protocol import messages

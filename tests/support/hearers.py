@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pactgate.config.server import ServerConfig
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from tests.support.callers import context

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pactgate.core.asking import Unanswered
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.protocol.bridge import COMPLETED, Question
+from pactgate.core.unanswered import Unanswered
+from pactgate.protocol.era_bridge import COMPLETED, Question
 from pactgate.protocol.messages import ErrorReply, Request
 from pactgate.upstreams import asked
 from pactgate.upstreams.asked import MAX_OF_A_CALL, MAX_OPEN, MAX_QUESTION_BYTES, MAX_URLS, Asked

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from pactgate.core.events import Event, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.protocol.bridge import Question
+from pactgate.protocol.era_bridge import Question
 from pactgate.protocol.messages import Response
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from pactgate.upstreams.peer import Peer, UpstreamReplied

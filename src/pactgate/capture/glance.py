@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pactgate.protocol import messages
-from pactgate.protocol.shape import check_shape
+from pactgate.protocol.json_limits import check_shape
 
 Key = str | int | None
 Mask = Callable[[bytes], bytes]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from pactgate.core.tap import Headers
+from pactgate.core.recording import Headers
 
 
 def pairs(headers: Headers) -> list[tuple[str, str]]:

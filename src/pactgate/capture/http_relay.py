@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import httptools
 
-from pactgate.core.tap import Hop, Tap
+from pactgate.core.recording import Hop, Tap
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_RECORDED_BYTES: Final = 16 * 1024 * 1024

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from pactgate.protocol.shape import check_shape
+from pactgate.protocol.json_limits import check_shape
 
 MAX_VALUE_CHARS: Final = 32 * 1024 * 1024
 MAX_DEPTH: Final = 200

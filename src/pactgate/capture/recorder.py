@@ -25,7 +25,7 @@ from pactgate.capture.scribe import Scribe, Subject
 from pactgate.capture.sheet import Ending
 from pactgate.capture.store import Store
 from pactgate.capture.writer import Writer
-from pactgate.core.tap import Headers, Hop, Tap
+from pactgate.core.recording import Headers, Hop, Tap
 
 MAX_QUEUED_BYTES: Final = 16 * 1024 * 1024
 """For notes, and as much again for what is on its way to the disk."""

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from pactgate.capture.headers import identity, pairs
-from pactgate.core.tap import Headers
+from pactgate.core.recording import Headers
 from pactgate.protocol import messages
 
 MASKED: Final = "***"

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from pactgate.core.tap import Tap
+from pactgate.core.recording import Tap
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 _READ_BYTES: Final = 64 * 1024

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from pactgate.capture.redaction import Block, Redaction
 from pactgate.capture.scribe import Scribe
-from pactgate.core.tap import Headers
+from pactgate.core.recording import Headers
 from pactgate.protocol.modern import PV
 from pactgate.protocol.versions import LEGACY_VERSIONS
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pactgate.config.capture import Capture
 from pactgate.core.events import CaptureEnded, CaptureFailed, Emit, Event
-from pactgate.core.tap import Tap
+from pactgate.core.recording import Tap
 
 if TYPE_CHECKING:
     from pactgate.capture.recorder import Recorder

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 from pactgate.capture.draft import Draft, Http, frame, quoted
 from pactgate.capture.glance import Key, Seen, elements, look
 from pactgate.capture.redaction import Redaction
-from pactgate.core.tap import Headers
+from pactgate.core.recording import Headers
 from pactgate.protocol import messages
 from pactgate.protocol.framing import EventDecoder, Oversized, ServerEvent
 from pactgate.protocol.modern import PV

@@ -14,11 +14,11 @@ from msgspec import Raw
 from pactgate.catalog.discovery import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Discovered, Found, FoundTool, Listing
 from pactgate.catalog.index import PROMPT, SEPARATORS, TOOL, NameIndex, PromptIndex, ToolIndex, exposed_name
 from pactgate.catalog.uris import UriIndex, full_uri
-from pactgate.core.model import Prompt, Resource, Tool, Traits
+from pactgate.core.values import Prompt, Resource, Tool, Traits
 from pactgate.policy.categories import categorise
 from pactgate.protocol import messages, modern
-from pactgate.protocol.fitting import MODERN_SHAPE, fit_tool, list_shape, name_ui
-from pactgate.protocol.hints import STALE, Hint
+from pactgate.protocol.cache_hints import STALE, Hint
+from pactgate.protocol.downgrade import MODERN_SHAPE, fit_tool, list_shape, name_ui
 from pactgate.protocol.messages import encode_json
 
 MISSING_KEY: Final = "dev.pactgate/missing"

@@ -22,9 +22,9 @@ from pactgate.catalog.supervisor import Supervisor
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Emit, Event
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.model import Caller, ServerStatus, Tool
+from pactgate.core.values import Caller, ServerStatus, Tool
 from pactgate.policy.access import sees_everything
-from pactgate.protocol.hints import Hint, together
+from pactgate.protocol.cache_hints import Hint, together
 from pactgate.upstreams.connect import Dialer, Session
 
 _NOTHING: Final = Offer()

@@ -16,12 +16,12 @@ from msgspec import Raw, Struct
 
 from pactgate.core.contract import Contract
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import SchemaCheck
+from pactgate.core.values import SchemaCheck
 from pactgate.policy.contracts import read_contract, without_contract
 from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol import headers, messages
+from pactgate.protocol.cache_hints import STALE, Hint, read_hint, together
 from pactgate.protocol.headers import HeaderParam
-from pactgate.protocol.hints import STALE, Hint, read_hint, together
 from pactgate.upstreams.connect import Session
 
 MAX_PAGES: Final = 1000

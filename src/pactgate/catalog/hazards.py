@@ -20,7 +20,7 @@ from pactgate.catalog.index import server_of
 from pactgate.catalog.lookalikes import drawn, fold, separated
 from pactgate.config.server import ServerConfig
 from pactgate.core.display import cut
-from pactgate.core.model import Entry, Resource, Tool
+from pactgate.core.values import Entry, Resource, Tool
 from pactgate.protocol import messages
 
 if TYPE_CHECKING:  # looking at a configuration should not load all that makes a catalog

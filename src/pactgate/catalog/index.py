@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Entry, Prompt, Tool
+from pactgate.core.values import Entry, Prompt, Tool
 
 MAX_EXPOSED_CHARS: Final = 64
 _HASH_CHARS: Final = 8

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from pactgate.core.model import ServerStatus
+from pactgate.core.values import ServerStatus
 
 
 class Happening(StrEnum):

@@ -16,7 +16,7 @@ from pactgate.catalog.waiting import now, unwatched, wait_for
 from pactgate.catalog.watch import LIST_CHANGED
 from pactgate.core.events import DiscoveryFailed, Emit, ServerDiscovered
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.protocol.hints import STALE, Hint
+from pactgate.protocol.cache_hints import STALE, Hint
 from pactgate.protocol.messages import Notification
 from pactgate.upstreams.connect import Session
 

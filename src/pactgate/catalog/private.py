@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.model import Caller
-from pactgate.protocol.bridge import can_be_asked
+from pactgate.core.values import Caller
+from pactgate.protocol.era_bridge import can_be_asked
 from pactgate.protocol.messages import Notification, encode_json
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.connect import Dialer, Session

@@ -12,7 +12,7 @@ from msgspec import Struct
 from pactgate.catalog.supervisor import Supervisor
 from pactgate.catalog.waiting import now
 from pactgate.core.failures import EcosystemCode, GatewayFailure
-from pactgate.core.model import ServerStatus
+from pactgate.core.values import ServerStatus
 
 
 class ServerResult(Struct, frozen=True, rename="camel", omit_defaults=False):

@@ -31,9 +31,9 @@ from pactgate.core.events import (
     ToolReported,
 )
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.model import Caller, ServerStatus
+from pactgate.core.values import Caller, ServerStatus
 from pactgate.policy import contracts
-from pactgate.protocol.hints import STALE, Hint
+from pactgate.protocol.cache_hints import STALE, Hint
 from pactgate.protocol.messages import Notification
 from pactgate.upstreams.connect import Dialer, Session
 

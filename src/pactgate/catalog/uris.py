@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Resource
+from pactgate.core.values import Resource
 
 MARK: Final = "+"
 OWN_SCHEME: Final = "pactgate://"

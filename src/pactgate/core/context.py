@@ -14,7 +14,7 @@ from msgspec import Struct
 from pactgate.core.contract import Operation, ToolFault
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.frozen import freeze
-from pactgate.core.model import Caller, Tool
+from pactgate.core.values import Caller, Tool
 
 
 class ContextError(Exception):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from pactgate.core.model import ServerStatus
+from pactgate.core.values import ServerStatus
 from pactgate.inbound.auth import Admitted
 from pactgate.inbound.http_exchange import JSON_HEAD, Exchange
 from pactgate.policy.access import sees_everything

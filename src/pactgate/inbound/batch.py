@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Raw
 
 from pactgate.protocol import messages
+from pactgate.protocol.json_limits import check_shape
 from pactgate.protocol.messages import Message, Rejection, Request
-from pactgate.protocol.shape import check_shape
 
 MAX_ELEMENTS: Final = 100
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
-from pactgate.core.asking import Unanswered
+from pactgate.core.unanswered import Unanswered
 from pactgate.protocol import messages
 from pactgate.protocol.messages import ErrorReply, Response, encode_json
 

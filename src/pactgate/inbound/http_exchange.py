@@ -12,7 +12,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, Protocol
 
-from pactgate.core.tap import Hop
+from pactgate.core.recording import Hop
 from pactgate.inbound.http_grammar import Head
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Message, Rejection

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pactgate.config.model import Sessions
 from pactgate.core.events import Emit
-from pactgate.core.tap import Tap
+from pactgate.core.recording import Tap
 from pactgate.inbound.admin import Admin, Stories
 from pactgate.inbound.auth import Admitted, Guard, Refusal
 from pactgate.inbound.batch import is_batch

@@ -14,7 +14,7 @@ from typing import Final
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Reply
-from pactgate.core.model import Caller, CallerChannel, Silence
+from pactgate.core.values import Caller, CallerChannel, Silence
 from pactgate.inbound.auth import Admitted
 from pactgate.inbound.batch import join, needs_answer, read_batch
 from pactgate.inbound.http_exchange import JSON_HEAD, Exchange, Work

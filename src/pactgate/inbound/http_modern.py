@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from pactgate.core.asking import CannotAsk
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
 from pactgate.core.failures import Reply, http_status
-from pactgate.core.model import Caller
+from pactgate.core.unanswered import CannotAsk
+from pactgate.core.values import Caller
 from pactgate.inbound.http_exchange import JSON_HEAD, EventStream, Exchange
 from pactgate.inbound.replies import (
     MAX_WAITING_BYTES,

@@ -13,7 +13,7 @@ import msgspec
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, RequestRefused
 from pactgate.core.failures import GatewayFailure, Kind, Reply, Verdict
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.inbound.http_exchange import JSON_HEAD, Exchange, Work
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Rejection, Request

@@ -17,8 +17,8 @@ from typing import Any, Final
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, InternalFailure, RequestRefused
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Caller
-from pactgate.core.tap import Tap
+from pactgate.core.recording import Tap
+from pactgate.core.values import Caller
 from pactgate.inbound.batch import is_batch, join, read_batch
 from pactgate.inbound.client_requests import Questions
 from pactgate.inbound.replies import MAX_WAITING_BYTES, Kernel, answer, cancelled_key

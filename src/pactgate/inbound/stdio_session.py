@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pactgate.core.model import Caller, CallerChannel, Standing
+from pactgate.core.values import Caller, CallerChannel, Standing
 from pactgate.protocol import legacy, messages, modern, versions
 from pactgate.protocol.legacy import Phase
 from pactgate.protocol.messages import Notification, Rejection, Request

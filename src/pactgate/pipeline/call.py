@@ -11,13 +11,13 @@ from typing import Any, Final
 from msgspec import UNSET, Raw
 
 from pactgate.core.context import ExecutionContext
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.pipeline.deadline import Deadline
 from pactgate.pipeline.tool_policy import Rulebook, ToolRules
 from pactgate.policy.result_cache import Lease
 from pactgate.policy.timeouts import Limit, shortened
 from pactgate.protocol.messages import Request
-from pactgate.protocol.plain import PlainResult, read_plain
+from pactgate.protocol.simple_result import PlainResult, read_plain
 from pactgate.protocol.versions import LEGACY
 from pactgate.upstreams.connect import Session
 

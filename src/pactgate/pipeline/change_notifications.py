@@ -19,7 +19,7 @@ from pactgate.catalog.connections import Connections
 from pactgate.catalog.watch import UPDATED
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Caller, Standing
+from pactgate.core.values import Caller, Standing
 from pactgate.pipeline.subscriptions import MAX_URIS, Subscriptions
 from pactgate.protocol import modern
 from pactgate.protocol.messages import Request, encode_json

@@ -20,7 +20,7 @@ from pactgate.pipeline.upstream_request import Errand, Headers
 from pactgate.policy.overload import Overload
 from pactgate.policy.result_cache import Recall
 from pactgate.protocol import headers, messages
-from pactgate.protocol.bridge import RESPONSES, ROUND_MARK, STATE
+from pactgate.protocol.era_bridge import RESPONSES, ROUND_MARK, STATE
 from pactgate.protocol.versions import MODERN
 from pactgate.upstreams.connect import Session
 from pactgate.upstreams.inside import UNDER_WAY

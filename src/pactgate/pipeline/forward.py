@@ -17,7 +17,7 @@ from pactgate.catalog.connections import Connections
 from pactgate.catalog.uris import OWN_SCHEME, Target
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.pipeline.capabilities import has_extensions
 from pactgate.pipeline.deadline import Deadline
 from pactgate.pipeline.forwarded_result import Answer, fit_prompt, refused_with, shape, with_full_uris
@@ -28,7 +28,7 @@ from pactgate.pipeline.upstream_request import Errand, Headers
 from pactgate.policy.cache_policy import judge
 from pactgate.policy.result_cache import Lease, Recall
 from pactgate.protocol import messages, modern
-from pactgate.protocol.bridge import ROUND_METHODS
+from pactgate.protocol.era_bridge import ROUND_METHODS
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 from pactgate.state.ports import Lookup

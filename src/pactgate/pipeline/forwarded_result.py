@@ -14,11 +14,11 @@ from msgspec import Raw
 
 from pactgate.catalog.uris import full_uri
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.pipeline.server_requests import as_said
-from pactgate.protocol import fitting, messages, modern
-from pactgate.protocol.codes import code_for
-from pactgate.protocol.hints import STALE, read_hint
+from pactgate.protocol import downgrade, messages, modern
+from pactgate.protocol.cache_hints import STALE, read_hint
+from pactgate.protocol.error_codes import code_for
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import CACHEABLE, Era, era_of
 from pactgate.upstreams.peer import UpstreamReplied
@@ -54,9 +54,9 @@ def shape(answer: Answer, method: str, caller: Caller, server_info: bytes) -> by
 def fit_prompt(result: bytes, server: str, caller: Caller) -> bytes:
     """The messages with URIs and content this caller can use; mostly there is nothing to do."""
     if caller.scope is None and b'"resource' in result:
-        result = _fit_said(result, lambda content: fitting.name_uris(content, lambda uri: full_uri(server, uri)))
+        result = _fit_said(result, lambda content: downgrade.name_uris(content, lambda uri: full_uri(server, uri)))
     if b'"audio"' in result or b'"resource_link"' in result:
-        result = _fit_said(result, lambda content: fitting.fit_content(content, caller.version))
+        result = _fit_said(result, lambda content: downgrade.fit_content(content, caller.version))
     return result
 
 
@@ -93,7 +93,7 @@ def refused_with(refusal: UpstreamReplied, caller: Caller, method: str) -> Gatew
 def _fit_said(result: bytes, fit: Callable[[Raw], Raw]) -> bytes:
     members = messages.members(result)
     if "messages" in members:
-        members["messages"] = fitting.fit_messages(members["messages"], fit)
+        members["messages"] = downgrade.fit_messages(members["messages"], fit)
     return encode_json(members)
 
 

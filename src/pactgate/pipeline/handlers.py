@@ -16,7 +16,7 @@ from pactgate.pipeline.kernel import EXTENSION, Handler
 from pactgate.pipeline.notification_relay import Relaying
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.protocol import messages, modern
-from pactgate.protocol.hints import STALE
+from pactgate.protocol.cache_hints import STALE
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import METHODS, MODERN_VERSIONS, Era
 

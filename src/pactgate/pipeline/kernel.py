@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, InternalFailure, RequestFinished
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Reply, Verdict, WireSettings, to_reply
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.pipeline.call import FRAME_BYTES, Call
 from pactgate.pipeline.change_notifications import Audience
 from pactgate.pipeline.post_gates import facts_of

@@ -16,7 +16,7 @@ from pactgate.catalog.connections import Connections
 from pactgate.config import change
 from pactgate.config.problems import spell
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.pipeline.live_configuration import LiveConfiguration, Wish
 from pactgate.pipeline.management_tools import DECLARED, DEFAULT_PAGE
 from pactgate.pipeline.tool_policy import Rulebook

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Caller, CallerChannel
+from pactgate.core.values import Caller, CallerChannel
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import Notification, Request, encode_json
 from pactgate.protocol.versions import LEGACY, MODERN

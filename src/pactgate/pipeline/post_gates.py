@@ -18,7 +18,7 @@ from pactgate.catalog.uris import full_uri
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import CodeReplaced, EffectsExceeded, Emit
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Caller, Tool
+from pactgate.core.values import Caller, Tool
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.tool_policy import ToolRules
 from pactgate.policy import cache_policy, contracts, response_size
@@ -35,9 +35,9 @@ from pactgate.policy.envelope import (
     success_stamp,
 )
 from pactgate.policy.result_pages import Shelf
-from pactgate.protocol import fitting, messages, modern
+from pactgate.protocol import downgrade, messages, modern
 from pactgate.protocol.messages import encode_json
-from pactgate.protocol.plain import is_one_text
+from pactgate.protocol.simple_result import is_one_text
 from pactgate.protocol.versions import LEGACY, MODERN, Era, era_of
 from pactgate.state.ports import Lookup
 
@@ -219,17 +219,17 @@ class Fit:
         caller, result, plain = call.ctx.caller, call.result, call.plain
         has_uris = caller.scope is None and _may_have_uris(call)
         if not has_uris:
-            if plain is not None and plain.structured is UNSET and caller.version >= fitting.STRUCTURED_SINCE:
+            if plain is not None and plain.structured is UNSET and caller.version >= downgrade.STRUCTURED_SINCE:
                 return
-            if not fitting.may_not_fit(result, caller.version):
+            if not downgrade.may_not_fit(result, caller.version):
                 return
         members = messages.members(result)
         content = members.get("content")
         if has_uris and content is not None:
             server = call.bound.tool.server
-            members["content"] = fitting.name_uris(content, lambda uri: full_uri(server, uri))
+            members["content"] = downgrade.name_uris(content, lambda uri: full_uri(server, uri))
         if caller.era is LEGACY:
-            fitting.fit_tool_result(members, caller.version)
+            downgrade.fit_tool_result(members, caller.version)
         call.replace(encode_json(members))
 
 
@@ -299,7 +299,7 @@ class Stamp:
         looks = _looks_of(result)
         if looks.is_empty or (looks.has_uris and caller.scope is None):
             return False
-        return not fitting.may_not_fit(result, caller.version)
+        return not downgrade.may_not_fit(result, caller.version)
 
     def again(self, ctx: ExecutionContext, tool: Tool, kept: Lookup) -> bytes:
         """A kept result for which a stamp is enough, with its stamp."""

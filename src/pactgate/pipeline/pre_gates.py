@@ -16,7 +16,7 @@ from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import server_of
 from pactgate.config.checks import OWN_SERVER_ID
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
-from pactgate.core.model import Misfit, Tool
+from pactgate.core.values import Misfit, Tool
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.post_gates import revision_of
 from pactgate.pipeline.recognition import Recognition

@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any
 
-from pactgate.core.asking import Unanswered
+from pactgate.core.unanswered import Unanswered
 from pactgate.pipeline.upstream_request import Errand
-from pactgate.protocol import bridge
-from pactgate.protocol.bridge import Question
+from pactgate.protocol import era_bridge
+from pactgate.protocol.era_bridge import Question
 
 
 class Relay:
@@ -25,13 +25,13 @@ class Relay:
         self._count = 0
 
     async def ask(self, question: Question) -> bytes:
-        refusal = bridge.why_not(question, self._capabilities)
+        refusal = era_bridge.why_not(question, self._capabilities)
         if refusal is not None:
             raise Unanswered(refusal[1], code=refusal[0])
         errand = self._errand
         errand.on_asked()
         self._count += 1
-        params = bridge.for_legacy(question, errand.caller.version, f"{errand.server}-{id(self):x}-{self._count}")
+        params = era_bridge.for_legacy(question, errand.caller.version, f"{errand.server}-{id(self):x}-{self._count}")
         with errand.patience.waiting_for_caller():
             return await errand.caller.channel.ask(question.method, params)
 
@@ -43,8 +43,8 @@ class Relay:
         try:
             return await self.ask(question)
         except Unanswered as failure:
-            if question.method == bridge.ELICIT:
-                return bridge.CANCELLED_BY_CALLER
+            if question.method == era_bridge.ELICIT:
+                return era_bridge.CANCELLED_BY_CALLER
             failure.message = (
                 f"{self._errand.server} asked for {question.method}, and the caller refused: {failure.reply.message}. "
                 "A server of this era can't be told so; the call has ended."

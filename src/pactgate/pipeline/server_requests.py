@@ -18,14 +18,14 @@ from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.pipeline.notification_relay import Relaying
 from pactgate.pipeline.question_relay import Relay, all_of
 from pactgate.pipeline.suspended_calls import Parked, ParkingLot
 from pactgate.pipeline.upstream_request import Errand
 from pactgate.policy.state_tokens import Seals, refused
-from pactgate.protocol import bridge, messages
-from pactgate.protocol.bridge import RESPONSES, STATE, Round
+from pactgate.protocol import era_bridge, messages
+from pactgate.protocol.era_bridge import RESPONSES, STATE, Round
 from pactgate.protocol.messages import Notification, encode_json
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.connect import Session
@@ -75,7 +75,7 @@ class Asking:
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A legacy caller's roots have changed: told to the servers it has a session with, which may have asked for them."""
-        if notification.method == bridge.ROOTS_CHANGED:
+        if notification.method == era_bridge.ROOTS_CHANGED:
             for supervisor in self._connections.servers.values():
                 for session in supervisor.private.of(caller):
                     session.peer.tell(notification.method)
@@ -186,17 +186,17 @@ class Asking:
         life_s = parked.input_s
         asked = dict(parked.questions)
         state = self._seals.seal(_PARKED, self._lot.park(parked), errand.binding(), life_s)
-        return Outcome(bridge.encode_round(asked, state), parked.session, is_round=True)
+        return Outcome(era_bridge.encode_round(asked, state), parked.session, is_round=True)
 
     def _visit_first(self, errand: Errand, session: Session, refusal: UpstreamReplied) -> Outcome:
         """A legacy server that refuses until its caller has been to a URL: asked as a round, after which the call is made again."""
-        urls = bridge.read_urls(refusal.reply)
+        urls = era_bridge.read_urls(refusal.reply)
         capabilities = _relayable(errand.caller, Era.LEGACY)
-        if not urls or any(bridge.why_not(url, capabilities) is not None for url in urls):
+        if not urls or any(era_bridge.why_not(url, capabilities) is not None for url in urls):
             raise refusal
         questions = {f"input-{number}": url for number, url in enumerate(urls, 1)}
         state = self._seals.seal(_AGAIN, "", errand.binding(), self._input_s())
-        return Outcome(bridge.encode_round(questions, state), session, is_round=True)
+        return Outcome(era_bridge.encode_round(questions, state), session, is_round=True)
 
     # A modern server.
 
@@ -237,7 +237,7 @@ class Asking:
     def _sealed(self, errand: Errand, text: bytes, found: Round) -> bytes:
         if found.state is None:
             return text
-        return bridge.with_state(text, self._seals.seal(_UPSTREAM, found.state, errand.binding(), self._input_s()))
+        return era_bridge.with_state(text, self._seals.seal(_UPSTREAM, found.state, errand.binding(), self._input_s()))
 
     async def _answered(self, errand: Errand, found: Round, number: int) -> dict[str, Raw]:
         """The request again, with what a legacy caller answers to all questions of the round."""
@@ -261,7 +261,7 @@ def needs_asking(caller: Caller, members: Mapping[str, Raw]) -> bool:
 
 def may_be_round(session: Session, text: bytes) -> bool:
     """Whether an answer has to be looked at: a modern server may ask even a caller that can't be asked, to come again later."""
-    return session.identity.era is Era.MODERN and bridge.ROUND_MARK in text
+    return session.identity.era is Era.MODERN and era_bridge.ROUND_MARK in text
 
 
 def as_said(refusal: UpstreamReplied, caller: Caller) -> GatewayFailure:
@@ -285,7 +285,7 @@ def _relayable(caller: Caller, towards: Era) -> dict[str, Any]:
     if not caller.capabilities or (caller.era is Era.LEGACY and not caller.channel.can_ask):
         return {}
     follows_tasks = caller.scope is not None and caller.era is towards
-    return bridge.relayable(caller.capabilities, caller.version, towards=towards, follows_tasks=follows_tasks)
+    return era_bridge.relayable(caller.capabilities, caller.version, towards=towards, follows_tasks=follows_tasks)
 
 
 def _state(raw: Raw) -> str:
@@ -297,7 +297,7 @@ def _state(raw: Raw) -> str:
 
 def _answers(errand: Errand) -> dict[str, bytes]:
     try:
-        return bridge.read_answers(errand.responses)
+        return era_bridge.read_answers(errand.responses)
     except msgspec.DecodeError:
         raise GatewayFailure(
             Kind.INVALID_PARAMS, f"{RESPONSES} must be an object of answers, each an object."
@@ -306,14 +306,14 @@ def _answers(errand: Errand) -> dict[str, bytes]:
 
 def _read_round(errand: Errand, text: bytes) -> Round | None:
     try:
-        return bridge.read_round(text)
+        return era_bridge.read_round(text)
     except msgspec.DecodeError as problem:
         raise _faulty(errand, str(problem)) from problem
 
 
 def _require_declared(errand: Errand, found: Round, declared: Mapping[str, Any]) -> None:
     for question in found.questions.values():
-        refusal = bridge.why_not(question, declared)
+        refusal = era_bridge.why_not(question, declared)
         if refusal is not None:
             raise _faulty(errand, f"it asks what its caller did not offer ({refusal[1]})")
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from pactgate.core.asking import Unanswered
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.protocol.bridge import Question, why_not
+from pactgate.core.unanswered import Unanswered
+from pactgate.protocol.era_bridge import Question, why_not
 from pactgate.protocol.messages import Notification
 from pactgate.upstreams.connect import Session
 from pactgate.upstreams.heard import OnNotice, OnProgress

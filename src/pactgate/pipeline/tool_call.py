@@ -20,7 +20,7 @@ from pactgate.pipeline.call import Call
 from pactgate.pipeline.deadlines import Deadlines
 from pactgate.pipeline.tool_policy import Rulebook
 from pactgate.protocol.messages import Request, Response
-from pactgate.protocol.plain import read_plain
+from pactgate.protocol.simple_result import read_plain
 from pactgate.upstreams.sent import Sent, Sink
 
 _MOST_PATIENT_MS: Final = 5000

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import UNSET, Raw
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.pipeline.call import Call
 from pactgate.protocol import messages
 

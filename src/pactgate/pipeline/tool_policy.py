@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from pactgate.config.bounds import Limits, Timeouts
 from pactgate.config.checks import OWN_SERVER_ID
 from pactgate.config.model import Config
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.policy.cache_policy import CachePolicy, Plan
 from pactgate.policy.categories import Category
 from pactgate.policy.envelope import room_bytes

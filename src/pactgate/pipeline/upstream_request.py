@@ -8,9 +8,9 @@ from typing import Protocol
 
 from msgspec import Raw
 
-from pactgate.core.model import Caller
+from pactgate.core.values import Caller
 from pactgate.policy.state_tokens import Binding
-from pactgate.protocol.bridge import RESPONSES, STATE
+from pactgate.protocol.era_bridge import RESPONSES, STATE
 from pactgate.upstreams.connect import Session
 from pactgate.upstreams.heard import OnProgress
 

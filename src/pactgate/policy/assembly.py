@@ -1,4 +1,4 @@
-"""A result of the ordinary shape (`protocol/plain.py`) put together for the caller's era from its own bytes.
+"""A result of the ordinary shape (`protocol/simple_result.py`) put together for the caller's era from its own bytes.
 
 Must not: look into its content, or lose anything of it.
 """
@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw
 from pactgate.core.failures import ENVELOPE_KEY
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import encode_json
-from pactgate.protocol.plain import PlainResult
+from pactgate.protocol.simple_result import PlainResult
 
 _REMEMBERED_BYTES: Final = 1024
 

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pactgate.config.cache import Cache
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.policy.tool_patterns import most_specific
 
 _KEY_BYTES: Final = 16

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from pactgate.config.rates import Rate, RateLimits
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.policy.categories import RateClass
 from pactgate.policy.tool_patterns import most_specific
 from pactgate.state.ports import Quota, RateStore, Refusal

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.model import Tool
+from pactgate.core.values import Tool
 from pactgate.protocol.messages import encode_json
 
 PREFIX: Final = "pactgate://results/"

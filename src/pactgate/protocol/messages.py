@@ -19,8 +19,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from pactgate.protocol.plain import MAX_PLAIN_ID, PlainResult, read_plain_answer
-from pactgate.protocol.shape import check_shape, find_duplicate_key
+from pactgate.protocol.json_limits import check_shape, find_duplicate_key
+from pactgate.protocol.simple_result import MAX_PLAIN_ID, PlainResult, read_plain_answer
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600

@@ -15,10 +15,10 @@ from typing import Final, Protocol
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
-from pactgate.core.asking import Unanswered
 from pactgate.core.failures import GatewayFailure
+from pactgate.core.unanswered import Unanswered
 from pactgate.protocol import messages
-from pactgate.protocol.bridge import CANCELLED_BY_CALLER, COMPLETED, ELICIT, QUESTIONS, Question
+from pactgate.protocol.era_bridge import CANCELLED_BY_CALLER, COMPLETED, ELICIT, QUESTIONS, Question
 from pactgate.protocol.messages import Request
 
 MAX_OPEN: Final = 64

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.tap import Tap
-from pactgate.protocol.hints import Hint
+from pactgate.core.recording import Tap
+from pactgate.protocol.cache_hints import Hint
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.guardian import Guardian
 from pactgate.upstreams.http import HttpChannel, NotStreamableHttp

@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.tap import Tap
+from pactgate.core.recording import Tap
 from pactgate.protocol import messages
 from pactgate.protocol.framing import ServerEvent
 from pactgate.protocol.headers import encode_value

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from pactgate.core.failures import GatewayFailure
-from pactgate.core.tap import Hop, Tap
+from pactgate.core.recording import Hop, Tap
 from pactgate.upstreams.http_client import MAX_BODY_BYTES, HttpClient
 from pactgate.upstreams.http_connection import Connection
 from pactgate.upstreams.http_message import Target

@@ -13,7 +13,7 @@ from typing import Final
 
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.tap import Tap
+from pactgate.core.recording import Tap
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.http_answers import ACCEPT_BOTH, ACCEPT_EVENTS, JSON_CONTENT, OwnHeaders, invalid, refusal
 from pactgate.upstreams.http_client import MAX_BODY_BYTES, HttpClient

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.tap import Tap
+from pactgate.core.recording import Tap
 from pactgate.protocol.framing import LineDecoder, Oversized
 from pactgate.protocol.messages import one_line
 from pactgate.protocol.versions import Era

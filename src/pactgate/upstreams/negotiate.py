@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol import messages, modern
-from pactgate.protocol.hints import STALE, Hint, read_hint
+from pactgate.protocol.cache_hints import STALE, Hint, read_hint
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS, Era
 from pactgate.upstreams.peer import Peer, UpstreamReplied

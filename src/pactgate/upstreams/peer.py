@@ -16,8 +16,8 @@ from msgspec import Raw
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol import messages, modern
-from pactgate.protocol.bridge import COMPLETED
 from pactgate.protocol.correlation import Correlation
+from pactgate.protocol.era_bridge import COMPLETED
 from pactgate.protocol.messages import ErrorReply, Notification, Rejection, Request, Response, encode_json
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.asked import Asked, Asker

@@ -19,8 +19,8 @@ from msgspec import Raw, Struct
 from pactgate.config.endpoints import Endpoint
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.protocol import messages
+from pactgate.protocol.json_limits import check_shape
 from pactgate.protocol.messages import encode_json
-from pactgate.protocol.shape import check_shape
 from pactgate.upstreams.http_answers import REFUSED_UNREAD, OwnHeaders, retry_after_ms
 from pactgate.upstreams.http_inflate import BombError, BrokenCodingError, UnknownCodingError, inflate
 from pactgate.upstreams.rest_body import essence, is_json

@@ -22,7 +22,7 @@ from pactgate.config.effects import Effects
 from pactgate.core.display import cut, visible
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.tap import Tap
+from pactgate.core.recording import Tap
 from pactgate.protocol.framing import LineDecoder, Oversized
 from pactgate.protocol.messages import one_line
 from pactgate.protocol.versions import Era

@@ -15,7 +15,7 @@ from msgspec import DecodeError, Raw, Struct
 
 from pactgate.core.contract import REPORT_METHOD
 from pactgate.protocol import messages, modern
-from pactgate.protocol.bridge import QUESTIONS
+from pactgate.protocol.era_bridge import QUESTIONS
 from pactgate.protocol.messages import ErrorReply, Notification, Request, Response, encode_json
 
 LATE_LOG_S: Final = 5.0

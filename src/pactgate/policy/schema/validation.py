@@ -27,7 +27,7 @@ from pactgate.policy.schema.phrases import has_twins
 from pactgate.policy.schema.walk import ENGINES, Explainer, Fault
 from pactgate.policy.schema.weights import MAX_LEVELS
 from pactgate.protocol import messages
-from pactgate.protocol.shape import check_shape
+from pactgate.protocol.json_limits import check_shape
 
 MAX_SCHEMA_BYTES: Final = 256 * 1024
 MAX_SCHEMA_DEPTH: Final = 64

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pactgate.core.asking import CannotAsk, Unanswered
 from pactgate.core.failures import Kind
-from pactgate.core.model import Silence
+from pactgate.core.unanswered import CannotAsk, Unanswered
+from pactgate.core.values import Silence
 from pactgate.protocol.messages import ErrorReply
 
 

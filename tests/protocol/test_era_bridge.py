@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from pactgate.protocol import bridge
-from pactgate.protocol.bridge import MAX_IN_A_ROUND, Question
+from pactgate.protocol import era_bridge
+from pactgate.protocol.era_bridge import MAX_IN_A_ROUND, Question
 from pactgate.protocol.messages import ErrorReply
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 
@@ -39,14 +39,14 @@ def question(method: str, **params: Any) -> Question:
 def test_only_what_can_be_honoured_is_told_on(
     capabilities: dict[str, Any], version: str, towards: Era, kept: dict[str, Any]
 ) -> None:
-    assert bridge.relayable(capabilities, version, towards=towards) == kept
-    assert bridge.can_be_asked(kept) is bool(kept.keys() & {"sampling", "elicitation", "roots"})
+    assert era_bridge.relayable(capabilities, version, towards=towards) == kept
+    assert era_bridge.can_be_asked(kept) is bool(kept.keys() & {"sampling", "elicitation", "roots"})
 
 
 def test_tasks_are_told_on_for_whoever_can_follow_them() -> None:
     declared = {"extensions": {"io.modelcontextprotocol/tasks": {}, "x": {}}}
-    assert bridge.relayable(declared, LATEST_MODERN, towards=Era.MODERN, follows_tasks=True) == declared
-    assert bridge.relayable(declared, LATEST_MODERN, towards=Era.MODERN) == {"extensions": {"x": {}}}
+    assert era_bridge.relayable(declared, LATEST_MODERN, towards=Era.MODERN, follows_tasks=True) == declared
+    assert era_bridge.relayable(declared, LATEST_MODERN, towards=Era.MODERN) == {"extensions": {"x": {}}}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_tasks_are_told_on_for_whoever_can_follow_them() -> None:
 def test_a_question_is_covered_by_what_was_declared_or_refused(
     asked: Question, capabilities: dict[str, Any], code: int | None
 ) -> None:
-    refusal = bridge.why_not(asked, capabilities)
+    refusal = era_bridge.why_not(asked, capabilities)
     assert (refusal[0] if refusal else None) == code
 
 
@@ -85,7 +85,7 @@ def test_a_legacy_request_loses_what_modern_revisions_do_not_have_and_nothing_el
         odd=[None],
         _meta={"progressToken": 1, "io.modelcontextprotocol/related-task": {}, "com.example/k": 1},
     )
-    written = json.loads(bridge.encode_round({"k": asked, "r": Question("roots/list", b"{}")}, "s"))
+    written = json.loads(era_bridge.encode_round({"k": asked, "r": Question("roots/list", b"{}")}, "s"))
     assert written == {
         "resultType": "input_required",
         "requestState": "s",
@@ -101,20 +101,20 @@ def test_a_legacy_request_loses_what_modern_revisions_do_not_have_and_nothing_el
 
 def test_a_modern_question_gets_what_the_callers_revision_needs() -> None:
     url = question("elicitation/create", mode="url", url="https://a.example", message="m")
-    assert json.loads(bridge.for_legacy(url, LATEST_LEGACY, "mine"))["elicitationId"] == "mine"
+    assert json.loads(era_bridge.for_legacy(url, LATEST_LEGACY, "mine"))["elicitationId"] == "mine"
     own = question("elicitation/create", mode="url", elicitationId="theirs")
-    assert json.loads(bridge.for_legacy(own, LATEST_LEGACY, "mine"))["elicitationId"] == "theirs"
+    assert json.loads(era_bridge.for_legacy(own, LATEST_LEGACY, "mine"))["elicitationId"] == "theirs"
     form = question("elicitation/create", mode="form", message="m", _meta={"progressToken": 1})
-    assert json.loads(bridge.for_legacy(form, LATEST_LEGACY, "")) == {"mode": "form", "message": "m"}
-    assert json.loads(bridge.for_legacy(form, "2025-06-18", "")) == {"message": "m"}
-    assert bridge.for_legacy(Question("roots/list"), LATEST_LEGACY, "") == b"{}"
+    assert json.loads(era_bridge.for_legacy(form, LATEST_LEGACY, "")) == {"mode": "form", "message": "m"}
+    assert json.loads(era_bridge.for_legacy(form, "2025-06-18", "")) == {"message": "m"}
+    assert era_bridge.for_legacy(Question("roots/list"), LATEST_LEGACY, "") == b"{}"
 
 
 def test_a_round_is_told_from_a_result_by_its_type_alone() -> None:
-    assert bridge.read_round(b'{"content":[]}') is None
-    assert bridge.read_round(b'{"resultType":"complete","content":["input_required"]}') is None
-    assert bridge.read_round(b'{"content":["input_required"],"resultType":7}') is None
-    found = bridge.read_round(
+    assert era_bridge.read_round(b'{"content":[]}') is None
+    assert era_bridge.read_round(b'{"resultType":"complete","content":["input_required"]}') is None
+    assert era_bridge.read_round(b'{"content":["input_required"],"resultType":7}') is None
+    found = era_bridge.read_round(
         b'{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"requestState":"x"}'
     )
     assert found is not None
@@ -135,24 +135,24 @@ def test_a_round_is_told_from_a_result_by_its_type_alone() -> None:
 )
 def test_a_round_that_asks_nothing_or_wrongly_is_no_round(rest: str) -> None:
     with pytest.raises(msgspec.DecodeError):
-        bridge.read_round(b'{"resultType":"input_required"' + rest.encode() + b"}")
+        era_bridge.read_round(b'{"resultType":"input_required"' + rest.encode() + b"}")
 
 
 def test_a_servers_round_keeps_every_byte_but_its_state() -> None:
     text = b'{"resultType":"input_required","inputRequests":{"a":{"method":"x","odd":18446744073709551616}},"requestState":"s"}'
-    assert bridge.with_state(text, "t") == text.replace(b'"s"', b'"t"')
+    assert era_bridge.with_state(text, "t") == text.replace(b'"s"', b'"t"')
 
 
 def test_answers_are_objects_by_key() -> None:
-    assert bridge.read_answers(None) == {}
-    assert bridge.read_answers(Raw(b'{"a":{"n":18446744073709551616}}')) == {"a": b'{"n":18446744073709551616}'}
+    assert era_bridge.read_answers(None) == {}
+    assert era_bridge.read_answers(Raw(b'{"a":{"n":18446744073709551616}}')) == {"a": b'{"n":18446744073709551616}'}
     for wrong in (b"[]", b'{"a":1}', b"null"):
         with pytest.raises(msgspec.DecodeError):
-            bridge.read_answers(Raw(wrong))
+            era_bridge.read_answers(Raw(wrong))
 
 
 def test_urls_are_read_from_the_one_error_that_names_them() -> None:
-    (url,) = bridge.read_urls(
+    (url,) = era_bridge.read_urls(
         ErrorReply(1, -32042, "", b'{"elicitations":[{"url":"https://a.example","message":"m"}]}')
     )
     assert json.loads(url.params or b"") == {"mode": "url", "url": "https://a.example", "message": "m"}
@@ -163,4 +163,4 @@ def test_urls_are_read_from_the_one_error_that_names_them() -> None:
         ErrorReply(1, -32042, "", many),
         ErrorReply(1, -32603, "", b'{"elicitations":[{}]}'),
     ):
-        assert bridge.read_urls(reply) == []
+        assert era_bridge.read_urls(reply) == []

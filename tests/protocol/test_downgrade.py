@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from pactgate.protocol import fitting
+from pactgate.protocol import downgrade
 from pactgate.protocol.messages import encode_json, members
 from pactgate.protocol.versions import LEGACY_VERSIONS
 
@@ -26,12 +26,12 @@ SAID = {"type": "text", "text": "said"}
 
 def fitted(result: dict[str, Any], version: str) -> dict[str, Any]:
     held = members(encode_json(result))
-    fitting.fit_tool_result(held, version)
+    downgrade.fit_tool_result(held, version)
     return dict(json.loads(encode_json(held)))
 
 
 def blocks(content: list[Any], version: str) -> list[Any]:
-    return list(json.loads(bytes(fitting.fit_content(Raw(encode_json(content)), version))))
+    return list(json.loads(bytes(downgrade.fit_content(Raw(encode_json(content)), version))))
 
 
 @pytest.mark.parametrize("version", LEGACY_VERSIONS)
@@ -77,7 +77,7 @@ def test_sounds_become_embedded_resources_before_2025_03_26() -> None:
 def test_links_and_embedded_resources_lead_back_to_their_server_and_nothing_else_changes() -> None:
     odd = {"type": "hologram", "uri": "file:///c", "n": 18446744073709551616}
     content = Raw(encode_json([LINK, EMBEDDED, odd, {"type": "resource"}, {"type": "resource_link", "uri": 7}]))
-    named = json.loads(bytes(fitting.name_uris(content, lambda uri: "s+" + uri)))
+    named = json.loads(bytes(downgrade.name_uris(content, lambda uri: "s+" + uri)))
     assert named[0] == {**LINK, "uri": "s+file:///a"}
     assert named[1]["resource"] == {"uri": "s+file:///b", "text": "b", "odd": None}
     assert named[2:] == [odd, {"type": "resource"}, {"type": "resource_link", "uri": 7}]
@@ -86,17 +86,19 @@ def test_links_and_embedded_resources_lead_back_to_their_server_and_nothing_else
 @pytest.mark.parametrize("content", [b'[{"type":"text","text":"a"}]', b'["resource"]', b'{"resource":1}'])
 def test_content_that_has_no_uris_is_returned_as_it_is(content: bytes) -> None:
     held = Raw(content)
-    assert fitting.name_uris(held, lambda uri: "never") is held
+    assert downgrade.name_uris(held, lambda uri: "never") is held
 
 
 def test_the_messages_of_a_prompt_are_fitted_each() -> None:
     found = [{"role": "user", "content": LINK}, {"role": "assistant", "content": [EMBEDDED, SAID]}]
-    named = fitting.fit_messages(Raw(encode_json(found)), lambda held: fitting.name_uris(held, lambda uri: "s+" + uri))
+    named = downgrade.fit_messages(
+        Raw(encode_json(found)), lambda held: downgrade.name_uris(held, lambda uri: "s+" + uri)
+    )
     said = json.loads(bytes(named))
     assert said[0]["content"]["uri"] == "s+file:///a"
     assert said[1]["content"][0]["resource"]["uri"] == "s+file:///b"
     odd = Raw(b'[{"role":"user"}]')
-    assert fitting.fit_messages(odd, lambda held: held) is odd
+    assert downgrade.fit_messages(odd, lambda held: held) is odd
 
 
 def tool(**more: Any) -> bytes:
@@ -116,19 +118,21 @@ def tool(**more: Any) -> bytes:
     ],
 )
 def test_an_output_schema_is_shown_where_its_results_can_be(version: str, schema: Any, is_shown: bool) -> None:
-    shown = json.loads(fitting.fit_tool(tool(outputSchema=schema), fitting.list_shape(version)))
+    shown = json.loads(downgrade.fit_tool(tool(outputSchema=schema), downgrade.list_shape(version)))
     assert ("outputSchema" in shown) == is_shown
 
 
 def test_how_to_run_a_tool_as_a_task_is_shown_to_legacy_callers_only() -> None:
     definition = tool(execution={"taskSupport": "optional"})
-    assert "execution" not in json.loads(fitting.fit_tool(definition, fitting.MODERN_SHAPE))
-    assert fitting.fit_tool(definition, fitting.list_shape("2025-11-25")) is definition
+    assert "execution" not in json.loads(downgrade.fit_tool(definition, downgrade.MODERN_SHAPE))
+    assert downgrade.fit_tool(definition, downgrade.list_shape("2025-11-25")) is definition
 
 
 def test_a_definition_without_either_is_returned_as_it_is() -> None:
     definition = tool()
-    assert all(fitting.fit_tool(definition, shape) is definition for shape in ("", "2025-06-18", fitting.MODERN_SHAPE))
+    assert all(
+        downgrade.fit_tool(definition, shape) is definition for shape in ("", "2025-06-18", downgrade.MODERN_SHAPE)
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,5 +144,5 @@ def test_a_definition_without_either_is_returned_as_it_is() -> None:
     ],
 )
 def test_the_view_of_a_tool_is_named_as_its_resources_are(meta: dict[str, Any], expected: dict[str, Any]) -> None:
-    named = json.loads(fitting.name_ui(tool(_meta=meta), lambda uri: "s+" + uri))
+    named = json.loads(downgrade.name_ui(tool(_meta=meta), lambda uri: "s+" + uri))
     assert named["_meta"] == expected

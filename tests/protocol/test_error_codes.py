@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pactgate.protocol.codes import code_for
+from pactgate.protocol.error_codes import code_for
 from pactgate.protocol.messages import ErrorReply
 from pactgate.protocol.versions import Era
 

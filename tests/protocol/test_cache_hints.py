@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from pactgate.protocol.hints import STALE, Hint, read_hint, together
+from pactgate.protocol.cache_hints import STALE, Hint, read_hint, together
 
 HINTS = st.builds(Hint, st.integers(0, 10**12), st.booleans())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pactgate.core.model import ServerStatus
+from pactgate.core.values import ServerStatus
 from tests.support.callers import caller
 
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from msgspec import UNSET, Struct
 
-from pactgate.core.asking import CannotAsk
 from pactgate.core.contract import Contract
+from pactgate.core.unanswered import CannotAsk
 from pactgate.protocol.headers import HeaderParam
 from pactgate.protocol.versions import Era
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pactgate.protocol import shape
+from pactgate.protocol import json_limits
 
 
 @pytest.mark.parametrize(
@@ -20,11 +20,11 @@ from pactgate.protocol import shape
     ],
 )
 def test_levels_count_outside_of_strings_only(text: bytes, is_fine: bool) -> None:
-    assert (shape.check_shape(text, 64) is None) is is_fine
+    assert (json_limits.check_shape(text, 64) is None) is is_fine
 
 
 def test_more_containers_than_a_message_may_hold_are_too_many() -> None:
-    assert shape.check_shape(b"[%b1]" % (b"[]," * shape.MAX_CONTAINERS), 64) is not None
+    assert json_limits.check_shape(b"[%b1]" % (b"[]," * json_limits.MAX_CONTAINERS), 64) is not None
 
 
 @pytest.mark.requirement("S4/R2")
@@ -48,4 +48,4 @@ def test_more_containers_than_a_message_may_hold_are_too_many() -> None:
     ],
 )
 def test_a_repeated_key_is_found_at_any_depth_and_in_any_spelling(text: bytes, repeated: str | None) -> None:
-    assert shape.find_duplicate_key(text) == repeated
+    assert json_limits.find_duplicate_key(text) == repeated

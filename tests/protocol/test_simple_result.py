@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.protocol.messages import Response, decode_from_upstream, encode_json, encode_result
-from pactgate.protocol.plain import is_one_text, read_plain, read_plain_answer
+from pactgate.protocol.simple_result import is_one_text, read_plain, read_plain_answer
 
 CONTENT = [{"type": "text", "text": "hi"}]
 RESULT = {"content": CONTENT, "isError": False, "_meta": {"a": 1}}
