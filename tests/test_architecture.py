@@ -22,7 +22,7 @@ PURE_LAYERS = ("protocol", "core", "conformance/rules")
 BROAD_EXCEPT_STANDS_IN = ["pipeline/kernel.py"]
 PROVED_END_TO_END = ("cli", "demo")
 """Packages without a test file for each module: they are run as the programs they are."""
-WITHOUT_BEHAVIOUR = ("state/ports.py", "upstreams/port.py", "core/recording.py")
+WITHOUT_BEHAVIOUR = ("state/ports.py", "upstreams/channel.py", "core/recording.py")
 """Modules of interfaces only: there is nothing in them that a test could break."""
 RULES = "conformance/rules/"
 """Each file is one rule, proved by captures that pass and captures that fail; `tests/conformance/test_rules.py` judges them."""

@@ -45,12 +45,15 @@ BUILT_IN = {
     ): "how a round that can't be read is told; caught where rounds are read",
     ("state/memory_cache.py", "TypeError"): "a value that could change was to be kept: a bug of ours",
     ("state/memory_cache.py", "ValueError"): "limits that contradict each other: a bug of ours",
-    ("upstreams/guardian.py", "ValueError"): "a group that is no child's was to be signalled: a bug of ours",
-    ("upstreams/http_pool.py", "OSError"): "becomes CONNECTION_FAILED where the pool dials",
-    ("upstreams/launcher.py", "OSError"): "becomes Refusal in the same program",
-    ("upstreams/openapi_names.py", "AssertionError"): "two operations with one digest: a bug of ours",
-    ("upstreams/rest_response.py", "LookupError"): "becomes UNDECODABLE_RESPONSE a few lines on",
-    ("upstreams/stdio.py", "RuntimeError"): "a channel was opened twice: a bug of ours",
+    (
+        "upstreams/process/child_reaper.py",
+        "ValueError",
+    ): "a group that is no child's was to be signalled: a bug of ours",
+    ("upstreams/http/pool.py", "OSError"): "becomes CONNECTION_FAILED where the pool dials",
+    ("upstreams/process/launcher.py", "OSError"): "becomes Refusal in the same program",
+    ("upstreams/openapi/names.py", "AssertionError"): "two operations with one digest: a bug of ours",
+    ("upstreams/rest/response.py", "LookupError"): "becomes UNDECODABLE_RESPONSE a few lines on",
+    ("upstreams/process/stdio.py", "RuntimeError"): "a channel was opened twice: a bug of ours",
     ("workers/packets.py", "ValueError"): "a packet that is too large was to be sent: a bug of ours",
     ("workers/parcels.py", "TypeError"): "what another process of ours sent is none of our values: a bug of ours",
 }
@@ -66,7 +69,7 @@ MAY_CATCH = {
     "cli/doctor_machine.py": "a Python without pidfd",
     "cli/doctor_servers.py": "a loop that is closed already",
     "cli/server_table.py": "a time another gateway wrote",
-    "upstreams/http_answers.py": "a date somebody's server wrote",
+    "upstreams/http/refusals.py": "a date somebody's server wrote",
 }
 """Where an exception that mostly means a bug of ours may be caught, and whose doing it is there."""
 

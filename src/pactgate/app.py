@@ -62,9 +62,9 @@ from pactgate.protocol.messages import encode_json
 from pactgate.state.guarded import GuardedStore
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRates
-from pactgate.upstreams.connect import Dialer
-from pactgate.upstreams.guardian import Guardian
-from pactgate.upstreams.http_client import HttpClient
+from pactgate.upstreams.dialer import Dialer
+from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.process.child_reaper import Guardian
 from pactgate.workers.alone import ALONE, Crew
 
 NAME: Final = "pactgate"

@@ -13,9 +13,9 @@ import pytest
 
 from pactgate.catalog.discovery import Discovered, discover
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.upstreams.connect import Dialer, Session
-from pactgate.upstreams.guardian import Guardian
-from pactgate.upstreams.http_client import HttpClient
+from pactgate.upstreams.dialer import Dialer, Session
+from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.process.child_reaper import Guardian
 from tests.support.servers import methods, scripted
 
 

@@ -15,7 +15,7 @@ from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
-from pactgate.upstreams.connect import Session
+from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.negotiate import Identity
 from pactgate.upstreams.peer import Peer
 from tests.support.asking import ALL, asker

@@ -19,9 +19,9 @@ from pactgate.config.server import ServerConfig
 from pactgate.core.events import Event, ServerConnecting, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import ServerStatus
-from pactgate.upstreams.connect import Dialer
-from pactgate.upstreams.guardian import Guardian
-from pactgate.upstreams.http_client import HttpClient
+from pactgate.upstreams.dialer import Dialer
+from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.process.child_reaper import Guardian
 from tests.support.processes import running_children
 from tests.support.servers import methods, scripted
 

@@ -14,7 +14,7 @@ import pytest
 
 from pactgate.app import Gateway
 from pactgate.config.load import load
-from pactgate.upstreams.sandbox import probe
+from pactgate.upstreams.process.sandbox import probe
 from tests.cli.program import run, write_config
 
 BUSY = Path(__file__).parents[1] / "support" / "busy_server.py"

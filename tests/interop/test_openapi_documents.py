@@ -21,11 +21,11 @@ from pactgate.config.openapi import Included
 from pactgate.config.server import ServerConfig
 from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
-from pactgate.upstreams.openapi import Mapped
-from pactgate.upstreams.openapi_source import map_file
-from pactgate.upstreams.openapi_text import read_text
-from pactgate.upstreams.rest_definition import definition
-from pactgate.upstreams.rest_request import RequestPlan
+from pactgate.upstreams.openapi.document_text import read_text
+from pactgate.upstreams.openapi.mapping import Mapped
+from pactgate.upstreams.openapi.source import map_file
+from pactgate.upstreams.rest.request import RequestPlan
+from pactgate.upstreams.rest.tool_definition import definition
 from tests.interop.pairings import PREPARE
 from tests.interop.processes import ROOT
 

@@ -12,9 +12,9 @@ import pytest
 from pactgate.config.server import ServerConfig
 from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
-from pactgate.upstreams.openapi_source import map_file
-from pactgate.upstreams.openapi_text import UnreadableDocument
-from pactgate.upstreams.rest_definition import definition
+from pactgate.upstreams.openapi.document_text import UnreadableDocument
+from pactgate.upstreams.openapi.source import map_file
+from pactgate.upstreams.rest.tool_definition import definition
 from tests.support.openapi import document, operation
 
 SPENT_S = 4.0

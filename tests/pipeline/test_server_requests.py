@@ -16,7 +16,7 @@ from pactgate.core.values import Caller
 from pactgate.pipeline.server_requests import MAX_ROUNDS
 from pactgate.protocol.messages import ErrorReply, Notification
 from pactgate.protocol.versions import LATEST_LEGACY, Era
-from pactgate.upstreams.asked import MAX_OF_A_CALL
+from pactgate.upstreams.server_request_router import MAX_OF_A_CALL
 from tests.pipeline.conftest import Inside, open_gateway, text_of
 from tests.support.asking import ALL, SAID, Client, asker, asking, logged, person_thinks
 from tests.support.facing import until

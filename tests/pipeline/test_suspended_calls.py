@@ -14,7 +14,7 @@ from pactgate.pipeline import suspended_calls
 from pactgate.pipeline.suspended_calls import Parked, ParkingLot
 from pactgate.protocol.era_bridge import Question
 from pactgate.protocol.messages import Notification
-from pactgate.upstreams.connect import Session
+from pactgate.upstreams.dialer import Session
 from tests.support.asking import ALL
 
 ROOTS = Question("roots/list", b"{}")

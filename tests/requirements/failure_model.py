@@ -12,7 +12,7 @@ _FORMAT = f"{TITLE}, Failure Response Format"
 _UNDECIDED = f"{TITLE}, Undecided Points"
 _SIBLING = "Invariants of the gateway the failure model belongs to"
 _FAILURES = "pactgate.core.failures"
-_READER = "pactgate.upstreams.rest_response:ResponseReader"
+_READER = "pactgate.upstreams.rest.response:ResponseReader"
 
 REQUIREMENTS = (
     Requirement(
@@ -153,7 +153,7 @@ REQUIREMENTS = (
         statement="An endpoint that promises JSON and answers anything else has failed as an upstream; an MCP server "
         "that does not answer in JSON-RPC is a failed transport.",
         source=f"{_UNDECIDED}, 4",
-        enforced_by=(_READER, "pactgate.upstreams.http:HttpChannel"),
+        enforced_by=(_READER, "pactgate.upstreams.http.streamable:HttpChannel"),
     ),
     Requirement(
         id="S4/SIB-3",

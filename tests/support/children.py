@@ -16,10 +16,10 @@ import msgspec
 
 from pactgate.core.events import Event
 from pactgate.core.failures import GatewayFailure
-from pactgate.upstreams.guardian import Guardian
-from pactgate.upstreams.port import Outgoing
-from pactgate.upstreams.process import Ladder
-from pactgate.upstreams.stdio import StdioChannel
+from pactgate.upstreams.channel import Outgoing
+from pactgate.upstreams.process.child import Ladder
+from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.stdio import StdioChannel
 
 SCRIPT = str(Path(__file__).with_name("scripted_stdio.py"))
 QUICK = Ladder(eof_s=0.1, term_s=0.1, kill_s=5.0)

@@ -8,7 +8,7 @@ import sys
 
 import msgspec
 
-from pactgate.upstreams.stdio import StdioChannel
+from pactgate.upstreams.process.stdio import StdioChannel
 from tests.support.children import Inbox, guarded, scripted
 
 

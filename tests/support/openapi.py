@@ -6,7 +6,7 @@ from typing import Any
 
 from pactgate.config.endpoints import Endpoint, Parameter
 from pactgate.config.server import ServerConfig
-from pactgate.upstreams.openapi import Mapped, map_document
+from pactgate.upstreams.openapi.mapping import Mapped, map_document
 
 BASE = "https://api.example/v1"
 

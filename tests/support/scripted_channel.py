@@ -9,7 +9,7 @@ from typing import Any
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.port import Outgoing, Receiver
+from pactgate.upstreams.channel import Outgoing, Receiver
 
 Script = Callable[[dict[str, Any]], Any]
 """Given a sent message, the message(s) to answer with, or None."""

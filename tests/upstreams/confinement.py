@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from pactgate.config.effects import Effects
-from pactgate.upstreams.process import Launch
-from pactgate.upstreams.sandbox import confine, probe
+from pactgate.upstreams.process.child import Launch
+from pactgate.upstreams.process.sandbox import confine, probe
 
 LIAR = str(Path(__file__).parent.parent / "support" / "liar.py")
 needs_kernel = pytest.mark.skipif(

@@ -11,9 +11,9 @@ import pytest
 
 from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.upstreams.channel import Outgoing
 from pactgate.upstreams.lent import LETTING_GO_S, LentChannel, Loan
-from pactgate.upstreams.port import Outgoing
-from pactgate.upstreams.sent import Ledger, Sink
+from pactgate.upstreams.pending import Ledger, Sink
 from tests.support.children import descriptors
 from tests.support.loops import on_both_loops
 

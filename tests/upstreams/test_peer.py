@@ -15,9 +15,9 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol.era_bridge import Question
 from pactgate.protocol.messages import Response
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
+from pactgate.upstreams.channel import Outgoing
 from pactgate.upstreams.peer import Peer, UpstreamReplied
-from pactgate.upstreams.port import Outgoing
-from pactgate.upstreams.sent import Ledger, Sent, Sink
+from pactgate.upstreams.pending import Ledger, Sent, Sink
 from tests.support.scripted_channel import ScriptedChannel
 
 INFO = {"name": "pactgate", "version": "0"}

@@ -18,10 +18,10 @@ from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.demo import pocket
 from pactgate.protocol.messages import encode_json, value
-from pactgate.upstreams.connect import Dialer, Session
-from pactgate.upstreams.guardian import Guardian
-from pactgate.upstreams.http_client import HttpClient
+from pactgate.upstreams.dialer import Dialer, Session
+from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.lent import Loan
+from pactgate.upstreams.process.child_reaper import Guardian
 from pactgate.workers.lending import Lending
 from tests.support.children import children, descriptors
 from tests.support.loops import on_both_loops

@@ -21,7 +21,7 @@ from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.modern import SI
 from pactgate.protocol.versions import METHODS, NAMED_BY, Era, exists
-from pactgate.upstreams.connect import Session
+from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.peer import UpstreamReplied
 
 _IN_BOTH_ERAS: Final = frozenset({"tools", "prompts", "resources", "completions"})

@@ -25,7 +25,7 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller, ServerStatus, Tool
 from pactgate.policy.access import sees_everything
 from pactgate.protocol.cache_hints import Hint, together
-from pactgate.upstreams.connect import Dialer, Session
+from pactgate.upstreams.dialer import Dialer, Session
 
 _NOTHING: Final = Offer()
 SETTLING_S: Final = 1.0

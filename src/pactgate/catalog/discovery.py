@@ -22,7 +22,7 @@ from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol import headers, messages
 from pactgate.protocol.cache_hints import STALE, Hint, read_hint, together
 from pactgate.protocol.headers import HeaderParam
-from pactgate.upstreams.connect import Session
+from pactgate.upstreams.dialer import Session
 
 MAX_PAGES: Final = 1000
 MAX_ENTRIES: Final = 10_000

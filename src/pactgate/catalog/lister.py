@@ -18,7 +18,7 @@ from pactgate.core.events import DiscoveryFailed, Emit, ServerDiscovered
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol.cache_hints import STALE, Hint
 from pactgate.protocol.messages import Notification
-from pactgate.upstreams.connect import Session
+from pactgate.upstreams.dialer import Session
 
 
 class Lister:

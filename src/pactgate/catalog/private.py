@@ -19,8 +19,8 @@ from pactgate.core.values import Caller
 from pactgate.protocol.era_bridge import can_be_asked
 from pactgate.protocol.messages import Notification, encode_json
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.connect import Dialer, Session
-from pactgate.upstreams.http_pool import PoolLimits
+from pactgate.upstreams.dialer import Dialer, Session
+from pactgate.upstreams.http.pool import PoolLimits
 
 IDLE_S: Final = 300.0
 SWEEP_S: Final = 30.0

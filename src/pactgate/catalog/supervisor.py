@@ -35,7 +35,7 @@ from pactgate.core.values import Caller, ServerStatus
 from pactgate.policy import contracts
 from pactgate.protocol.cache_hints import STALE, Hint
 from pactgate.protocol.messages import Notification
-from pactgate.upstreams.connect import Dialer, Session
+from pactgate.upstreams.dialer import Dialer, Session
 
 _PATIENCE_S: Final = 1.0
 """How long a caller waits for an attempt to reach a server whose last attempt failed."""

@@ -21,7 +21,7 @@ from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, encode_json
 from pactgate.protocol.modern import ACKNOWLEDGED, LISTEN
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.connect import Session
+from pactgate.upstreams.dialer import Session
 
 UPDATED: Final = "notifications/resources/updated"
 LIST_CHANGED: Final = {

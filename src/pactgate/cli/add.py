@@ -24,9 +24,9 @@ from pactgate.config.problems import ConfigurationError
 from pactgate.config.server import ServerConfig
 from pactgate.config.text import FORMATS
 from pactgate.core.failures import GatewayFailure
-from pactgate.upstreams.http_client import HttpClient
-from pactgate.upstreams.openapi import Mapped, by_reason
-from pactgate.upstreams.openapi_source import load_document
+from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.openapi.mapping import Mapped, by_reason
+from pactgate.upstreams.openapi.source import load_document
 
 _FETCH_S: Final = 30.0
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")

@@ -17,8 +17,8 @@ from pactgate import __version__
 from pactgate.cli.finding import Finding, fail, ok, warn
 from pactgate.config.server import ServerConfig
 from pactgate.core.display import flat
-from pactgate.upstreams.process import child_environment
-from pactgate.upstreams.sandbox import probe
+from pactgate.upstreams.process.child import child_environment
+from pactgate.upstreams.process.sandbox import probe
 
 _TOPIC: Final = "machine"
 _OPTIONAL: Final = {"uvloop": "It works without, more slowly. To have it: pip install uvloop"}

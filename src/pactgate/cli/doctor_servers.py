@@ -18,7 +18,7 @@ from pactgate.cli.server_table import left_out
 from pactgate.config.openapi import is_url
 from pactgate.config.server import ServerConfig
 from pactgate.core.display import Mask, cut
-from pactgate.upstreams.process import child_environment
+from pactgate.upstreams.process.child import child_environment
 
 _NETWORK_S: Final = 5.0
 _REASONS: Final = 3

@@ -12,7 +12,7 @@ from pactgate.config.model import Config
 from pactgate.config.openapi import is_url
 
 if TYPE_CHECKING:
-    from pactgate.upstreams.openapi import Mapped
+    from pactgate.upstreams.openapi.mapping import Mapped
 
 
 def read_documents(config: Config) -> dict[str, Mapped | str]:
@@ -21,9 +21,9 @@ def read_documents(config: Config) -> dict[str, Mapped | str]:
     if not described:
         return {}
     from pactgate.core.failures import GatewayFailure
-    from pactgate.upstreams.openapi_server import described_api
-    from pactgate.upstreams.openapi_source import map_file
-    from pactgate.upstreams.openapi_text import UnreadableDocument
+    from pactgate.upstreams.openapi.document_text import UnreadableDocument
+    from pactgate.upstreams.openapi.server import described_api
+    from pactgate.upstreams.openapi.source import map_file
 
     found: dict[str, Mapped | str] = {}
     for server in described:

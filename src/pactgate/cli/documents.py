@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from pactgate.cli import console
 from pactgate.cli.console import Column
-from pactgate.upstreams.openapi import LeftOut, Mapped, by_reason, some_of
-from pactgate.upstreams.rest_definition import definition
+from pactgate.upstreams.openapi.mapping import LeftOut, Mapped, by_reason, some_of
+from pactgate.upstreams.rest.tool_definition import definition
 
 _SHOWN_TOOLS: Final = 40
 _SHOWN_REASONS: Final = 15

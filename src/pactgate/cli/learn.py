@@ -29,10 +29,10 @@ from pactgate.config.problems import ConfigurationError
 from pactgate.config.server import ServerConfig
 from pactgate.core.display import flat
 from pactgate.protocol import messages
-from pactgate.upstreams.observed import MAX_LINE_CHARS, STRACE, Seen, Trace, notes_on, propose
-from pactgate.upstreams.process import child_environment
-from pactgate.upstreams.program import look_up
-from pactgate.upstreams.sandbox import SYSTEM_WRITE, rules_of
+from pactgate.upstreams.process.child import child_environment
+from pactgate.upstreams.process.executable import look_up
+from pactgate.upstreams.process.sandbox import SYSTEM_WRITE, rules_of
+from pactgate.upstreams.process.strace import MAX_LINE_CHARS, STRACE, Seen, Trace, notes_on, propose
 
 _WRONG: Final = 2
 _CALL_MS: Final = 10_000

@@ -20,9 +20,9 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.connect import Dialer, MakeTap, Session
-from pactgate.upstreams.guardian import Guardian
-from pactgate.upstreams.http_client import HttpClient
+from pactgate.upstreams.dialer import Dialer, MakeTap, Session
+from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.process.child_reaper import Guardian
 
 MAX_PAGES: Final = 50
 MAX_EACH: Final = 3

@@ -19,7 +19,7 @@ from pactgate.policy.timeouts import Limit, shortened
 from pactgate.protocol.messages import Request
 from pactgate.protocol.simple_result import PlainResult, read_plain
 from pactgate.protocol.versions import LEGACY
-from pactgate.upstreams.connect import Session
+from pactgate.upstreams.dialer import Session
 
 FRAME_BYTES: Final = 40
 """What a JSON-RPC answer has beside its id and its result."""

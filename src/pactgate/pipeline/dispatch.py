@@ -22,10 +22,10 @@ from pactgate.policy.result_cache import Recall
 from pactgate.protocol import headers, messages
 from pactgate.protocol.era_bridge import RESPONSES, ROUND_MARK, STATE
 from pactgate.protocol.versions import MODERN
-from pactgate.upstreams.connect import Session
-from pactgate.upstreams.inside import UNDER_WAY
+from pactgate.upstreams.dialer import Session
+from pactgate.upstreams.in_process import UNDER_WAY
 from pactgate.upstreams.peer import UpstreamReplied
-from pactgate.upstreams.sent import Sent, Sink
+from pactgate.upstreams.pending import Sent, Sink
 
 
 class Dispatch:

@@ -32,7 +32,7 @@ from pactgate.protocol.era_bridge import ROUND_METHODS
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 from pactgate.state.ports import Lookup
-from pactgate.upstreams.connect import Session
+from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.peer import UpstreamReplied
 
 _TEXT: Final = msgspec.json.Decoder(str)

@@ -25,7 +25,7 @@ from pactgate.policy.envelope import stamp_failure
 from pactgate.policy.response_size import fit_error
 from pactgate.protocol import messages, modern, versions
 from pactgate.protocol.messages import Notification, Request, Response, encode_json
-from pactgate.upstreams.sent import Sent
+from pactgate.upstreams.pending import Sent
 
 Handler = Callable[[ExecutionContext, Request], Coroutine[Any, Any, bytes]]
 """Runs one method and returns its result, shaped for the caller's era."""

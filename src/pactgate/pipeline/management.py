@@ -24,7 +24,7 @@ from pactgate.policy.access import ADMINISTRATOR
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
-from pactgate.upstreams.inside import UNDER_WAY, unknown_tool
+from pactgate.upstreams.in_process import UNDER_WAY, unknown_tool
 
 _DESCRIPTION_CHARS: Final = 300
 _NOBODY: Final = "the gateway"

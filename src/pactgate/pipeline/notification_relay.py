@@ -21,8 +21,8 @@ from pactgate.core.values import Caller, CallerChannel
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import Notification, Request, encode_json
 from pactgate.protocol.versions import LEGACY, MODERN
-from pactgate.upstreams.connect import Session
-from pactgate.upstreams.heard import OnNotice, OnProgress
+from pactgate.upstreams.dialer import Session
+from pactgate.upstreams.notification_router import OnNotice, OnProgress
 
 PROGRESS: Final = "notifications/progress"
 MESSAGE: Final = "notifications/message"

@@ -28,7 +28,7 @@ from pactgate.protocol import era_bridge, messages
 from pactgate.protocol.era_bridge import RESPONSES, STATE, Round
 from pactgate.protocol.messages import Notification, encode_json
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.connect import Session
+from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.peer import UpstreamReplied
 
 MAX_ROUNDS: Final = 20

@@ -19,8 +19,8 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.unanswered import Unanswered
 from pactgate.protocol.era_bridge import Question, why_not
 from pactgate.protocol.messages import Notification
-from pactgate.upstreams.connect import Session
-from pactgate.upstreams.heard import OnNotice, OnProgress
+from pactgate.upstreams.dialer import Session
+from pactgate.upstreams.notification_router import OnNotice, OnProgress
 
 MAX_PARKED: Final = 256
 MAX_OF_ONE: Final = 64

@@ -21,7 +21,7 @@ from pactgate.pipeline.deadlines import Deadlines
 from pactgate.pipeline.tool_policy import Rulebook
 from pactgate.protocol.messages import Request, Response
 from pactgate.protocol.simple_result import read_plain
-from pactgate.upstreams.sent import Sent, Sink
+from pactgate.upstreams.pending import Sent, Sink
 
 _MOST_PATIENT_MS: Final = 5000
 """The longest wait a timeout advises before trying again."""

@@ -11,8 +11,8 @@ from msgspec import Raw
 from pactgate.core.values import Caller
 from pactgate.policy.state_tokens import Binding
 from pactgate.protocol.era_bridge import RESPONSES, STATE
-from pactgate.upstreams.connect import Session
-from pactgate.upstreams.heard import OnProgress
+from pactgate.upstreams.dialer import Session
+from pactgate.upstreams.notification_router import OnProgress
 
 Headers = tuple[tuple[str, str], ...]
 

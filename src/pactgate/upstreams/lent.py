@@ -24,9 +24,9 @@ from pactgate.core.recording import Tap
 from pactgate.protocol.framing import LineDecoder, Oversized
 from pactgate.protocol.messages import one_line
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.pipes import PipeReader, PipeWriter
-from pactgate.upstreams.port import Outgoing, Receiver
-from pactgate.upstreams.sent import Ledger, Sent, Sink
+from pactgate.upstreams.channel import Outgoing, Receiver
+from pactgate.upstreams.pending import Ledger, Sent, Sink
+from pactgate.upstreams.process.pipes import PipeReader, PipeWriter
 
 FRAME_ROOM_BYTES: Final = 4096
 """An id of ours may be longer than the one it stands for."""

@@ -20,10 +20,10 @@ from pactgate.protocol.correlation import Correlation
 from pactgate.protocol.era_bridge import COMPLETED
 from pactgate.protocol.messages import ErrorReply, Notification, Rejection, Request, Response, encode_json
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.asked import Asked, Asker
-from pactgate.upstreams.heard import Heard, OnNotice, OnProgress, member_id
-from pactgate.upstreams.port import Channel, Outgoing
-from pactgate.upstreams.sent import Awaited, Pending, Sent, Sink
+from pactgate.upstreams.channel import Channel, Outgoing
+from pactgate.upstreams.notification_router import Heard, OnNotice, OnProgress, member_id
+from pactgate.upstreams.pending import Awaited, Pending, Sent, Sink
+from pactgate.upstreams.server_request_router import Asked, Asker
 
 _TELL_TIMEOUT_S: Final = 2.0
 _MAX_BACKGROUND: Final = 64

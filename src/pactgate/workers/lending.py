@@ -18,11 +18,11 @@ from pactgate.config.bounds import Limits
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure
-from pactgate.upstreams.connect import child_channel
-from pactgate.upstreams.guardian import Guardian
+from pactgate.upstreams.channel import Outgoing
+from pactgate.upstreams.dialer import child_channel
 from pactgate.upstreams.lent import FRAME_ROOM_BYTES, LAST_WORD, LastWord
-from pactgate.upstreams.port import Outgoing
-from pactgate.upstreams.stdio import StdioChannel
+from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.stdio import StdioChannel
 from pactgate.workers.seat import Seat
 from pactgate.workers.sharing import Out, Sharing
 

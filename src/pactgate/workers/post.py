@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from pactgate.upstreams.process import describe_exit
+from pactgate.upstreams.process.child import describe_exit
 from pactgate.workers import packets
 from pactgate.workers.link import Fds, Link
 

@@ -1,0 +1,73 @@
+"""The interfaces of the upstream side: a `Channel` moves frames, a `Receiver` takes what comes in, a `Session` is a connected server.
+
+A channel knows bytes, processes and sockets but not what a message means. A session knows the protocol but no transport.
+Foreign errors leave a channel only as `GatewayFailure` of a transport kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from pactgate.core.failures import GatewayFailure
+from pactgate.protocol.versions import Era
+from pactgate.upstreams.pending import Ledger, Sent, Sink
+
+
+class Outgoing(Struct, frozen=True, gc=False):
+    """One frame to send. `id` is set for requests only; `name` and `headers` are what a modern HTTP request mirrors into headers."""
+
+    text: bytes
+    method: str = ""
+    id: int | None = None
+    name: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Receiver(Protocol):
+    """Takes what a channel brings. Both methods are called on the event loop and must not wait or raise."""
+
+    def receive(self, frame: bytes, for_request: int | None = None) -> bool:
+        """One whole frame (JSON text), as it arrived. Whether it is an answer: anything else came unasked.
+
+        `for_request` is the id of the request whose own stream brought it; None where one stream brings everything.
+        """
+
+    def lost(self, failure: GatewayFailure) -> None:
+        """The channel has ended by itself; nothing will come any more. Called at most once, never after `close`."""
+
+
+Begin = Callable[[Outgoing, int, Ledger, Sink], Sent | None]
+"""A request, its id, where it is entered, and who began it. Gives what stands for it, and writes it; nothing comes of it before the next
+turn of the loop. None: it would have to wait, and nothing was written."""
+
+
+class Channel(Protocol):
+    """A way to one server process or endpoint, bounded in every direction."""
+
+    closing_cancels: bool
+    """True where ending the exchange tells the server (modern HTTP); otherwise a session says `notifications/cancelled`."""
+
+    answers_in_send: bool
+    """True where `send` of a request returns only after its answer was received (Streamable HTTP)."""
+
+    @property
+    def begin(self) -> Begin | None:
+        """Writes a request without waiting; None where this channel always waits."""
+
+    async def open(self, receiver: Receiver) -> None:
+        """Spawn or dial. Raises CONNECTION_FAILED with a cause a person can act on. Bounded by the caller's timeout; safe to cancel."""
+
+    def settle(self, era: Era, version: str) -> None:
+        """What the negotiation found; from now on frames carry it where the transport has a place for it."""
+
+    async def send(self, frame: Outgoing) -> None:
+        """Write one frame. Over HTTP a request's `send` lasts until its exchange has ended, and what it brings goes to `receive`.
+
+        Raises a transport failure; cancelling it abandons the exchange.
+        """
+
+    async def close(self) -> None:
+        """End it, bounded: afterwards no process, socket or task of this channel is left."""

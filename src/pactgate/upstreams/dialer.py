@@ -1,0 +1,269 @@
+"""From a server's settings to a connected `Session`: one attempt, the right channel, the era found, nothing left behind on failure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pactgate.config.server import ServerConfig
+from pactgate.core.events import Emit
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.recording import Tap
+from pactgate.protocol.cache_hints import Hint
+from pactgate.protocol.versions import Era
+from pactgate.upstreams.channel import Channel
+from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.sse import HttpSseChannel
+from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttp
+from pactgate.upstreams.in_process import InsideChannel, InsideServer
+from pactgate.upstreams.lent import Lend, LentChannel
+from pactgate.upstreams.negotiate import Identity, negotiate
+from pactgate.upstreams.peer import Peer
+from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.stdio import StdioChannel
+from pactgate.upstreams.python_tools import python_tools
+
+if TYPE_CHECKING:
+    from pactgate.upstreams.openapi.server import OpenApiServer
+
+MakeTap = Callable[[str, str], Tap | None]
+"""A tap for a new connection to a server, by its id and transport; None where it is not recorded."""
+
+
+def _no_tap(_server: str, _transport: str) -> None:
+    return None
+
+
+class Session:
+    """A connected server: the conversation and what the server said of itself."""
+
+    def __init__(
+        self, peer: Peer, identity: Identity, transport: str, connect_ms: float, *, is_ours: bool = False
+    ) -> None:
+        self.peer = peer
+        self.identity = identity
+        self.transport = transport
+        self.connect_ms = connect_ms
+        self._began_at = time.monotonic() - connect_ms / 1000
+        self.log_level: str | None = None
+        """What a legacy server was last told by `logging/setLevel`."""
+        self.is_modern_http = identity.era is Era.MODERN and transport == "http"
+        self.is_ours = is_ours or isinstance(peer.channel, InsideChannel)
+        """Whether what runs there is our own code, so that what it says of its tools is believed."""
+        self.effects_level = _effects_level(peer.channel, is_observed=self.is_ours)
+        """ "declared", "observed", "enforced" or "partly enforced: ..."; None where no effects are declared (D12)."""
+        self.is_inside = transport == "inside"
+        self.may_be_private = False
+        """Whether callers may have sessions of their own with this server, also those that can't be asked anything."""
+
+    def hint(self) -> Hint:
+        """How long what the server said of itself may still be taken for true."""
+        return self.identity.hint.after((time.monotonic() - self._began_at) * 1000)
+
+    @property
+    def hears_unasked(self) -> bool:
+        """Whether what a legacy server says by itself can reach us: over HTTP it needs a stream of its own, which it may not offer."""
+        channel = self.peer.channel
+        return channel.is_listening if isinstance(channel, HttpChannel) else True
+
+    @property
+    def pid(self) -> int | None:
+        channel = self.peer.channel
+        return channel.pid if isinstance(channel, StdioChannel | LentChannel) else None
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What a server inside the gateway could have offered and does not, and why."""
+        channel = self.peer.channel
+        return channel.left_out if isinstance(channel, InsideChannel) else ()
+
+
+def _effects_level(channel: Channel, *, is_observed: bool) -> str | None:
+    level = channel.sandbox_level if isinstance(channel, StdioChannel | LentChannel) else None
+    return "observed" if is_observed and level in (None, "declared") else level
+
+
+def child_channel(
+    config: ServerConfig, emit: Emit, guardian: Guardian, max_frame_bytes: int, tap: Tap | None = None
+) -> StdioChannel:
+    """The channel to a child process of ours: a program, or the runner of a file of Python tools."""
+    if config.tools is not None:
+        return python_tools(config, emit, guardian, max_frame_bytes)
+    assert config.command is not None
+    return StdioChannel(
+        config.id,
+        config.command,
+        config.args,
+        config.env,
+        config.cwd,
+        emit,
+        guardian=guardian,
+        effects=config.effects,
+        max_frame_bytes=max_frame_bytes,
+        tap=tap,
+    )
+
+
+class Dialer:
+    """Makes sessions to one server. Each `dial` is one attempt; it remembers only which era worked last."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        client: HttpClient,
+        guardian: Guardian,
+        emit: Emit,
+        client_info: Mapping[str, Any],
+        max_frame_bytes: int,
+        make_tap: MakeTap = _no_tap,
+        inside: InsideServer | None = None,
+        private_client: HttpClient | None = None,
+        lend: Lend | None = None,
+    ) -> None:
+        """`private_client` carries sessions of single callers, so that what they hold open is never missing to the others.
+
+        With `lend`, the child that all callers share runs elsewhere; one for a single caller is still started here.
+        """
+        self._config = config
+        self._inside = inside
+        self._client = client
+        self._private_client = private_client or client
+        self._guardian = guardian
+        self._emit = emit
+        self._client_info = client_info
+        self._max_frame_bytes = max_frame_bytes
+        self._make_tap = make_tap
+        self._lend = lend
+        self._era = None if config.era == "auto" else Era(config.era)
+
+    async def dial(self) -> Session:
+        """Connect once. The caller bounds it with `connectionTimeoutMs`; cancelling leaves no process or socket."""
+        inside = self._inside
+        if inside is not None:
+            return await self._converse(lambda: InsideChannel(self._config.id, inside), "inside", Era.MODERN)
+        if self._config.tools is not None:
+            # The era in which it may tell that its tools changed.
+            return await self._converse(self._shared_child, "stdio", Era.LEGACY)
+        if self._config.endpoints is not None:
+            return await self._converse(self._rest, "rest", Era.MODERN)
+        if self._config.openapi is not None:
+            from pactgate.upstreams.openapi.server import (
+                OpenApiServer,
+            )  # a gateway without such a server starts without it
+
+            started = time.monotonic()
+            server = OpenApiServer(self._config, self._client, max_body_bytes=self._max_frame_bytes)
+            await server.load()
+            return await self._converse(lambda: self._openapi(server), "rest", Era.MODERN, started=started)
+        if self._config.url is None:
+            return await self._dial_process()
+        return await self._dial_url()
+
+    async def dial_for(self, like: Session, capabilities: Mapping[str, Any]) -> Session:
+        """One more session with a server that is connected already, by the handshake, for callers with these capabilities."""
+        if like.transport == "stdio":
+            return await self._converse(self._stdio, "stdio", Era.LEGACY, capabilities)
+        kind = HttpChannel if like.transport == "http" else HttpSseChannel
+        make = partial(self._over_http, kind, self._private_client)
+        return await self._converse(make, like.transport, Era.LEGACY, capabilities)
+
+    async def _dial_process(self) -> Session:
+        try:
+            return await self._converse(self._shared_child, "stdio", self._era)
+        except GatewayFailure as failure:
+            # Some legacy servers exit at the first thing that is not `initialize`.
+            if self._era is None and failure.kind is Kind.CONNECTION_LOST:
+                return await self._converse(self._shared_child, "stdio", Era.LEGACY)
+            raise
+
+    async def _dial_url(self) -> Session:
+        if self._config.transport == "sse":
+            return await self._converse(self._sse, "sse", Era.LEGACY)
+        try:
+            return await self._converse(self._http, "http", self._era)
+        except NotStreamableHttp as refusal:
+            if self._config.transport != "auto" or self._era is Era.MODERN:
+                raise self._not_mcp(refusal.status) from refusal
+        try:
+            return await self._converse(self._sse, "sse", Era.LEGACY)
+        except GatewayFailure as failure:
+            failure.message = f"{failure.message} (neither Streamable HTTP nor HTTP+SSE answers there)"
+            raise
+
+    async def _converse(
+        self,
+        make: Callable[[], Channel],
+        transport: str,
+        era: Era | None,
+        capabilities: Mapping[str, Any] | None = None,
+        *,
+        started: float | None = None,
+    ) -> Session:
+        started = time.monotonic() if started is None else started
+        peer = Peer(self._config.id, make(), self._emit, self._client_info, capabilities)
+        connected = False
+        try:
+            await peer.open()
+            identity = await negotiate(peer, era)
+            connected = True
+        finally:
+            if not connected:
+                await peer.close()
+        took_ms = (time.monotonic() - started) * 1000
+        session = Session(peer, identity, transport, took_ms, is_ours=self._config.tools is not None)
+        session.may_be_private = self._config.isolation == "session"
+        return session
+
+    def _shared_child(self) -> Channel:
+        if self._lend is None:
+            return self._stdio()
+        tap = None if self._config.tools is not None else self._make_tap(self._config.id, "stdio")
+        return LentChannel(self._config, self._lend, max_frame_bytes=self._max_frame_bytes, tap=tap)
+
+    def _stdio(self) -> Channel:
+        config = self._config
+        tap = None if config.tools is not None else self._make_tap(config.id, "stdio")
+        return child_channel(config, self._emit, self._guardian, self._max_frame_bytes, tap)
+
+    def _rest(self) -> Channel:
+        from pactgate.upstreams.rest.server import RestServer, written_api
+
+        config = self._config
+        server = RestServer(config, written_api(config), self._client, max_body_bytes=self._max_frame_bytes)
+        return InsideChannel(config.id, server)
+
+    def _openapi(self, server: OpenApiServer) -> Channel:
+        channel = InsideChannel(self._config.id, server)
+        server.watch(channel.changed, channel.lost)
+        return channel
+
+    def _http(self) -> Channel:
+        return self._over_http(HttpChannel, self._client)
+
+    def _sse(self) -> Channel:
+        return self._over_http(HttpSseChannel, self._client)
+
+    def _over_http(self, kind: type[HttpChannel] | type[HttpSseChannel], client: HttpClient) -> Channel:
+        config = self._config
+        assert config.url is not None
+        return kind(
+            config.id,
+            config.url,
+            config.headers,
+            client,
+            self._emit,
+            max_frame_bytes=self._max_frame_bytes,
+            tap=self._make_tap(config.id, "http" if kind is HttpChannel else "http+sse"),
+        )
+
+    def _not_mcp(self, status: int) -> GatewayFailure:
+        return GatewayFailure(
+            Kind.CONNECTION_FAILED,
+            f"{self._config.id} answered HTTP {status}: no MCP endpoint at that address; check `url`",
+            server=self._config.id,
+            operation="connect",
+            details={"permanent": True, "status": status},
+        )

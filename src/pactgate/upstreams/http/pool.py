@@ -1,0 +1,306 @@
+"""The kept connections to one origin: bounded in number and age, waited for in order, dialled with causes one can act on.
+
+Must not: write a request or decide about repeating one. A connection is lent to one exchange at a time; the last one used is the
+first one lent, so that the others grow old and are closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import re
+import socket
+import ssl
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.upstreams.http.client_connection import Connection
+from pactgate.upstreams.http.egress import Resolve, checked_addresses, look_up
+from pactgate.upstreams.http.request_message import Target
+
+_MARGIN_S: Final = 1.0
+"""How long before the server's own idle limit a connection is no longer lent: longer than a request is on its way."""
+_LEARNT_FLOOR_S: Final = 2.0
+"""A server that restarts closes young connections too; that must not end keeping them."""
+_TRIM_AGE_S: Final = 1.0
+_MAX_WAITING: Final = 1024
+_NUMBER: Final = re.compile(r"\[Errno (\d{1,4})\]")
+_REASONS: Final = {
+    errno.ECONNREFUSED: "nothing listens there (connection refused); start it or correct its address in the configuration",
+    errno.ENETUNREACH: "the network can't be reached",
+    errno.EHOSTUNREACH: "the host can't be reached",
+    errno.ECONNRESET: "it reset the connection while connecting",
+    errno.EMFILE: "this process has no file descriptors left",
+}
+
+
+class PoolLimits(Struct, frozen=True):
+    """Per origin. Between sweeps more than `max_idle` may be idle, never more than `max_open`."""
+
+    max_open: int = 100
+    max_idle: int = 32
+    idle_s: float = 50.0
+    connect_timeout_s: float = 10.0
+
+
+class Pool:
+    """`on_idle` is called when the first connection begins to be idle; its owner then calls `sweep` every few seconds while any is."""
+
+    def __init__(self, limits: PoolLimits, on_idle: Callable[[], None], resolve: Resolve = look_up) -> None:
+        self._limits = limits
+        self._resolve = resolve
+        self._on_idle = on_idle
+        self._loop = asyncio.get_running_loop()
+        self._open: set[Connection] = set()
+        self._opening = 0
+        self._idle: deque[Connection] = deque()
+        self._waiting: deque[tuple[Target, asyncio.Future[Connection | None]]] = deque()
+        self._keep_s = limits.idle_s
+        self._is_closed = False
+        self._is_watched = False
+        """Whether its owner will sweep it."""
+        self._emptied = asyncio.Event()
+
+    @property
+    def has_idle(self) -> bool:
+        return bool(self._idle)
+
+    @property
+    def is_unused(self) -> bool:
+        return not (self._open or self._opening or self._waiting)
+
+    @property
+    def keep_s(self) -> float:
+        """How long an idle connection is lent again: the limit, or less if the server was seen to close them sooner."""
+        return self._keep_s
+
+    def take(self) -> Connection | None:
+        """A kept connection that is still good, without waiting."""
+        idle = self._idle
+        while idle:
+            connection = idle.pop()
+            if connection.is_open and connection.expires_at > self._loop.time():
+                return connection
+            connection.abort()
+        return None
+
+    async def obtain(self, target: Target, tls: ssl.SSLContext | None) -> Connection:
+        """A connection, kept or new, in the order of asking. A kept one may have died since: look at `is_open`."""
+        connection = self.take()
+        if connection is not None:
+            return connection
+        if len(self._open) + self._opening >= self._limits.max_open:
+            connection = await self._wait_turn(target)
+            if connection is not None:
+                return connection
+        else:
+            self._opening += 1
+        return await self._dial(target, tls)
+
+    def give_back(self, connection: Connection) -> None:
+        """A connection whose exchange ended properly."""
+        if self._is_closed or not connection.is_open:
+            connection.abort()
+            return
+        turn = self._next_turn() if self._waiting else None
+        if turn is not None:
+            turn.set_result(connection)
+            return
+        keep_s = self._keep_s
+        if connection.hint_s is not None:
+            keep_s = min(keep_s, connection.hint_s - _MARGIN_S)
+        connection.idle_since = now = self._loop.time()
+        connection.expires_at = now + keep_s
+        self._idle.append(connection)
+        if not self._is_watched:
+            self._is_watched = True
+            self._on_idle()
+
+    def sweep(self) -> None:
+        """Close what has been idle too long, and the oldest beyond `max_idle`."""
+        now = self._loop.time()
+        kept: deque[Connection] = deque()
+        while self._idle:
+            connection = self._idle.pop()
+            is_surplus = len(kept) >= self._limits.max_idle and now - connection.idle_since >= _TRIM_AGE_S
+            if connection.expires_at <= now or is_surplus:
+                connection.abort()
+            else:
+                kept.appendleft(connection)
+        self._idle = kept
+        self._is_watched = bool(kept)
+
+    def abandon(self, target: Target) -> None:
+        """End what is under way for one target."""
+        for connection in list(self._open):
+            if connection.target is target and connection.is_busy:
+                connection.fail(closed(target, Verdict.MAY_HAVE_RUN))
+        for waiting, turn in self._waiting:
+            if waiting is target and not turn.done():
+                turn.set_exception(closed(target, Verdict.DID_NOT_RUN))
+
+    def close(self) -> None:
+        """End every connection and every wait."""
+        self._is_closed = True
+        for target, turn in self._waiting:
+            if not turn.done():
+                turn.set_exception(closed(target, Verdict.DID_NOT_RUN))
+        for connection in list(self._open):
+            connection.fail(closed(connection.target, Verdict.MAY_HAVE_RUN))
+
+    async def emptied(self) -> None:
+        """After `close`: returns when the last socket is gone."""
+        if self._open:
+            await self._emptied.wait()
+
+    # Inside.
+
+    def _next_turn(self) -> asyncio.Future[Connection | None] | None:
+        while self._waiting:
+            _, turn = self._waiting.popleft()
+            if not turn.done():
+                return turn
+        return None
+
+    async def _wait_turn(self, target: Target) -> Connection | None:
+        """A free connection, or None together with the right to open one."""
+        if len(self._waiting) >= _MAX_WAITING:
+            raise GatewayFailure(
+                Kind.OVERLOADED,
+                f"{_MAX_WAITING} requests already wait for a connection to {target}.",
+                server=target.server,
+            )
+        turn: asyncio.Future[Connection | None] = self._loop.create_future()
+        place = (target, turn)
+        self._waiting.append(place)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled() and turn.exception() is None:
+                self._pass_on(turn.result())
+            raise
+        finally:
+            if place in self._waiting:
+                self._waiting.remove(place)
+
+    def _pass_on(self, connection: Connection | None) -> None:
+        """The one whose turn it was is gone."""
+        if connection is None:
+            self._opening -= 1
+            self._offer_room()
+        else:
+            self.give_back(connection)
+
+    def _offer_room(self) -> None:
+        if len(self._open) + self._opening < self._limits.max_open:
+            turn = self._next_turn()
+            if turn is not None:
+                self._opening += 1
+                turn.set_result(None)
+
+    async def _dial(self, target: Target, tls: ssl.SSLContext | None) -> Connection:
+        connection = None
+        timeout_s = target.connect_timeout_s or self._limits.connect_timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                hosts = await checked_addresses(target, self._resolve) if target.is_guarded else (target.host,)
+                connection = await self._connect(target, hosts, tls)
+        except (OSError, UnicodeError) as problem:
+            raise _unreachable(target, problem, timeout_s) from problem
+        finally:
+            self._opening -= 1
+            if connection is not None and connection.is_open:
+                self._open.add(connection)
+            else:
+                self._offer_room()
+        if not connection.is_open:
+            raise _failed(target, "it closed the connection at once")
+        return connection
+
+    async def _connect(self, target: Target, hosts: Sequence[str], tls: ssl.SSLContext | None) -> Connection:
+        """To the first of these that takes it. They are addresses where they were checked, so nothing is looked up twice."""
+        problem: OSError | None = None
+        for host in hosts:
+            try:
+                _, connection = await self._loop.create_connection(
+                    lambda: Connection(target, self.give_back, self._forget),
+                    host,
+                    target.port,
+                    ssl=tls,
+                    server_hostname=target.host if tls is not None else None,
+                )
+            except OSError as refusal:
+                problem = refusal
+            else:
+                return connection
+        raise problem or OSError("it has no address")
+
+    def _forget(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        try:
+            self._idle.remove(connection)
+        except ValueError:
+            pass
+        else:
+            age_s = self._loop.time() - connection.idle_since
+            self._keep_s = min(self._keep_s, max(_LEARNT_FLOOR_S, age_s - _MARGIN_S))
+        if self._is_closed:
+            if not self._open:
+                self._emptied.set()
+        else:
+            self._offer_room()
+
+
+def closed(target: Target, verdict: Verdict) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.CONNECTION_LOST,
+        f"The connection to {target} was closed by the gateway.",
+        server=target.server,
+        verdict=verdict,
+    )
+
+
+def _unreachable(target: Target, problem: OSError | UnicodeError, timeout_s: float) -> GatewayFailure:
+    match problem:
+        case TimeoutError():
+            return GatewayFailure(
+                Kind.CONNECT_TIMEOUT,
+                f"{target} did not accept a connection within {timeout_s:g} s.",
+                server=target.server,
+            )
+        case ssl.SSLCertVerificationError():
+            return _failed(
+                target,
+                f"its certificate is not valid: {problem.verify_message}; "
+                "if a private authority signed it, name that authority's file in SSL_CERT_FILE",
+                is_permanent=True,
+            )
+        case ssl.SSLError():
+            return _failed(target, f"TLS failed ({problem.reason or problem}); does it speak https?")
+        case socket.gaierror() | UnicodeError():
+            return _failed(
+                target, "the name of its host can't be resolved; check its address in the configuration and the DNS"
+            )
+        case _:
+            number = _error_number(problem)
+            return _failed(target, _REASONS.get(number) or (os.strerror(number) if number else "connecting failed"))
+
+
+def _error_number(problem: OSError) -> int:
+    """A name with several addresses fails with one error for all of them, whose text has the numbers."""
+    found = _NUMBER.search(str(problem))
+    return problem.errno or (int(found[1]) if found else 0)
+
+
+def _failed(target: Target, why: str, *, is_permanent: bool = False) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.CONNECTION_FAILED,
+        f"{target} can't be reached: {why}.",
+        server=target.server,
+        details={"permanent": True} if is_permanent else None,
+    )

@@ -1,0 +1,115 @@
+"""The HTTP client of a channel that is recorded: every request, answer and piece of a stream is told to a tap as it passes.
+
+Stands in for `HttpClient` where there is a tap, so that a channel without one pays nothing. Must not: change anything that passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from pactgate.core.failures import GatewayFailure
+from pactgate.core.recording import Hop, Tap
+from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
+from pactgate.upstreams.http.client_connection import Connection
+from pactgate.upstreams.http.request_message import Target
+from pactgate.upstreams.http.response import Response, Stream, Taker
+
+
+class ObservedClient:
+    """As `HttpClient.request`, seen by a tap."""
+
+    def __init__(self, client: HttpClient, tap: Tap) -> None:
+        self.tap = tap
+        self._client = client
+
+    async def request(
+        self, method: bytes, target: Target, headers: bytes, body: bytes = b"", *, max_body_bytes: int = MAX_BODY_BYTES
+    ) -> Response:
+        hop = self.tap.requested(method.decode("ascii"), "", headers, body)
+        try:
+            response = await self._client.request(method, target, headers, body, max_body_bytes=max_body_bytes)
+        except asyncio.CancelledError:
+            hop.ended(by_client=True)
+            raise
+        except GatewayFailure:
+            hop.ended(by_client=False)
+            raise
+        return _seen(response, hop)
+
+    def begin(
+        self, taker: Taker, target: Target, headers: bytes, body: bytes, max_body_bytes: int
+    ) -> ObservedPost | None:
+        """As `HttpClient.begin`; what can give the request up is the observer's."""
+        post = ObservedPost(taker)
+        connection = self._client.begin(post, target, headers, body, max_body_bytes)
+        if connection is None:
+            return None
+        post.connection, post.hop = connection, self.tap.requested("POST", "", headers, body)
+        return post
+
+
+class ObservedPost:
+    """A taker whose answer is watched on its way. Nothing can come before it has a hop: it is told on a later turn of the loop."""
+
+    __slots__ = ("_taker", "connection", "hop")
+
+    connection: Connection
+    hop: Hop
+
+    def __init__(self, taker: Taker) -> None:
+        self._taker = taker
+
+    def took(self, response: Response) -> None:
+        self._taker.took(_seen(response, self.hop))
+
+    def failed(self, failure: GatewayFailure) -> None:
+        self.hop.ended(by_client=False)
+        self._taker.failed(failure)
+
+    def give_up(self, taker: Taker) -> None:
+        self.hop.ended(by_client=True)
+        self.connection.give_up(self)
+
+
+def _seen(response: Response, hop: Hop) -> Response:
+    if response.stream is None:
+        hop.answered(response.status, response.headers, response.body)
+    else:
+        hop.streaming(response.status, response.headers)
+        response.stream = ObservedStream(response.stream, hop)
+    return response
+
+
+class ObservedStream(Stream):
+    """A stream whose reader is watched. Its end is told once."""
+
+    __slots__ = ("_hop", "_inner")
+
+    def __init__(self, inner: Stream, hop: Hop) -> None:
+        self._inner = inner
+        self._hop: Hop | None = hop
+
+    async def read(self) -> bytes:
+        try:
+            data = await self._inner.read()
+        except GatewayFailure:
+            self._ended(by_client=False)
+            raise
+        if not data:
+            self._ended(by_client=False)
+        elif self._hop is not None:
+            self._hop.events(data)
+        return data
+
+    def close(self) -> None:
+        self._inner.close()
+        self._ended(by_client=True)
+
+    def let_finish(self) -> None:
+        self._inner.let_finish()
+        self._ended(by_client=True)
+
+    def _ended(self, *, by_client: bool) -> None:
+        hop, self._hop = self._hop, None
+        if hop is not None:
+            hop.ended(by_client=by_client)

@@ -1,0 +1,118 @@
+"""What the two HTTP transports share: the operator's headers, and what a status that refuses means.
+
+Must not: let a credential, an unbounded text or a control character of a server into a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
+from pactgate.upstreams.http.request_message import Target, UnsafeHeaderError, header_block
+from pactgate.upstreams.http.response import Response
+
+ACCEPT_BOTH: Final = b"Accept: application/json, text/event-stream\r\n"
+ACCEPT_EVENTS: Final = b"Accept: text/event-stream\r\n"
+JSON_CONTENT: Final = b"Content-Type: application/json\r\n"
+
+_RESERVED: Final = frozenset(
+    {
+        *("accept", "accept-encoding", "content-encoding", "content-length", "content-type", "host"),
+        *("connection", "expect", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"),
+        *("last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"),
+    }
+)
+REFUSED_UNREAD: Final = frozenset({400, 401, 403, 404, 405, 406, 411, 413, 414, 415, 421, 429, 431})
+"""Statuses that say the request was not acted on."""
+_MAX_RETRY_AFTER_MS: Final = 3_600_000
+_SNIPPET_CHARS: Final = 200
+_MIN_SECRET_CHARS: Final = 6
+
+
+class OwnHeaders:
+    """The headers an operator configured for one server, encoded once; knows how to keep their values out of messages."""
+
+    def __init__(self, server: str, headers: Mapping[str, str], also_secret: Iterable[str] = ()) -> None:
+        taken = sorted(name for name in headers if name.lower() in _RESERVED or name.lower().startswith("mcp-param-"))
+        if taken:
+            raise _unusable(server, f"{', '.join(taken)} is set by the gateway itself; remove it")
+        given = dict(headers)
+        if not any(name.lower() == "user-agent" for name in headers):
+            given["User-Agent"] = "pactgate"
+        try:
+            self.block = header_block(given.items())
+        except UnsafeHeaderError as problem:
+            raise _unusable(server, str(problem)) from problem
+        parts = (part for value in headers.values() for part in (value, value.rpartition(" ")[2]))
+        hidden = {*parts, *also_secret}
+        self._secrets = tuple(
+            sorted({part for part in hidden if len(part) >= _MIN_SECRET_CHARS}, key=len, reverse=True)
+        )
+
+    def quote(self, body: bytes) -> str:
+        """The beginning of what a server wrote, on one line, printable, without our own header values."""
+        text = self.mask(body[: _SNIPPET_CHARS * 8].decode("utf-8", "replace"))
+        words = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+        return words if len(words) <= _SNIPPET_CHARS else words[:_SNIPPET_CHARS] + "…"
+
+    def mask(self, text: str) -> str:
+        """The same without our own header values: what we send, a server may repeat."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+def _unusable(server: str, why: str) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.INVALID_CONFIG,
+        f"The `headers` of {server} can't be used: {why}.",
+        server=server,
+        details={"permanent": True},
+    )
+
+
+def invalid(target: Target, what: str) -> GatewayFailure:
+    return GatewayFailure(Kind.INVALID_FRAME, f"{target} {what}.", server=target.server)
+
+
+def refusal(target: Target, response: Response, own: OwnHeaders) -> GatewayFailure:
+    """A status that is no success, as a failure that says what to do about it."""
+    status = response.status
+    details: dict[str, Any] = {"status": status}
+    code: ErrorCode | None = None
+    said = own.quote(response.body)
+    message = f"{target} answered HTTP {status}" + (f": {said}" if said else "") + "."
+    if status in (401, 403):
+        details["permanent"] = True
+        message = f"{target} refused our credentials (HTTP {status}). Check `headers` of {target.server}."
+    elif status == 429:
+        code = ErrorCode.RATE_LIMITED
+    elif status == 503:
+        code = ErrorCode.SERVICE_UNAVAILABLE
+    return GatewayFailure(
+        Kind.HTTP_STATUS,
+        message,
+        server=target.server,
+        code=code,
+        verdict=Verdict.DID_NOT_RUN if status in REFUSED_UNREAD else None,
+        retry_after_ms=retry_after_ms(response.header(b"retry-after")) if code is not None else None,
+        details=details,
+    )
+
+
+def retry_after_ms(value: str) -> int | None:
+    """`Retry-After` in either of its forms, at most an hour; None when it is absent or unreadable."""
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return min(int(value[:9]) * 1000, _MAX_RETRY_AFTER_MS)
+    try:
+        moment = parsedate_to_datetime(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    wait_ms = int((moment - datetime.now(UTC)).total_seconds() * 1000)
+    return max(0, min(wait_ms, _MAX_RETRY_AFTER_MS))

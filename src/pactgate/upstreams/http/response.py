@@ -1,0 +1,139 @@
+"""What an HTTP request brings: a whole answer, or an event stream that is read while it arrives, with back-pressure.
+
+Must not: know sockets or the parser; the connection behind a stream is only paused, resumed, drained or ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from pactgate.core.failures import GatewayFailure
+from pactgate.upstreams.http.request_message import media_type
+
+JSON_TYPE: Final = b"application/json"
+_HIGH_BYTES: Final = 256 * 1024
+"""More unread bytes than this pause the connection."""
+
+
+class Source(Protocol):
+    """What a stream needs of its connection."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def drain(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class Response(Struct):
+    """`body` when it came whole, `stream` when it is an event stream. Header names are lower case; the first value counts."""
+
+    status: int
+    headers: dict[bytes, bytes]
+    body: bytes = b""
+    stream: Stream | None = None
+
+    def header(self, name: bytes) -> str:
+        return self.headers.get(name, b"").decode("latin-1")
+
+    @property
+    def is_json(self) -> bool:
+        said = self.headers.get(b"content-type", b"")
+        return said == JSON_TYPE or media_type(said) == JSON_TYPE
+
+
+class Taker(Protocol):
+    """Whoever takes what one request brings: exactly one of the two, once. Called on the event loop; must not raise."""
+
+    def took(self, response: Response) -> None: ...
+
+    def failed(self, failure: GatewayFailure) -> None: ...
+
+
+class Waiting:
+    """A taker somebody waits for."""
+
+    __slots__ = ("answer",)
+
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+
+    def took(self, response: Response) -> None:
+        if not self.answer.done():
+            self.answer.set_result(response)
+        elif response.stream is not None:
+            response.stream.close()
+
+    def failed(self, failure: GatewayFailure) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(failure)
+
+    def abandon(self) -> None:
+        """Nobody waits any more. A stream that had been handed over a moment before is ended here."""
+        if self.answer.done() and not self.answer.cancelled() and self.answer.exception() is None:
+            stream = self.answer.result().stream
+            if stream is not None:
+                stream.close()
+
+
+class Stream:
+    """The body of an event stream. Whoever got it must end it with `close` or `let_finish`."""
+
+    __slots__ = ("_buffer", "_failure", "_is_paused", "_source", "_waiter")
+
+    def __init__(self, source: Source) -> None:
+        self._source: Source | None = source
+        self._buffer = bytearray()
+        self._failure: GatewayFailure | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._is_paused = False
+
+    async def read(self) -> bytes:
+        """What has arrived since the last read, waiting for the first byte; b"" at the end. Raises what broke the stream."""
+        if not self._buffer and self._source is not None:
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        if not self._buffer and self._failure is not None:
+            raise self._failure
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        if self._is_paused and self._source is not None:
+            self._is_paused = False
+            self._source.resume()
+        return data
+
+    def close(self) -> None:
+        """End the exchange here and now; the server sees the connection close."""
+        if self._source is not None:
+            self._source.abort()
+
+    def let_finish(self) -> None:
+        """What was wanted has been seen: the rest is thrown away, and the connection kept if the stream ends soon."""
+        if self._source is not None:
+            self._source.drain()
+
+    # For the connection.
+
+    def take(self, data: bytes) -> None:
+        self._buffer += data
+        if len(self._buffer) > _HIGH_BYTES and not self._is_paused and self._source is not None:
+            self._is_paused = True
+            self._source.pause()
+        self._wake()
+
+    def end(self, failure: GatewayFailure | None) -> None:
+        self._source = None
+        self._failure = failure
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

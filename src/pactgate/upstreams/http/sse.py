@@ -1,0 +1,139 @@
+"""The HTTP+SSE transport of revision 2024-11-05 as a `Channel`: one stream brings everything, messages are posted beside it.
+
+The stream is the session: when it ends, the channel is lost. Must not: post to an address on another origin, whatever the stream's
+`endpoint` event says (T9), or send a message twice (D6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Final
+
+from pactgate.core.events import Emit
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.recording import Tap
+from pactgate.protocol.versions import Era
+from pactgate.upstreams.channel import Outgoing, Receiver
+from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
+from pactgate.upstreams.http.event_stream import Events
+from pactgate.upstreams.http.pool import closed
+from pactgate.upstreams.http.refusals import ACCEPT_BOTH, ACCEPT_EVENTS, JSON_CONTENT, OwnHeaders, invalid, refusal
+from pactgate.upstreams.http.request_message import Target, header_line
+from pactgate.upstreams.http.response import Response
+
+_VERSION_HEADER_SINCE: Final = "2025-06-18"
+
+
+class HttpSseChannel:
+    """One server behind the URL of its event stream."""
+
+    closing_cancels = False
+    answers_in_send = False
+    begin = None
+
+    def __init__(
+        self,
+        server: str,
+        url: str,
+        headers: Mapping[str, str],
+        client: HttpClient,
+        emit: Emit,
+        *,
+        max_frame_bytes: int = MAX_BODY_BYTES,
+        tap: Tap | None = None,
+    ) -> None:
+        """`emit` is taken because all channels take it; nothing here happens that the session does not hear of."""
+        self._target = Target(server, url)
+        self._endpoint: Target | None = None
+        self._own = OwnHeaders(server, headers)
+        self._client = client
+        self._max_bytes = max_frame_bytes
+        self._tap = tap
+        self._receiver: Receiver | None = None
+        self._is_lost = False
+        self._head = JSON_CONTENT + ACCEPT_BOTH + self._own.block
+        self._reader: asyncio.Task[None] | None = None
+
+    async def open(self, receiver: Receiver) -> None:
+        """Open the stream and wait for its first event, the address to post to."""
+        response = await self._client.request(
+            b"GET", self._target, ACCEPT_EVENTS + self._own.block, max_body_bytes=self._max_bytes
+        )
+        if response.stream is None:
+            raise self._not_offered(response)
+        with ExitStack() as ending:
+            events = ending.enter_context(Events(response.stream, self._target, self._max_bytes))
+            self._endpoint = await self._read_endpoint(events)
+            ending.pop_all()
+        self._receiver = receiver
+        self._reader = asyncio.get_running_loop().create_task(self._read(events))
+
+    def settle(self, era: Era, version: str) -> None:
+        if version >= _VERSION_HEADER_SINCE:
+            self._head = JSON_CONTENT + ACCEPT_BOTH + self._own.block + header_line("MCP-Protocol-Version", version)
+
+    async def send(self, frame: Outgoing) -> None:
+        """Post one frame. An answer to it comes on the stream."""
+        if self._receiver is None or self._endpoint is None:
+            raise closed(self._target, Verdict.DID_NOT_RUN)
+        if self._tap is not None:
+            self._tap.passed(frame.text, from_client=True)
+        response = await self._client.request(
+            b"POST", self._endpoint, self._head, frame.text, max_body_bytes=self._max_bytes
+        )
+        if response.stream is not None:
+            response.stream.close()
+        elif response.status >= 300:
+            if response.status == 404:
+                self._lose("no longer knows our session (HTTP 404)")
+            raise refusal(self._target, response, self._own)
+
+    async def close(self) -> None:
+        if self._receiver is None:
+            return
+        self._receiver = None
+        if self._tap is not None:
+            self._tap.closed()
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.cancel()
+            await asyncio.wait({reader})
+        for target in (self._target, self._endpoint):
+            if target is not None:
+                self._client.abandon(target)
+
+    async def _read_endpoint(self, events: Events) -> Target:
+        event = await events.next()
+        if event is None or event.event != "endpoint":
+            raise invalid(self._target, "did not begin its stream with an `endpoint` event")
+        endpoint = self._target.resolve(event.data.decode("utf-8", "replace").strip())
+        if endpoint is None:
+            raise invalid(self._target, "named an endpoint that is not on its own origin")
+        return endpoint
+
+    async def _read(self, events: Events) -> None:
+        what = "ended its event stream"
+        with events:
+            try:
+                while (event := await events.next()) is not None:
+                    if event.event == "message" and event.data and self._receiver is not None:
+                        if self._tap is not None:
+                            self._tap.passed(event.data, from_client=False)
+                        self._receiver.receive(event.data)
+            except GatewayFailure as failure:
+                what = f"broke its event stream: {failure.message}"
+        self._lose(what)
+
+    def _lose(self, what: str) -> None:
+        if self._receiver is not None and not self._is_lost:
+            self._is_lost = True
+            self._receiver.lost(
+                GatewayFailure(Kind.CONNECTION_LOST, f"{self._target} {what}.", server=self._target.server)
+            )
+
+    def _not_offered(self, response: Response) -> GatewayFailure:
+        if response.status == 200:
+            return invalid(self._target, f"answered HTTP 200, but not with events: {self._own.quote(response.body)!r}")
+        return refusal(self._target, response, self._own)

@@ -1,0 +1,128 @@
+"""Which credentials an operation of an OpenAPI document needs, and how those the operator gave are sent.
+
+Every alternative the document names is tried in its order; the first for which all credentials are there is used. An operation none of
+whose alternatives can be met is not offered. Must not: use a credential the document does not ask for, or show one.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from pactgate.config.checks import check_header_name
+from pactgate.core.display import flat
+from pactgate.upstreams.openapi.references import BrokenReference, References, Spot
+from pactgate.upstreams.rest.credentials import Credential
+
+_MAX_ALTERNATIVES: Final = 50
+_MAX_SCHEMES: Final = 20
+_SHOWN_CHARS: Final = 100
+_COOKIE_SAFE: Final = "!#$&'()*+-./:<=>?@[]^_`{|}~%"
+
+
+class Security:
+    """The security schemes of one document and what the operator gave for them."""
+
+    def __init__(
+        self, references: References, given: Mapping[str, str], headers: Mapping[str, str], default: Spot
+    ) -> None:
+        """`headers` are sent anyway: a scheme they already fulfil needs nothing more. `default` is the document's own `security`."""
+        self._references = references
+        self._given = given
+        self._headers = {name.casefold() for name in headers}
+        self._default = default
+        self._schemes = references.root.inside("components", "securitySchemes")
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Credentials for schemes the document does not have."""
+        return tuple(name for name in self._given if name not in self._schemes.members())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._schemes.members())
+
+    def needed(self, operation: Spot) -> tuple[Credential, ...] | str:
+        """What to send with an operation, or why it can't be called."""
+        asked = operation.inside("security")
+        asked = asked if isinstance(asked.value, list) else self._default
+        alternatives = [one.members() for one in asked.items()[:_MAX_ALTERNATIVES]]
+        if not alternatives:
+            return ()
+        problems: dict[str, None] = {}
+        for alternative in sorted(alternatives, key=lambda one: not one):  # no credentials at all is the last resort
+            met = self._meet(alternative)
+            if not isinstance(met, str):
+                return met
+            problems[met] = None
+        return f"it needs {', or '.join(problems)}"
+
+    def _meet(self, alternative: dict[str, Any]) -> tuple[Credential, ...] | str:
+        """What to send for all schemes of one alternative, or the first thing that is missing."""
+        sent: list[Credential] = []
+        for name in list(alternative)[:_MAX_SCHEMES]:
+            try:
+                scheme = self._references.follow(self._schemes.inside(name))
+            except BrokenReference as broken:
+                return f"the credential {_shown(name)}, which can't be read: {broken.why}"
+            credential = self._credential(name, scheme)
+            if isinstance(credential, str):
+                return credential
+            if credential is not None:
+                sent.append(credential)
+        return tuple(sent)
+
+    def _credential(self, name: str, scheme: Spot) -> Credential | str | None:
+        """What is sent, None where the server's own headers do it already, or what is missing."""
+        header = _header_of(scheme)
+        if header is not None and header.casefold() in self._headers:
+            return None
+        value = self._given.get(name)
+        if value is None:
+            return f"the credential {_shown(name)} ({_kind(scheme)})"
+        sent = _sent(scheme, value)
+        return sent or f"the credential {_shown(name)} ({_kind(scheme)}), which is not supported"
+
+
+def _sent(scheme: Spot, value: str) -> Credential | None:
+    """A credential as its scheme wants it; None for schemes we don't know."""
+    if scheme.text("type") == "apiKey":
+        return _key(scheme, value)
+    if scheme.text("type") in ("oauth2", "openIdConnect") or _http_scheme(scheme) == "bearer":
+        return Credential("header", "Authorization", f"Bearer {value}")
+    if _http_scheme(scheme) == "basic":
+        return Credential("header", "Authorization", f"Basic {base64.b64encode(value.encode()).decode()}")
+    return None
+
+
+def _key(scheme: Spot, value: str) -> Credential | None:
+    name, place = scheme.text("name"), scheme.text("in")
+    if name and place == "query":
+        return Credential("query", name, value)
+    if not name or check_header_name(name) is not None:
+        return None
+    if place == "header":
+        return Credential("header", name, value)
+    return Credential("cookie", name, quote(value, safe=_COOKIE_SAFE)) if place == "cookie" else None
+
+
+def _http_scheme(scheme: Spot) -> str | None:
+    return (scheme.text("scheme") or "").casefold() if scheme.text("type") == "http" else None
+
+
+def _header_of(scheme: Spot) -> str | None:
+    if scheme.text("type") == "apiKey":
+        return {"header": scheme.text("name"), "cookie": "Cookie"}.get(scheme.text("in") or "")
+    return "Authorization" if scheme.text("type") in ("http", "oauth2", "openIdConnect") else None
+
+
+def _kind(scheme: Spot) -> str:
+    kind = scheme.text("type") or "unknown"
+    detail = scheme.text("scheme") if kind == "http" else scheme.text("in") if kind == "apiKey" else None
+    return flat(f"{kind} {detail}" if detail else kind, _SHOWN_CHARS)
+
+
+def _shown(name: str) -> str:
+    return flat(name, _SHOWN_CHARS)

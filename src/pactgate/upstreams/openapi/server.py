@@ -1,0 +1,108 @@
+"""A REST API described by an OpenAPI document, as a server inside the gateway: the tools are as the document is now.
+
+A document in files is looked at from time to time. A change that can be used is taken over in place: calls under way are not disturbed,
+and whoever listed the tools is told. One that can't ends the connection, so that the server is in error with the reason, and comes
+back with the next good state. Must not: look at the network again by itself; a URL is read anew when the server is connected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Raw
+
+from pactgate.config.openapi import is_url
+from pactgate.config.server import ServerConfig
+from pactgate.core.failures import GatewayFailure
+from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.egress import Egress, host_of
+from pactgate.upstreams.openapi.mapping import Mapped, by_reason, some_of
+from pactgate.upstreams.openapi.source import has_changed, load_document
+from pactgate.upstreams.rest.server import RestApi, RestServer
+
+LOOK_EVERY_S: Final = 2.0
+_TITLE_CHARS: Final = 100
+_TOLD_REASONS: Final = 100
+
+
+class OpenApiServer:
+    """The tools of one document (`inside.InsideServer`), once it is loaded. `close` ends the watching."""
+
+    def __init__(self, config: ServerConfig, client: HttpClient, *, max_body_bytes: int) -> None:
+        self.info: dict[str, Any] = {}
+        self._config = config
+        self._client = client
+        self._max_body_bytes = max_body_bytes
+        self._watching: asyncio.Task[None] | None = None
+
+    async def load(self) -> None:
+        """Take the document as it is now. Raises why it can't be used, and changes nothing then."""
+        loaded = await load_document(self._config, self._client)
+        # In a thread like the reading: the tools of a large document are a tenth of a second of work.
+        self._rest = await asyncio.to_thread(self._make, loaded.mapped)
+        self._loaded = loaded
+        self.info = self._rest.info
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Each reason once, with some of the operations it is about: a document may leave out thousands."""
+        grouped = by_reason(self._loaded.mapped.left_out)
+        told = tuple(f"{some_of(operations)}: {reason}" for reason, operations in grouped.items())
+        more = len(told) - _TOLD_REASONS
+        return (*told[:_TOLD_REASONS], f"and {more} more reasons") if more > 0 else told
+
+    def definitions(self) -> list[Raw]:
+        return self._rest.definitions()
+
+    async def call(self, name: str, params: Mapping[str, Raw]) -> bytes:
+        return await self._rest.call(name, params)
+
+    def watch(self, on_change: Callable[[], None], on_failure: Callable[[GatewayFailure], None]) -> None:
+        """Look at the files of the document from now on, if it has any."""
+        if self._loaded.files and self._watching is None:
+            self._watching = asyncio.create_task(
+                self._watch(on_change, on_failure), name=f"document of {self._config.id}"
+            )
+
+    async def close(self) -> None:
+        watching, self._watching = self._watching, None
+        if watching is not None and watching is not asyncio.current_task():
+            watching.cancel()
+            await asyncio.wait({watching})
+        await self._rest.close()
+
+    async def _watch(self, on_change: Callable[[], None], on_failure: Callable[[GatewayFailure], None]) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            if not has_changed(self._loaded.files):
+                continue
+            try:
+                await self.load()
+            except GatewayFailure as failure:
+                on_failure(failure)
+                return
+            on_change()
+
+    def _make(self, mapped: Mapped) -> RestServer:
+        api = described_api(self._config, mapped)
+        return RestServer(self._config, api, self._client, max_body_bytes=self._max_body_bytes)
+
+
+def described_api(config: ServerConfig, mapped: Mapped) -> RestApi:
+    """The API of a document. Only hosts the operator wrote count as named; a server the document names has to be public.
+
+    Raises a failure where it is not.
+    """
+    written = [config.base_url, config.openapi if config.openapi and is_url(config.openapi) else None]
+    hosts = {host for url in written if url and (host := host_of(url))}
+    named = frozenset({*hosts, *config.allowed_hosts})
+    try:
+        Egress(config.id, named).target(mapped.base_url)
+    except GatewayFailure as failure:
+        failure.message = f"{failure.message} Only its document names that host; `baseUrl` names it as well."
+        failure.details["permanent"] = True
+        raise
+    info = {"name": config.id, "version": mapped.version or "1", "title": (config.name or mapped.title)[:_TITLE_CHARS]}
+    return RestApi(mapped.endpoints, mapped.base_url, named, info, mapped.credentials)

@@ -1,0 +1,1 @@
+"""Servers that are child processes: stdio, their sandbox, and how they end."""

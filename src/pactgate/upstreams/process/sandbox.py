@@ -1,0 +1,181 @@
+"""From a declaration of effects to what the kernel is told: the rules, which of them it can hold, and the launcher's command line.
+
+A declaration is complete, so the rules name everything: what is declared, and the little without which no program starts.
+Must not: apply anything to this process (`launcher.py` does, to the child), or say "enforced" of what is not.
+Enforces S2/MCP-002 for child processes (decision D12).
+
+What no kernel can hold yet is said in the level: with `write` declared, modes, owners and times of files elsewhere; with `bind`
+declared, listening without binding first. Two things are outside: ports are held, hosts are not; and a list in `run` is about
+programs the kernel is asked to start. Whatever code runs, by whatever trick, runs under the same rules.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from pactgate.config.effects import Effects
+from pactgate.upstreams.process.child import Launch, SpawnError, explain, launcher
+from pactgate.upstreams.process.executable import Program, find, look_up
+
+LAUNCHER: Final = str(Path(launcher.__file__))
+
+SYSTEM_READ: Final = (
+    *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/nix/store"),
+    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/ssl/openssl.cnf"),
+    *("/dev/zero", "/dev/random", "/dev/urandom"),
+    *("/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm", "/sys/devices/system/cpu"),
+)
+"""What every program may read: the system's programs and libraries, what the loader and language runtimes look at when they
+start, and of /proc only what is about itself. Not /etc/passwd, not a temporary directory, not a home, no other process."""
+
+SYSTEM_WRITE: Final = ("/dev/null", "/dev/full")
+
+NETWORK_READ: Final = (
+    *("/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services"),
+    *("/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted", "/etc/ca-certificates"),
+)
+"""What a program that may use the network may read as well: how names are looked up, and whom to trust. No private keys."""
+
+DECLARED: Final = "declared"
+ENFORCED: Final = "enforced"
+METADATA_ELSEWHERE: Final = "modes, owners and times of files elsewhere"
+ANY_FREE_PORT: Final = "listening on a port the kernel chooses"
+
+
+class Support(Struct, frozen=True):
+    """What this kernel can hold. `details` says in words what it can't."""
+
+    abi: int
+    landlock: bool
+    seccomp: bool
+    details: tuple[str, ...] = ()
+
+
+class Rules(Struct, frozen=True):
+    """What the launcher is told. Complete: every list names all that is allowed."""
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    execute: tuple[str, ...] = ()
+    connect: tuple[int, ...] = ()
+    bind: tuple[int, ...] = ()
+    run: Literal["any", "listed", "none"] = "none"
+    sockets: bool = False
+    devices: tuple[str, ...] = ()
+    best_effort: bool = False
+
+
+class Confined(Struct, frozen=True):
+    """A program ready to be started in its sandbox, and what that will be worth."""
+
+    launch: Launch
+    level: str
+
+
+def probe() -> Support:
+    """Ask this kernel; nothing is changed by asking."""
+    abi, seccomp = launcher.landlock_abi(), launcher.machine() is not None
+    return Support(abi, abi > 0, seccomp, tuple(_lacks(abi, seccomp)))
+
+
+def _lacks(abi: int, seccomp: bool) -> Iterable[str]:
+    if abi == 0:
+        yield "no Landlock: files, TCP ports and signals can't be held"
+    needed = ((launcher.ABI_TRUNCATE, "cutting files short"), (launcher.ABI_TCP, "TCP ports"))
+    for since, what in (*needed, (launcher.ABI_SCOPE, "signals")):
+        if 0 < abi < since:
+            yield f"Landlock ABI {abi}: {what} can't be held, which ABI {since} can"
+    if not seccomp:
+        yield "no seccomp filter for this machine: UDP, Unix sockets and starting programs can't be held"
+
+
+def rules_of(effects: Effects, program: Program, listed: tuple[Program, ...] = ()) -> Rules:
+    """The rules for a program with these effects. `listed` are the programs `run` names, as far as they exist."""
+    uses_network = bool(effects.connect or effects.bind or effects.sockets)
+    executes = [file for one in (program, *listed) for file in one.executes] if listed else []
+    reads = [
+        *SYSTEM_READ,
+        *(NETWORK_READ if uses_network else ()),
+        *program.reads,
+        *(place for one in listed for place in one.reads),
+    ]
+    return Rules(
+        read=_once((*reads, *effects.read)),
+        write=_once(effects.write),
+        execute=_once(executes),
+        connect=effects.connect,
+        bind=effects.bind,
+        run="listed" if listed else "any" if effects.run is True else "none",
+        sockets=effects.sockets,
+        devices=SYSTEM_WRITE,
+        best_effort=effects.best_effort,
+    )
+
+
+def _once(places: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(places))
+
+
+def unenforceable(rules: Rules, support: Support) -> tuple[str, ...]:
+    """What of these rules this kernel can't hold, in words."""
+    return tuple(launcher.unmet(msgspec.to_builtins(rules), support.abi, support.seccomp))
+
+
+def level_of(rules: Rules, support: Support) -> str:
+    """How far the declaration is more than words."""
+    if not support.landlock and not support.seccomp:
+        return DECLARED
+    missing = [*unenforceable(rules, support)]
+    if rules.write:
+        missing.append(METADATA_ELSEWHERE)
+    if rules.bind and 0 not in rules.bind:
+        missing.append(ANY_FREE_PORT)
+    return f"partly enforced: all but {', '.join(missing)}" if missing else ENFORCED
+
+
+def command_line(rules: Rules, program: Program) -> tuple[str, ...]:
+    """The launcher with its rules, then the program."""
+    text = msgspec.json.encode(rules).decode()
+    return (sys.executable, "-I", "-S", LAUNCHER, text, "--", *program.argv)
+
+
+def confine(launch: Launch, effects: Effects, *, ask: Callable[[], Support] = probe) -> Confined:
+    """The same program, to be started through the launcher. Raises SpawnError: no such program, or it could not be held."""
+    if not effects.enforce:
+        return Confined(launch, DECLARED)
+    program = look_up(launch.argv, launch.cwd, launch.env)
+    if program is None:
+        raise explain(_why_not_found(launch), launch)
+    names = effects.run if isinstance(effects.run, tuple) else ()
+    listed = tuple(one for name in names if (one := look_up((name,), launch.cwd, launch.env)) is not None)
+    if len(listed) < len(names):
+        lost = ", ".join(repr(name) for name in names if find(name, launch.cwd, launch.env) is None)
+        raise SpawnError(f"`effects.run` names programs that can't be found or run: {lost}", permanent=True)
+    rules, support = rules_of(effects, program, listed), ask()
+    if (missing := unenforceable(rules, support)) and not effects.best_effort:
+        raise SpawnError(
+            f"this kernel can't enforce its `effects`: {', '.join(missing)} ({'; '.join(support.details)}); set "
+            "`effects.bestEffort` to start it with what can be enforced, or `effects.enforce` to false to trust it",
+            permanent=True,
+        )
+    rules = msgspec.structs.replace(rules, read=tuple(filter(_is_here, rules.read)))
+    return Confined(Launch(command_line(rules, program), launch.env, launch.cwd), level_of(rules, support))
+
+
+def _is_here(place: str) -> bool:
+    """Not every system has every place of ours; of a declared one the launcher says that it is missing."""
+    return place not in (*SYSTEM_READ, *NETWORK_READ) or os.path.exists(place)
+
+
+def _why_not_found(launch: Launch) -> OSError:
+    file = os.path.join(launch.cwd or "", launch.argv[0])
+    number = errno.EACCES if os.sep in launch.argv[0] and os.path.exists(file) else errno.ENOENT
+    return OSError(number, os.strerror(number))

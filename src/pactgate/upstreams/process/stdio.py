@@ -1,0 +1,320 @@
+"""The channel over a child process: one JSON-RPC message a line on stdin and stdout, stderr drained into a small ring.
+
+Bounded both ways: a child that does not read makes `send` wait and has us hold one frame at most; a child that writes lines
+too long, or nothing but noise, loses its channel and its life. What it says never raises in the reader. Must not: parse
+messages (the session does; a line is only looked at to tell a message from noise), or leave anything behind. Enforces
+S1/XC-003 for stdio servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from pactgate.config.effects import Effects
+from pactgate.core.display import cut, visible
+from pactgate.core.events import Emit, UpstreamNoise
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.recording import Tap
+from pactgate.protocol.framing import LineDecoder, Oversized
+from pactgate.protocol.messages import one_line
+from pactgate.protocol.versions import Era
+from pactgate.upstreams.channel import Outgoing, Receiver
+from pactgate.upstreams.pending import Ledger, Sent, Sink
+from pactgate.upstreams.process.child import (
+    ChildProcess,
+    Ladder,
+    Launch,
+    SpawnError,
+    child_environment,
+    describe_exit,
+    signal_name,
+)
+from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.pipes import READ_BYTES, PipeReader, PipeWriter
+
+UNASKED_IN_A_TURN: Final = 16
+BITE_BYTES: Final = 4096
+REST_PER_FRAME_S: Final = 0.00005
+"""At most 20,000 messages nobody asked for in a second: enough for any honest server, a tenth of a core for a flood."""
+MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
+STDERR_RING_BYTES: Final = 64 * 1024
+STDERR_LINE_CHARS: Final = 8 * 1024
+SAMPLE_CHARS: Final = 200
+NOISE_EVENTS: Final = 5
+NOISE_IN_A_ROW: Final = 1000
+BATCH_BYTES: Final = 1024 * 1024
+BATCH_FRAMES: Final = 1000
+CLOSED_PIPE_GRACE_S: Final = 0.5
+
+
+class _Member(Struct, gc=False):
+    """The least an element of a batch must have."""
+
+    jsonrpc: str
+
+
+_batch_shape: Final = msgspec.json.Decoder(list[_Member])
+_batch: Final = msgspec.json.Decoder(list[Raw])
+
+
+def printable(raw: bytes | bytearray, max_chars: int) -> str:
+    """Foreign bytes as one line of text that can't move a cursor, hide or reorder anything."""
+    text = visible(raw[: 4 * max_chars].decode("utf-8", "backslashreplace"))
+    return cut(text.replace("\n", "\\n"), max_chars)
+
+
+def frames_of(line: bytes) -> list[bytes]:
+    """The messages on one line: one object, or the elements of a batch (2025-03-26); none if it is something else.
+
+    An object is only looked at, because the session parses it anyway: a log line in JSON has no "jsonrpc".
+    """
+    if line.startswith(b"{"):
+        return [line] if line.endswith(b"}") and b'"jsonrpc"' in line else []
+    if not line.startswith(b"[") or len(line) > BATCH_BYTES:
+        return []
+    try:
+        if len(_batch_shape.decode(line)) > BATCH_FRAMES:
+            return []
+        return [bytes(element) for element in _batch.decode(line)]
+    except (msgspec.DecodeError, RecursionError):
+        return []
+
+
+class _Phase(StrEnum):
+    NEW = "new"
+    OPEN = "open"
+    LOST = "lost"
+    CLOSED = "closed"
+
+
+class StdioChannel:
+    """A `Channel` to one child process. Used once: open, send, close; a new connection is a new channel."""
+
+    closing_cancels = False
+    answers_in_send = False
+
+    def __init__(
+        self,
+        server: str,
+        command: str,
+        args: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str | None,
+        emit: Emit,
+        guardian: Guardian,
+        *,
+        effects: Effects | None = None,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        ladder: Ladder = Ladder(),  # noqa: B008 - a frozen value
+        tap: Tap | None = None,
+    ) -> None:
+        self._server = server
+        self._launch = Launch((command, *args), child_environment(command, env, os.environ), cwd)
+        self.sandbox_level: str | None = None
+        """How far its declared effects are more than words; None where there are none, and before it was started."""
+        self._effects = effects
+        self._emit = emit
+        self._guardian = guardian
+        self._ladder = ladder
+        self._tap = tap
+        self._decoder = LineDecoder(max_frame_bytes)
+        self._phase = _Phase.NEW
+        self._receiver: Receiver | None = None
+        self._child: ChildProcess | None = None
+        self._stdin: PipeWriter | None = None
+        self._readers: tuple[PipeReader, ...] = ()
+        self._last_call: asyncio.TimerHandle | None = None
+        self._stderr = bytearray()
+        self._noise_count = 0
+        self._noise_in_a_row = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The process, while it runs."""
+        return self._child.pid if self._child and self._child.returncode is None else None
+
+    @property
+    def held_bytes(self) -> int:
+        """What was begun and does not fit into the pipe, and what is gathered for the next write."""
+        return self._stdin.held_bytes if self._stdin else 0
+
+    async def open(self, receiver: Receiver) -> None:
+        if self._phase is not _Phase.NEW:
+            raise RuntimeError(f"the channel to {self._server} was {self._phase} before; a connection needs a new one")
+        self._guardian.start()
+        try:
+            child = ChildProcess.spawn(self._confined(), self._on_exit, guard=self._guardian)
+        except SpawnError as problem:
+            raise GatewayFailure(
+                Kind.CONNECTION_FAILED,
+                f"{self._server} could not be started: {problem}",
+                server=self._server,
+                operation="connect",
+                details={"permanent": problem.permanent},
+            ) from problem
+        stdin, stdout, stderr = child.pipes
+        assert stdin is not None
+        assert stdout is not None
+        assert stderr is not None
+        self._phase = _Phase.OPEN
+        self._receiver = receiver
+        self._child = child
+        self._stdin = PipeWriter(stdin, lambda: self._on_pipe_closed("stdin"))
+        self._readers = (
+            PipeReader(stdout, self._on_stdout, lambda: self._on_pipe_closed("stdout")),
+            PipeReader(stderr, self._on_stderr, lambda: None),
+        )
+
+    def _confined(self) -> Launch:
+        """What to start: the program, or the launcher that holds it to its effects. Raises SpawnError."""
+        if self._effects is None:
+            return self._launch
+        # Imported here: it needs ctypes, and most servers declare nothing.
+        from pactgate.upstreams.process.sandbox import confine
+
+        confined = confine(self._launch, self._effects)
+        self.sandbox_level = confined.level
+        return confined.launch
+
+    def settle(self, era: Era, version: str) -> None:
+        """Lines carry nothing beside the message."""
+
+    async def send(self, frame: Outgoing) -> None:
+        if self._tap is not None:
+            self._tap.passed(frame.text, from_client=True)
+        if self._stdin is None or not await self._stdin.write(one_line(frame.text) + b"\n"):
+            raise GatewayFailure(
+                Kind.CONNECTION_LOST,
+                f"{self._server} does not run or does not listen any more; the message was not sent",
+                server=self._server,
+                verdict=Verdict.DID_NOT_RUN,
+            )
+
+    def begin(self, frame: Outgoing, id_: int, ledger: Ledger, sink: Sink) -> Sent | None:
+        return Sent(ledger, sink, id_) if self.send_soon(frame) else None
+
+    def send_soon(self, frame: Outgoing) -> bool:
+        """As `send`, into a pipe that has room. False: it would have to wait, and nothing was taken."""
+        if self._stdin is None or not self._stdin.write_soon(one_line(frame.text) + b"\n"):
+            return False
+        if self._tap is not None:
+            self._tap.passed(frame.text, from_client=True)
+        return True
+
+    async def close(self) -> None:
+        self._phase = _Phase.CLOSED
+        self._receiver = None
+        if self._child is None or self._stdin is None:
+            return
+        self._stdin.close()
+        # Its output is read on and thrown away: a child that is blocked on writing can't see that its input has ended.
+        await self._child.end(self._ladder)
+        self._release()
+
+    def stderr_tail(self) -> str:
+        """What it last wrote to stderr, fit for a log or a terminal."""
+        return "\n".join(printable(line.rstrip(b"\r"), STDERR_LINE_CHARS) for line in self._stderr.split(b"\n"))
+
+    def _on_stdout(self, data: bytes) -> None:
+        if self._phase is not _Phase.OPEN:
+            return
+        try:
+            lines = self._decoder.feed(data)
+        except Oversized as problem:
+            self._lose(self._failure(Kind.INVALID_FRAME, f"wrote a line longer than {problem.limit_bytes} bytes"))
+            return
+        unasked = sum(self._take(line) for line in lines)
+        if self._readers:
+            self._slow_down(self._readers[0], unasked)
+
+    def _slow_down(self, reader: PipeReader, unasked: int) -> None:
+        """A server that talks without being asked waits for the others: small bites, and a rest after each."""
+        is_flood = unasked > UNASKED_IN_A_TURN
+        reader.read_bytes = BITE_BYTES if is_flood else READ_BYTES
+        if is_flood:
+            reader.rest(unasked * REST_PER_FRAME_S)
+
+    def _take(self, line: bytes) -> int:
+        """How many messages of the line are no answers."""
+        if self._receiver is None:
+            return 0
+        if self._tap is not None:
+            self._tap.passed(line, from_client=False)
+        frames = frames_of(line)
+        if not frames:
+            self._count_noise(line)
+            return 1
+        self._noise_in_a_row = 0
+        unasked = 0
+        for frame in frames:
+            if self._receiver is not None:
+                unasked += not self._receiver.receive(frame)
+        return unasked
+
+    def _count_noise(self, line: bytes) -> None:
+        self._noise_count += 1
+        self._noise_in_a_row += 1
+        if self._noise_count <= NOISE_EVENTS:
+            what = "a line on stdout that is no JSON-RPC message"
+            self._emit(UpstreamNoise(self._server, what, printable(line, SAMPLE_CHARS)))
+        if self._noise_in_a_row > NOISE_IN_A_ROW:
+            text = f"wrote more than {NOISE_IN_A_ROW} lines in a row that are no JSON-RPC messages"
+            self._lose(self._failure(Kind.INVALID_FRAME, text))
+
+    def _on_stderr(self, data: bytes) -> None:
+        self._stderr += data
+        del self._stderr[:-STDERR_RING_BYTES]
+
+    def _on_pipe_closed(self, name: str) -> None:
+        """Mostly a sign that it is dying: its exit says more, if it comes soon."""
+        if self._phase is _Phase.OPEN and self._last_call is None:
+            loop = asyncio.get_running_loop()
+            self._last_call = loop.call_later(CLOSED_PIPE_GRACE_S, self._on_deaf_or_mute, name)
+
+    def _on_deaf_or_mute(self, name: str) -> None:
+        self._lose(self._failure(Kind.CONNECTION_LOST, f"closed its {name} but kept running"))
+
+    def _on_exit(self, returncode: int) -> None:
+        for reader in self._readers:
+            reader.drain()
+        details = {"exitCode": returncode} if returncode >= 0 else {"signal": signal_name(-returncode)}
+        self._lose(self._failure(Kind.CONNECTION_LOST, describe_exit(returncode), details))
+        self._release()
+
+    def _failure(self, kind: Kind, what: str, details: dict[str, Any] | None = None) -> GatewayFailure:
+        last = self._stderr.rstrip().rsplit(b"\n", 1)[-1]
+        said = f"; its last words on stderr: {printable(last, SAMPLE_CHARS)}" if last else ""
+        return GatewayFailure(kind, f"{self._server} {what}{said}", server=self._server, details=details)
+
+    def _lose(self, failure: GatewayFailure) -> None:
+        """The channel ends by itself: nobody in the group survives, and the receiver hears of it once."""
+        receiver, self._receiver = self._receiver, None
+        if receiver is None or self._child is None:
+            return
+        self._phase = _Phase.LOST
+        self._child.signal_group(signal.SIGKILL)
+        self._release()
+        receiver.lost(failure)
+
+    def _release(self) -> None:
+        if self._tap is not None:
+            self._tap.closed()
+        if self._last_call is not None:
+            self._last_call.cancel()
+            self._last_call = None
+        if self._stdin is not None:
+            self._stdin.close()
+        for reader in self._readers:
+            reader.close()
+        if self._noise_count > NOISE_EVENTS:
+            more = self._noise_count - NOISE_EVENTS
+            self._emit(UpstreamNoise(self._server, f"{more} more lines on stdout that are no JSON-RPC messages", ""))
+            self._noise_count = 0

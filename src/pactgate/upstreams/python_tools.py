@@ -1,0 +1,48 @@
+"""Python tools as an upstream: the channel to the runner that serves a file of them (`python -m pactgate.runner`).
+
+The runner is a child process like any other, with the same guardian, bounds and sandbox. Must not: import the tools, or the runner.
+Enforces S2/MCP-002 for Python tools: without a sandbox they are observed, with one they are held as well (D12).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from pactgate.config.effects import Effects
+from pactgate.config.server import ServerConfig
+from pactgate.core.events import Emit
+from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.stdio import StdioChannel
+
+PACKAGE_FOLDER: Final = str(Path(__file__).resolve().parents[2])
+"""Where the interpreter finds us; the runner must be able to read it, whatever it may do otherwise."""
+
+
+def python_tools(config: ServerConfig, emit: Emit, guardian: Guardian, max_frame_bytes: int) -> StdioChannel:
+    assert config.tools is not None
+    return StdioChannel(
+        config.id,
+        sys.executable,
+        runner_arguments(config.tools, config.undeclared_effects, max_frame_bytes),
+        config.env,
+        config.cwd or os.path.dirname(config.tools),
+        emit,
+        guardian=guardian,
+        effects=_with_ours(config.effects),
+        max_frame_bytes=max_frame_bytes,
+    )
+
+
+def runner_arguments(file: str, undeclared: str, max_frame_bytes: int) -> tuple[str, ...]:
+    """Without the working directory on the path of modules: what lies about there is not to be imported."""
+    options = ("--reports", "--undeclared", undeclared, "--max-result-bytes", str(max_frame_bytes))
+    return ("-P", "-m", "pactgate.runner", *options, file)
+
+
+def _with_ours(effects: Effects | None) -> Effects | None:
+    return None if effects is None else replace(effects, read=(*effects.read, PACKAGE_FOLDER))

@@ -1,0 +1,225 @@
+"""From an endpoint and a tool's arguments to the bytes of one HTTP request.
+
+Made once per endpoint, then pure: every value is encoded for its place, and the finished path is compared with its template, so a call
+can't leave the endpoint it was made for. Arguments that can't be sent are refused before anything is. Must not: fill in, drop or
+repair a value. Enforces T8, T10, S4/R2 and requirement 3.5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from msgspec import Raw, Struct
+
+from pactgate.config.endpoint_checks import WHOLE_BODY, spreads
+from pactgate.config.endpoints import Body, Endpoint, Parameter
+from pactgate.config.rest_checks import PLACEHOLDER
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.upstreams.http.request_message import UnsafeHeaderError, header_line
+from pactgate.upstreams.rest.parameter_styles import Unwritable
+from pactgate.upstreams.rest.server import body, parameter_styles
+
+_SAFE_PATH: Final = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
+_SENDS_LENGTH: Final = frozenset({"POST", "PUT", "PATCH"})
+_MAX_PATH_CHARS: Final = 16_384
+
+
+class HttpRequest(Struct, frozen=True):
+    """`path` has the query in it, both encoded; `headers` is a block of encoded lines, without those of the connection."""
+
+    method: str
+    path: str
+    headers: bytes
+    body: bytes = b""
+
+
+class Argument(NamedTuple):
+    """One argument of the tool: its name there, its name in the request, its schema."""
+
+    name: str
+    wire_name: str
+    required: bool
+
+
+class RequestPlan:
+    """How the requests of one endpoint are made."""
+
+    def __init__(self, endpoint: Endpoint, base_path: str = "") -> None:
+        self._endpoint = endpoint
+        first, *others = PLACEHOLDER.split(endpoint.path)
+        base = base_path.rstrip("/")
+        self._pieces = [base + first, *others]
+        self._literals = [*base.split("/"), *_literals(endpoint.path)[1:]]
+        by_place: dict[str, list[Parameter]] = {"path": [], "query": [], "header": [], "body": []}
+        for parameter in endpoint.parameters:
+            by_place[parameter.in_].append(parameter)
+        self._in_path = {parameter.name: parameter for parameter in by_place["path"]}
+        self._in_query = by_place["query"]
+        self._in_header = by_place["header"]
+        self._body_of = self._body_maker(by_place["body"])
+        self._known = frozenset(argument.name for argument in arguments_of(endpoint))
+        self._required = tuple(argument.name for argument in arguments_of(endpoint) if argument.required)
+
+    def build(self, arguments: Mapping[str, Raw]) -> HttpRequest:
+        """The request of one call. Raises a contract violation for arguments it can't be made of."""
+        self._check_names(arguments)
+        path = self._path(arguments)
+        query = self._query(arguments)
+        headers = b"".join(map(self._header_of(arguments), self._in_header))
+        body = self._body(arguments)
+        target = f"{path}?{query}" if query else path
+        if len(target) > _MAX_PATH_CHARS:
+            raise self._refusal("", f"make a path and query of more than {_MAX_PATH_CHARS} characters")
+        if body is not None:
+            headers += header_line("Content-Type", body.content_type)
+        if body is None or not body.data:
+            headers += b"Content-Length: 0\r\n" if self._endpoint.method in _SENDS_LENGTH else b""
+            return HttpRequest(self._endpoint.method, target, headers)
+        return HttpRequest(self._endpoint.method, target, headers, body.data)
+
+    def _check_names(self, arguments: Mapping[str, Raw]) -> None:
+        for name in self._required:
+            if name not in arguments:
+                raise self._refusal(name, "is missing")
+        if not arguments.keys() <= self._known:
+            name = next(name for name in arguments if name not in self._known)
+            raise self._refusal(name, "is no argument of this tool")
+
+    # The path.
+
+    def _path(self, arguments: Mapping[str, Raw]) -> str:
+        if len(self._pieces) == 1:
+            return self._pieces[0]
+        parts = list(self._pieces)
+        for at in range(1, len(parts), 2):
+            parts[at] = self._segment(self._in_path[parts[at]], arguments)
+        path = "".join(parts)
+        self._require_same_shape(path)
+        return path
+
+    def _segment(self, parameter: Parameter, arguments: Mapping[str, Raw]) -> str:
+        name = parameter.argument or parameter.name
+        style, explode = parameter.style or "simple", bool(parameter.explode)
+        try:
+            return parameter_styles.path_value(arguments[name], parameter.name, style, explode)
+        except Unwritable as problem:
+            raise self._refusal(name, str(problem)) from None
+
+    def _require_same_shape(self, path: str) -> None:
+        """The last line of defence: as many segments as the template, its own words where they were, and nothing that moves about."""
+        segments = path.split("/")
+        is_same = len(segments) == len(self._literals) and all(
+            literal is None or literal == segment for literal, segment in zip(self._literals, segments, strict=True)
+        )
+        if not is_same or not _SAFE_PATH.fullmatch(path) or any(map(_is_dots, segments)):
+            raise self._refusal("", "would lead to another path than the tool's")
+
+    # The query, the headers, the body.
+
+    def _query(self, arguments: Mapping[str, Raw]) -> str:
+        pairs: list[str] = []
+        for parameter in self._in_query:
+            name = parameter.argument or parameter.name
+            held = arguments.get(name)
+            if held is None:
+                continue
+            style = parameter.style or "form"
+            explode = style == "form" if parameter.explode is None else parameter.explode
+            try:
+                pairs.extend(parameter_styles.query_pairs(held, parameter.name, style, explode))
+            except Unwritable as problem:
+                raise self._refusal(name, str(problem)) from None
+        return "&".join(pairs)
+
+    def _header_of(self, arguments: Mapping[str, Raw]) -> Callable[[Parameter], bytes]:
+        def write(parameter: Parameter) -> bytes:
+            name = parameter.argument or parameter.name
+            held = arguments.get(name)
+            try:
+                text = None if held is None else parameter_styles.header_value(held, bool(parameter.explode))
+                return b"" if text is None else header_line(parameter.name, text)
+            except (Unwritable, UnsafeHeaderError) as problem:
+                raise self._refusal(name, str(problem)) from None
+
+        return write
+
+    def _body(self, arguments: Mapping[str, Raw]) -> body.Encoded | None:
+        try:
+            return self._body_of(arguments)
+        except Unwritable as problem:
+            raise self._refusal("", f"can't be sent: the body {problem}") from None
+
+    def _body_maker(self, parameters: list[Parameter]) -> Callable[[Mapping[str, Raw]], body.Encoded | None]:
+        body = self._endpoint.body
+        if body is not None and not is_spread(body):
+            return _whole_body(body)
+        if body is not None:
+            wire_names = {name: name for name in body.schema["properties"]}
+            return _spread_body(body.content_type, wire_names, is_sent_empty=body.required)
+        if parameters:
+            wire_names = {parameter.argument or parameter.name: parameter.name for parameter in parameters}
+            return _spread_body("application/json", wire_names, is_sent_empty=self._endpoint.method in _SENDS_LENGTH)
+        return lambda arguments: None
+
+    def _refusal(self, name: str, why: str) -> GatewayFailure:
+        subject = f"The argument {name!r}" if name else "The arguments"
+        details = {"errors": [{"path": name, "pointer": f"/{name}" if name else "", "message": why}]}
+        return GatewayFailure(
+            Kind.INVALID_ARGUMENTS,
+            f"{subject} of {self._endpoint.name} {why}.",
+            operation="tools/call",
+            details=details,
+        )
+
+
+def is_spread(body: Body) -> bool:
+    """Whether the properties of the body are arguments of their own."""
+    return body.argument is None and spreads(body.schema)
+
+
+def arguments_of(endpoint: Endpoint) -> list[Argument]:
+    """The arguments of the tool, in the order they are declared."""
+    found = [
+        Argument(parameter.argument or parameter.name, parameter.name, parameter.required)
+        for parameter in endpoint.parameters
+    ]
+    body = endpoint.body
+    if body is not None and is_spread(body):
+        required = frozenset(body.schema.get("required", ())) if body.required else frozenset()
+        found.extend(Argument(name, name, name in required) for name in body.schema["properties"])
+    elif body is not None:
+        name = body.argument or WHOLE_BODY
+        found.append(Argument(name, name, body.required))
+    return found
+
+
+def _whole_body(body: Body) -> Callable[[Mapping[str, Raw]], body.Encoded | None]:
+    name = body.argument or WHOLE_BODY
+
+    def write(arguments: Mapping[str, Raw]) -> body.Encoded | None:
+        held = arguments.get(name)
+        return None if held is None else body.from_whole(body.content_type, body.schema, held)
+
+    return write
+
+
+def _spread_body(
+    content_type: str, wire_names: dict[str, str], *, is_sent_empty: bool
+) -> Callable[[Mapping[str, Raw]], body.Encoded | None]:
+    def write(arguments: Mapping[str, Raw]) -> body.Encoded | None:
+        members = {wire: arguments[name] for name, wire in wire_names.items() if name in arguments}
+        return body.from_members(content_type, members) if members or is_sent_empty else None
+
+    return write
+
+
+def _literals(template: str) -> list[str | None]:
+    """The segments of a path, None where an argument stands in one."""
+    return [None if PLACEHOLDER.search(segment) else segment for segment in template.split("/")]
+
+
+def _is_dots(segment: str) -> bool:
+    return segment in (".", "..") or ("%" in segment and unquote(segment) in (".", ".."))

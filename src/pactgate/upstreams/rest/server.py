@@ -1,0 +1,211 @@
+"""A REST API as a server inside the gateway: each endpoint is a tool, each call one HTTP request.
+
+Requests and answers are built and read by pure code; here one is exchanged for the other. A call is sent once. A redirect is followed
+only where the operator allows it, each hop checked like a first address, and never with our credentials to another origin. Must not:
+pass on anything of the caller but its arguments. Enforces S4/F2, S4/NONGOALS, T9 and T11 for REST tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from urllib.parse import urldefrag, urljoin, urlsplit
+
+from msgspec import Raw, Struct
+
+from pactgate.config.endpoints import Endpoint
+from pactgate.config.server import ServerConfig
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.protocol import messages
+from pactgate.protocol.messages import encode_json
+from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.egress import Egress, host_of, refused
+from pactgate.upstreams.http.refusals import OwnHeaders
+from pactgate.upstreams.http.request_message import Target, header_line
+from pactgate.upstreams.http.response import Response
+from pactgate.upstreams.in_process import unknown_tool
+from pactgate.upstreams.rest.credentials import Credential, headers_of, query_of, with_query
+from pactgate.upstreams.rest.request import HttpRequest, RequestPlan
+from pactgate.upstreams.rest.response import Reading, ResponseReader
+from pactgate.upstreams.rest.tool_definition import OPERATIONS, definition
+
+_ACCEPTS: Final = {"json": "application/json", "text": "text/*, */*;q=0.5"}
+_AGENT: Final = b"User-Agent: pactgate\r\n"
+_FOLLOWED: Final = frozenset({301, 302, 303, 307, 308})
+_SAFE: Final = frozenset({"GET", "HEAD"})
+
+
+class RestApi(Struct, frozen=True):
+    """What has to be known of an API to call it: its endpoints with their base URLs, the hosts the operator named, and by the name of an
+    endpoint the credentials that only it needs."""
+
+    endpoints: tuple[Endpoint, ...]
+    base_url: str
+    named_hosts: frozenset[str]
+    info: dict[str, Any]
+    credentials: Mapping[str, tuple[Credential, ...]] = {}
+
+
+def written_api(config: ServerConfig) -> RestApi:
+    """The API whose endpoints are written in the configuration itself: the operator wrote every host in it."""
+    endpoints = config.endpoints or ()
+    urls = [config.base_url, *(endpoint.base_url for endpoint in endpoints)]
+    hosts = {host for url in urls if url and (host := host_of(url))}
+    info = {"name": config.id, "version": "1"} | ({"title": config.name} if config.name else {})
+    return RestApi(endpoints, config.base_url or "", frozenset({*hosts, *config.allowed_hosts}), info)
+
+
+class _Tool:
+    """One endpoint, ready to be called."""
+
+    __slots__ = ("base_url", "endpoint", "headers", "method", "own", "plan", "query", "reader")
+
+    def __init__(
+        self, endpoint: Endpoint, base_url: str, reading: Reading, own: OwnHeaders, accept: str, query: str = ""
+    ) -> None:
+        parts = urlsplit(base_url)
+        target = f"{endpoint.method} {parts.hostname}"
+        meta = encode_json({OPERATIONS: [{"kind": "network", "target": target}]})
+        self.endpoint = endpoint
+        self.base_url = base_url
+        self.method = endpoint.method.encode()
+        self.plan = RequestPlan(endpoint, parts.path)
+        self.reader = ResponseReader(endpoint, reading, own, meta)
+        self.own = own.block
+        self.query = query
+        self.headers = header_line("Accept", accept or _ACCEPTS.get(endpoint.response, "*/*"))
+
+
+class RestServer:
+    """The tools of one REST API (`inside.InsideServer`)."""
+
+    def __init__(self, config: ServerConfig, api: RestApi, client: HttpClient, *, max_body_bytes: int) -> None:
+        given = {name: value for name, value in config.headers.items() if name.casefold() != "accept"}
+        accept = next((value for name, value in config.headers.items() if name.casefold() == "accept"), "")
+        reading = Reading(
+            config.id,
+            allows_empty=config.empty_response == "allow",
+            takes_text_for_json=config.non_json == "text",
+            checks_output=config.output_validation == "enforce",
+            max_bytes=max_body_bytes,
+        )
+        self.info = api.info
+        self._id = config.id
+        self._client = client
+        own = OwnHeaders(config.id, given)
+        self._has_credentials = bool(given or api.credentials)
+        self._hops = config.follow_redirects
+        self._max_body_bytes = max_body_bytes
+        self._egress = Egress(config.id, api.named_hosts, connect_timeout_s=config.connection_timeout_ms / 1000)
+        self._targets: dict[str, Target] = {}
+        owns: dict[tuple[Credential, ...], OwnHeaders] = {(): own}
+        self._tools: dict[str, _Tool] = {}
+        for endpoint in api.endpoints:
+            needed = api.credentials.get(endpoint.name, ())
+            if needed not in owns:
+                secrets = [one.value for one in needed]
+                owns[needed] = OwnHeaders(config.id, given | headers_of(needed), secrets)
+            base_url = endpoint.base_url or api.base_url
+            self._tools[endpoint.name] = _Tool(endpoint, base_url, reading, owns[needed], accept, query_of(needed))
+        self._definitions = _definitions(api.endpoints, announces_output=reading.checks_output)
+        home = host_of(api.base_url)
+        self._strangers = frozenset(
+            endpoint.name
+            for endpoint in api.endpoints
+            if endpoint.base_url and host_of(endpoint.base_url) != home and not self._egress.names(endpoint.base_url)
+        )
+        """Tools of hosts that only a document names: nothing of ours goes there."""
+
+    def definitions(self) -> list[Raw]:
+        return self._definitions
+
+    async def call(self, name: str, params: Mapping[str, Raw]) -> bytes:
+        tool = self._tools.get(name)
+        if tool is None:
+            raise unknown_tool(self._id, name)
+        if name in self._strangers and self._has_credentials:
+            raise refused(self._id, "only the document names it, and the credentials of this server are not for it")
+        try:
+            return await self._exchange(tool, params.get("arguments"))
+        except GatewayFailure as failure:
+            failure.tool = failure.tool or f"{self._id}.{name}"
+            raise
+
+    async def close(self) -> None:
+        for target in self._targets.values():
+            self._client.abandon(target)
+
+    async def _exchange(self, tool: _Tool, arguments: Raw | None) -> bytes:
+        request = tool.plan.build(messages.members(bytes(arguments)) if arguments is not None else {})
+        target = self._target(tool.base_url)
+        headers, tail = tool.own + tool.headers + request.headers, target.tail_of(with_query(request.path, tool.query))
+        response = await self._send(tool.method, target, headers, request.body, tail)
+        if self._hops and response.status in _FOLLOWED:
+            try:
+                response = await self._follow(tool, request, target, response)
+            except GatewayFailure as failure:
+                failure.verdict = Verdict.MAY_HAVE_RUN  # the first request was answered, whatever became of the next
+                raise
+        return tool.reader.read(response.status, response.headers, response.body)
+
+    async def _send(self, method: bytes, target: Target, headers: bytes, body: bytes, tail: bytes) -> Response:
+        return await self._client.request(
+            method, target, headers, body, tail=tail, max_body_bytes=self._max_body_bytes, takes_any=True
+        )
+
+    def _target(self, base_url: str) -> Target:
+        target = self._targets.get(base_url)
+        if target is None:
+            target = self._targets[base_url] = self._egress.target(base_url)
+        return target
+
+    # Redirects.
+
+    async def _follow(self, tool: _Tool, request: HttpRequest, start: Target, response: Response) -> Response:
+        """Where the redirects lead. The last answer is a redirect itself where there are more of them than allowed."""
+        method, body, url = request.method, request.body, start.origin + request.path
+        for _ in range(self._hops):
+            if response.status not in _FOLLOWED:
+                break
+            if response.status == 303:
+                method, body = "GET" if method != "HEAD" else method, b""
+            url = _location(self._id, url, response)
+            target = self._hop(url, start, method, response)
+            headers = tool.headers
+            if target.key == start.key:
+                headers = tool.own + headers + (request.headers if method == request.method else b"")
+            else:
+                headers = _AGENT + headers
+            response = await self._send(method.encode(), target, headers, body, target.tail)
+        return response
+
+    def _hop(self, url: str, start: Target, method: str, response: Response) -> Target:
+        target = self._egress.target(url)
+        if start.is_tls and not target.is_tls:
+            raise _unfollowed(self._id, response, "it leads from https to http")
+        if method not in _SAFE and (target.key != start.key or response.status in (301, 302)):
+            raise _unfollowed(self._id, response, f"a {method} can't be sent a second time to another place")
+        return target
+
+
+def _definitions(endpoints: Iterable[Endpoint], *, announces_output: bool) -> list[Raw]:
+    return [definition(endpoint, announces_output=announces_output) for endpoint in endpoints]
+
+
+def _location(server: str, url: str, response: Response) -> str:
+    where = response.header(b"location")
+    if not where or not where.isprintable() or "\\" in where:
+        raise _unfollowed(server, response, "it does not say where to")
+    try:
+        return urldefrag(urljoin(url, where)).url
+    except ValueError:
+        raise refused(server, "it can't be read") from None
+
+
+def _unfollowed(server: str, response: Response, why: str) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.HTTP_STATUS,
+        f"{server} answered with a redirect (HTTP {response.status}) that is not followed: {why}.",
+        server=server,
+        details={"status": response.status},
+    )

@@ -1,0 +1,121 @@
+"""An endpoint as the definition of a tool: closed input schema, output schema, annotations from the verb, contract.
+
+Pure, made once per endpoint. Must not: promise more than the request and the verb do. Enforces D8 (closed schemas) and the declared
+half of S2/MCP-002 for REST tools.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Raw
+
+from pactgate.config.endpoints import Endpoint, Parameter
+from pactgate.core.contract import CONTRACT_KEY
+from pactgate.core.failures import RETRYABLE_ERRORS, ErrorCode
+from pactgate.protocol.messages import encode_json
+from pactgate.upstreams.rest.request import arguments_of, is_spread
+from pactgate.upstreams.rest.response import WRAPPED, wraps
+
+OPERATIONS: Final = "dev.pactgate/operations"
+_READ_ONLY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_IDEMPOTENT: Final = _READ_ONLY | {"PUT", "DELETE"}
+_ERRORS: Final = {
+    ErrorCode.PERMISSION_DENIED: "The API refuses the gateway's credentials (HTTP 401, 403).",
+    ErrorCode.NOT_FOUND: "There is no such thing (HTTP 404, 410).",
+    ErrorCode.CONFLICT: "It contradicts the state of the thing (HTTP 409).",
+    ErrorCode.RATE_LIMITED: "The API was asked too often (HTTP 429).",
+    ErrorCode.SERVICE_UNAVAILABLE: "The API can't be reached or is busy (HTTP 503).",
+    ErrorCode.OPERATION_FAILED: "Any other status of 400 or more.",
+    ErrorCode.INVALID_OUTPUT: "An answer that is empty, not what it should be, or lacks what was promised.",
+}
+
+
+def definition(endpoint: Endpoint, *, announces_output: bool = True) -> Raw:
+    """The encoded definition of the tool."""
+    annotations: dict[str, Any] = {
+        "readOnlyHint": is_read_only(endpoint),
+        "destructiveHint": endpoint.method == "DELETE",
+        "idempotentHint": is_idempotent(endpoint),
+        "openWorldHint": True,
+    }
+    tool: dict[str, Any] = {"name": endpoint.name, "description": endpoint.description}
+    if endpoint.title is not None:
+        tool["title"] = annotations["title"] = endpoint.title
+    tool["inputSchema"] = input_schema(endpoint)
+    if endpoint.output_schema is not None and announces_output:
+        tool["outputSchema"] = output_schema(endpoint)
+    tool["annotations"] = annotations
+    tool["_meta"] = {CONTRACT_KEY: _contract(endpoint)}
+    return Raw(encode_json(tool))
+
+
+def is_read_only(endpoint: Endpoint) -> bool:
+    if endpoint.category is not None:
+        return endpoint.category in ("query", "scan")
+    return endpoint.method in _READ_ONLY
+
+
+def is_idempotent(endpoint: Endpoint) -> bool:
+    if endpoint.idempotent is not None:
+        return endpoint.idempotent
+    return is_read_only(endpoint) or endpoint.method in _IDEMPOTENT
+
+
+def input_schema(endpoint: Endpoint) -> dict[str, Any]:
+    """What the arguments must be. Closed: an argument that goes nowhere is a mistake (D8)."""
+    definitions: dict[str, Any] = {}
+    properties = {
+        parameter.argument or parameter.name: _property(parameter, definitions) for parameter in endpoint.parameters
+    }
+    body = endpoint.body
+    if body is not None:
+        schema = _lifted(body.schema, definitions)
+        if is_spread(body):
+            properties.update(schema["properties"])
+        else:
+            properties[arguments_of(endpoint)[-1].name] = schema
+    closed: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    required = [argument.name for argument in arguments_of(endpoint) if argument.required]
+    if required:
+        closed["required"] = required
+    if definitions:
+        closed["$defs"] = definitions
+    if endpoint.examples:
+        closed["examples"] = list(endpoint.examples)
+    return closed
+
+
+def output_schema(endpoint: Endpoint) -> dict[str, Any]:
+    """What the structured content is; other than objects stand under one name in one."""
+    schema = endpoint.output_schema or {}
+    if not wraps(endpoint):
+        return schema
+    definitions: dict[str, Any] = {}
+    inner = _lifted(schema, definitions)
+    wrapped: dict[str, Any] = {"type": "object", "properties": {WRAPPED: inner}, "required": [WRAPPED]}
+    return {**wrapped, "$defs": definitions} if definitions else wrapped
+
+
+def _property(parameter: Parameter, definitions: dict[str, Any]) -> dict[str, Any]:
+    schema = _lifted(parameter.schema, definitions)
+    return schema if parameter.description is None else {**schema, "description": parameter.description}
+
+
+def _lifted(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema for a place within another one: its `$defs` go to the top, where references look for them."""
+    definitions.update(schema.get("$defs", {}))
+    return {word: held for word, held in schema.items() if word not in ("$defs", "$schema", "$id")}
+
+
+def _contract(endpoint: Endpoint) -> dict[str, Any]:
+    may_repeat = is_idempotent(endpoint)
+    return {
+        "category": endpoint.category or ("query" if is_read_only(endpoint) else "mutation"),
+        "idempotent": may_repeat,
+        "effects": ["network"],
+        "errorCodes": [
+            {"code": code.value, "description": said, "retryable": may_repeat and code in RETRYABLE_ERRORS}
+            for code, said in _ERRORS.items()
+        ],
+    }

@@ -1,0 +1,54 @@
+"""Python tools as an upstream: a child like any other, held to what its entry says."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pactgate.config.effects import Effects
+from pactgate.config.server import ServerConfig
+from pactgate.upstreams.python_tools import PACKAGE_FOLDER, python_tools, runner_arguments
+from tests.support.children import guarded
+from tests.support.python_tools import kit
+from tests.upstreams.test_connect import dialed
+
+
+def test_what_the_runner_needs_is_where_it_is_looked_for() -> None:
+    assert Path(PACKAGE_FOLDER, "pactgate", "runner").is_dir()
+
+
+def test_the_runner_is_started_without_what_lies_about_on_its_path() -> None:
+    words = runner_arguments("/srv/kit.py", "refuse", 4096)
+    assert words[:3] == ("-P", "-m", "pactgate.runner")
+    assert words[-1] == "/srv/kit.py"
+    assert words[words.index("--undeclared") + 1] == "refuse"
+    assert words[words.index("--max-result-bytes") + 1] == "4096"
+
+
+async def test_it_runs_in_the_folder_of_its_file_and_may_always_read_the_runner(tmp_path: Path) -> None:
+    config = kit(tmp_path, effects=Effects(read=("/data",)))
+    async with guarded() as guardian:
+        channel = python_tools(config, lambda event: None, guardian, 4096)
+    assert channel._launch.cwd == str(tmp_path)
+    assert channel._launch.argv[0] == sys.executable
+    assert channel._effects == Effects(read=("/data", PACKAGE_FOLDER))
+
+
+@pytest.mark.parametrize(("settings", "level"), [({}, "observed"), ({"effects": Effects(enforce=False)}, "observed")])
+async def test_what_it_says_of_its_tools_is_believed_and_it_is_observed(
+    tmp_path: Path, settings: dict[str, Any], level: str
+) -> None:
+    async with asyncio.timeout(10), dialed(kit(tmp_path, **settings)) as session:
+        assert (session.is_ours, session.effects_level, session.identity.era) == (True, level, "legacy")
+        assert session.pid is not None
+
+
+async def test_a_working_directory_of_its_own_is_respected(tmp_path: Path) -> None:
+    file = kit(tmp_path).tools
+    config = ServerConfig(id="kit", tools=file, cwd="/")
+    async with guarded() as guardian:
+        assert python_tools(config, lambda event: None, guardian, 4096)._launch.cwd == "/"
