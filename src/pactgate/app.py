@@ -18,10 +18,10 @@ from pactgate import __version__
 from pactgate.audit.log import AuditLog
 from pactgate.audit.stories import Stories
 from pactgate.capture.taps import Taps
+from pactgate.catalog.caller_sessions import PRIVATE_POOL
 from pactgate.catalog.connections import Changes as ServerChanges
 from pactgate.catalog.connections import Connections
-from pactgate.catalog.private import PRIVATE_POOL
-from pactgate.catalog.report import DiscoveryReport
+from pactgate.catalog.discovery_report import DiscoveryReport
 from pactgate.config.checks import OWN_SERVER_ID
 from pactgate.config.keep import keep
 from pactgate.config.load import load

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from pactgate.catalog.pauses import Pauses
+from pactgate.catalog.backoff import Pauses
 from pactgate.catalog.supervisor import Supervisor
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Event, ServerConnecting, ServerFailed

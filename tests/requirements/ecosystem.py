@@ -15,8 +15,8 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-ECO-001: Tool Discovery is Idempotent",
         enforced_by=(
             "pactgate.catalog.discovery:discover",
-            "pactgate.catalog.lister:Lister",
-            "pactgate.catalog.report:discover_all",
+            "pactgate.catalog.list_cache:Lister",
+            "pactgate.catalog.discovery_report:discover_all",
         ),
     ),
     Requirement(
@@ -28,7 +28,7 @@ REQUIREMENTS = (
         enforced_by=(
             "pactgate.catalog.connections:Connections",
             "pactgate.catalog.supervisor:Supervisor",
-            "pactgate.catalog.report:discover_all",
+            "pactgate.catalog.discovery_report:discover_all",
         ),
     ),
     Requirement(
@@ -59,7 +59,7 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-ECO-101: Retry Logic Bounded",
         enforced_by=(
             "pactgate.catalog.supervisor:Supervisor",
-            "pactgate.catalog.pauses:Pauses.before",
+            "pactgate.catalog.backoff:Pauses.before",
         ),
     ),
     Requirement(

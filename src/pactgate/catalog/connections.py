@@ -13,11 +13,11 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pactgate.catalog.backoff import Pauses
 from pactgate.catalog.catalog import Catalog, Offer, name_offer
 from pactgate.catalog.discovery import TOOLS, Discovered
+from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import server_of
-from pactgate.catalog.pauses import Pauses
-from pactgate.catalog.report import DiscoveryReport, discover_all
 from pactgate.catalog.supervisor import Supervisor
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Emit, Event

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from pactgate.catalog.backoff import Pauses
+from pactgate.catalog.caller_sessions import PrivateSessions
+from pactgate.catalog.change_watcher import Watch
 from pactgate.catalog.lifecycle import Happening, step
-from pactgate.catalog.lister import Lister
-from pactgate.catalog.pauses import Pauses
-from pactgate.catalog.private import PrivateSessions
+from pactgate.catalog.list_cache import Lister
 from pactgate.catalog.waiting import now, unwatched, wait_for
-from pactgate.catalog.watch import Watch
 from pactgate.config.server import ServerConfig
 from pactgate.core.contract import REPORT_METHOD
 from pactgate.core.events import (

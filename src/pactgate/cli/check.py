@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from pactgate.catalog.hazards import Hazard, Severity, find_static_hazards
+from pactgate.catalog.conflicts import Hazard, Severity, find_static_hazards
 from pactgate.cli import console
 from pactgate.cli.composition import is_hazardous, sentences
 from pactgate.cli.console import Column
@@ -86,7 +86,7 @@ def _check_live(config: Config, *, as_json: bool) -> int:
     # Imported here: a look at the text alone needs no gateway.
     import asyncio
 
-    from pactgate.catalog.hazards import merge
+    from pactgate.catalog.conflicts import merge
     from pactgate.cli.server_table import is_troubled, show_servers
     from pactgate.cli.visit import visit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from pactgate.catalog.hazards import Hazard, Severity
+from pactgate.catalog.conflicts import Hazard, Severity
 from pactgate.core.display import cut
 
 _ALIKE: Final = 3

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from pactgate.catalog.hazards import Hazard, Severity, find_static_hazards, merge
+from pactgate.catalog.conflicts import Hazard, Severity, find_static_hazards, merge
 from pactgate.cli import console
 from pactgate.cli.composition import sentences
 from pactgate.cli.doctor_configuration import examine_configuration

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from pactgate.app import build
-from pactgate.catalog.hazards import Hazard, find_hazards
+from pactgate.catalog.conflicts import Hazard, find_hazards
 from pactgate.config.audit import Audit
 from pactgate.config.model import Config
 from pactgate.config.server import ServerConfig

@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec import Raw, Struct
 
+from pactgate.catalog.change_watcher import UPDATED
 from pactgate.catalog.connections import Connections
-from pactgate.catalog.watch import UPDATED
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Caller, Standing

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from pactgate.catalog.conflicts import Hazard, find_hazards
 from pactgate.catalog.connections import Connections
-from pactgate.catalog.hazards import Hazard, find_hazards
 from pactgate.core.events import CompositionHazard, Emit
 from pactgate.policy.result_pages import Shelf
 from pactgate.state.memory_cache import MemoryCache, keep_swept

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pactgate.catalog import private
-from pactgate.catalog.private import PrivateSessions
+from pactgate.catalog import caller_sessions
+from pactgate.catalog.caller_sessions import PrivateSessions
 from pactgate.config.server import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller

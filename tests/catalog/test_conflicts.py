@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.catalog.catalog import Catalog, name_offer
-from pactgate.catalog.discovery import Discovered, Found, FoundTool
-from pactgate.catalog.hazards import (
+from pactgate.catalog.conflicts import (
     MAX_HAZARDS,
     Hazard,
     HazardKind,
@@ -22,6 +21,7 @@ from pactgate.catalog.hazards import (
     find_static_hazards,
     merge,
 )
+from pactgate.catalog.discovery import Discovered, Found, FoundTool
 from pactgate.config.server import ServerConfig
 
 NOTE, HAZARD = Severity.NOTE, Severity.HAZARD

@@ -10,10 +10,10 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from pactgate.catalog.backoff import Pauses
+from pactgate.catalog.change_watcher import LIST_CHANGED
 from pactgate.catalog.discovery import Discovered, Hints, discover
-from pactgate.catalog.pauses import Pauses
 from pactgate.catalog.waiting import now, unwatched, wait_for
-from pactgate.catalog.watch import LIST_CHANGED
 from pactgate.core.events import DiscoveryFailed, Emit, ServerDiscovered
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol.cache_hints import STALE, Hint

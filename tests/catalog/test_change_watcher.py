@@ -69,7 +69,7 @@ async def test_nothing_is_listened_to_that_a_server_does_not_offer() -> None:
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_server_is_watched_for_so_many_resources_and_no_more(era: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pactgate.catalog.watch.MAX_URIS", 1)
+    monkeypatch.setattr("pactgate.catalog.change_watcher.MAX_URIS", 1)
     async with open_gateway(changing("a", era), rate_limits=UNLIMITED) as inside:
         await list_all(inside)
         who = legacy_caller(Ear())

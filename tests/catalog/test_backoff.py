@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pactgate.catalog.pauses import Pauses
+from pactgate.catalog.backoff import Pauses
 
 
 @pytest.mark.requirement("S0/ECO-101")

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from pactgate.catalog.pauses import Pauses
+from pactgate.catalog.backoff import Pauses
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol import messages
