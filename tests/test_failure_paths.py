@@ -25,7 +25,7 @@ BUGS_OF_OURS = {"ContextError", "IllegalTransition"}
 
 BUILT_IN = {
     ("__init__.py", "AttributeError"): "what a module says of a name it does not have",
-    ("audit/file.py", "OSError"): "becomes a failure at the start, and later what `audit.onFailure` says",
+    ("audit/chain_file.py", "OSError"): "becomes a failure at the start, and later what `audit.onFailure` says",
     ("capture/http_relay.py", "ConnectionResetError"): "an OSError, which ends this connection of the relay",
     ("capture/json_stream.py", "ValueError"): "told to the JSON reader, which makes NotJsonError of it",
     ("capture/recorder.py", "NotImplementedError"): "a message given to what carries requests: a bug of ours",
@@ -62,7 +62,7 @@ BUILT_IN = {
 HIDES_BUGS = {"AssertionError", "AttributeError", "NameError", "NotImplementedError", "RuntimeError", "TypeError"}
 MAY_CATCH = {
     "library.py": "arguments of a library caller that can't be written as JSON",
-    "audit/log.py": "a loop that has ended without waiting for the log",
+    "audit/audit_log.py": "a loop that has ended without waiting for the log",
     "capture/source.py": "the JSON of somebody's file",
     "cli/allocator.py": "a C library without that function",
     "cli/call.py": "the JSON somebody typed",

@@ -15,9 +15,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from pactgate import __version__
-from pactgate.audit.log import AuditLog
-from pactgate.audit.stories import Stories
-from pactgate.capture.taps import Taps
+from pactgate.audit.audit_log import AuditLog
+from pactgate.audit.call_history import Stories
+from pactgate.capture.recorders import Taps
 from pactgate.catalog.caller_sessions import PRIVATE_POOL
 from pactgate.catalog.connections import Changes as ServerChanges
 from pactgate.catalog.connections import Connections

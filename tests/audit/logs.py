@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pactgate.audit.file import ChainFile
+from pactgate.audit.chain_file import ChainFile
 
 
 def open_file(path: Path, **settings: Any) -> ChainFile:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pactgate.capture.capture_files import Folder
 from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction
-from pactgate.capture.store import Folder
 
 
 def recorder(folder: Path, **bounds: int) -> Recorder:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from pactgate.capture.capture_files import Folder
 from pactgate.capture.redaction import Redaction
 from pactgate.capture.router import MAX_SESSIONS, Router
-from pactgate.capture.scribe import Scribe, Subject
-from pactgate.capture.store import Folder
+from pactgate.capture.session_writer import Scribe, Subject
 
 JSON = b"Content-Type: application/json\r\n"
 MODERN = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}

@@ -31,7 +31,7 @@ REQUIREMENTS = (
             "pactgate.policy.contracts:audit",
             "pactgate.upstreams.process.sandbox:confine",
             "pactgate.upstreams.process.launcher:launch",
-            "pactgate.audit.entry:call_facts",
+            "pactgate.audit.record:call_facts",
         ),
     ),
     Requirement(

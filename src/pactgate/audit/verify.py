@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from pactgate.audit import chain
 from pactgate.audit.chain import GENESIS, MAX_LINE_BYTES, START, BrokenLineError, Link
-from pactgate.audit.file import set_aside
+from pactgate.audit.chain_file import set_aside
 
 MAX_BREAKS: Final = 100
 _NEWLINE: Final = b"\n"

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from pactgate.audit.entry import own_facts
-from pactgate.audit.file import ChainFile
+from pactgate.audit.chain_file import ChainFile
+from pactgate.audit.record import own_facts
 
 RETRY_S: Final = 1.0
 MAX_OWED: Final = 1000

@@ -19,11 +19,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from pactgate.capture.capture_files import Store
+from pactgate.capture.file_jobs import Ending
 from pactgate.capture.redaction import Redaction
 from pactgate.capture.router import Router
-from pactgate.capture.scribe import Scribe, Subject
-from pactgate.capture.sheet import Ending
-from pactgate.capture.store import Store
+from pactgate.capture.session_writer import Scribe, Subject
 from pactgate.capture.writer import Writer
 from pactgate.core.recording import Headers, Hop, Tap
 

@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from pactgate.capture.redaction import Block, Redaction
-from pactgate.capture.scribe import Scribe
+from pactgate.capture.session_writer import Scribe
 from pactgate.core.recording import Headers
 from pactgate.protocol.modern import PV
 from pactgate.protocol.versions import LEGACY_VERSIONS

@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from pactgate.capture.draft import Draft, Http, frame, quoted
-from pactgate.capture.glance import Key, Seen, elements, look
+from pactgate.capture.exchange_record import Draft, Http, frame, quoted
+from pactgate.capture.message_kind import Key, Seen, elements, look
 from pactgate.capture.redaction import Redaction
 from pactgate.core.recording import Headers
 from pactgate.protocol import messages

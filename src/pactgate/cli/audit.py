@@ -105,7 +105,7 @@ def configured_log(config: str | None) -> Path:
 
 
 def _log(file: str | None, config: str | None) -> Path:
-    from pactgate.audit.file import of_workers
+    from pactgate.audit.chain_file import of_workers
     from pactgate.audit.verify import files_of
     from pactgate.cli.check import show_problems
     from pactgate.config.problems import ConfigurationError

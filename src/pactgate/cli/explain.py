@@ -69,8 +69,8 @@ def _from_gateway(client: GatewayClient, request_id: str) -> tuple[dict[str, Any
 
 def _from_log(log: Path, request_id: str) -> dict[str, Any] | None:
     from pactgate.app import build
-    from pactgate.audit.file import of_workers
-    from pactgate.audit.stories import told
+    from pactgate.audit.call_history import told
+    from pactgate.audit.chain_file import of_workers
     from pactgate.audit.verify import files_of, find_call
     from pactgate.config.model import Config
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from pactgate.capture.capture_files import OneFile
+from pactgate.capture.file_jobs import Ending
 from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction, secrets_of
-from pactgate.capture.sheet import Ending
-from pactgate.capture.store import OneFile
 from pactgate.cli import console
 from pactgate.cli.interruption import until_interrupted
 from pactgate.core.display import visible

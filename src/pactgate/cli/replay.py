@@ -10,9 +10,9 @@ import asyncio
 import sys
 from typing import Any, Final
 
-from pactgate.capture.cassette import Cassette, Recorded, TooLargeError, recorded_in
 from pactgate.capture.format import CaptureError, read
-from pactgate.capture.rehearsal import Played, Rehearsal
+from pactgate.capture.replay_client import Played, Rehearsal
+from pactgate.capture.replay_server import Cassette, Recorded, TooLargeError, recorded_in
 from pactgate.capture.source import chunks_of
 from pactgate.cli import console
 from pactgate.cli.live import BadTargetError, label, target_of

@@ -9,7 +9,7 @@ import json
 import secrets
 import sys
 
-from pactgate.capture.cassette import Cassette
+from pactgate.capture.replay_server import Cassette
 from pactgate.cli import console
 from pactgate.cli.interruption import until_interrupted
 from pactgate.core.failures import GatewayFailure, http_status

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from pactgate.capture.capture_files import OneFile
 from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction, secrets_of
-from pactgate.capture.store import OneFile
 from pactgate.conformance.check import check_capture
 from pactgate.conformance.probe import Target, probe
 from pactgate.conformance.report import Expected, Report

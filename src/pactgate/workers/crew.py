@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pactgate.audit.file import of_worker
+from pactgate.audit.chain_file import of_worker
 from pactgate.config.model import Config
 from pactgate.config.server import ServerConfig
 from pactgate.core.events import Event, WorkerStarted

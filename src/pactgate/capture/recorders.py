@@ -17,8 +17,8 @@ from pactgate.core.events import CaptureEnded, CaptureFailed, Emit, Event
 from pactgate.core.recording import Tap
 
 if TYPE_CHECKING:
+    from pactgate.capture.file_jobs import Ending
     from pactgate.capture.recorder import Recorder
-    from pactgate.capture.sheet import Ending
 
 CALLERS = "callers"
 SERVERS = "servers"
@@ -71,9 +71,9 @@ class Taps:
         return self._recorder
 
     def _begin(self, folder: Path) -> Recorder | None:
+        from pactgate.capture.capture_files import Folder
         from pactgate.capture.recorder import Recorder
         from pactgate.capture.redaction import Redaction
-        from pactgate.capture.store import Folder
 
         self._loop = asyncio.get_running_loop()
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pactgate.capture.store import Folder, OneFile
+from pactgate.capture.capture_files import Folder, OneFile
 
 
 def test_a_folder_keeps_the_newest_captures_and_touches_nothing_else(tmp_path: Path) -> None:

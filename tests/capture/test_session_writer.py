@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pactgate.capture.capture_files import Folder
+from pactgate.capture.file_jobs import Ending
 from pactgate.capture.redaction import Redaction
-from pactgate.capture.scribe import Scribe, Subject
 from pactgate.capture.session_file import SessionFile
-from pactgate.capture.sheet import Ending
-from pactgate.capture.store import Folder
+from pactgate.capture.session_writer import Scribe, Subject
 
 SUBJECT = Subject("almanac", "servers", "stdio")
 

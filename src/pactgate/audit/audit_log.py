@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pactgate.audit.entry import call_facts, change_facts
-from pactgate.audit.file import ChainFile, LockedError
-from pactgate.audit.shapes import Masking
+from pactgate.audit.argument_shapes import Masking
+from pactgate.audit.chain_file import ChainFile, LockedError
+from pactgate.audit.record import call_facts, change_facts
 from pactgate.audit.writer import RETRY_S, Writer
 from pactgate.config.audit import Audit
 from pactgate.core.context import ExecutionContext, ExecutionRecord

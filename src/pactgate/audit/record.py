@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pactgate.audit.shapes import Masking, shape_of, values_of
+from pactgate.audit.argument_shapes import Masking, shape_of, values_of
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.contract import Operation
 from pactgate.core.events import ConfigurationChanged

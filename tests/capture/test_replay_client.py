@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pactgate.capture.cassette import Recorded, recorded_in
 from pactgate.capture.format import read
-from pactgate.capture.rehearsal import Played, Rehearsal
+from pactgate.capture.replay_client import Played, Rehearsal
+from pactgate.capture.replay_server import Recorded, recorded_in
 from pactgate.conformance.live import record_live
 from pactgate.conformance.probe import Target, connected
 from pactgate.protocol.versions import Era

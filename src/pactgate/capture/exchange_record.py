@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from pactgate.capture.glance import Key
+from pactgate.capture.message_kind import Key
 
 
 class Http(Struct, gc=False):

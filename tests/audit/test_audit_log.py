@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pactgate.audit import log as log_module
-from pactgate.audit.log import AuditLog
+from pactgate.audit import audit_log as log_module
+from pactgate.audit.audit_log import AuditLog
 from pactgate.audit.verify import verify
 from pactgate.config.audit import Audit
 from pactgate.core.context import ExecutionContext

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
-from pactgate.capture.cassette import BY_METHOD, Recorded
 from pactgate.capture.differences import MAX_SHOWN, Difference, differences
+from pactgate.capture.replay_server import BY_METHOD, Recorded
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json

@@ -17,7 +17,7 @@ from mcp import Client
 
 from pactgate import check_capture
 from pactgate.app import build
-from pactgate.capture.taps import Taps
+from pactgate.capture.recorders import Taps
 from pactgate.config.capture import Capture
 from pactgate.config.load import load
 from pactgate.core.events import CaptureEnded, CaptureFailed, Event

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.capture.glance import elements, look
+from pactgate.capture.message_kind import elements, look
 
 
 def seen(text: bytes) -> tuple[Any, ...] | None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from pactgate.audit import chain
 from pactgate.audit.chain import MAX_LINE_BYTES, START, BrokenLineError
-from pactgate.audit.entry import own_facts
+from pactgate.audit.record import own_facts
 
 _LOCK_WAIT_S: Final = 2.0
 """A gateway that was killed lets go of its file a moment later."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from pactgate.capture.capture_files import Store
 from pactgate.capture.session_file import SessionFile
-from pactgate.capture.store import Store
 
 
 class Ending(Struct, frozen=True):

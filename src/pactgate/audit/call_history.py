@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import structs, to_builtins
 
-from pactgate.audit.entry import code_of, stamp, verdict_of
+from pactgate.audit.record import code_of, stamp, verdict_of
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.display import cut
 from pactgate.core.events import Event, RequestFinished

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pactgate.capture.capture_files import Folder
+from pactgate.capture.file_jobs import Ending, Sheet
 from pactgate.capture.session_file import SessionFile
-from pactgate.capture.sheet import Ending, Sheet
-from pactgate.capture.store import Folder
 
 
 def test_a_file_is_whole_after_every_job_and_its_end_is_told(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.audit.stories import MAX_CALLS, MAX_FAILURE_BYTES, Stories, advice, told
+from pactgate.audit.call_history import MAX_CALLS, MAX_FAILURE_BYTES, Stories, advice, told
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import GatewayStopped, RequestFinished
 from pactgate.core.failures import GatewayFailure, Kind

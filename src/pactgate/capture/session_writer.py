@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+from pactgate.capture.capture_files import Store
+from pactgate.capture.file_jobs import Ending, Sheet
 from pactgate.capture.format import CAPTURE_VERSION
 from pactgate.capture.redaction import Redaction
-from pactgate.capture.sheet import Ending, Sheet
-from pactgate.capture.store import Store
 from pactgate.capture.transcript import Transcript
 
 _SYNC_BYTES: Final = 1024 * 1024

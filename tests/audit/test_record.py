@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pactgate.audit.argument_shapes import Masking
 from pactgate.audit.chain import MAX_LINE_BYTES
-from pactgate.audit.entry import MAX_ARGUMENTS_BYTES, MAX_DECODED_BYTES, Detail, call_facts, change_facts, own_facts
-from pactgate.audit.shapes import Masking
+from pactgate.audit.record import MAX_ARGUMENTS_BYTES, MAX_DECODED_BYTES, Detail, call_facts, change_facts, own_facts
 from pactgate.core.context import ExecutionContext
 from pactgate.core.contract import Operation
 from pactgate.core.display import Mask

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.audit.shapes import (
+from pactgate.audit.argument_shapes import (
     MAX_DEPTH,
     MAX_ITEMS,
     MAX_MEMBERS,

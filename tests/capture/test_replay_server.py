@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pactgate.capture.cassette import Cassette, TooLargeError, recorded_in
 from pactgate.capture.format import read
+from pactgate.capture.replay_server import Cassette, TooLargeError, recorded_in
 
 
 def cassette(*exchanges: dict[str, Any]) -> Cassette:
@@ -87,6 +87,6 @@ def test_texts_batches_and_nonsense_are_answered_as_they_came() -> None:
 
 
 def test_a_session_too_large_to_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pactgate.capture.cassette.MAX_HELD_BYTES", 100)
+    monkeypatch.setattr("pactgate.capture.replay_server.MAX_HELD_BYTES", 100)
     with pytest.raises(TooLargeError):
         cassette(*(exchange("a", "x" * 50) for _ in range(3)))

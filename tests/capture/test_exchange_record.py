@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pactgate.capture.draft import Draft, Http, frame, quoted
+from pactgate.capture.exchange_record import Draft, Http, frame, quoted
 
 
 def draft(**known: Any) -> Draft:

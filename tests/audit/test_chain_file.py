@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.audit import file as file_module
+from pactgate.audit import chain_file as file_module
 from pactgate.audit.chain import MAX_LINE_BYTES
-from pactgate.audit.file import ChainFile, LockedError, last_line, set_aside
+from pactgate.audit.chain_file import ChainFile, LockedError, last_line, set_aside
 from pactgate.audit.verify import files_of, verify
 from tests.audit.logs import call, fill_the_disk, made, open_file, said
 
