@@ -14,10 +14,10 @@ from typing import Final
 from msgspec import Struct
 
 from pactgate.app import Gateway
-from pactgate.config.cache import CacheRule
+from pactgate.config.sections.cache import CacheRule
 from pactgate.config.model import Cache, Config, RateLimits
-from pactgate.config.rates import ToolRate
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.rate_limits import ToolRate
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.context import ExecutionContext
 from pactgate.core.values import Caller, Silence
 from pactgate.pipeline.tool_call import Call, Gate

@@ -13,7 +13,7 @@ import pytest
 
 from pactgate.app import build
 from pactgate.config.model import Auth, Config, Listen, Token
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Event, GatewayStarted, GatewayStopped
 from pactgate.core.failures import GatewayFailure, Kind
 from tests.support.callers import call, context

@@ -6,7 +6,7 @@ import sys
 
 from pactgate.app import Gateway
 from pactgate.config.model import Config
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 
 
 def configured() -> Config:

@@ -22,11 +22,11 @@ from pactgate.catalog.caller_sessions import PRIVATE_POOL
 from pactgate.catalog.connections import Changes as ServerChanges
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.discovery_report import DiscoveryReport
-from pactgate.config.checks import OWN_SERVER_ID
-from pactgate.config.keep import keep
 from pactgate.config.load import load
 from pactgate.config.model import Config
-from pactgate.config.server import ServerConfig
+from pactgate.config.persist import keep
+from pactgate.config.server_settings import ServerConfig
+from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.display import Mask
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStopped
 from pactgate.core.values import Caller

@@ -19,10 +19,10 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from pactgate.app import Gateway
-from pactgate.config.checks import legal_id
 from pactgate.config.model import Config
-from pactgate.config.rates import RateLimits
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.rate_limits import RateLimits
+from pactgate.config.server_settings import ServerConfig
+from pactgate.config.value_checks import legal_id
 from pactgate.core.contract import Contract, Operation
 from pactgate.core.events import CodeReplaced, EffectsExceeded, Event, RequestFinished, ToolReported
 from pactgate.core.values import Tool

@@ -14,7 +14,7 @@ import pytest
 from pactgate.audit import audit_log as log_module
 from pactgate.audit.audit_log import AuditLog
 from pactgate.audit.verify import verify
-from pactgate.config.audit import Audit
+from pactgate.config.sections.audit import Audit
 from pactgate.core.context import ExecutionContext
 from pactgate.core.display import Mask
 from pactgate.core.events import AuditFailed, AuditRecovered, CacheFailed, ConfigurationChanged, Event

@@ -18,8 +18,8 @@ from mcp import Client
 from pactgate import check_capture
 from pactgate.app import build
 from pactgate.capture.recorders import Taps
-from pactgate.config.capture import Capture
 from pactgate.config.load import load
+from pactgate.config.sections.capture import Capture
 from pactgate.core.events import CaptureEnded, CaptureFailed, Event
 
 SERVER = Path(__file__).parent.parent / "support" / "stdio_upstream.py"

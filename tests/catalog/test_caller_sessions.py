@@ -11,7 +11,7 @@ import pytest
 
 from pactgate.catalog import caller_sessions
 from pactgate.catalog.caller_sessions import PrivateSessions
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era

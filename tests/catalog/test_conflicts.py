@@ -22,7 +22,7 @@ from pactgate.catalog.conflicts import (
     merge,
 )
 from pactgate.catalog.discovery import Discovered, Found, FoundTool
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 
 NOTE, HAZARD = Severity.NOTE, Severity.HAZARD
 

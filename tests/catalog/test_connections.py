@@ -9,7 +9,7 @@ import pytest
 
 from pactgate.catalog.index import ToolIndex
 from pactgate.config.model import Naming
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from tests.pipeline.conftest import open_gateway, text_of
 from tests.support.processes import running_children
 from tests.support.servers import UNLIMITED, methods, scripted

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pactgate.config.model import Discovery
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from tests.pipeline.conftest import open_gateway
 from tests.support.servers import methods, scripted
 

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from pactgate.catalog.backoff import Pauses
 from pactgate.catalog.supervisor import Supervisor
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Event, ServerConnecting, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import ServerStatus

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pactgate.config import change
-from pactgate.config.bounds import Limits
 from pactgate.config.model import Auth, Config, Listen, Token
 from pactgate.config.problems import Path, spell
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.limits import Limits
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 
 SECRET = "hunter2-hunter2"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pactgate.config.edit import CantEditError, put
 from pactgate.config.problems import Findings
-from pactgate.config.text import Format, read
+from pactgate.config.reader import Format, read
 from tests.config.writing import plain
 
 JSONC = """\

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pactgate.config.insert import CantInsert, insert_server, new_file
 from pactgate.config.problems import Findings
-from pactgate.config.text import Format, read
+from pactgate.config.reader import Format, read
 from tests.config.writing import plain
 
 ENTRY = {"openapi": "w.yaml", "baseUrl": "https://w.example"}

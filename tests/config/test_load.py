@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pactgate.config.load import MAX_FILE_BYTES, find, load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigurationError
-from pactgate.config.text import FORMATS
+from pactgate.config.reader import FORMATS
 from tests.config.test_yaml_text import LAUGHS
 from tests.config.writing import TOKEN, loaded, paths, problems, server, written
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pactgate.config.model import Auth, Config, Listen, Token, Wire
-from pactgate.config.rates import ToolRate
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.rate_limits import ToolRate
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import Plane
 from tests.config.writing import loaded
 

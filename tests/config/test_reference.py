@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from pactgate.config import reference
-from pactgate.config.bounds import ToolTimeouts
 from pactgate.config.load import load
 from pactgate.config.model import Sections
 from pactgate.config.problems import ConfigurationError
-from pactgate.config.rates import ExecutionRate, MutationRate, ReadRate, ToolRate
-from pactgate.config.server import ServerEntry
+from pactgate.config.sections.limits import ToolTimeouts
+from pactgate.config.sections.rate_limits import ExecutionRate, MutationRate, ReadRate, ToolRate
+from pactgate.config.server_settings import ServerEntry
 from tests.config.test_load import CLAUDE_CODE, CLAUDE_DESKTOP, CLINE, CURSOR, SAME
 from tests.config.test_validate import BAD
 from tests.config.writing import TOKEN, remote, server, written

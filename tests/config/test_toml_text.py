@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.config.problems import Findings, Place, Problem
-from pactgate.config.text import Format, read
+from pactgate.config.reader import Format, read
 from pactgate.config.tree import Node
 from tests.config.writing import plain
 

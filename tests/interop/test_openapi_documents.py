@@ -17,8 +17,8 @@ import pytest
 
 from pactgate.app import Gateway
 from pactgate.config.model import Config
-from pactgate.config.openapi import Included
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.openapi import Included
+from pactgate.config.server_settings import ServerConfig
 from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.openapi.document_text import read_text

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 from pactgate.audit.verify import files_of, lines_of, verify
-from pactgate.config.audit import Audit
-from pactgate.config.bounds import Limits
-from pactgate.config.cache import Cache, CacheRule
 from pactgate.config.model import Config
-from pactgate.config.rates import RateLimits, ToolRate
+from pactgate.config.sections.audit import Audit
+from pactgate.config.sections.cache import Cache, CacheRule
+from pactgate.config.sections.limits import Limits
+from pactgate.config.sections.rate_limits import RateLimits, ToolRate
 from pactgate.core.events import ConfigurationReloaded
 from pactgate.policy.access import ADMINISTRATOR
 from pactgate.protocol.messages import encode_json, value

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.openapi.document_text import UnreadableDocument

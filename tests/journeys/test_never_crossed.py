@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.values import Caller
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import Inside, open_gateway

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.bounds import Limits, Timeouts
 from pactgate.config.model import Response
-from pactgate.config.rates import MutationRate, RateLimits
+from pactgate.config.sections.limits import Limits, Timeouts
+from pactgate.config.sections.rate_limits import MutationRate, RateLimits
 from pactgate.core.events import RequestFinished
 from pactgate.core.failures import Reply
 from pactgate.telemetry import Telemetry

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from pactgate.app import Gateway, build
-from pactgate.config.effects import Effects
 from pactgate.config.model import Config
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.effects import Effects
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core import events
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.events import Event

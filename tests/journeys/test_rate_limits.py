@@ -14,9 +14,9 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.app import Gateway, build
-from pactgate.config.bounds import Limits, Timeouts
 from pactgate.config.model import Auth, Config, Listen, Token
-from pactgate.config.rates import ExecutionRate, RateLimits
+from pactgate.config.sections.limits import Limits, Timeouts
+from pactgate.config.sections.rate_limits import ExecutionRate, RateLimits
 from pactgate.protocol.versions import LATEST_LEGACY
 from tests.pipeline.conftest import open_gateway, text_of
 from tests.pipeline.test_management import admin, failure, manage

@@ -12,7 +12,7 @@ import pytest
 
 from pactgate.app import Gateway, build
 from pactgate.config.model import Config
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Event
 from pactgate.core.failures import Reply

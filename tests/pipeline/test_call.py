@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from pactgate.config.bounds import Timeouts
 from pactgate.config.model import Config
+from pactgate.config.sections.limits import Timeouts
 from pactgate.core.values import Tool
 from pactgate.pipeline.call import FRAME_BYTES, Call
 from pactgate.pipeline.tool_policy import Rulebook

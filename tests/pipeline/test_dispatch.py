@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from pactgate.config.model import Timeouts
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.values import Caller
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Request

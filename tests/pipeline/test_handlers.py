@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import open_gateway
 from tests.support.callers import caller

@@ -9,10 +9,10 @@ import pytest
 
 from pactgate.catalog.connections import Changes
 from pactgate.config import change
-from pactgate.config.bounds import Limits
 from pactgate.config.model import Config
 from pactgate.config.problems import Path
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.limits import Limits
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import ConfigurationChanged, ConfigurationReloaded, ConfigurationRestored, Event
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.pipeline.live_configuration import LiveConfiguration, Wish

@@ -14,8 +14,8 @@ import pytest
 from pactgate.app import Gateway
 from pactgate.config.load import load
 from pactgate.config.model import Config
-from pactgate.config.rates import RateLimits, ReadRate
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.rate_limits import RateLimits, ReadRate
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import ConfigurationChanged, ConfigurationRestored, Event, RequestFinished
 from pactgate.core.failures import Reply
 from pactgate.core.values import Caller

@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pactgate.config.bounds import Limits
-from pactgate.config.cache import Cache, CacheRule
 from pactgate.config.model import Config
-from pactgate.config.rates import MutationRate, RateLimits, ReadRate
+from pactgate.config.sections.cache import Cache, CacheRule
+from pactgate.config.sections.limits import Limits
+from pactgate.config.sections.rate_limits import MutationRate, RateLimits, ReadRate
 from pactgate.core.failures import Reply
 from tests.pipeline.conftest import Inside, open_gateway, text_of
 from tests.support.callers import caller

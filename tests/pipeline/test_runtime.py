@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 
 from pactgate.app import Gateway
-from pactgate.config.cache import CacheRule
 from pactgate.config.model import Cache, Config, Limits, Response, Timeouts
-from pactgate.config.rates import RateLimits, ReadRate
+from pactgate.config.sections.cache import CacheRule
+from pactgate.config.sections.rate_limits import RateLimits, ReadRate
 from pactgate.core.failures import Reply
 from pactgate.policy.envelope import ERROR_SCHEMA, SUCCESS_SCHEMA
 from pactgate.protocol.versions import Era

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from pactgate.config.cache import Cache, CacheRule
 from pactgate.config.model import Timeouts
+from pactgate.config.sections.cache import Cache, CacheRule
 from pactgate.core.failures import Reply
 from pactgate.core.values import Caller
 from pactgate.pipeline.server_requests import MAX_ROUNDS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.pipeline.status import DEFINITION, URI, Status
 from tests.pipeline.conftest import open_gateway
 from tests.support.servers import scripted

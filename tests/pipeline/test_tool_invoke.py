@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.cache import Cache, CacheRule
+from pactgate.config.sections.cache import Cache, CacheRule
 from pactgate.core.events import RequestFinished
 from pactgate.core.failures import Reply
 from pactgate.policy.access import ADMINISTRATOR

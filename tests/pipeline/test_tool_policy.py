@@ -6,8 +6,8 @@ import pytest
 from msgspec import structs
 
 from pactgate.app import build
-from pactgate.config.cache import CacheRule
 from pactgate.config.model import Cache, Config, Limits, RateLimits, Timeouts
+from pactgate.config.sections.cache import CacheRule
 from pactgate.core.contract import Contract
 from pactgate.core.values import Tool, Traits
 from pactgate.pipeline import tool_policy

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pactgate.config.cache import Cache, CacheRule
+from pactgate.config.sections.cache import Cache, CacheRule
 from pactgate.core.values import Tool
 from pactgate.policy.cache_policy import CachePolicy, Plan, Worth, is_plain, judge
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.config.bounds import Limits
+from pactgate.config.sections.limits import Limits
 from pactgate.core.failures import ErrorCode
 from pactgate.policy.json_paths import dotted, pointer
 from pactgate.policy.limits import MAX_ERRORS, Bounds, LimitError, bounds_for, check, is_small, too_many_bytes

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pactgate.config.rates import ExecutionRate, MutationRate, RateLimits, ReadRate, ToolRate
+from pactgate.config.sections.rate_limits import ExecutionRate, MutationRate, RateLimits, ReadRate, ToolRate
 from pactgate.core.failures import Category, ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.core.values import Tool, Traits
 from pactgate.policy.envelope import Facts, failure_facts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pactgate.config.bounds import Timeouts, ToolTimeouts
+from pactgate.config.sections.limits import Timeouts, ToolTimeouts
 from pactgate.policy.categories import Category
 from pactgate.policy.timeouts import Limit, for_tool, shortened
 

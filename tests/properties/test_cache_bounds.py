@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from pactgate.config.cache import Cache
+from pactgate.config.sections.cache import Cache
 from pactgate.state.memory_cache import ENTRY_OVERHEAD_BYTES, MemoryCache
 from tests.support.caches import HandClock
 

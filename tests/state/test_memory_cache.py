@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.cache import Cache
+from pactgate.config.sections.cache import Cache
 from pactgate.state.memory_cache import ENTRY_OVERHEAD_BYTES, MemoryCache, Pressure, keep_swept
 from tests.support.caches import HandClock, cache_of, held, value_for
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.unanswered import Unanswered
 from pactgate.core.values import Caller
 from pactgate.protocol.messages import ErrorReply, encode_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pactgate.config.cache import Cache
+from pactgate.config.sections.cache import Cache
 from pactgate.state.memory_cache import ENTRY_OVERHEAD_BYTES, MemoryCache
 from pactgate.state.ports import Lookup
 

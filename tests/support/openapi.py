@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pactgate.config.endpoints import Endpoint, Parameter
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.endpoints import Endpoint, Parameter
+from pactgate.config.server_settings import ServerConfig
 from pactgate.upstreams.openapi.mapping import Mapped, map_document
 
 BASE = "https://api.example/v1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 
 KIT = '''
 """A kit for tests."""

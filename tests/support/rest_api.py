@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from pactgate.config.endpoints import Endpoint
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.endpoints import Endpoint
+from pactgate.config.server_settings import ServerConfig
 from tests.support.scripted_http import Peer, ReceivedRequest, ScriptedHttp, answer
 
 Answering = bytes | Callable[[ReceivedRequest], bytes]

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pactgate.config.rates import RateLimits
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.rate_limits import RateLimits
+from pactgate.config.server_settings import ServerConfig
 
 UNLIMITED = RateLimits(enabled=False)
 """For tests that call more often than a caller may."""

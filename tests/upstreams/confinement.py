@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.effects import Effects
+from pactgate.config.sections.effects import Effects
 from pactgate.upstreams.process.child import Launch
 from pactgate.upstreams.process.sandbox import confine, probe
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.dialer import Dialer, Session

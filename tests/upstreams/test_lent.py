@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.channel import Outgoing
 from pactgate.upstreams.lent import LETTING_GO_S, LentChannel, Loan

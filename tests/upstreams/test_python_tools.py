@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.effects import Effects
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.effects import Effects
+from pactgate.config.server_settings import ServerConfig
 from pactgate.upstreams.python_tools import PACKAGE_FOLDER, python_tools, runner_arguments
 from tests.support.children import guarded
 from tests.support.python_tools import kit

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pactgate.config.cache import Cache
 from pactgate.config.model import Config
+from pactgate.config.sections.cache import Cache
 from pactgate.core.events import GatewayStarted
 from pactgate.pipeline.live_configuration import NOBODY
 from pactgate.policy.result_cache import Recall

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pactgate.config.bounds import Limits
 from pactgate.config.model import Config
+from pactgate.config.sections.limits import Limits
 from pactgate.workers.homes import Place, home_of, shared, unshareable
 
 

@@ -13,8 +13,8 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from pactgate.config.bounds import Limits
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.limits import Limits
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.demo import pocket
 from pactgate.protocol.messages import encode_json, value

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.config.model import Config
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.pipeline.live_configuration import Standing
 from pactgate.workers.parcels import pack, unpack
 from tests.support.servers import scripted

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pactgate.config.cache import Cache
+from pactgate.config.sections.cache import Cache
 from pactgate.policy.cache_policy import Keys
 from pactgate.policy.result_cache import Lease
 from pactgate.state.guarded import GuardedStore

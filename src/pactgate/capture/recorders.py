@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pactgate.config.capture import Capture
+from pactgate.config.sections.capture import Capture
 from pactgate.core.events import CaptureEnded, CaptureFailed, Emit, Event
 from pactgate.core.recording import Tap
 

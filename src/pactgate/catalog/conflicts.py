@@ -18,7 +18,7 @@ from msgspec import Struct, to_builtins
 
 from pactgate.catalog.index import server_of
 from pactgate.catalog.lookalikes import drawn, fold, separated
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import cut
 from pactgate.core.values import Entry, Resource, Tool
 from pactgate.protocol import messages

@@ -19,7 +19,7 @@ from pactgate.catalog.discovery import TOOLS, Discovered
 from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import server_of
 from pactgate.catalog.supervisor import Supervisor
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Emit, Event
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller, ServerStatus, Tool

@@ -19,7 +19,7 @@ from pactgate.catalog.change_watcher import Watch
 from pactgate.catalog.lifecycle import Happening, step
 from pactgate.catalog.list_cache import Lister
 from pactgate.catalog.waiting import now, unwatched, wait_for
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.contract import REPORT_METHOD
 from pactgate.core.events import (
     EffectsExceeded,

@@ -19,10 +19,10 @@ from pactgate.cli import console, documents
 from pactgate.cli.check import show_problems
 from pactgate.config.insert import CantInsert, insert_server, new_file
 from pactgate.config.load import find, load
-from pactgate.config.openapi import is_url
 from pactgate.config.problems import ConfigurationError
-from pactgate.config.server import ServerConfig
-from pactgate.config.text import FORMATS
+from pactgate.config.reader import FORMATS
+from pactgate.config.sections.openapi import is_url
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.openapi.mapping import Mapped, by_reason

@@ -19,8 +19,8 @@ from pactgate.cli.document_check import documents_report, read_documents, show_d
 from pactgate.config.load import find, load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigurationError, Problem
-from pactgate.config.server import ServerConfig
-from pactgate.config.text import FORMATS
+from pactgate.config.reader import FORMATS
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import Mask, visible
 
 _SEVERITY_STYLES: Final = {Severity.HAZARD: "red", Severity.NOTE: "yellow"}

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 
 PROGRAMS: Final = ("almanac", "scratchpad")
 TOOLS: Final = "pocket"

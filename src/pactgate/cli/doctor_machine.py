@@ -15,7 +15,7 @@ from typing import Final
 
 from pactgate import __version__
 from pactgate.cli.finding import Finding, fail, ok, warn
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import flat
 from pactgate.upstreams.process.child import child_environment
 from pactgate.upstreams.process.sandbox import probe

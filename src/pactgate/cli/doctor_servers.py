@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from pactgate.cli.finding import Finding, fail, ok, warn
 from pactgate.cli.server_table import left_out
-from pactgate.config.openapi import is_url
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.openapi import is_url
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import Mask, cut
 from pactgate.upstreams.process.child import child_environment
 

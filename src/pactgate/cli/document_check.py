@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pactgate.cli import console
 from pactgate.config.model import Config
-from pactgate.config.openapi import is_url
+from pactgate.config.sections.openapi import is_url
 
 if TYPE_CHECKING:
     from pactgate.upstreams.openapi.mapping import Mapped

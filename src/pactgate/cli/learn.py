@@ -22,11 +22,11 @@ from msgspec.structs import replace
 from pactgate.app import Gateway
 from pactgate.cli import console
 from pactgate.cli.check import show_problems
-from pactgate.config.effects import Effects
 from pactgate.config.load import find, load
 from pactgate.config.model import Config, Listen
 from pactgate.config.problems import ConfigurationError
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.effects import Effects
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import flat
 from pactgate.protocol import messages
 from pactgate.upstreams.process.child import child_environment

@@ -28,7 +28,7 @@ from pactgate.cli.tools_file import tools_server, unfit_file
 from pactgate.config.load import find, load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigurationError
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import Mask
 from pactgate.core.events import ConfigurationReloaded, Event
 from pactgate.core.failures import GatewayFailure

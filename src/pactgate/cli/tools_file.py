@@ -14,8 +14,8 @@ from typing import Any, Final
 from pactgate.cli import console
 from pactgate.cli.console import Column
 from pactgate.cli.options import ServeOptions
-from pactgate.config.checks import legal_id
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
+from pactgate.config.value_checks import legal_id
 from pactgate.core.contract import CONTRACT_KEY
 from pactgate.core.display import visible
 

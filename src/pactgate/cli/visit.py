@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from pactgate.app import build
 from pactgate.catalog.conflicts import Hazard, find_hazards
-from pactgate.config.audit import Audit
 from pactgate.config.model import Config
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.audit import Audit
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core import events
 from pactgate.core.events import Event
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from pactgate.config.load import check_together, kind_of
 from pactgate.config.model import Config, Sections
 from pactgate.config.problems import SHOWN_PROBLEMS, Findings, Path, nearest, show, spell
-from pactgate.config.server import ServerConfig, ServerSettings
+from pactgate.config.server_settings import ServerConfig, ServerSettings
 from pactgate.config.tree import Node
 from pactgate.config.validate import Validation
 from pactgate.core.display import Mask

@@ -11,7 +11,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from pactgate.config.problems import Path
-from pactgate.config.text import Format
+from pactgate.config.reader import Format
 
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*.*?\*/)*+", re.DOTALL)
 _STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)

@@ -11,7 +11,7 @@ import re
 from typing import Any, Final
 
 from pactgate.config.problems import Findings, Place
-from pactgate.config.text import Format, read
+from pactgate.config.reader import Format, read
 from pactgate.config.tree import Node
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/|[{}\[\],]|[^\s{}\[\],"/]+|/', re.DOTALL)

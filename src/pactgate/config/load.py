@@ -16,16 +16,16 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-from pactgate.config.audit import settle_audit
-from pactgate.config.cache import check_cache
-from pactgate.config.capture import settle_capture
-from pactgate.config.checks import is_loopback
 from pactgate.config.model import Config, ConfigFile, Listen, Sections
 from pactgate.config.problems import ConfigurationError, Findings, Place, Problem, show
-from pactgate.config.servers import settle
-from pactgate.config.text import FORMATS, read
+from pactgate.config.reader import FORMATS, read
+from pactgate.config.sections.audit import settle_audit
+from pactgate.config.sections.cache import check_cache
+from pactgate.config.sections.capture import settle_capture
+from pactgate.config.server_entries import settle
 from pactgate.config.tree import Node, Positions
 from pactgate.config.validate import Validation
+from pactgate.config.value_checks import is_loopback
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 COMMAND_LINE: Final = "command line"

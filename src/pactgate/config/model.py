@@ -12,24 +12,24 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, field
 
-from pactgate.config import checks
-from pactgate.config.audit import Audit
-from pactgate.config.bounds import Categories, Limits, Timeouts
-from pactgate.config.cache import Cache
-from pactgate.config.capture import Capture
+from pactgate.config import value_checks
 from pactgate.config.documented import Documented
 from pactgate.config.problems import Problem
-from pactgate.config.rates import RateLimits
-from pactgate.config.server import ServerConfig, Servers
+from pactgate.config.sections.audit import Audit
+from pactgate.config.sections.cache import Cache
+from pactgate.config.sections.capture import Capture
+from pactgate.config.sections.limits import Categories, Limits, Timeouts
+from pactgate.config.sections.rate_limits import RateLimits
+from pactgate.config.server_settings import ServerConfig, Servers
 from pactgate.core.failures import Plane, WireSettings
 
 Secret = Annotated[
-    str, Meta(min_length=1, max_length=500, extra={"expand": True, "secret": True, "check": checks.check_token})
+    str, Meta(min_length=1, max_length=500, extra={"expand": True, "secret": True, "check": value_checks.check_token})
 ]
 Role = Annotated[str, Meta(max_length=50, pattern=r"^[a-z][a-z0-9_-]*$")]
 TokenName = Annotated[str, Meta(max_length=50, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-AllowedHost = Annotated[str, Meta(max_length=255, extra={"check": checks.check_allowed_host})]
-AllowedOrigin = Annotated[str, Meta(max_length=255, extra={"check": checks.check_origin})]
+AllowedHost = Annotated[str, Meta(max_length=255, extra={"check": value_checks.check_allowed_host})]
+AllowedOrigin = Annotated[str, Meta(max_length=255, extra={"check": value_checks.check_origin})]
 
 Shown = Literal["jsonrpc_error", "tool_result"]
 
@@ -39,7 +39,9 @@ class Listen(Documented, frozen=True, kw_only=True):
 
     host: Annotated[
         str,
-        Meta(min_length=1, max_length=255, description="Address to listen on.", extra={"check": checks.check_host}),
+        Meta(
+            min_length=1, max_length=255, description="Address to listen on.", extra={"check": value_checks.check_host}
+        ),
     ] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")] = 7411
     allowed_hosts: Annotated[
@@ -214,7 +216,7 @@ class Config(Sections, frozen=True, kw_only=True):
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach the gateway."""
-        return checks.is_loopback(self.listen.host)
+        return value_checks.is_loopback(self.listen.host)
 
     @property
     def allows_anonymous(self) -> bool:

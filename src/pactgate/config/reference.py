@@ -15,9 +15,9 @@ from msgspec import NODEFAULT, inspect
 
 from pactgate.config.load import MAX_FILE_BYTES
 from pactgate.config.model import ConfigFile
-from pactgate.config.rest import RestSettings
-from pactgate.config.server import ServerEntry, ServerSettings
-from pactgate.config.text import FORMATS
+from pactgate.config.reader import FORMATS
+from pactgate.config.sections.rest import RestSettings
+from pactgate.config.server_settings import ServerEntry, ServerSettings
 
 EXAMPLE: Final = """\
 {

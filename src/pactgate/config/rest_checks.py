@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pactgate.config.checks import check_url
 from pactgate.config.problems import Fault, show
+from pactgate.config.value_checks import check_url
 
 PLACEHOLDER: Final = re.compile(r"\{([^{}/]{1,200})\}")
 _LITERAL: Final = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pactgate.config.problems import Findings
-from pactgate.config.text import Format, read
+from pactgate.config.reader import Format, read
 from pactgate.config.tree import Node
 from pactgate.conformance.report import Expected
 from pactgate.conformance.selection import BY_CODE

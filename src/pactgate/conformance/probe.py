@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import server_of
-from pactgate.config.checks import OWN_SERVER_ID
+from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.values import Misfit, Tool
 from pactgate.pipeline.call import Call

@@ -6,9 +6,9 @@ from typing import Final
 
 from msgspec import Raw, Struct
 
-from pactgate.config.bounds import Limits, Timeouts
-from pactgate.config.checks import OWN_SERVER_ID
 from pactgate.config.model import Config
+from pactgate.config.sections.limits import Limits, Timeouts
+from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.values import Tool
 from pactgate.policy.cache_policy import CachePolicy, Plan
 from pactgate.policy.categories import Category

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from pactgate.config.checks import OWN_SERVER_ID
+from pactgate.config.value_checks import OWN_SERVER_ID
 
 ADMIN: Final = "admin"
 ADMINISTRATOR: Final = frozenset({ADMIN})

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from pactgate.config.cache import Cache
+from pactgate.config.sections.cache import Cache
 from pactgate.core.values import Tool
 from pactgate.policy.tool_patterns import most_specific
 

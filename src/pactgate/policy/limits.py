@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
-from pactgate.config.bounds import Limits
+from pactgate.config.sections.limits import Limits
 from pactgate.core.failures import ErrorCode
 from pactgate.policy.json_paths import Step, dotted, pointer
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from pactgate.config.rates import Rate, RateLimits
+from pactgate.config.sections.rate_limits import Rate, RateLimits
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Tool
 from pactgate.policy.categories import RateClass

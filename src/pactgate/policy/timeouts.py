@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from pactgate.config.bounds import Timeouts
+from pactgate.config.sections.limits import Timeouts
 from pactgate.policy.categories import Category
 
 

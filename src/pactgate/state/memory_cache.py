@@ -18,7 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from pactgate.config.cache import Cache
+from pactgate.config.sections.cache import Cache
 from pactgate.state.eviction import ORDERS
 from pactgate.state.ports import MISS, Lookup
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from pactgate.config.effects import Effects
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.effects import Effects
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.upstreams.process.child_reaper import Guardian
 from pactgate.upstreams.process.stdio import StdioChannel

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from pactgate.audit.chain_file import of_worker
 from pactgate.config.model import Config
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Event, WorkerStarted
 from pactgate.core.failures import GatewayFailure
 from pactgate.inbound.auth import Admitted, Guard

@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from pactgate.config.bounds import Limits
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.limits import Limits
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.channel import Outgoing

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pactgate.config.model import Config
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Emit, WorkerEnded
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.pipeline.live_configuration import Standing

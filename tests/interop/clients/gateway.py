@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from pactgate.app import Gateway
 from pactgate.config.model import Config, Listen
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 
 PLAIN = {"integer": 5, "number": 3, "boolean": True, "array": [], "object": {}}
 WHOLE_S = 15

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pactgate.config.openapi import Excluded, Included
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.openapi import Excluded, Included
+from pactgate.config.server_settings import ServerConfig
 from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.openapi.document_text import UnreadableDocument

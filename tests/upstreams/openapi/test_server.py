@@ -13,7 +13,7 @@ import pytest
 
 from pactgate.app import Gateway
 from pactgate.config.model import Config
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.upstreams.openapi.mapping import server
 from tests.support.openapi import document, operation
 from tests.support.rest_api import Api, serving

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.server import ServerConfig
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.openapi.document_text import UnreadableDocument

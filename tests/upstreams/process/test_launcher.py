@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.config.effects import Effects
+from pactgate.config.sections.effects import Effects
 from pactgate.upstreams.process.child import launcher
 from pactgate.upstreams.process.executable import look_up
 from pactgate.upstreams.process.launcher import ALLOW, DENY, DENY_NEVER, KILL_PROCESS, MACHINES, Machine, filter_program

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from pactgate.config.effects import Effects
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.effects import Effects
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.process.child import SpawnError, sandbox
 from pactgate.upstreams.process.executable import Program

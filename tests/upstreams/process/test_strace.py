@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.config.effects import MAX_PATHS, Effects
+from pactgate.config.sections.effects import MAX_PATHS, Effects
 from pactgate.upstreams.process.child import strace
 from pactgate.upstreams.process.strace import Seen, Trace, notes_on, propose
 

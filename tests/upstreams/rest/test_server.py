@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pactgate.config.bounds import Timeouts
 from pactgate.config.model import Config
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.limits import Timeouts
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Event, RequestFinished
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol.versions import Era

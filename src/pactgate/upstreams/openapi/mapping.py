@@ -13,10 +13,10 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urljoin, urlsplit
 
-from pactgate.config.endpoints import Endpoint, Method
-from pactgate.config.openapi import Selection
 from pactgate.config.rest_checks import check_base_url, check_path_template
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.endpoints import Endpoint, Method
+from pactgate.config.sections.openapi import Selection
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import flat
 from pactgate.upstreams.openapi.document_text import UnreadableDocument
 from pactgate.upstreams.openapi.names import Subject, assign_names, limit_for

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, cast
 
-from pactgate.config.checks import check_header_name
 from pactgate.config.endpoint_checks import WHOLE_BODY, spreads
-from pactgate.config.endpoints import MAX_PARAMETERS, Body, Parameter, Place, ResponseKind, Style
 from pactgate.config.rest_checks import PLACEHOLDER
+from pactgate.config.sections.endpoints import MAX_PARAMETERS, Body, Parameter, Place, ResponseKind, Style
+from pactgate.config.value_checks import check_header_name
 from pactgate.core.display import flat
 from pactgate.upstreams.openapi.names import argument_names, is_legal_argument
 from pactgate.upstreams.openapi.references import References, Spot

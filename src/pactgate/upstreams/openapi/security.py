@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from pactgate.config.checks import check_header_name
+from pactgate.config.value_checks import check_header_name
 from pactgate.core.display import flat
 from pactgate.upstreams.openapi.references import BrokenReference, References, Spot
 from pactgate.upstreams.rest.credentials import Credential

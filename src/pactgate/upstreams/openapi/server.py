@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from pactgate.config.openapi import is_url
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.openapi import is_url
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.egress import Egress, host_of

@@ -12,8 +12,8 @@ import os
 import stat
 from typing import Any, Final, NamedTuple
 
-from pactgate.config.openapi import is_url
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.openapi import is_url
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.request_message import Target, header_block

@@ -21,7 +21,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from pactgate.config.effects import Effects
+from pactgate.config.sections.effects import Effects
 from pactgate.upstreams.process.child import Launch, SpawnError, explain, launcher
 from pactgate.upstreams.process.executable import Program, find, look_up
 

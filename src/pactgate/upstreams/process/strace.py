@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from pactgate.config.effects import MAX_PATHS
+from pactgate.config.sections.effects import MAX_PATHS
 
 TRACED: Final = "trace=%file,%network,execve,execveat,io_uring_setup"
 STRACE: Final = ("-f", "-qq", "-yy", "-s", "4096", "-e", "signal=none", "-e", TRACED)

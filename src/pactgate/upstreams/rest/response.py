@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from pactgate.config.endpoints import Endpoint
+from pactgate.config.sections.endpoints import Endpoint
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.protocol import messages
 from pactgate.protocol.json_limits import check_shape

@@ -13,8 +13,8 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 from msgspec import Raw, Struct
 
-from pactgate.config.endpoints import Endpoint
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.endpoints import Endpoint
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json

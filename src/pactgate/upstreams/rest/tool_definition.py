@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from pactgate.config.endpoints import Endpoint, Parameter
+from pactgate.config.sections.endpoints import Endpoint, Parameter
 from pactgate.core.contract import CONTRACT_KEY
 from pactgate.core.failures import RETRYABLE_ERRORS, ErrorCode
 from pactgate.protocol.messages import encode_json

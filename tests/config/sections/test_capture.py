@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.capture import settle_capture
 from pactgate.config.problems import ConfigurationError
+from pactgate.config.sections.capture import settle_capture
 from tests.config.test_bounds import loaded
 
 

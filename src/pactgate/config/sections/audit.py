@@ -10,9 +10,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from pactgate.config import checks
+from pactgate.config import value_checks
 
-AuditFile = Annotated[str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": checks.check_program})]
+AuditFile = Annotated[
+    str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": value_checks.check_program})
+]
 
 
 class Audit(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

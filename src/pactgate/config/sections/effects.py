@@ -12,14 +12,16 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from pactgate.config import checks
+from pactgate.config import value_checks
 from pactgate.config.problems import Findings, Path, show
 from pactgate.config.tree import Node
 
 MAX_PATHS: Final = 64
 MAX_PORTS: Final = 256
 
-EffectPath = Annotated[str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": checks.check_program})]
+EffectPath = Annotated[
+    str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": value_checks.check_program})
+]
 Port = Annotated[int, Meta(ge=1, le=65535)]
 BoundPort = Annotated[int, Meta(ge=0, le=65535)]
 Programs = Annotated[tuple[EffectPath, ...], Meta(max_length=MAX_PATHS)]

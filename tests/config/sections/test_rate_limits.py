@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pactgate.config.problems import ConfigurationError
-from pactgate.config.rates import ToolRate
+from pactgate.config.sections.rate_limits import ToolRate
 from tests.config.test_bounds import loaded
 
 

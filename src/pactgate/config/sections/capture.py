@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from pactgate.config import checks
+from pactgate.config import value_checks
 
 Legs = Literal["both", "callers", "servers"]
 
@@ -19,7 +19,7 @@ class Capture(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     """Recordings of what passes, for `pactgate compliance` and `pactgate replay`. Credentials are not written."""
 
     dir: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": checks.check_program})]
+        Annotated[str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": value_checks.check_program})]
         | None,
         Meta(
             description="Folder for the captures, made if need be; a relative one starts at the folder of the configuration file. "

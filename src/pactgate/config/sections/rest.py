@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from pactgate.config import rest_checks
-from pactgate.config.endpoints import MAX_ENDPOINTS, BaseUrl, Endpoint
-from pactgate.config.openapi import OpenApiSettings
+from pactgate.config.sections.endpoints import MAX_ENDPOINTS, BaseUrl, Endpoint
+from pactgate.config.sections.openapi import OpenApiSettings
 
 EgressHost = Annotated[str, Meta(min_length=1, max_length=255, extra={"check": rest_checks.check_egress_host})]
 Endpoints = Annotated[tuple[Endpoint, ...], Meta(max_length=MAX_ENDPOINTS)]

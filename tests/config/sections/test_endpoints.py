@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pactgate.config.endpoints import Body, Endpoint, Parameter
+from pactgate.config.sections.endpoints import Body, Endpoint, Parameter
 from tests.support.rest_api import GET_ITEM, endpoint
 
 

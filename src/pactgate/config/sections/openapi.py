@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
-from pactgate.config import checks
+from pactgate.config import value_checks
 from pactgate.config.documented import Documented
 from pactgate.config.problems import Fault, Findings, Path
 from pactgate.config.tree import Node
@@ -28,8 +28,8 @@ def is_url(source: str) -> bool:
 def check_source(text: str) -> Fault | None:
     """A URL we may call, or the path of a file."""
     if is_url(text):
-        return checks.check_url(text)
-    return checks.check_program(text)
+        return value_checks.check_url(text)
+    return value_checks.check_program(text)
 
 
 Source = Annotated[str, Meta(min_length=1, max_length=2000, extra={"expand": True, "check": check_source})]
@@ -37,7 +37,10 @@ Pattern = Annotated[str, Meta(min_length=1, max_length=300)]
 Patterns = Annotated[tuple[Pattern, ...], Meta(max_length=1000)]
 SchemeName = Annotated[str, Meta(min_length=1, max_length=200)]
 CredentialValue = Annotated[
-    str, Meta(min_length=1, max_length=8192, extra={"expand": True, "secret": True, "check": checks.check_header_value})
+    str,
+    Meta(
+        min_length=1, max_length=8192, extra={"expand": True, "secret": True, "check": value_checks.check_header_value}
+    ),
 ]
 
 

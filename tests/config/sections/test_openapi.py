@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.openapi import Excluded, Included, is_url
+from pactgate.config.sections.openapi import Excluded, Included, is_url
 from tests.config.writing import loaded, paths, problems
 
 

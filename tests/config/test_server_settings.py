@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import fields
 
-from pactgate.config.server import ServerConfig, ServerEntry
+from pactgate.config.server_settings import ServerConfig, ServerEntry
 
 
 @pytest.mark.parametrize(

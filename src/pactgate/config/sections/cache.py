@@ -10,8 +10,8 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from pactgate.config.bounds import ToolPattern
 from pactgate.config.problems import Findings
+from pactgate.config.sections.limits import ToolPattern
 from pactgate.config.tree import Node
 
 LONGEST_MS: Final = 2_592_000_000

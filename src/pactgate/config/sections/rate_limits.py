@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from pactgate.config.bounds import ToolPattern
+from pactgate.config.sections.limits import ToolPattern
 
 Rpm = Annotated[int, Meta(ge=1, le=10000, description="Calls of one caller to one tool in any 60 seconds.")]
 Burst = Annotated[

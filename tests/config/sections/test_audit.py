@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.audit import Audit
 from pactgate.config.problems import ConfigurationError
+from pactgate.config.sections.audit import Audit
 from tests.config.test_bounds import loaded
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.cache import Cache, CacheRule
 from pactgate.config.model import Config
+from pactgate.config.sections.cache import Cache, CacheRule
 from tests.config.writing import loaded, paths, problems
 
 DAY_MS = 86_400_000

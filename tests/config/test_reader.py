@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from pactgate.config.problems import Findings
-from pactgate.config.text import FORMATS, Format, read
+from pactgate.config.reader import FORMATS, Format, read
 from tests.config.writing import plain
 
 

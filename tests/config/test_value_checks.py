@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.config import checks
+from pactgate.config import value_checks
 
 
 @pytest.mark.requirement("S0/ECO-003")
 @pytest.mark.parametrize("text", ["a", "files", "my-server-2", "a" * 50])
 def test_a_legal_server_id_is_accepted(text: str) -> None:
-    assert checks.check_server_id(text) is None
+    assert value_checks.check_server_id(text) is None
 
 
 @pytest.mark.parametrize(
@@ -34,36 +34,36 @@ def test_a_legal_server_id_is_accepted(text: str) -> None:
     ],
 )
 def test_an_id_that_can_not_be_used_comes_with_the_nearest_that_can(text: str, suggestion: str) -> None:
-    fault = checks.check_server_id(text)
+    fault = value_checks.check_server_id(text)
     assert fault is not None
     assert f'"{suggestion}"' in fault.hint
 
 
 def test_the_gateway_keeps_its_own_id_for_itself() -> None:
-    assert checks.check_server_id("pactgate") is not None
+    assert value_checks.check_server_id("pactgate") is not None
 
 
 @given(st.text(max_size=300))
 def test_a_suggested_id_is_always_legal(text: str) -> None:
-    legal = checks.legal_id(text)
-    assert re.fullmatch(checks.SERVER_ID, legal)
-    assert checks.check_server_id(legal) is None
+    legal = value_checks.legal_id(text)
+    assert re.fullmatch(value_checks.SERVER_ID, legal)
+    assert value_checks.check_server_id(legal) is None
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "a\nb", "a\rb", "\n"])
 def test_nothing_that_breaks_a_command_line_is_accepted_in_one(text: str) -> None:
-    assert checks.check_argument(text) is not None
-    assert checks.check_program(f"x{text}") is not None
+    assert value_checks.check_argument(text) is not None
+    assert value_checks.check_program(f"x{text}") is not None
 
 
 def test_a_command_line_is_no_shell_so_everything_else_is_literal() -> None:
-    assert checks.check_argument("; rm -rf / && $(id) `id` | \t*") is None
-    assert checks.check_argument("") is None
+    assert value_checks.check_argument("; rm -rf / && $(id) `id` | \t*") is None
+    assert value_checks.check_argument("") is None
 
 
 @pytest.mark.parametrize("text", ["~/bin/server", "~", "  ", ""])
 def test_a_program_that_only_a_shell_would_find_is_refused(text: str) -> None:
-    assert checks.check_program(text) is not None
+    assert value_checks.check_program(text) is not None
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_program_that_only_a_shell_would_find_is_refused(text: str) -> None:
     ],
 )
 def test_a_url_we_may_call_is_accepted(text: str) -> None:
-    assert checks.check_url(text) is None
+    assert value_checks.check_url(text) is None
 
 
 @pytest.mark.parametrize(
@@ -107,66 +107,66 @@ def test_a_url_we_may_call_is_accepted(text: str) -> None:
     ],
 )
 def test_a_url_we_may_not_call_is_refused(text: str) -> None:
-    assert checks.check_url(text) is not None
+    assert value_checks.check_url(text) is not None
 
 
 @given(st.text())
 def test_no_text_breaks_the_url_check(text: str) -> None:
-    checks.check_url("http://" + text)
+    value_checks.check_url("http://" + text)
 
 
 @pytest.mark.parametrize("text", ["", "a b", "a:", "a\r\nb", "ä", "a(b)"])
 def test_a_header_name_is_a_token(text: str) -> None:
-    assert checks.check_header_name(text) is not None
+    assert value_checks.check_header_name(text) is not None
 
 
 @pytest.mark.parametrize(
     "text", ["Content-Length", "HOST", "transfer-encoding", "Mcp-Session-Id", "mcp-protocol-version"]
 )
 def test_headers_that_frame_a_message_stay_the_gateways(text: str) -> None:
-    assert checks.check_header_name(text) is not None
+    assert value_checks.check_header_name(text) is not None
 
 
 @pytest.mark.parametrize("text", ["a\r\nX-Evil: b", "a\n", "\x00", "ä", " a", "a ", "\x7f"])
 def test_a_header_value_is_visible_ascii(text: str) -> None:
-    assert checks.check_header_value(text) is not None
+    assert value_checks.check_header_value(text) is not None
 
 
 @pytest.mark.parametrize("text", ["", "x", "Bearer a.b-c_d", "a\tb"])
 def test_an_ordinary_header_value_is_accepted(text: str) -> None:
-    assert checks.check_header_value(text) is None
+    assert value_checks.check_header_value(text) is None
 
 
 @pytest.mark.parametrize("text", ["", "short", "fifteen-letters", "with spaces in between", "ünïcödeünïcöde!!"])
 def test_a_weak_or_unsendable_token_is_refused(text: str) -> None:
-    assert checks.check_token(text) is not None
+    assert value_checks.check_token(text) is not None
 
 
 @pytest.mark.parametrize("text", ["", "A=B", "A\x00", "A\n"])
 def test_a_name_that_is_no_environment_variable_is_refused(text: str) -> None:
-    assert checks.check_env_name(text) is not None
+    assert value_checks.check_env_name(text) is not None
 
 
 def test_an_environment_value_may_have_lines_but_no_nul() -> None:
-    assert checks.check_env_value("-----BEGIN\nKEY-----\n") is None
-    assert checks.check_env_value("a\x00") is not None
+    assert value_checks.check_env_value("-----BEGIN\nKEY-----\n") is None
+    assert value_checks.check_env_value("a\x00") is not None
 
 
 @pytest.mark.parametrize(
     ("check", "good", "bad"),
     [
         (
-            checks.check_host,
+            value_checks.check_host,
             ["127.0.0.1", "::1", "0.0.0.0", "localhost", "fe80::1%eth0"],
             ["", "[::1]", "a b", "a/b", "a:\n"],
         ),
         (
-            checks.check_allowed_host,
+            value_checks.check_allowed_host,
             ["gateway.example", "gateway.example:8080", "[::1]:80"],
             ["http://a", "a/b", "*", "", "a\n"],
         ),
         (
-            checks.check_origin,
+            value_checks.check_origin,
             ["https://app.example", "http://localhost:3000", "chrome-extension://abc"],
             ["app.example", "https://app.example/", "*", "null", "https://u@a", ""],
         ),
@@ -193,7 +193,7 @@ def test_addresses_are_written_as_their_headers_have_them(check: object, good: l
     ],
 )
 def test_only_addresses_of_this_machine_are_loopback(host: str, is_local: bool) -> None:
-    assert checks.is_loopback(host) is is_local
+    assert value_checks.is_loopback(host) is is_local
 
 
 SECRET = "hunter2-and-more"
@@ -202,12 +202,12 @@ SECRET = "hunter2-and-more"
 @pytest.mark.parametrize(
     ("check", "text"),
     [
-        (checks.check_url, f"ftp://{SECRET}"),
-        (checks.check_url, f"https://u:{SECRET}@crm.example"),
-        (checks.check_token, f"{SECRET} "),
-        (checks.check_header_value, f"{SECRET}\n"),
-        (checks.check_env_value, f"{SECRET}\x00"),
-        (checks.check_argument, f"{SECRET}\n"),
+        (value_checks.check_url, f"ftp://{SECRET}"),
+        (value_checks.check_url, f"https://u:{SECRET}@crm.example"),
+        (value_checks.check_token, f"{SECRET} "),
+        (value_checks.check_header_value, f"{SECRET}\n"),
+        (value_checks.check_env_value, f"{SECRET}\x00"),
+        (value_checks.check_argument, f"{SECRET}\n"),
     ],
 )
 def test_a_value_that_may_be_secret_is_not_repeated(check: object, text: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.effects import Effects
+from pactgate.config.sections.effects import Effects
 from tests.config.writing import loaded, paths, problems, remote, server
 
 

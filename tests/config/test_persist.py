@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pactgate.config import change
-from pactgate.config.keep import keep
 from pactgate.config.load import load
 from pactgate.config.model import Config
+from pactgate.config.persist import keep
 from pactgate.core.failures import GatewayFailure, Kind
 from tests.config.writing import written
 

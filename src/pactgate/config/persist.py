@@ -19,7 +19,7 @@ from pactgate.config.edit import CantEditError, put
 from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigurationError, Findings, Path, show, spell
-from pactgate.config.text import FORMATS, read
+from pactgate.config.reader import FORMATS, read
 from pactgate.config.tree import Node
 from pactgate.core.failures import GatewayFailure, Kind
 

@@ -10,28 +10,33 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
-from pactgate.config import checks
-from pactgate.config.bounds import Isolation
-from pactgate.config.effects import Effects
-from pactgate.config.openapi import is_url
-from pactgate.config.rest import RestSettings
+from pactgate.config import value_checks
+from pactgate.config.sections.effects import Effects
+from pactgate.config.sections.limits import Isolation
+from pactgate.config.sections.openapi import is_url
+from pactgate.config.sections.rest import RestSettings
 
-Command = Annotated[str, Meta(min_length=1, max_length=1000, extra={"expand": True, "check": checks.check_program})]
-Argument = Annotated[str, Meta(max_length=500, extra={"expand": True, "check": checks.check_argument})]
-Folder = Annotated[str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": checks.check_program})]
-Url = Annotated[str, Meta(min_length=1, max_length=2000, extra={"expand": True, "check": checks.check_url})]
-EnvName = Annotated[str, Meta(min_length=1, max_length=200, extra={"check": checks.check_env_name})]
-EnvValue = Annotated[
-    str, Meta(max_length=32768, extra={"expand": True, "secret": True, "check": checks.check_env_value})
+Command = Annotated[
+    str, Meta(min_length=1, max_length=1000, extra={"expand": True, "check": value_checks.check_program})
 ]
-HeaderName = Annotated[str, Meta(min_length=1, max_length=200, extra={"check": checks.check_header_name})]
+Argument = Annotated[str, Meta(max_length=500, extra={"expand": True, "check": value_checks.check_argument})]
+Folder = Annotated[str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": value_checks.check_program})]
+Url = Annotated[str, Meta(min_length=1, max_length=2000, extra={"expand": True, "check": value_checks.check_url})]
+EnvName = Annotated[str, Meta(min_length=1, max_length=200, extra={"check": value_checks.check_env_name})]
+EnvValue = Annotated[
+    str, Meta(max_length=32768, extra={"expand": True, "secret": True, "check": value_checks.check_env_value})
+]
+HeaderName = Annotated[str, Meta(min_length=1, max_length=200, extra={"check": value_checks.check_header_name})]
 HeaderValue = Annotated[
-    str, Meta(max_length=8192, extra={"expand": True, "secret": True, "check": checks.check_header_value})
+    str, Meta(max_length=8192, extra={"expand": True, "secret": True, "check": value_checks.check_header_value})
 ]
 ServerId = Annotated[
     str,
     Meta(
-        min_length=1, max_length=checks.SERVER_ID_MAX, pattern=checks.SERVER_ID, extra={"check": checks.check_server_id}
+        min_length=1,
+        max_length=value_checks.SERVER_ID_MAX,
+        pattern=value_checks.SERVER_ID,
+        extra={"check": value_checks.check_server_id},
     ),
 ]
 Title = Annotated[str, Meta(min_length=1, max_length=100)]

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os.path
 from typing import Any, Final
 
-from pactgate.config.effects import settle_effects
 from pactgate.config.endpoint_checks import check_endpoints
-from pactgate.config.openapi import OPENAPI_ONLY, settle_openapi
 from pactgate.config.problems import Findings, Path
-from pactgate.config.server import ServerConfig
+from pactgate.config.sections.effects import settle_effects
+from pactgate.config.sections.openapi import OPENAPI_ONLY, settle_openapi
+from pactgate.config.server_settings import ServerConfig
 from pactgate.config.tree import Node
 from pactgate.config.validate import PLAIN_HEADERS
 
