@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pactgate.cli import console, documents
+from pactgate.cli import documents, terminal
 from pactgate.cli.check import show_problems
 from pactgate.config.insert import CantInsert, insert_server, new_file
 from pactgate.config.load import find, load
@@ -65,7 +65,7 @@ def add(options: AddOptions) -> int:
         show_problems(error)
         return 2
     except _Refused as refused:
-        console.problem(refused.message, refused.hint)
+        terminal.problem(refused.message, refused.hint)
         return refused.code
 
 
@@ -81,7 +81,7 @@ def _add(options: AddOptions) -> int:
     if not options.dry_run:
         _write(path, text)
     if options.as_json:
-        console.say_json(_report(options, path, entry, mapped))
+        terminal.say_json(_report(options, path, entry, mapped))
     else:
         _show(options, path, mapped)
     return 0
@@ -140,7 +140,7 @@ def _mapped(options: AddOptions, entry: dict[str, Any], path: Path) -> Mapped:
         credentials=entry.get("credentials", {}),
         output_validation="off",
     )
-    with console.spinner("reading the document"):
+    with terminal.spinner("reading the document"):
         try:
             return asyncio.run(_load(config))
         except GatewayFailure as failure:
@@ -215,17 +215,17 @@ def _show(options: AddOptions, path: Path, mapped: Mapped | None) -> None:
     if mapped is not None:
         documents.show_tools(mapped)
         documents.show_left_out(mapped)
-        console.say(documents.summary(mapped))
+        terminal.say(documents.summary(mapped))
         if (text := documents.advice(mapped)) is not None:
-            console.say(text)
+            terminal.say(text)
         if schemes := _missing(mapped):
             variable = f"{options.name.upper().replace('-', '_')}_TOKEN"
             given = f'"credentials": {{ "{schemes[0]}": "${{{variable}}}" }}'
-            console.say(f"To call what needs credentials, write {given} into the entry.")
+            terminal.say(f"To call what needs credentials, write {given} into the entry.")
     done = "Would be added to" if options.dry_run else "Added to"
-    console.say(f"{done} {path}: {options.name}.")
+    terminal.say(f"{done} {path}: {options.name}.")
     if not options.dry_run:
-        console.say("A gateway that runs with this file takes it over by itself; `pactgate check --live` tries it.")
+        terminal.say("A gateway that runs with this file takes it over by itself; `pactgate check --live` tries it.")
 
 
 def _missing(mapped: Mapped) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, TextIO
 
 from pactgate import __version__
-from pactgate.cli.console import is_terminal, paint
+from pactgate.cli.terminal import is_terminal, paint
 from pactgate.core import events
 from pactgate.core.display import Mask, flat
 from pactgate.core.events import Event

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from pactgate.cli import console
-from pactgate.cli.console import Column, Styled
+from pactgate.cli import terminal
+from pactgate.cli.terminal import Column, Styled
 from pactgate.core.display import flat
 
 _EXAMPLES: Final = """\
@@ -61,10 +61,10 @@ def verify(file: _File = None, config: _Config = None, as_json: _Json = False) -
     try:
         verdict = family.verify_log(log)
     except OSError as error:
-        console.problem(f"{error.filename} can't be read: {error.strerror}.")
+        terminal.problem(f"{error.filename} can't be read: {error.strerror}.")
         raise typer.Exit(1) from None
     if as_json:
-        console.say_json({"valid": verdict.is_valid, **msgspec.to_builtins(verdict)})
+        terminal.say_json({"valid": verdict.is_valid, **msgspec.to_builtins(verdict)})
     else:
         _show_verdict(verdict)
     raise typer.Exit(0 if verdict.is_valid else 1)
@@ -84,13 +84,13 @@ def show(
     try:
         records = latest(files_of(log), count)
     except OSError as error:
-        console.problem(f"{error.filename} can't be read: {error.strerror}.")
+        terminal.problem(f"{error.filename} can't be read: {error.strerror}.")
         raise typer.Exit(1) from None
     if as_json:
         for record in records:
             print(json.dumps(record))
     else:
-        console.table(_COLUMNS, map(_cells, records))
+        terminal.table(_COLUMNS, map(_cells, records))
 
 
 def configured_log(config: str | None) -> Path:
@@ -113,7 +113,7 @@ def _log(file: str | None, config: str | None) -> Path:
     try:
         log = Path(file) if file is not None else configured_log(config)
     except NoLogError as missing:
-        console.problem(str(missing), "Name the file: pactgate audit verify FILE.")
+        terminal.problem(str(missing), "Name the file: pactgate audit verify FILE.")
         raise typer.Exit(_WRONG) from None
     except ConfigurationError as error:
         show_problems(error)
@@ -121,7 +121,7 @@ def _log(file: str | None, config: str | None) -> Path:
     if not files_of(log):
         others = ", ".join(one.name for one in of_workers(log))
         hint = f"Each worker has a log of its own; name one: {others}." if others else _MADE_AT_START
-        console.problem(f"There is no {log}.", hint)
+        terminal.problem(f"There is no {log}.", hint)
         raise typer.Exit(_WRONG)
     return log
 
@@ -129,17 +129,17 @@ def _log(file: str | None, config: str | None) -> Path:
 def _show_verdict(verdict: Any) -> None:
     files = ", ".join(verdict.files)
     if verdict.is_valid:
-        console.say(f"The chain holds: {verdict.records} records, {verdict.calls} calls, in {files}.")
-        console.say(f"The last is number {verdict.head.seq}, {verdict.head.hash}.")
+        terminal.say(f"The chain holds: {verdict.records} records, {verdict.calls} calls, in {files}.")
+        terminal.say(f"The last is number {verdict.head.seq}, {verdict.head.hash}.")
     for note in verdict.notes:
-        console.say(f"Note: {note}.")
+        terminal.say(f"Note: {note}.")
     if verdict.is_valid:
         return
     sys.stdout.flush()
     lines = [f"  {one.file}:{one.line}: {one.why}" for one in verdict.breaks]
     if verdict.break_count > len(verdict.breaks):
         lines.append(f"  and {verdict.break_count - len(verdict.breaks)} more")
-    console.problem(
+    terminal.problem(
         f"The chain is broken, {verdict.break_count} times in {verdict.records} sound records:", "\n".join(lines)
     )
 

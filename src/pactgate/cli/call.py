@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from pactgate.cli import console
-from pactgate.cli.client import GatewayClient
+from pactgate.cli import terminal
+from pactgate.cli.gateway_client import GatewayClient
 
 _ENVELOPE_KEY: Final = "dev.pactgate/envelope"
 
@@ -35,7 +35,7 @@ def call(
 
     params = header_params(schema) if schema else ()
     mirrored = () if isinstance(params, str) else mirror(params, arguments)
-    with console.spinner(f"waiting for {name}") as turning:
+    with terminal.spinner(f"waiting for {name}") as turning:
         answer = client.call(
             name,
             arguments,
@@ -45,7 +45,7 @@ def call(
             on_progress=(lambda progress: turning.tell(_told(name, progress))) if turning else None,
         )
     if as_json:
-        console.say_json(answer["result"] if "result" in answer else {"error": answer["error"]})
+        terminal.say_json(answer["result"] if "result" in answer else {"error": answer["error"]})
         return 1 if "error" in answer or answer["result"].get("isError") else 0
     if "error" in answer:
         return _show_error(answer["error"])
@@ -132,7 +132,7 @@ def _show_result(result: dict[str, Any]) -> int:
     if structured is not None and not any(structured == {"result": text} for text in shown):
         shown.append(_pretty(structured))
     for text in shown:
-        console.say(text)
+        terminal.say(text)
     meta = result.get("_meta")
     envelope = meta.get(_ENVELOPE_KEY) if isinstance(meta, dict) else None
     known = envelope if isinstance(envelope, dict) else {}
@@ -151,7 +151,7 @@ def _show_violations(envelope: dict[str, Any]) -> None:
     told = [_violation(one) for one in found if isinstance(one, dict)] if isinstance(found, list) else []
     if told:
         sys.stdout.flush()
-        console.warning(f"{envelope.get('tool')} did what it does not declare: {', '.join(told)}")
+        terminal.warning(f"{envelope.get('tool')} did what it does not declare: {', '.join(told)}")
 
 
 def _violation(one: dict[str, Any]) -> str:
@@ -173,7 +173,7 @@ def _show_failure(message: str, facts: Any) -> None:
     if isinstance(candidates, list) and candidates:
         lines.append(f"  did you mean: {', '.join(map(str, candidates))}")
     sys.stdout.flush()
-    console.problem(message, "\n".join(lines))
+    terminal.problem(message, "\n".join(lines))
 
 
 _SHOWN_FACTS: Final = {

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from pactgate.catalog.conflicts import Hazard, Severity, find_static_hazards
-from pactgate.cli import console
+from pactgate.cli import terminal
 from pactgate.cli.composition import is_hazardous, sentences
-from pactgate.cli.console import Column
 from pactgate.cli.document_check import documents_report, read_documents, show_documents
+from pactgate.cli.terminal import Column
 from pactgate.config.load import find, load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigurationError, Problem
@@ -31,7 +31,7 @@ def check(path: str | None, *, is_live: bool, as_json: bool) -> int:
         config = _load_existing(path)
     except ConfigurationError as error:
         if as_json:
-            console.say_json({"ok": False, "problems": [_as_dict(problem) for problem in error.problems]})
+            terminal.say_json({"ok": False, "problems": [_as_dict(problem) for problem in error.problems]})
         else:
             show_problems(error)
         return 2
@@ -52,17 +52,17 @@ def show_problems(error: ConfigurationError) -> None:
         place = problem.file if problem.line is None else f"{problem.file}:{problem.line}:{problem.column}"
         where = "  ".join(part for part in (place, problem.path) if part)
         if where:
-            print(console.paint(visible(where), "bold", sys.stderr), file=sys.stderr)
+            print(terminal.paint(visible(where), "bold", sys.stderr), file=sys.stderr)
         print(f"  {visible(problem.message)}", file=sys.stderr)
         if problem.hint:
             print(f"  {visible(problem.hint)}", file=sys.stderr)
     count = len(error.problems)
-    console.problem(f"{count} problem{'s' * (count != 1)} in the configuration.")
+    terminal.problem(f"{count} problem{'s' * (count != 1)} in the configuration.")
 
 
 def show_warnings(config: Config) -> None:
     for problem in config.warnings:
-        console.warning(str(problem))
+        terminal.warning(str(problem))
 
 
 def _check_text(config: Config, *, as_json: bool) -> int:
@@ -70,7 +70,7 @@ def _check_text(config: Config, *, as_json: bool) -> int:
     read = read_documents(config)
     code = 1 if is_hazardous(hazards) or any(isinstance(found, str) for found in read.values()) else 0
     if as_json:
-        console.say_json({**_report(config, hazards, is_ok=code == 0), **documents_report(read)})
+        terminal.say_json({**_report(config, hazards, is_ok=code == 0), **documents_report(read)})
         return code
     show_warnings(config)
     _say_good(config)
@@ -78,7 +78,7 @@ def _check_text(config: Config, *, as_json: bool) -> int:
         _show_settings(config)
         _show_hazards(hazards)
         show_documents(read)
-        console.say("`pactgate check --live` connects to the servers once and compares what they offer.")
+        terminal.say("`pactgate check --live` connects to the servers once and compares what they offer.")
     return code
 
 
@@ -87,15 +87,15 @@ def _check_live(config: Config, *, as_json: bool) -> int:
     import asyncio
 
     from pactgate.catalog.conflicts import merge
+    from pactgate.cli.connect_once import visit
     from pactgate.cli.server_table import is_troubled, show_servers
-    from pactgate.cli.visit import visit
 
-    with console.spinner("connecting to the servers") as turning:
+    with terminal.spinner("connecting to the servers") as turning:
         seen = asyncio.run(visit(config, turning.tell if turning else None))
     hazards = merge(find_static_hazards(config.servers.values()), seen.hazards)
     code = 1 if is_hazardous(hazards) or any(map(is_troubled, seen.rows)) else 0
     if as_json:
-        console.say_json({**_report(config, hazards, is_ok=code == 0), "live": seen.rows})
+        terminal.say_json({**_report(config, hazards, is_ok=code == 0), "live": seen.rows})
         return code
     show_warnings(config)
     _say_good(config)
@@ -107,7 +107,7 @@ def _check_live(config: Config, *, as_json: bool) -> int:
 
 def _say_good(config: Config) -> None:
     count = len(config.servers)
-    console.say(
+    terminal.say(
         f"{config.file} is good: {count} server{'s' * (count != 1)}, on {config.listen.host}:{config.listen.port}."
     )
 
@@ -126,12 +126,12 @@ def _show_settings(config: Config) -> None:
         [row["serverId"], "yes" if row["enabled"] else "no", row["era"], f"{row['requestTimeoutMs']} ms", row["target"]]
         for row in rows
     )
-    console.table(columns, shown)
+    terminal.table(columns, shown)
 
 
 def _show_hazards(hazards: Iterable[Hazard]) -> None:
     for severity, text in sentences(hazards):
-        console.item(severity, _SEVERITY_STYLES[severity], text)
+        terminal.item(severity, _SEVERITY_STYLES[severity], text)
 
 
 def _report(config: Config, hazards: Iterable[Hazard], *, is_ok: bool) -> dict[str, Any]:

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Final
 import typer
 
 from pactgate import __version__
-from pactgate.cli import console
-from pactgate.cli.asking import Json as _Json
-from pactgate.cli.asking import Token as _Token
-from pactgate.cli.asking import Url as _Url
-from pactgate.cli.asking import ask as _ask
+from pactgate.cli import terminal
 from pactgate.cli.audit import app as audit
 from pactgate.cli.compliance import app as compliance
-from pactgate.cli.settings import app as settings
+from pactgate.cli.config_command import app as settings
+from pactgate.cli.gateway_options import Json as _Json
+from pactgate.cli.gateway_options import Token as _Token
+from pactgate.cli.gateway_options import Url as _Url
+from pactgate.cli.gateway_options import ask as _ask
 
 _EXAMPLES: Final = """\
 \b
@@ -159,7 +159,7 @@ def add(
 @app.command()
 def doctor(config: _Config = None, as_json: _Json = False) -> None:
     """Find out why it does not work: this machine, the configuration, the port, every server. Connects to each server once."""
-    from pactgate.cli import doctor as family
+    from pactgate.cli.doctor.command import command as family
 
     raise typer.Exit(family.doctor(config, as_json=as_json))
 
@@ -225,7 +225,7 @@ def call(
             ),
         )
     except family.BadArgumentsError as wrong:
-        console.problem(str(wrong))
+        terminal.problem(str(wrong))
         raise typer.Exit(2) from None
     raise typer.Exit(code)
 
@@ -261,7 +261,7 @@ def record(
     from pactgate.cli import record as family
 
     if (url is None) == (not command):
-        console.problem("Name one server: a command behind --, or --url.")
+        terminal.problem("Name one server: a command behind --, or --url.")
         raise typer.Exit(2)
     if url is not None:
         raise typer.Exit(family.record_url(url, port, output, label))
@@ -326,7 +326,7 @@ def probe(
             ),
         )
     except BadArgumentsError as wrong:
-        console.problem(str(wrong))
+        terminal.problem(str(wrong))
         raise typer.Exit(2) from None
     raise typer.Exit(code)
 

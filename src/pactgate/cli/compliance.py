@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from pactgate.cli import console
+from pactgate.cli import terminal
 from pactgate.core.display import flat, visible
 
 if TYPE_CHECKING:
-    from pactgate.cli.live import LiveSource
+    from pactgate.cli.live_target import LiveSource
     from pactgate.conformance.report import Report
     from pactgate.conformance.rule import Rule
     from pactgate.conformance.suite import Outcome
@@ -133,11 +133,11 @@ def invariants(
     try:
         report = _with_progress(f"judging {given}", judge)
     except (UnknownRuleError, BaselineError) as problem:
-        console.problem(str(problem))
+        terminal.problem(str(problem))
         raise typer.Exit(_WRONG) from None
     except CaptureError as problem:
         report = Report(str(given), error=Problem(problem.kind.value, problem.message))
-        console.problem(problem.message)
+        terminal.problem(problem.message)
     finally:
         if not isinstance(given, str):
             given.leave()
@@ -156,7 +156,7 @@ def run(
     try:
         checks = read_suite(Path(config))
     except SuiteError as problem:
-        console.problem(str(problem))
+        terminal.problem(str(problem))
         raise typer.Exit(_WRONG) from None
     outcomes = list(run_suite(checks))
     if form is SuiteForm.JSON:
@@ -180,16 +180,21 @@ def rules(
     from pactgate.conformance.selection import BY_CODE, DOCUMENTED
 
     if code is not None and code.upper() not in BY_CODE:
-        console.problem(f"There is no rule {code!r}.", "`pactgate compliance rules` lists them.")
+        terminal.problem(f"There is no rule {code!r}.", "`pactgate compliance rules` lists them.")
         raise typer.Exit(_WRONG)
     chosen = ALL if code is None else (BY_CODE[code.upper()],)
     if as_json:
         described = [_described(rule, decides=rule in DOCUMENTED) for rule in chosen]
-        console.say_json(described if code is None else described[0])
+        terminal.say_json(described if code is None else described[0])
     elif code is None:
-        columns = (console.Column("CODE"), console.Column("LEVEL"), console.Column("SINCE"), console.Column("UNTIL"))
+        columns = (
+            terminal.Column("CODE"),
+            terminal.Column("LEVEL"),
+            terminal.Column("SINCE"),
+            terminal.Column("UNTIL"),
+        )
         rows = [[rule.code, rule.level.upper(), rule.since, rule.until, rule.title()] for rule in ALL]
-        console.table((*columns, console.Column("WHAT MUST HOLD", is_long=True)), rows)
+        terminal.table((*columns, terminal.Column("WHAT MUST HOLD", is_long=True)), rows)
     else:
         _explain(chosen[0])
     raise typer.Exit(0)
@@ -199,7 +204,7 @@ def _source(
     capture: str | None, words: list[str], headers: list[str], output: str | None, *, live: bool
 ) -> str | LiveSource:
     """What is to be judged. Ends the command where that is not clear."""
-    from pactgate.cli.live import BadTargetError, LiveSource
+    from pactgate.cli.live_target import BadTargetError, LiveSource
 
     if not live and capture is not None and not words and output is None and not headers:
         return capture
@@ -210,7 +215,7 @@ def _source(
             raise BadTargetError("--capture and --live are two different things to judge.")
         return LiveSource(words, headers, output)
     except BadTargetError as problem:
-        console.problem(str(problem), "`pactgate compliance invariants --help` shows how.")
+        terminal.problem(str(problem), "`pactgate compliance invariants --help` shows how.")
         raise typer.Exit(_WRONG) from None
 
 
@@ -220,7 +225,7 @@ def _write(report: Report, form: Form) -> None:
 
     if form is Form.TEXT:
         if report.error is None:
-            sys.stdout.write(as_text(report, lambda text, style: console.paint(text, style, sys.stdout)))
+            sys.stdout.write(as_text(report, lambda text, style: terminal.paint(text, style, sys.stdout)))
         return
     text = RENDER[ReportFormat(form.value)](report)
     if form is Form.JUNIT:
@@ -229,7 +234,7 @@ def _write(report: Report, form: Form) -> None:
 
 
 def _with_progress(message: str, work: Callable[[Callable[[int, int | None], None] | None], Any]) -> Any:
-    with console.spinner(message) as turning:
+    with terminal.spinner(message) as turning:
         if turning is None:
             return work(None)
 
@@ -276,7 +281,7 @@ def _say_outcomes(outcomes: list[Outcome]) -> None:
         }
         for outcome in outcomes
     ]
-    console.say_json({"schema_version": 1, "passed": all(o.is_met for o in outcomes), "checks": checks})
+    terminal.say_json({"schema_version": 1, "passed": all(o.is_met for o in outcomes), "checks": checks})
 
 
 def _described(rule: type[Rule], *, decides: bool) -> dict[str, Any]:

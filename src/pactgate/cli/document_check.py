@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pactgate.cli import console
+from pactgate.cli import terminal
 from pactgate.config.model import Config
 from pactgate.config.sections.openapi import is_url
 
@@ -45,12 +45,12 @@ def show_documents(found: dict[str, Mapped | str]) -> None:
 
     for server, mapped in found.items():
         if isinstance(mapped, str):
-            console.item("bad", "red", f"{server}: {mapped}")
+            terminal.item("bad", "red", f"{server}: {mapped}")
             continue
-        console.say(f"{server}: {documents.summary(mapped)}")
+        terminal.say(f"{server}: {documents.summary(mapped)}")
         documents.show_left_out(mapped)
         if (text := documents.advice(mapped)) is not None:
-            console.say(text)
+            terminal.say(text)
 
 
 def documents_report(found: dict[str, Mapped | str]) -> dict[str, Any]:

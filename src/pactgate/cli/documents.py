@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pactgate.cli import console
-from pactgate.cli.console import Column
+from pactgate.cli import terminal
+from pactgate.cli.terminal import Column
 from pactgate.upstreams.openapi.mapping import LeftOut, Mapped, by_reason, some_of
 from pactgate.upstreams.rest.tool_definition import definition
 
@@ -23,17 +23,17 @@ def show_tools(mapped: Mapped) -> None:
     shown = mapped.endpoints[:_SHOWN_TOOLS]
     if not shown:
         return
-    console.table(columns, ([one.name, one.method, one.path, one.title or one.description] for one in shown))
+    terminal.table(columns, ([one.name, one.method, one.path, one.title or one.description] for one in shown))
     if len(mapped.endpoints) > len(shown):
-        console.say(f"… and {len(mapped.endpoints) - len(shown)} more; --json lists every one.")
+        terminal.say(f"… and {len(mapped.endpoints) - len(shown)} more; --json lists every one.")
 
 
 def show_left_out(mapped: Mapped) -> None:
     grouped = by_reason(mapped.left_out)
     for reason, operations in list(grouped.items())[:_SHOWN_REASONS]:
-        console.item("left", "yellow", f"{some_of(operations)}: {reason}")
+        terminal.item("left", "yellow", f"{some_of(operations)}: {reason}")
     if len(grouped) > _SHOWN_REASONS:
-        console.say(f"… and {len(grouped) - _SHOWN_REASONS} more reasons; --json lists every one.")
+        terminal.say(f"… and {len(grouped) - _SHOWN_REASONS} more reasons; --json lists every one.")
 
 
 def summary(mapped: Mapped) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pactgate.cli import console
-from pactgate.cli.client import GatewayClient, GatewayProblem
-from pactgate.cli.console import Column, Styled
+from pactgate.cli import terminal
+from pactgate.cli.gateway_client import GatewayClient, GatewayProblem
+from pactgate.cli.terminal import Column, Styled
 
 _COLUMNS: Final = (
     Column("TIME", from_width=110),
@@ -28,11 +28,11 @@ def latest(client: GatewayClient, *, as_json: bool) -> int:
     page = client.get("/api/calls")
     rows = [row for row in page.get("calls", ()) if isinstance(row, dict)] if isinstance(page, dict) else []
     if as_json:
-        console.say_json(rows)
+        terminal.say_json(rows)
     elif not rows:
-        console.say("Nothing was called yet, or nothing you may see.")
+        terminal.say("Nothing was called yet, or nothing you may see.")
     else:
-        console.table(_COLUMNS, map(_cells, rows[:_MAX_SHOWN]))
+        terminal.table(_COLUMNS, map(_cells, rows[:_MAX_SHOWN]))
     return 0
 
 
@@ -44,13 +44,13 @@ def explain(client: GatewayClient, request_id: str, *, log: Path | None, as_json
     if story is None:
         known = problem.message if problem else f"The gateway at {client.url} does not know it, or not any more."
         looked = f"It is not in the audit log {log} either." if log else "There is no audit log here to look into."
-        console.problem(
+        terminal.problem(
             f"Nothing is known of the call {request_id}. {known} {looked}",
             "`pactgate explain` lists the calls it knows; --audit names a log.",
         )
         return 1
     if as_json:
-        console.say_json(story)
+        terminal.say_json(story)
     else:
         _show(story)
     return 0
@@ -78,7 +78,7 @@ def _from_log(log: Path, request_id: str) -> dict[str, Any] | None:
         found = (find_call(files_of(one), request_id) for one in (log, *of_workers(log)))
         facts = next((one for one in found if one is not None), None)
     except OSError as error:
-        console.warning(f"{error.filename} can't be read: {error.strerror}.")
+        terminal.warning(f"{error.filename} can't be read: {error.strerror}.")
         return None
     if facts is None:
         return None
@@ -102,10 +102,10 @@ def _cells(row: Mapping[str, Any]) -> list[Any]:
 def _show(story: Mapping[str, Any]) -> None:
     outcome = str(story.get("outcome"))
     name = story.get("tool") or story.get("requested") or "a call"
-    console.title(f"{name}: {outcome.replace('_', ' ')} in {story.get('durationMs', 0):.1f} ms")
+    terminal.title(f"{name}: {outcome.replace('_', ' ')} in {story.get('durationMs', 0):.1f} ms")
     for label, text in _lines(story):
         if text:
-            console.item(label, "dim", text)
+            terminal.item(label, "dim", text)
 
 
 def _lines(story: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -113,7 +113,7 @@ def _lines(story: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("id", f"{story.get('requestId')}, {story.get('time')}, told by the {story.get('source')}"),
         ("who", _join(story.get("subject"), story.get("client"), f"{story.get('era')} {story.get('version')}")),
         ("what", _what(story)),
-        ("args", console.compact(story["arguments"]) if story.get("arguments") is not None else ""),
+        ("args", terminal.compact(story["arguments"]) if story.get("arguments") is not None else ""),
         ("gates", _gates(story)),
         ("cache", "the answer was a kept one; the server was not asked" if story.get("cached") else ""),
         ("server", f"it speaks {story['revision']}" if story.get("revision") else ""),

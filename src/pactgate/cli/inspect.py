@@ -6,10 +6,10 @@ import sys
 from collections import Counter
 from typing import Any, Final
 
-from pactgate.cli import console
-from pactgate.cli.client import GatewayClient
-from pactgate.cli.console import Column
+from pactgate.cli import terminal
+from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers
+from pactgate.cli.terminal import Column
 from pactgate.core.display import flat
 
 _CATEGORY_STYLES: Final = {"query": "green", "scan": "green", "mutation": "yellow", "execution": "red"}
@@ -29,9 +29,9 @@ _REASON_CHARS: Final = 300
 def servers(client: GatewayClient, *, is_verbose: bool, as_json: bool) -> int:
     found = _rows(client, "/api/servers", "servers")
     if as_json:
-        console.say_json(found)
+        terminal.say_json(found)
     elif not found:
-        console.say("This gateway has no servers.")
+        terminal.say("This gateway has no servers.")
     else:
         show_servers(found, is_verbose=is_verbose)
     return 0
@@ -40,16 +40,16 @@ def servers(client: GatewayClient, *, is_verbose: bool, as_json: bool) -> int:
 def tools(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
     found = [tool for tool in _rows(client, "/api/tools", "tools") if server in (None, tool.get("serverId"))]
     if as_json:
-        console.say_json(found)
+        terminal.say_json(found)
         return 0
     if not found:
         return _no_tools(client, server)
-    console.table(_TOOL_COLUMNS, map(_tool_cells, found))
+    terminal.table(_TOOL_COLUMNS, map(_tool_cells, found))
     sys.stdout.flush()
     for row in _rows(client, "/api/servers", "servers"):
         if server in (None, row.get("serverId")) and is_troubled(row):
             reason = flat(str(row.get("lastError") or "not ready yet"), _REASON_CHARS)
-            console.warning(f"{row.get('serverId')} can't be used: {reason}")
+            terminal.warning(f"{row.get('serverId')} can't be used: {reason}")
     return 0
 
 
@@ -61,7 +61,7 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
     audit = state.get("audit") or {}
     code = 1 if down or audit.get("trouble") else 0
     if as_json:
-        console.say_json(state)
+        terminal.say_json(state)
         return code
     calls = state.get("calls") or {}
     facts = (
@@ -79,7 +79,7 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
         ),
     )
     for name, fact in facts:
-        console.say(f"{name:<8} {fact}")
+        terminal.say(f"{name:<8} {fact}")
     return code
 
 
@@ -117,16 +117,16 @@ def _rates(limits: Any) -> str:
 def _no_tools(client: GatewayClient, server: str | None) -> int:
     known = [str(row.get("serverId")) for row in _rows(client, "/api/servers", "servers")]
     if server is not None and server not in known:
-        console.problem(f"There is no server {server!r}.", f"There are: {', '.join(known) or 'none'}.")
+        terminal.problem(f"There is no server {server!r}.", f"There are: {', '.join(known) or 'none'}.")
         return 1
-    console.say("There are no tools now. `pactgate servers` says why.")
+    terminal.say("There are no tools now. `pactgate servers` says why.")
     return 0
 
 
 def _gist(tool: dict[str, Any]) -> str:
     """The description, or at least the title; where somebody watches, its first sentence."""
     text = str(tool.get("description") or tool.get("title") or "")
-    return text.partition(". ")[0] if console.is_terminal(sys.stdout) else text
+    return text.partition(". ")[0] if terminal.is_terminal(sys.stdout) else text
 
 
 def _summary(rows: list[dict[str, Any]]) -> str:

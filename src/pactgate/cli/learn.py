@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pactgate.app import Gateway
-from pactgate.cli import console
+from pactgate.cli import terminal
 from pactgate.cli.check import show_problems
 from pactgate.config.load import find, load
 from pactgate.config.model import Config, Listen
@@ -61,14 +61,14 @@ def learn(server_id: str, *, config_file: str | None, for_s: float, as_json: boo
         show_problems(error)
         return _WRONG
     except _Refused as refused:
-        console.problem(str(refused), refused.hint)
+        terminal.problem(str(refused), refused.hint)
         return refused.code
     if as_json:
-        console.say_json(report)
+        terminal.say_json(report)
         return 0
     for line in (*report["session"], *report["notes"]):
         print(flat(line, 500), file=sys.stderr)
-    console.say_json({"mcpServers": {server_id: {"effects": report["effects"]}}})
+    terminal.say_json({"mcpServers": {server_id: {"effects": report["effects"]}}})
     return 0
 
 

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 
-from pactgate.cli import console
+from pactgate.cli import terminal
 from pactgate.cli.announce import SHOWN
 from pactgate.config.model import Config
 from pactgate.telemetry import Level, Telemetry
@@ -15,7 +15,7 @@ from pactgate.telemetry import Level, Telemetry
 def make_telemetry(config: Config, *, is_announced: bool, worker: int | None = None) -> Telemetry:
     """To stderr. On a terminal, what is announced to the person there is not said twice."""
     log = config.log
-    on_terminal = console.is_terminal(sys.stderr)
+    on_terminal = terminal.is_terminal(sys.stderr)
     as_json = log.format == "json" or (log.format == "auto" and not on_terminal)
     return Telemetry(
         sys.stderr.fileno(),

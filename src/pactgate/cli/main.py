@@ -28,7 +28,7 @@ def run(words: list[str]) -> int:
 
 
 def _run(words: list[str]) -> int:
-    from pactgate.cli.console import prepare_output
+    from pactgate.cli.terminal import prepare_output
 
     prepare_output()
     if words[:1] == ["serve"]:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from pactgate.cli import console
+from pactgate.cli import terminal
 from pactgate.cli.announce import Announcer
 from pactgate.cli.log import make_telemetry
 from pactgate.cli.reload import Reloader
@@ -71,7 +71,7 @@ class Owning:
         try:
             sockets = listening.bind(listen.host, listen.port)
         except GatewayFailure as failure:
-            console.problem(f"Can't listen: {failure.message}.", "`pactgate status` asks a gateway that runs already.")
+            terminal.problem(f"Can't listen: {failure.message}.", "`pactgate status` asks a gateway that runs already.")
             return 1
         token = secrets.token_urlsafe(32) if self._config.needs_token else None
         address = listening.url_of(sockets[0])
@@ -87,7 +87,7 @@ class Owning:
         try:
             self._owner.start()
         except OSError as problem:
-            console.problem(f"The workers can't be started: {problem.strerror}.")
+            terminal.problem(f"The workers can't be started: {problem.strerror}.")
             await self._owner.stop()
             return 1
         watching = self._watch_file(loop, self._owner)
@@ -121,7 +121,7 @@ class Owning:
         stop.cancel()
         await asyncio.wait({ready, stop})
         if self._failure is not None:
-            console.problem(self._failure)
+            terminal.problem(self._failure)
             return 1
         return 0
 

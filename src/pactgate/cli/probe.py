@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from pactgate.cli import console
+from pactgate.cli import terminal
 from pactgate.cli.call import find_tool, read_arguments
-from pactgate.cli.client import GatewayClient
+from pactgate.cli.gateway_client import GatewayClient
 
 _COMPARED: Final = ("content", "structuredContent", "isError")
 _SHOWN_DIFFERENCES: Final = 20
@@ -34,11 +34,13 @@ def probe(
 ) -> int:
     tool = find_tool(client.get("/api/tools"), name, server)
     if tool is None:
-        console.problem(f"There is no tool {name!r}, or several have that name.", "`pactgate tools` lists them.")
+        terminal.problem(f"There is no tool {name!r}, or several have that name.", "`pactgate tools` lists them.")
         return 2
     reason = None if is_sure else _why_not(tool)
     if reason is not None:
-        console.problem(f"{name} is not probed: {reason}.", "Calling it twice may do harm. --yes does it all the same.")
+        terminal.problem(
+            f"{name} is not probed: {reason}.", "Calling it twice may do harm. --yes does it all the same."
+        )
         return 2
     schema = tool.get("inputSchema")
     arguments = read_arguments(words, args, schema if isinstance(schema, dict) else {})
@@ -46,7 +48,7 @@ def probe(
     for turn in ("first", "second"):
         answer = client.call(name, arguments, server=server)
         if "error" in answer:
-            console.problem(f"The {turn} call failed: {answer['error'].get('message')}")
+            terminal.problem(f"The {turn} call failed: {answer['error'].get('message')}")
             return 1
         answers.append({key: answer["result"][key] for key in _COMPARED if key in answer["result"]})
     return _judge(name, list(differences(answers[0], answers[1])), as_json=as_json)
@@ -79,15 +81,15 @@ def _why_not(tool: dict[str, Any]) -> str | None:
 def _judge(name: str, found: list[Difference], *, as_json: bool) -> int:
     if as_json:
         rows = [{"path": at, "first": _plain(one), "second": _plain(other)} for at, one, other in found]
-        console.say_json({"tool": name, "equal": not found, "differences": rows})
+        terminal.say_json({"tool": name, "equal": not found, "differences": rows})
     elif not found:
-        console.say(f"{name} gave the same answer twice.")
+        terminal.say(f"{name} gave the same answer twice.")
     else:
-        console.say(f"{name} gave two different answers:")
+        terminal.say(f"{name} gave two different answers:")
         for at, one, other in found[:_SHOWN_DIFFERENCES]:
-            console.item("differ", "yellow", f"{at or '/'}: {_brief(one)} then {_brief(other)}")
+            terminal.item("differ", "yellow", f"{at or '/'}: {_brief(one)} then {_brief(other)}")
         if len(found) > _SHOWN_DIFFERENCES:
-            console.say(f"  and {len(found) - _SHOWN_DIFFERENCES} more")
+            terminal.say(f"  and {len(found) - _SHOWN_DIFFERENCES} more")
     return 1 if found else 0
 
 

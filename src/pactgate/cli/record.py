@@ -17,7 +17,7 @@ from pactgate.capture.capture_files import OneFile
 from pactgate.capture.file_jobs import Ending
 from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction, secrets_of
-from pactgate.cli import console
+from pactgate.cli import terminal
 from pactgate.cli.interruption import until_interrupted
 from pactgate.core.display import visible
 
@@ -38,7 +38,7 @@ def record_command(command: list[str], output: str | None, label: str | None) ->
     try:
         code = relay(command, tap)
     except OSError as problem:
-        console.problem(f"{command[0]} can't be started: {problem.strerror}.", "Give the full path of the program.")
+        terminal.problem(f"{command[0]} can't be started: {problem.strerror}.", "Give the full path of the program.")
         return _NOT_FOUND if isinstance(problem, FileNotFoundError) else _CANNOT_RUN
     finally:
         recorder.close()
@@ -55,7 +55,7 @@ def record_url(url: str, port: int, output: str | None, label: str | None) -> in
     try:
         relay = HttpRelay(url, tap)
     except BadUrlError as problem:
-        console.problem(f"{url} can't be recorded: {problem}.")
+        terminal.problem(f"{url} can't be recorded: {problem}.")
         return 2
     try:
         return asyncio.run(_serve(relay, port))
@@ -70,7 +70,7 @@ async def _serve(relay: object, port: int) -> int:
     try:
         bound = await relay.open(port)
     except OSError as problem:
-        console.problem(f"127.0.0.1:{port} can't be listened on: {problem.strerror}.", "Choose another --port.")
+        terminal.problem(f"127.0.0.1:{port} can't be listened on: {problem.strerror}.", "Choose another --port.")
         return 2
     _say(
         f"recording {relay.origin.host}:{relay.origin.port}; point the client at http://127.0.0.1:{bound}{relay.origin.path}"

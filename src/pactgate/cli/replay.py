@@ -14,8 +14,8 @@ from pactgate.capture.format import CaptureError, read
 from pactgate.capture.replay_client import Played, Rehearsal
 from pactgate.capture.replay_server import Cassette, Recorded, TooLargeError, recorded_in
 from pactgate.capture.source import chunks_of
-from pactgate.cli import console
-from pactgate.cli.live import BadTargetError, label, target_of
+from pactgate.cli import terminal
+from pactgate.cli.live_target import BadTargetError, label, target_of
 from pactgate.conformance.probe import connected
 from pactgate.core.display import flat, visible
 from pactgate.core.failures import GatewayFailure
@@ -73,17 +73,17 @@ def replay(
         target = target_of(words, headers) if against else None
         chosen = load(path, wanted)
     except (BadTargetError, BadChoiceError) as problem:
-        console.problem(str(problem))
+        terminal.problem(str(problem))
         return _WRONG
     except (CaptureError, TooLargeError) as problem:
-        console.problem(str(problem))
+        terminal.problem(str(problem))
         return 1
     if target is None:
         return _serve(path, chosen, port)
     try:
         played = asyncio.run(_rehearse(chosen, target))
     except GatewayFailure as failure:
-        console.problem(f"{label(target)} can't be asked: {failure.message}")
+        terminal.problem(f"{label(target)} can't be asked: {failure.message}")
         return 1
     _report(chosen, label(target), played, as_json=as_json)
     return 0 if all(each.is_same for each in played) else 1
@@ -128,7 +128,7 @@ def _report(chosen: Choice, server: str, played: list[Played], *, as_json: bool)
     different = [each for each in played if not each.is_same]
     skipped = [each for each in played if each.skipped is not None]
     if as_json:
-        console.say_json(
+        terminal.say_json(
             {
                 "schema_version": 1,
                 "same": not different,

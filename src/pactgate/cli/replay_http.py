@@ -10,7 +10,7 @@ import secrets
 import sys
 
 from pactgate.capture.replay_server import Cassette
-from pactgate.cli import console
+from pactgate.cli import terminal
 from pactgate.cli.interruption import until_interrupted
 from pactgate.core.failures import GatewayFailure, http_status
 from pactgate.inbound.http_exchange import JSON_HEAD, Exchange
@@ -29,7 +29,7 @@ async def serve(cassette: Cassette, port: int) -> int:
     try:
         host, bound = await server.listen("127.0.0.1", port)
     except GatewayFailure as problem:
-        console.problem(problem.message)
+        terminal.problem(problem.message)
         return 2
     print(f"pactgate replay: http://{host}:{bound}/mcp", file=sys.stderr, flush=True)
     try:

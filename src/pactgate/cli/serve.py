@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from pactgate.app import Gateway, build
-from pactgate.cli import console
+from pactgate.cli import terminal
 from pactgate.cli.allocator import keep_large_buffers, search_garbage_rarely
 from pactgate.cli.announce import Announcer, announces_on
 from pactgate.cli.check import show_problems, show_warnings
@@ -37,10 +37,10 @@ from pactgate.policy.access import ADMINISTRATOR
 
 def run(options: ServeOptions) -> int:
     if options.file is not None and (wrong := unfit_file(options)):
-        console.problem(wrong)
+        terminal.problem(wrong)
         return 2
     if options.admin and not options.stdio:
-        console.problem(
+        terminal.problem(
             "--admin goes with --stdio.", "Over HTTP a token with the role admin says who may manage the gateway."
         )
         return 2
@@ -56,7 +56,7 @@ def run(options: ServeOptions) -> int:
         alone = tools_server(options.file)
         scope, config = alone.id, msgspec.structs.replace(config, servers={alone.id: alone})
     if options.workers is not None and (unfit := _unfit_workers(config, options)):
-        console.problem(*unfit)
+        terminal.problem(*unfit)
         return 2
     show_warnings(config)
     keep_large_buffers()
@@ -133,7 +133,7 @@ class _Serving:
         try:
             await self._gateway.open_audit()
         except GatewayFailure as failure:
-            console.problem(failure.message)
+            terminal.problem(failure.message)
             return 1
         watching = self._watch_file(loop)
         try:
@@ -155,7 +155,7 @@ class _Serving:
         try:
             address = await self._gateway.serve_http()
         except GatewayFailure as failure:
-            console.problem(f"Can't listen: {failure.message}.", "`pactgate status` asks a gateway that runs already.")
+            terminal.problem(f"Can't listen: {failure.message}.", "`pactgate status` asks a gateway that runs already.")
             return 1
         self._welcome(address)
         await self._gateway.start()

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pactgate.cli import console
-from pactgate.cli.console import Column, Styled
+from pactgate.cli import terminal
+from pactgate.cli.terminal import Column, Styled
 
 DOWN: Final = ("error", "disconnected")
 _STYLES: Final = {
@@ -37,15 +37,15 @@ _COLUMNS: Final = (
 
 def show_servers(rows: Sequence[dict[str, Any]], *, is_verbose: bool = False) -> None:
     where = "see below" if is_verbose else "--verbose says why"
-    console.table(_COLUMNS, (_cells(row, where) for row in sorted(rows, key=_urgency)))
+    terminal.table(_COLUMNS, (_cells(row, where) for row in sorted(rows, key=_urgency)))
     if not is_verbose:
         return
     for row in rows:
         reasons = left_out(row)
         if reasons:
-            console.say(f"{row.get('serverId')} offers more than can be used. Left out:")
+            terminal.say(f"{row.get('serverId')} offers more than can be used. Left out:")
             for reason in reasons:
-                console.say(f"  {reason}")
+                terminal.say(f"  {reason}")
 
 
 def left_out(row: dict[str, Any]) -> list[str]:

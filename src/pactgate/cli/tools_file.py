@@ -11,9 +11,9 @@ import subprocess
 import sys
 from typing import Any, Final
 
-from pactgate.cli import console
-from pactgate.cli.console import Column
+from pactgate.cli import terminal
 from pactgate.cli.options import ServeOptions
+from pactgate.cli.terminal import Column
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import legal_id
 from pactgate.core.contract import CONTRACT_KEY
@@ -54,13 +54,13 @@ def check_tools(file: str, *, as_json: bool) -> int:
     """0 and what the file offers, or 1 and every problem; 2 where there is no such file."""
     wrong = _unreadable(file)
     if wrong:
-        console.problem(wrong)
+        terminal.problem(wrong)
         return 2
     command = [sys.executable, "-P", "-m", "pactgate.runner", "--check", file]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
-        console.problem(
+        terminal.problem(
             f"{file} was not loaded within {CHECK_TIMEOUT_S:.0f} s.",
             "Does it do something endless outside of its tools?",
         )
@@ -68,18 +68,18 @@ def check_tools(file: str, *, as_json: bool) -> int:
     problems = done.stderr.strip().splitlines()
     if done.returncode:
         if as_json:
-            console.say_json({"ok": False, "problems": problems})
+            terminal.say_json({"ok": False, "problems": problems})
         else:
             for line in problems:
                 print(visible(line), file=sys.stderr)
-            console.problem(f"{file} can't be served.")
+            terminal.problem(f"{file} can't be served.")
         return 1
     tools = json.loads(done.stdout.strip().splitlines()[-1])
     if as_json:
-        console.say_json({"ok": True, "tools": tools})
+        terminal.say_json({"ok": True, "tools": tools})
         return 0
-    console.say(f"{file} is good: {len(tools)} tool{'s' * (len(tools) != 1)}.")
-    console.table(_COLUMNS, map(_cells, tools))
+    terminal.say(f"{file} is good: {len(tools)} tool{'s' * (len(tools) != 1)}.")
+    terminal.table(_COLUMNS, map(_cells, tools))
     return 0
 
 

@@ -18,8 +18,8 @@ import msgspec
 from pactgate.app import build
 from pactgate.cli.allocator import keep_large_buffers, search_garbage_rarely
 from pactgate.cli.announce import SHOWN
-from pactgate.cli.console import prepare_output
 from pactgate.cli.log import loop_factory, make_telemetry
+from pactgate.cli.terminal import prepare_output
 from pactgate.core.events import ConfigurationReloaded, Event, ServerConnecting
 from pactgate.core.failures import GatewayFailure
 from pactgate.workers import packets

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pactgate.cli import console
+from pactgate.cli import terminal
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Url = Annotated[
@@ -26,13 +26,13 @@ Token = Annotated[
 
 def ask(url: str | None, token: str | None, question: Callable[[Any], int]) -> int:
     """Put a question to the running gateway, and say so in plain words when there is none."""
-    from pactgate.cli.client import BadAddressError, GatewayClient, GatewayProblem
+    from pactgate.cli.gateway_client import BadAddressError, GatewayClient, GatewayProblem
 
     try:
         return question(GatewayClient(url or _configured_url(), token))
     except GatewayProblem as problem:
         sys.stdout.flush()
-        console.problem(problem.message, problem.hint)
+        terminal.problem(problem.message, problem.hint)
         return 2 if isinstance(problem, BadAddressError) else 1
 
 
@@ -40,7 +40,7 @@ def _configured_url() -> str:
     """Where the configuration of this folder says the gateway listens; the usual place if it does not say so readably."""
     from pathlib import Path
 
-    from pactgate.cli.client import DEFAULT_URL, address_of
+    from pactgate.cli.gateway_client import DEFAULT_URL, address_of
     from pactgate.config.load import find, load
     from pactgate.config.problems import ConfigurationError
 

@@ -14,7 +14,7 @@ from importlib import metadata
 from typing import Final
 
 from pactgate import __version__
-from pactgate.cli.finding import Finding, fail, ok, warn
+from pactgate.cli.doctor.finding import Finding, fail, ok, warn
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import flat
 from pactgate.upstreams.process.child import child_environment

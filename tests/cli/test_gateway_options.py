@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pactgate.cli.asking import ask
-from pactgate.cli.client import GatewayClient, GatewayProblem
+from pactgate.cli.gateway_client import GatewayClient, GatewayProblem
+from pactgate.cli.gateway_options import ask
 from tests.cli.program import write_config
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from pactgate.cli import doctor_machine
-from pactgate.cli.finding import Level
+from pactgate.cli.doctor.command import machine
+from pactgate.cli.doctor.finding import Level
 from tests.cli.program import Served, demo, run, run_on_terminal, scripted, write_config
 from tests.support.children import until
 
@@ -103,7 +103,7 @@ def test_packages_are_compared_with_what_the_package_asks_for(tmp_path: Path, mo
     lines = "".join(f"Requires-Dist: {line}\n" for line in wanted)
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: pactgate\nVersion: 0.1.0\n{lines}")
     monkeypatch.syspath_prepend(tmp_path)
-    found = {finding.text: finding for finding in doctor_machine.examine_machine()}
+    found = {finding.text: finding for finding in machine.examine_machine()}
     failures = [finding for finding in found.values() if finding.level is Level.FAIL]
     assert len(failures) == 2
     assert "older than 999" in failures[0].text
@@ -269,7 +269,7 @@ async def test_a_program_that_does_not_answer_is_ended_with_all_it_started(
     monkeypatch.setattr(doctor_machine, "_PROGRAM_S", 1.0)
     pid_file = tmp_path / "pid"
     path = program(tmp_path, "node", f"sleep 60 & echo $! > {pid_file}; wait")
-    finding = await doctor_machine._version(str(path), dict(os.environ))
+    finding = await machine._version(str(path), dict(os.environ))
     assert finding.level is Level.WARN
     assert "longer than" in finding.text
     await until(lambda: is_gone(int(pid_file.read_text())))

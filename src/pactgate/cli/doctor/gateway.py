@@ -7,8 +7,8 @@ import errno
 import socket
 from typing import Final
 
-from pactgate.cli.client import GatewayClient, GatewayProblem, address_of
-from pactgate.cli.finding import Finding, fail, ok
+from pactgate.cli.doctor.finding import Finding, fail, ok
+from pactgate.cli.gateway_client import GatewayClient, GatewayProblem, address_of
 
 _TOPIC: Final = "gateway"
 _ELSEWHERE: Final = "Choose another port with --port or listen.port, or end that program."

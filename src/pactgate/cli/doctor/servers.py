@@ -13,7 +13,7 @@ import time
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from pactgate.cli.finding import Finding, fail, ok, warn
+from pactgate.cli.doctor.finding import Finding, fail, ok, warn
 from pactgate.cli.server_table import left_out
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from pactgate.cli.demo import demo_servers
-from pactgate.cli.finding import Finding, Level, ok, warn
+from pactgate.cli.doctor.finding import Finding, Level, ok, warn
 from pactgate.config.load import find, load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigurationError, Problem

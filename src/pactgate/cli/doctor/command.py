@@ -14,14 +14,14 @@ from typing import Final
 from msgspec.structs import replace
 
 from pactgate.catalog.conflicts import Hazard, Severity, find_static_hazards, merge
-from pactgate.cli import console
+from pactgate.cli import terminal
 from pactgate.cli.composition import sentences
-from pactgate.cli.doctor_configuration import examine_configuration
-from pactgate.cli.doctor_gateway import examine_port
-from pactgate.cli.doctor_machine import examine_machine, examine_programs
-from pactgate.cli.doctor_servers import examine_before, examine_row
-from pactgate.cli.finding import Finding, Level, ok, warn
-from pactgate.cli.visit import Tell, Visit, visit
+from pactgate.cli.connect_once import Tell, Visit, visit
+from pactgate.cli.doctor.configuration import examine_configuration
+from pactgate.cli.doctor.finding import Finding, Level, ok, warn
+from pactgate.cli.doctor.gateway import examine_port
+from pactgate.cli.doctor.machine import examine_machine, examine_programs
+from pactgate.cli.doctor.servers import examine_before, examine_row
 from pactgate.config.model import Config
 from pactgate.core.display import Mask
 
@@ -35,11 +35,11 @@ _TITLES: Final = {
 
 
 def doctor(path: str | None, *, as_json: bool) -> int:
-    with console.spinner("looking around") as turning:
+    with terminal.spinner("looking around") as turning:
         found = asyncio.run(_examine(path, turning.tell if turning else None))
     failures = [finding for finding in found if finding.level is Level.FAIL]
     if as_json:
-        console.say_json({"ok": not failures, "findings": [finding._asdict() for finding in found]})
+        terminal.say_json({"ok": not failures, "findings": [finding._asdict() for finding in found]})
     else:
         _show(found)
     return 1 if failures else 0
@@ -102,11 +102,11 @@ def _show(found: list[Finding]) -> None:
     for finding in found:
         if finding.topic != shown:
             shown = finding.topic
-            console.title(_TITLES.get(shown) or f"Server {shown.removeprefix('server:')}")
-        console.item(finding.level, _STYLES[finding.level], finding.text, finding.hint)
+            terminal.title(_TITLES.get(shown) or f"Server {shown.removeprefix('server:')}")
+        terminal.item(finding.level, _STYLES[finding.level], finding.text, finding.hint)
     counts = [sum(finding.level is level for finding in found) for level in (Level.FAIL, Level.WARN)]
     failures, warnings = (f"{count} {word}{'s' * (count != 1)}" for count, word in zip(counts, _WORDS, strict=True))
-    console.say(f"\n{failures}, {warnings}." if any(counts) else "\nEverything works.")
+    terminal.say(f"\n{failures}, {warnings}." if any(counts) else "\nEverything works.")
 
 
 _WORDS: Final = ("failure", "warning")

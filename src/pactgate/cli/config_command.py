@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from pactgate.cli import console
-from pactgate.cli.asking import Json, Token, Url, ask
-from pactgate.cli.client import GatewayClient
+from pactgate.cli import terminal
+from pactgate.cli.gateway_client import GatewayClient
+from pactgate.cli.gateway_options import Json, Token, Url, ask
 
 _SERVER: Final = "pactgate"
 _NEEDS_ADMIN: Final = (
@@ -75,7 +75,7 @@ def _get(client: GatewayClient, path: str, *, as_json: bool) -> int:
     answer = client.call("config_get", {"path": path}, server=_SERVER)
     facts = _facts(answer, as_json=as_json)
     if facts is not None and not as_json:
-        console.say(_in_words(facts["value"]))
+        terminal.say(_in_words(facts["value"]))
     return 1 if facts is None else 0
 
 
@@ -87,7 +87,7 @@ def _set(client: GatewayClient, given: dict[str, Any], *, as_json: bool) -> int:
         lasts = "written to the file" if facts["persisted"] else "until the file is read again"
         late = "; takes effect at the next start" if facts["needsRestart"] else ""
         change = f"{facts['path']}: {json.dumps(facts['oldValue'])} -> {json.dumps(facts['newValue'])}"
-        console.say(f"{change} ({lasts}{late}; revision {facts['revision']})")
+        terminal.say(f"{change} ({lasts}{late}; revision {facts['revision']})")
     return 0
 
 
@@ -96,9 +96,9 @@ def _show(client: GatewayClient, scope: str, *, as_json: bool) -> int:
     if facts is None:
         return 1
     if not as_json:
-        console.say(_in_words(facts["config"]))
+        terminal.say(_in_words(facts["config"]))
         for path in facts["unwritten"]:
-            console.warning(f"{path} is not in the file")
+            terminal.warning(f"{path} is not in the file")
     return 0
 
 
@@ -108,23 +108,23 @@ def _facts(answer: dict[str, Any], *, as_json: bool) -> dict[str, Any] | None:
     if isinstance(result, dict) and not result.get("isError"):
         facts: dict[str, Any] = result.get("structuredContent") or {}
         if as_json:
-            console.say_json(facts)
+            terminal.say_json(facts)
         return facts
     failure = _failure(answer)
     if as_json:
-        console.say_json({"error": failure})
+        terminal.say_json({"error": failure})
         return None
     sys.stdout.flush()
     if failure.get("failure_mode") in ("unknown_tool", None):
-        console.problem("This gateway does not let you manage it.", _NEEDS_ADMIN)
+        terminal.problem("This gateway does not let you manage it.", _NEEDS_ADMIN)
         return None
     problems = failure.get("problems")
     if isinstance(problems, list):
-        console.problem("Nothing was changed.")
+        terminal.problem("Nothing was changed.")
         for problem in problems:
-            console.item("wrong", "red", f"{problem['path']}: {problem['message']}", problem["hint"])
+            terminal.item("wrong", "red", f"{problem['path']}: {problem['message']}", problem["hint"])
     else:
-        console.problem(str(failure.get("message")))
+        terminal.problem(str(failure.get("message")))
     return None
 
 

@@ -1,0 +1,1 @@
+"""`pactgate doctor`: why does it not work?"""
