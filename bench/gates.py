@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import Struct
 
 from pactgate.app import Gateway
-from pactgate.config.sections.cache import CacheRule
 from pactgate.config.model import Cache, Config, RateLimits
+from pactgate.config.sections.cache import CacheRule
 from pactgate.config.sections.rate_limits import ToolRate
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.context import ExecutionContext

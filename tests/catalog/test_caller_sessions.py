@@ -189,7 +189,7 @@ async def test_the_idle_and_the_ended_are_swept(monkeypatch: pytest.MonkeyPatch)
         idle = await both.lend(asker(session="s1"))
         both.sessions.sweep()
         assert len(both.sessions) == 1
-        monkeypatch.setattr(private, "IDLE_S", 0.0)
+        monkeypatch.setattr(caller_sessions, "IDLE_S", 0.0)
         busy = await both.lend(asker(session="s2"))
         request = asyncio.create_task(busy.peer.request("tools/call", {}))
         await asyncio.sleep(0)

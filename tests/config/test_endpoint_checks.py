@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pactgate.config.endpoint_checks import arguments_of, spreads
-from tests.config.test_rest import api
+from tests.config.sections.test_rest import api
 from tests.config.writing import loaded, problems
 from tests.support.rest_api import GET_ITEM
 

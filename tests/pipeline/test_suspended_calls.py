@@ -131,7 +131,7 @@ async def test_one_that_nobody_comes_back_for_is_ended() -> None:
 async def test_their_number_is_bounded_in_all_by_caller_and_by_server(
     monkeypatch: pytest.MonkeyPatch, bound: str, subject: str, server: str
 ) -> None:
-    monkeypatch.setattr(parking, bound, 1)
+    monkeypatch.setattr(suspended_calls, bound, 1)
     lot, first, second = ParkingLot(), parked(), parked(subject, server)
     tasks = [waits_for_ever(first), waits_for_ever(second)]
     lot.park(first)

@@ -27,8 +27,8 @@ def book(**settings: object) -> Rulebook:
 
 def test_rules_are_worked_out_once_per_tool_and_anew_for_a_tool_that_changed() -> None:
     rules, first = book(), tool()
-    assert tool_policy.of(first) is tool_policy.of(first)
-    assert tool_policy.of(tool(digest="1")) is not tool_policy.of(first)
+    assert rules.of(first) is rules.of(first)
+    assert rules.of(tool(digest="1")) is not rules.of(first)
 
 
 def test_an_unknown_category_has_the_default_time_and_a_known_one_its_own() -> None:
@@ -49,13 +49,13 @@ def test_bounds_and_the_cache_follow_the_settings() -> None:
     rules = book(
         limits=Limits(tool_array_limits={"files.read": 7}), cache=Cache(tools={"files.*": CacheRule(ttl_ms=9)})
     )
-    assert tool_policy.of(tool()).bounds.max_array == 7
-    assert tool_policy.of(tool()).plan.ttl_ms is None
-    assert tool_policy.of(tool(category="query", is_known=True, is_read_only=True)).plan.ttl_ms == 9
+    assert rules.of(tool()).bounds.max_array == 7
+    assert rules.of(tool()).plan.ttl_ms is None
+    assert rules.of(tool(category="query", is_known=True, is_read_only=True)).plan.ttl_ms == 9
 
 
 def test_a_server_that_invents_names_without_end_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "_REMEMBERED", 10)
+    monkeypatch.setattr(tool_policy, "_REMEMBERED", 10)
     ours = book()
     for number in range(100):
         ours.of(tool(f"t{number}"))

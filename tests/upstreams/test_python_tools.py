@@ -14,7 +14,7 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.upstreams.python_tools import PACKAGE_FOLDER, python_tools, runner_arguments
 from tests.support.children import guarded
 from tests.support.python_tools import kit
-from tests.upstreams.test_connect import dialed
+from tests.upstreams.test_dialer import dialed
 
 
 def test_what_the_runner_needs_is_where_it_is_looked_for() -> None:

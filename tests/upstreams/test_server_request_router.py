@@ -121,7 +121,7 @@ async def test_a_call_that_was_given_up_may_still_ask_so_for_a_while_no_other_ca
     assert table.take(11, for_request=2) is None
     table.asked.answered(1)
     assert table.take(12) is None
-    monkeypatch.setattr(asked, "STRAY_S", 0.0)
+    monkeypatch.setattr(server_request_router, "STRAY_S", 0.0)
     table.asked.begin(3, Asker("y"))
     table.asked.given_up(3)
     assert table.take(13) is None

@@ -159,7 +159,7 @@ def add(
 @app.command()
 def doctor(config: _Config = None, as_json: _Json = False) -> None:
     """Find out why it does not work: this machine, the configuration, the port, every server. Connects to each server once."""
-    from pactgate.cli.doctor.command import command as family
+    from pactgate.cli.doctor import command as family
 
     raise typer.Exit(family.doctor(config, as_json=as_json))
 

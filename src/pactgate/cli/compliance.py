@@ -166,7 +166,7 @@ def run(
             _show_outcome(outcome)
         met = sum(outcome.is_met for outcome in outcomes)
         word, colour = ("PASSED", "green") if met == len(outcomes) else ("FAILED", "red")
-        print(f"{console.paint(word, colour, sys.stdout)}: {met} of {len(outcomes)} checks as expected.")
+        print(f"{terminal.paint(word, colour, sys.stdout)}: {met} of {len(outcomes)} checks as expected.")
     raise typer.Exit(0 if all(outcome.is_met for outcome in outcomes) else 1)
 
 
@@ -254,7 +254,7 @@ def _bar(done_bytes: int, total_bytes: int | None) -> str:
 
 def _show_outcome(outcome: Outcome) -> None:
     word, colour = ("ok", "green") if outcome.is_met else ("FAIL", "red")
-    print(f"  {console.paint(f'{word:<4}', colour, sys.stdout)}  {flat(outcome.check.name, 200)}")
+    print(f"  {terminal.paint(f'{word:<4}', colour, sys.stdout)}  {flat(outcome.check.name, 200)}")
     if outcome.is_met:
         return
     if outcome.report.error is not None:
@@ -301,9 +301,9 @@ def _described(rule: type[Rule], *, decides: bool) -> dict[str, Any]:
 def _explain(rule: type[Rule]) -> None:
     import textwrap
 
-    print(f"{console.paint(rule.code, 'bold', sys.stdout)}  {rule.slug()}")
+    print(f"{terminal.paint(rule.code, 'bold', sys.stdout)}  {rule.slug()}")
     print(f"{rule.category}, {rule.level.upper()}, {rule.since} to {rule.until}\n")
     print(textwrap.fill(rule.title(), 100, break_on_hyphens=False))
     for name, text in rule.sections().items():
-        print(f"\n{console.paint(name, 'bold', sys.stdout)}")
+        print(f"\n{terminal.paint(name, 'bold', sys.stdout)}")
         print(textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))

@@ -140,10 +140,10 @@ def _report(chosen: Choice, server: str, played: list[Played], *, as_json: bool)
         return
     for each in played:
         if each.skipped is not None:
-            print(f"  {console.paint('skip', 'dim', sys.stdout)}  {_named(each)}: {each.skipped}")
+            print(f"  {terminal.paint('skip', 'dim', sys.stdout)}  {_named(each)}: {each.skipped}")
         for difference in each.differences:
             print(
-                f"  {console.paint('diff', 'red', sys.stdout)}  {_named(each)}  {difference.pointer}  {difference.kind}"
+                f"  {terminal.paint('diff', 'red', sys.stdout)}  {_named(each)}  {difference.pointer}  {difference.kind}"
             )
             if difference.before is not None:
                 print(f"        recorded {flat(difference.before, 200)}")
@@ -154,7 +154,7 @@ def _report(chosen: Choice, server: str, played: list[Played], *, as_json: bool)
     word, colour = ("DIFFERENT", "red") if different else ("SAME", "green")
     count = len(played) - len(skipped)
     left = f", {len(skipped)} left out" if skipped else ""
-    print(f"{console.paint(word, colour, sys.stdout)}: {len(different)} of {count} answers differ{left}.")
+    print(f"{terminal.paint(word, colour, sys.stdout)}: {len(different)} of {count} answers differ{left}.")
 
 
 def _named(each: Played) -> str:

@@ -2,7 +2,8 @@
 
 Requests get ids nobody else has, and progress tokens and listens with them; answers find the way back by these. The child is greeted
 once: its answer to a handshake serves all who ask the same. What it says of its lists goes to everybody. What could be about one caller
-(a log message, a question) goes on only where it is certain whose it is, by the rules `upstreams/peer.py` and `upstreams/server_request_router.py` have
+(a log message, a question) goes on only where it is certain whose it is, by the rules `upstreams/peer.py` and
+`upstreams/server_request_router.py` have
 for callers. Must not: let one worker hear what was meant for another.
 """
 

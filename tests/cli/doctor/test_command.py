@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.cli.doctor.command import machine
+from pactgate.cli.doctor import machine
 from pactgate.cli.doctor.finding import Level
 from tests.cli.program import Served, demo, run, run_on_terminal, scripted, write_config
 from tests.support.children import until
@@ -266,7 +266,7 @@ def test_programs_that_start_servers_are_asked_for_their_version_once(tmp_path: 
 async def test_a_program_that_does_not_answer_is_ended_with_all_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor_machine, "_PROGRAM_S", 1.0)
+    monkeypatch.setattr(machine, "_PROGRAM_S", 1.0)
     pid_file = tmp_path / "pid"
     path = program(tmp_path, "node", f"sleep 60 & echo $! > {pid_file}; wait")
     finding = await machine._version(str(path), dict(os.environ))

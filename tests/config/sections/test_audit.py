@@ -9,7 +9,7 @@ import pytest
 
 from pactgate.config.problems import ConfigurationError
 from pactgate.config.sections.audit import Audit
-from tests.config.test_bounds import loaded
+from tests.config.sections.test_limits import loaded
 
 
 def test_there_is_no_audit_log_unless_a_file_is_named(tmp_path: Path) -> None:

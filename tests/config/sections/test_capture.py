@@ -9,7 +9,7 @@ import pytest
 
 from pactgate.config.problems import ConfigurationError
 from pactgate.config.sections.capture import settle_capture
-from tests.config.test_bounds import loaded
+from tests.config.sections.test_limits import loaded
 
 
 def test_nothing_is_recorded_unless_a_folder_is_named(tmp_path: Any) -> None:

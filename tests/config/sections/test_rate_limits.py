@@ -8,7 +8,7 @@ import pytest
 
 from pactgate.config.problems import ConfigurationError
 from pactgate.config.sections.rate_limits import ToolRate
-from tests.config.test_bounds import loaded
+from tests.config.sections.test_limits import loaded
 
 
 @pytest.mark.requirement("S2/MCP-006")

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol.framing import ServerEvent
+from pactgate.upstreams.http import event_stream
 from pactgate.upstreams.http.event_stream import Events, Exchange, Position, answered_id, listen
 from pactgate.upstreams.http.request_message import Target
 from pactgate.upstreams.http.response import Response, Stream
-from pactgate.upstreams.http.streamable import event_stream
 
 TARGET = Target("s", "http://h/")
 

@@ -8,7 +8,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol.messages import Response as Answer
 from pactgate.upstreams.http.post import Post
 from pactgate.upstreams.http.response import Response, Stream
-from tests.upstreams.test_sent import LOST, Ledger, Sink
+from tests.upstreams.test_pending import LOST, Ledger, Sink
 
 LIMIT_S = 5.0
 

@@ -15,9 +15,9 @@ from pactgate.core.events import UpstreamNoise
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from pactgate.upstreams.channel import Outgoing
+from pactgate.upstreams.http import streamable as http_module
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttp
-from pactgate.upstreams.http.streamable import streamable as http_module
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import (
     LAST_CHUNK,

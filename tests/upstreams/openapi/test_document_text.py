@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pactgate.upstreams.openapi import document_text
 from pactgate.upstreams.openapi.document_text import MAX_DEPTH, UnreadableDocument, read_text
-from pactgate.upstreams.openapi.mapping import document_text
 
 
 @pytest.mark.parametrize("text", ['{"a": [1, "x", null, true, 2.5]}', "a:\n- 1\n- x\n- null\n- true\n- 2.5\n"])
@@ -93,10 +93,10 @@ def test_a_text_of_aliases_stays_as_small_as_it_is_written() -> None:
 
 
 def test_a_document_is_bounded_in_bytes_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openapi_text, "MAX_VALUES", 10)
+    monkeypatch.setattr(document_text, "MAX_VALUES", 10)
     with pytest.raises(UnreadableDocument, match="more than 10 values"):
         read_text(b"a: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]")
-    monkeypatch.setattr(openapi_text, "MAX_DOCUMENT_BYTES", 1024 * 1024)
+    monkeypatch.setattr(document_text, "MAX_DOCUMENT_BYTES", 1024 * 1024)
     with pytest.raises(UnreadableDocument, match="more than 1 MiB"):
         read_text(b" " * (1024 * 1024 + 1))
 

@@ -14,8 +14,9 @@ from pactgate.config.sections.openapi import Excluded, Included
 from pactgate.config.server_settings import ServerConfig
 from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
+from pactgate.upstreams.openapi import mapping
 from pactgate.upstreams.openapi.document_text import UnreadableDocument
-from pactgate.upstreams.openapi.mapping import Mapped, map_document, mapping
+from pactgate.upstreams.openapi.mapping import Mapped, map_document
 from pactgate.upstreams.rest.tool_definition import definition
 from tests.support.openapi import BASE, document, mapped, only, operation, reasons
 
@@ -216,7 +217,7 @@ def test_ten_thousand_operations_are_read_and_no_more() -> None:
     paths = {f"/a{number}": {"get": operation(f"op{number}")} for number in range(mapping.MAX_OPERATIONS + 5)}
     found = mapped(paths)
     assert len(found.endpoints) == mapping.MAX_OPERATIONS
-    assert reasons(found) == [f"there are more than {openapi.MAX_OPERATIONS} operations"]
+    assert reasons(found) == [f"there are more than {mapping.MAX_OPERATIONS} operations"]
 
 
 def test_answers_are_held_against_the_document_only_where_that_is_asked_for() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from pactgate.upstreams.openapi import references as reference_module
 from pactgate.upstreams.openapi.document_text import UnreadableDocument
-from pactgate.upstreams.openapi.mapping import references
 from pactgate.upstreams.openapi.references import BrokenReference, References, Spot
 
 ROOT: dict[str, Any] = {
@@ -97,7 +97,7 @@ def test_files_are_read_once_and_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     for name in ("a", "a", "b"):
         references.locate(f"{name}.yaml", "")
     assert read == ["a.yaml", "b.yaml"]
-    monkeypatch.setattr(openapi_refs, "MAX_FILES", 2)
+    monkeypatch.setattr(reference_module, "MAX_FILES", 2)
     with pytest.raises(BrokenReference, match="more than 2 files"):
         references.locate("c.yaml", "")
 

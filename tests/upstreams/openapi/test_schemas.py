@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
+from pactgate.upstreams.openapi import schemas
 from pactgate.upstreams.openapi.document_text import read_text
-from pactgate.upstreams.openapi.mapping import schemas
 from pactgate.upstreams.openapi.references import BrokenReference, References, Spot
 from pactgate.upstreams.openapi.schemas import Direction, Schemas, UnusableSchema
 
@@ -223,7 +223,7 @@ def test_aliases_that_multiply_a_value_are_not_carried_along() -> None:
 
 
 def test_all_schemas_of_a_document_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openapi_schemas, "MAX_PARTS_IN_ALL", 10)
+    monkeypatch.setattr(schemas, "MAX_PARTS_IN_ALL", 10)
     with pytest.raises(UnusableSchema, match="too large"):
         converted(LARGE)
 

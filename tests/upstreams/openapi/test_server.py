@@ -14,7 +14,7 @@ import pytest
 from pactgate.app import Gateway
 from pactgate.config.model import Config
 from pactgate.config.server_settings import ServerConfig
-from pactgate.upstreams.openapi.mapping import server
+from pactgate.upstreams.openapi import server
 from tests.support.openapi import document, operation
 from tests.support.rest_api import Api, serving
 from tests.support.scripted_http import ReceivedRequest, answer
@@ -174,7 +174,7 @@ async def test_a_broken_document_is_an_error_of_its_server_alone(tmp_path: Path)
 
 @pytest.fixture
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openapi_server, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(server, "LOOK_EVERY_S", 0.01)
 
 
 async def test_a_document_that_changes_is_taken_over_while_it_runs(tmp_path: Path, quick_looks: None) -> None:

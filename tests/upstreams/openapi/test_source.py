@@ -12,8 +12,8 @@ import pytest
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.openapi import source
 from pactgate.upstreams.openapi.document_text import UnreadableDocument
-from pactgate.upstreams.openapi.mapping import source
 from pactgate.upstreams.openapi.source import Loaded, has_changed, load_document, map_file
 from tests.support.openapi import document, operation
 from tests.support.rest_api import serving
@@ -77,7 +77,7 @@ async def test_what_is_no_readable_file_says_so_and_only_a_change_mends_it(tmp_p
 
 
 def test_all_files_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openapi_source, "MAX_ALL_FILES_BYTES", 10)
+    monkeypatch.setattr(source, "MAX_ALL_FILES_BYTES", 10)
     with pytest.raises(UnreadableDocument, match="too large with all its files"):
         map_file(written(tmp_path, PATHS))
 

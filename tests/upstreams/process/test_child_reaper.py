@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pactgate.upstreams.process import child_reaper as guardian_module
 from pactgate.upstreams.process.child import ChildProcess, Launch
-from pactgate.upstreams.process.child import child_reaper as guardian_module
 from pactgate.upstreams.process.child_reaper import Guardian
 from tests.support.children import Witness, children, descriptors, guarded, opened, scripted, until
 from tests.support.loops import on_both_loops

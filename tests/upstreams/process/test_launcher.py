@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.config.sections.effects import Effects
-from pactgate.upstreams.process.child import launcher
+from pactgate.upstreams.process import launcher
 from pactgate.upstreams.process.executable import look_up
 from pactgate.upstreams.process.launcher import ALLOW, DENY, DENY_NEVER, KILL_PROCESS, MACHINES, Machine, filter_program
 from pactgate.upstreams.process.sandbox import LAUNCHER, Rules, confine, rules_of

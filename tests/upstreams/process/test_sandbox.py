@@ -16,7 +16,8 @@ import pytest
 from pactgate.config.sections.effects import Effects
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.upstreams.process.child import SpawnError, sandbox
+from pactgate.upstreams.process import sandbox
+from pactgate.upstreams.process.child import SpawnError
 from pactgate.upstreams.process.executable import Program
 from pactgate.upstreams.process.sandbox import (
     ANY_FREE_PORT,
@@ -32,7 +33,7 @@ from pactgate.upstreams.process.stdio import StdioChannel
 from tests.support.children import QUICK, Inbox, Witness, frame, guarded, opened
 from tests.support.servers import scripted
 from tests.upstreams.confinement import LIAR, attempt, bare, needs_kernel, run, world
-from tests.upstreams.test_connect import dialed
+from tests.upstreams.test_dialer import dialed
 
 FULL = Support(7, True, True)
 ALONE = Program(("tool",), ("/opt/tool",), ("/opt/tool/tool",))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.config.sections.effects import MAX_PATHS, Effects
-from pactgate.upstreams.process.child import strace
+from pactgate.upstreams.process import strace
 from pactgate.upstreams.process.strace import Seen, Trace, notes_on, propose
 
 PROGRAM = '1 execve("/usr/bin/python3", ["python3"], 0x7 /* 9 vars */) = 0'
@@ -120,7 +120,7 @@ def test_a_package_runner_may_run_anything_and_the_notes_say_so() -> None:
 
 
 def test_the_notes_say_what_was_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observed, "MAX_SEEN", 1)
+    monkeypatch.setattr(strace, "MAX_SEEN", 1)
     lines = (
         "1 io_uring_setup(8, {}) = 3",
         '1 openat(AT_FDCWD</srv>, "/tmp/a", O_WRONLY|O_CREAT, 0666) = 3</tmp/a>',

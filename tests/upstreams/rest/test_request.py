@@ -14,7 +14,7 @@ from msgspec import Raw
 from pactgate.core.failures import Category, GatewayFailure, Kind, Verdict
 from pactgate.upstreams.rest.request import HttpRequest, RequestPlan, arguments_of
 from tests.support.rest_api import endpoint, raw
-from tests.upstreams.test_rest_styles import TRAVERSALS
+from tests.upstreams.rest.test_parameter_styles import TRAVERSALS
 
 TEXT = {"type": "string"}
 

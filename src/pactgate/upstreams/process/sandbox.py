@@ -22,7 +22,8 @@ import msgspec
 from msgspec import Struct
 
 from pactgate.config.sections.effects import Effects
-from pactgate.upstreams.process.child import Launch, SpawnError, explain, launcher
+from pactgate.upstreams.process import launcher
+from pactgate.upstreams.process.child import Launch, SpawnError, explain
 from pactgate.upstreams.process.executable import Program, find, look_up
 
 LAUNCHER: Final = str(Path(launcher.__file__))

@@ -19,8 +19,8 @@ from pactgate.config.rest_checks import PLACEHOLDER
 from pactgate.config.sections.endpoints import Body, Endpoint, Parameter
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.http.request_message import UnsafeHeaderError, header_line
+from pactgate.upstreams.rest import body, parameter_styles
 from pactgate.upstreams.rest.parameter_styles import Unwritable
-from pactgate.upstreams.rest.server import body, parameter_styles
 
 _SAFE_PATH: Final = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 _SENDS_LENGTH: Final = frozenset({"POST", "PUT", "PATCH"})
@@ -196,12 +196,12 @@ def arguments_of(endpoint: Endpoint) -> list[Argument]:
     return found
 
 
-def _whole_body(body: Body) -> Callable[[Mapping[str, Raw]], body.Encoded | None]:
-    name = body.argument or WHOLE_BODY
+def _whole_body(declared: Body) -> Callable[[Mapping[str, Raw]], body.Encoded | None]:
+    name = declared.argument or WHOLE_BODY
 
     def write(arguments: Mapping[str, Raw]) -> body.Encoded | None:
         held = arguments.get(name)
-        return None if held is None else body.from_whole(body.content_type, body.schema, held)
+        return None if held is None else body.from_whole(declared.content_type, declared.schema, held)
 
     return write
 
