@@ -1,8 +1,8 @@
-"""What the bench's own upstream answers, as bytes in and bytes out, so that HTTP and stdio share one fast server.
+"""The responses of the benchmark's own server, bytes in and bytes out, so that HTTP and stdio share one fast server.
 
-Both eras by looking at the message alone: a request that carries the modern envelope gets a modern result, anything
-else a legacy one. Tools: `echo` (text), `blob` (size), `slow` (ms, text) and as many fillers as asked for. It trusts
-its caller; it is a yardstick, not an example of a server.
+The message decides the protocol era: a request with the modern `_meta` gets a modern result, any other request a legacy one.
+Tools: `echo` (text), `blob` (size), `slow` (ms, text) and as many `filler_NNNN` (text, limit, tags) as wanted; all but `blob`
+give the text back. The server trusts its clients: it is a reference for measurements, not an example of a server.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 MODERN: Final = "2026-07-28"
 ENVELOPE_MARK: Final = b"io.modelcontextprotocol/protocolVersion"
 BASE_TOOLS: Final = 3
+TYPESCRIPT_TOOL: Final = "filler_0001"
 _NOT_FOUND: Final = b'"error":{"code":-32601,"message":"no such method"}'
 _NO_TOOL: Final = b'"error":{"code":-32602,"message":"no such tool"}'
 
@@ -55,9 +56,15 @@ _handshake: Final = msgspec.json.Decoder(_Handshake)
 
 
 class Upstream:
-    def __init__(self, tools: int) -> None:
+    """Answers messages. `order` is the member order of its responses: `python`, `typescript`, or `both`.
+
+    With `both` the tool `filler_0001` answers in the order of the TypeScript SDK, all others in that of the Python SDK.
+    """
+
+    def __init__(self, tools: int, order: str = "python") -> None:
         if tools < BASE_TOOLS:
             raise ValueError(f"at least {BASE_TOOLS} tools are needed")
+        self._order = order
         listed = json.dumps(definitions(tools), separators=(",", ":")).encode()
         info = {"name": "bench-upstream", "version": "1"}
         self._stamp = (
@@ -76,11 +83,15 @@ class Upstream:
         message = _message.decode(body)
         if message.id is UNSET:
             return None
-        head = b'{"jsonrpc":"2.0","id":' + bytes(message.id) + b","
+        request_id, is_modern = bytes(message.id), ENVELOPE_MARK in body
         if message.method == "tools/call":
             call = _call.decode(message.params)  # type: ignore[arg-type]
-            return self._called(head, call, ENVELOPE_MARK in body)
-        return head + self._plain(message, ENVELOPE_MARK in body) + b"}"
+            outcome, order = self._called(call, is_modern), self._order
+            if order == "both":
+                order = "typescript" if call.name == TYPESCRIPT_TOOL else "python"
+            answer = _respond(request_id, outcome, order)
+            return Later(call.arguments.ms / 1000, answer) if call.name == "slow" else answer
+        return _respond(request_id, self._plain(message, is_modern), self._order)
 
     def _plain(self, message: _Message, is_modern: bool) -> bytes:
         if message.method == "tools/list":
@@ -97,17 +108,23 @@ class Upstream:
             return b'"result":{}'
         return _NOT_FOUND
 
-    def _called(self, head: bytes, call: _Call, is_modern: bool) -> bytes | Later:
+    def _called(self, call: _Call, is_modern: bool) -> bytes:
         arguments = call.arguments
         if call.name == "blob":
             text = _blob(arguments.size)
         elif call.name in ("echo", "slow") or call.name.startswith("filler_"):
             text = bytes(arguments.text)
         else:
-            return head + _NO_TOOL + b"}"
-        tail = b"," + self._stamp + b"}}" if is_modern else b"}}"
-        answer = b'%b"result":{"content":[{"type":"text","text":%b}]%b' % (head, text, tail)
-        return Later(arguments.ms / 1000, answer) if call.name == "slow" else answer
+            return _NO_TOOL
+        tail = b"," + self._stamp + b"}" if is_modern else b"}"
+        return b'"result":{"content":[{"type":"text","text":%b}]%b' % (text, tail)
+
+
+def _respond(request_id: bytes, outcome: bytes, order: str) -> bytes:
+    """The whole response around `"result":...` or `"error":...`."""
+    if order == "typescript":
+        return b'{%b,"jsonrpc":"2.0","id":%b}' % (outcome, request_id)
+    return b'{"jsonrpc":"2.0","id":%b,%b}' % (request_id, outcome)
 
 
 def definitions(tools: int) -> list[dict[str, Any]]:
@@ -137,5 +154,5 @@ def _blob(size: int) -> bytes:
 
 
 def token(number: int) -> str:
-    """Of a caller that says who it is, as load and gateway know it."""
-    return f"bench-token-of-caller-{number:04d}"
+    """The bearer token of one principal, as load generator and gateway know it."""
+    return f"bench-token-of-client-{number:04d}"

@@ -56,10 +56,10 @@ class Place(Struct, frozen=True):
     is_audited: bool = False
     is_recorded: bool = False
     answers: str = "json"
-    workers: int = 0
-    """Processes of the gateway, on all cores; 0 is one process on a core of its own."""
+    order: str = "both"
+    """The member order of the server's responses: `python`, `typescript` or `both`."""
     tokens: int = 0
-    """Callers with a token each; 0: nobody needs one."""
+    """Principals with a token each; 0: no client needs a token."""
 
 
 class Target(Struct, frozen=True):
@@ -83,7 +83,7 @@ class Lab:
         self._folder = Path(tempfile.mkdtemp(prefix="pactgate-bench-"))
         self._running: list[subprocess.Popen[bytes]] = []
         self._logs: dict[int, Path] = {}
-        self._upstreams: dict[tuple[int, int, str], tuple[int, int]] = {}
+        self._upstreams: dict[tuple[int, str, str, int], tuple[int, int]] = {}
         self._targets: dict[Place, Target] = {}
         self._cores = os.sched_getaffinity(0)
         self.is_pinned = len(self._cores) >= 2
@@ -120,20 +120,18 @@ class Lab:
         config = self._folder / f"gateway-{port}.json"
         settings: dict[str, object] = {"mcpServers": servers, "rateLimits": {"enabled": False}}
         if place.is_cached:
-            settings |= {"categories": {"*.echo": "query"}, "cache": {"tools": {"*.echo": {"ttlMs": 600_000}}}}
+            settings |= {"categories": {"*.*": "query"}, "cache": {"tools": {"*.*": {"ttlMs": 600_000}}}}
         if place.is_audited:
             settings["audit"] = {"file": str(self._folder / f"audit-{port}.jsonl")}
         if place.is_recorded:
             settings["capture"] = {"dir": f"captures-{port}", "maxFiles": 20}
         if place.tokens:
-            settings["auth"] = {"tokens": {f"caller-{n}": {"token": token(n)} for n in range(place.tokens)}}
+            settings["auth"] = {"tokens": {f"client-{n}": {"token": token(n)} for n in range(place.tokens)}}
         config.write_text(json.dumps(settings))
         config.chmod(0o600)
         command = [*_gateway_command(), "serve", "--config", str(config), "--port", str(port)]
-        if place.workers > 1:
-            command += ["--workers", str(place.workers)]
         began = time.perf_counter()
-        process = self._spawn(command, None if place.workers else self._gateway_core)
+        process = self._spawn(command, self._gateway_core)
         tools = place.tools * place.upstreams
         url = f"http://127.0.0.1:{port}/mcp"
         target = Target(url, f"{first_id}__", process.pid, self._near_core, tools, place.tokens)
@@ -150,51 +148,60 @@ class Lab:
             return self.start_gateway(place)[0]
         if place.via in self._peers:
             return self._start_peer(self._peers[place.via], place)
-        port, pid = self._upstream(place.tools, place.upstreams, place.answers)
+        port, pid = self._upstream(place)
         if place.via == "direct":
-            return Target(f"http://127.0.0.1:{port}/mcp", "", pid, self._gateway_core, place.tools)
+            return Target(f"http://127.0.0.1:{port}/mcp", "", pid, self._gateway_core, place.tools, place.tokens)
         proxy_port = _free_port()
         command = [self.nginx or "nginx", "-c", str(self._nginx_config(proxy_port, port))]
         process = self._spawn(command, self._gateway_core)
-        target = Target(f"http://127.0.0.1:{proxy_port}/mcp", "", process.pid, self._near_core, place.tools)
+        target = Target(
+            f"http://127.0.0.1:{proxy_port}/mcp", "", process.pid, self._near_core, place.tools, place.tokens
+        )
         self._await_call(target, process)
         return target
 
     def _start_peer(self, peer: Peer, place: Place) -> Target:
         port = _free_port()
-        upstream_port, _ = self._upstream(place.tools, 1) if peer.transport == "http" else (0, 0)
-        front = Front(port, f"http://127.0.0.1:{upstream_port}/mcp", (sys.executable, *_stdio_arguments(place.tools)))
+        upstream_port, _ = self._upstream(place) if peer.transport == "http" else (0, 0)
+        front = Front(port, f"http://127.0.0.1:{upstream_port}/mcp", (sys.executable, *_stdio_arguments(place)))
         process = self._spawn(peer.command(front), self._gateway_core)
-        target = Target(f"http://127.0.0.1:{port}{peer.path}", "", process.pid, self._near_core, place.tools)
+        target = Target(
+            f"http://127.0.0.1:{port}{peer.path}", "", process.pid, self._near_core, place.tools, place.tokens
+        )
         self._await_call(target, process, era="legacy", start_s=_PEER_START_S)
         return target
 
     def _servers(self, place: Place) -> tuple[str, dict[str, object]]:
         if place.transport == "stdio":
-            arguments = _stdio_arguments(place.tools)
+            arguments = _stdio_arguments(place)
             return "up", {"up": {"command": sys.executable, "args": arguments, "cwd": str(_ROOT)}}
-        port, _ = self._upstream(place.tools, place.upstreams, place.answers)
+        port, _ = self._upstream(place)
         if place.transport == "rest":
             return "up", {"up": {"baseUrl": f"http://127.0.0.1:{port}", "endpoints": [_REST_ECHO]}}
         ids = [f"up{n:02d}" for n in range(place.upstreams)]
         urls = {name: {"url": f"http://127.0.0.1:{port + n}/mcp"} for n, name in enumerate(ids)}
         return ids[place.upstreams // 2], dict(urls)
 
-    def _upstream(self, tools: int, ports: int, answers: str = "json") -> tuple[int, int]:
-        """First port and process id of an upstream with so many tools on at least so many ports."""
-        for (known_tools, known_ports, known_answers), found in self._upstreams.items():
-            if (known_tools, known_answers) == (tools, answers) and known_ports >= ports:
+    def _upstream(self, place: Place) -> tuple[int, int]:
+        """First port and process id of a server with the tools of this row, on at least as many ports."""
+        tools, ports, answers, order = place.tools, place.upstreams, place.answers, place.order
+        for (*known, known_ports), found in self._upstreams.items():
+            if known == [tools, answers, order] and known_ports >= ports:
                 return found
         port = _free_port(ports)
         command = [sys.executable, "-m", "bench.upstream_http", "--port", str(port), "--ports", str(ports)]
-        process = self._spawn([*command, "--tools", str(tools), "--answers", answers], self._near_core)
+        command += ["--tools", str(tools), "--answers", answers, "--order", order]
+        process = self._spawn(command, self._near_core)
         last = Target(f"http://127.0.0.1:{port + ports - 1}/mcp", "", process.pid, self._near_core, tools)
         self._await_call(last, process)
-        self._upstreams[tools, ports, answers] = port, process.pid
+        self._upstreams[tools, answers, order, ports] = port, process.pid
         return port, process.pid
 
-    def _spawn(self, command: list[str], core: int | None) -> subprocess.Popen[bytes]:
+    def _spawn(self, command: list[str], core: int) -> subprocess.Popen[bytes]:
+        """Start a process on one core. It inherits the core, because a child that it forks at once must have it too."""
         log = self._folder / f"{len(self._logs)}.log"
+        before = os.sched_getaffinity(0)
+        self.pin(core)
         try:
             with log.open("wb") as output:
                 process = subprocess.Popen(
@@ -203,10 +210,10 @@ class Lab:
         except OSError as problem:
             hint = "; if this folder was moved or copied, remove .tools/peers, and it is installed anew"
             raise LabError(f"{command[0]} can't be started: {problem.strerror}{hint}") from problem
+        finally:
+            os.sched_setaffinity(0, before)
         self._running.append(process)
         self._logs[process.pid] = log
-        if self.is_pinned:
-            os.sched_setaffinity(process.pid, self._cores if core is None else {core})
         return process
 
     def _await_call(
@@ -248,8 +255,8 @@ class Lab:
         return config
 
 
-def _stdio_arguments(tools: int) -> list[str]:
-    return ["-m", "bench.upstream_stdio", "--tools", str(tools)]
+def _stdio_arguments(place: Place) -> list[str]:
+    return ["-m", "bench.upstream_stdio", "--tools", str(place.tools), "--order", place.order]
 
 
 def _nginx_has(nginx: str | None, kind: str) -> bool:

@@ -1,8 +1,8 @@
 """A raw load generator for MCP over HTTP: `python -m bench.load --url http://127.0.0.1:7411/mcp --tool up__echo`.
 
-Keep-alive connections on a bare protocol, each sending its next call when the last was answered. Legacy callers hold
-one session per connection and end it afterwards; modern ones send the envelope with every call. Every answer is
-checked: status, id, a result that is no error, and the very text sent, so an answer to somebody else counts as failed.
+Each client has one keep-alive connection on a bare protocol and sends its next call when the last one is answered. A legacy
+client opens one session and ends it afterwards; a modern client sends `_meta` with each call. Each response is decoded and
+checked: status, id, no error, and exactly the text that this call sent. A response that belongs to another call is a failure.
 """
 
 from __future__ import annotations
@@ -12,23 +12,21 @@ import asyncio
 import json
 import time
 from array import array
-from typing import Any, Final, cast
+from typing import Final, cast
 from urllib.parse import urlsplit
 
 import httptools
+import msgspec
 import uvloop
 from msgspec import Struct, structs
 
-from bench.answers import MODERN, token
+from bench.answers import token
 from bench.cpu import cpu_us
+from bench.traffic import FIXED, MIXED, Shape, Template, Writer, texts, traceparent
 
-_ID_MARK: Final = 77777777
-_TEXT_MARK: Final = "\u00b6" * 8
-_FIRST_ID: Final = 10_000_000
 _GIVE_UP_AFTER: Final = 20
 _HANDSHAKE_S: Final = 10.0
 _ANSWER_S: Final = 30.0
-_INFO: Final = {"name": "pactgate-bench", "version": "1"}
 
 
 class Load(Struct, frozen=True):
@@ -44,12 +42,32 @@ class Load(Struct, frozen=True):
     seconds: float = 5.0
     warmup: int = 100
     size: int = 32
+    """blob: bytes of the result."""
     tools: int = 0
-    repeats: bool = False
-    """The same text in every call, so that a gateway may keep the answer."""
+    """list: how many tools must be listed."""
+    shape: Shape = FIXED
     calls_per_s: float | None = None
     """At most so many calls in a second, all connections together; none: as fast as they are answered."""
-    tokens: int = 0  # how many callers the connections belong to, by their bearer tokens; 0: nobody says who it is
+    tokens: int = 0
+    """How many principals the connections belong to, by their bearer tokens; 0: no client sends a token."""
+
+
+class _Content(Struct):
+    text: str = ""
+
+
+class _Result(Struct):
+    content: list[_Content] = []
+    isError: bool = False  # noqa: N815 - the protocol's spelling
+    nextCursor: str | None = None  # noqa: N815 - the protocol's spelling
+
+
+class _Response(Struct):
+    id: int | str | None = None
+    result: _Result | None = None
+
+
+_response: Final = msgspec.json.Decoder(_Response)
 
 
 class Measured(Struct, frozen=True):
@@ -92,7 +110,7 @@ class _Round:
 class _Connection(asyncio.Protocol):
     """One keep-alive connection; whole answers go to `owner.answered`, its end to `owner.lost`."""
 
-    def __init__(self, owner: _Caller) -> None:
+    def __init__(self, owner: _Client) -> None:
         self._owner = owner
         self.session: str | None = None
         self.ended = asyncio.Event()
@@ -127,37 +145,48 @@ class _Connection(asyncio.Protocol):
         self._owner.answered(self._parser.get_status_code(), body)
 
 
-class _Caller:
+class _Client:
     """One client: its connection, its session, its calls one after the other."""
 
     def __init__(self, load: Load, number: int) -> None:
         self._load = load
         self._number = number
         parts = urlsplit(load.url)
-        self._host, self._port, self._path = parts.hostname or "127.0.0.1", parts.port or 80, parts.path or "/"
+        self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
+        headers = [f"Host: {self._host}:{self._port}"]
+        headers += [f"Authorization: Bearer {token(number % load.tokens)}"] if load.tokens else []
+        start_line = f"{parts.path or '/'} HTTP/1.1"
+        self._writer = Writer(
+            start_line=start_line, headers=headers, era=load.era, version=load.version, shape=load.shape
+        )
+        self._templates: tuple[Template, ...] = ()
+        self._texts = texts(load.shape)
         self._connection: _Connection | None = None
-        self._session: str | None = None
         self._count = 0
         self._listed = 0
         self._asked: asyncio.Future[tuple[int, bytes]] | None = None
         self._round: _Round | None = None
         self._finished: asyncio.Future[None] | None = None
         self._reconnecting: asyncio.Task[None] | None = None
-        self._id = self._want = b""
+        self._id = 0
+        self._want = "b" * load.size if load.kind == "blob" else ""
         self._sent_at = 0.0
         self._due_s = 0.0
 
     async def start(self) -> None:
         await self._connect()
         if self._load.era == "legacy":
-            params = {"protocolVersion": self._load.version, "capabilities": {}, "clientInfo": _INFO}
-            opening = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-            status, body = await self._ask(self._encode(opening))
+            status, body = await self._ask(self._writer.initialize())
             if status != 200 or b'"result"' not in body:
                 raise LoadError(f"initialize was answered with {status}: {body[:300]!r}")
-            self._session = self._live().session
-            await self._ask(self._encode({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-        self._pieces = self._template(None)
+            self._writer.session = self._live().session
+            await self._ask(self._writer.initialized())
+        if self._load.kind == "list":
+            self._templates = self._writer.lists()
+        elif self._load.kind == "blob":
+            self._templates = self._writer.blobs(self._load.tool, self._load.size)
+        else:
+            self._templates = self._writer.calls(self._load.tool)
 
     async def run(self, shared: _Round) -> None:
         self._round = shared
@@ -171,8 +200,9 @@ class _Caller:
         self._round = None
 
     async def end_session(self) -> None:
-        if self._session is not None and self._connection is not None and not self._connection.transport.is_closing():
-            await self._ask(self._head("DELETE", []) + b"Content-Length: 0\r\n\r\n")
+        is_open = self._connection is not None and not self._connection.transport.is_closing()
+        if self._writer.session is not None and is_open:
+            await self._ask(self._writer.delete_session())
 
     async def close(self) -> None:
         self._round = None
@@ -192,11 +222,12 @@ class _Caller:
         if self._round is None:
             return
         now = time.perf_counter()
-        problem = self._problem(status, body)
-        if problem is None and self._load.kind == "list" and b'"nextCursor"' in body:
+        result = self._result(status, body)
+        if result is not None and result.nextCursor is not None:
             self._listed += body.count(b'"inputSchema"')
-            self._send(self._template(_next_cursor(body)))
+            self._send(self._writer.lists(result.nextCursor))
             return
+        problem = f"{status}: {body[:300]!r}" if result is None else self._problem(result, body)
         if problem is None:
             self._round.latencies_s.append(now - self._sent_at)
             self._round.answer_bytes = len(body)
@@ -230,71 +261,38 @@ class _Caller:
             return
         self._listed = 0
         self._sent_at = time.perf_counter()
-        self._send(self._pieces)
+        self._send(self._templates)
 
-    def _send(self, pieces: list[bytes]) -> None:
-        self._count += 1
-        self._id = b"%d" % (_FIRST_ID + self._count)
-        text = b"%04d-%010d-" % ((0, 0) if self._load.repeats else (self._number, self._count))
+    def _send(self, templates: tuple[Template, ...]) -> None:
+        count, number, shape = self._count, self._number, self._load.shape
+        self._count = count + 1
+        self._id = shape.first_id + count
+        text = b""
         if self._load.kind == "echo":
-            text += b"t" * (self._load.size - len(text))
-            self._want = text
-        self._live().transport.write(pieces[0] + self._id + pieces[1] + (text + pieces[2] if len(pieces) == 3 else b""))
+            chosen = self._texts[(count + number * 31) % len(self._texts)]
+            text, self._want = chosen.with_prefix(number, count)
+        further = traceparent(number, count) if shape.is_traced else b""
+        template = templates[count % len(templates)]
+        self._live().transport.write(template.fill(b"%d" % self._id, text, further))
 
-    def _problem(self, status: int, body: bytes) -> str | None:
-        is_good = (
-            status == 200
-            and b'"result"' in body
-            and self._id in body
-            and self._want in body
-            and b'"isError":true' not in body
-            and b'"isError": true' not in body
-        )
-        if not is_good:
-            return f"{status}: {body[:300]!r}"
-        if self._load.kind == "list" and self._load.tools and b'"nextCursor"' not in body:
+    def _result(self, status: int, body: bytes) -> _Result | None:
+        """The result of the call that was sent last; None when the answer is anything else."""
+        try:
+            response = _response.decode(body if body.startswith(b"{") else _event(body))
+        except msgspec.MsgspecError:
+            return None
+        result = response.result
+        return result if status == 200 and response.id == self._id and result and not result.isError else None
+
+    def _problem(self, result: _Result, body: bytes) -> str | None:
+        if self._load.kind == "list":
             listed = self._listed + body.count(b'"inputSchema"')
-            if listed != self._load.tools:
-                return f"{listed} tools listed, {self._load.tools} expected"
-        return None
-
-    def _template(self, cursor: str | None) -> list[bytes]:
-        """The request, split around its id and (for echo) its text; both have a fixed width, so its length is fixed."""
-        load = self._load
-        if load.kind == "list":
-            params: dict[str, Any] = {} if cursor is None else {"cursor": cursor}
-            self._want = b'"tools"'
-            return self._split({"jsonrpc": "2.0", "id": _ID_MARK, "method": "tools/list", "params": params}, None)
-        arguments: dict[str, Any] = {"text": _TEXT_MARK}
-        if load.kind == "blob":
-            arguments, self._want = {"size": load.size}, b"b" * load.size
-        params = {"name": load.tool, "arguments": arguments}
-        return self._split({"jsonrpc": "2.0", "id": _ID_MARK, "method": "tools/call", "params": params}, load.tool)
-
-    def _split(self, message: dict[str, Any], name: str | None) -> list[bytes]:
-        mark = _TEXT_MARK.encode()
-        width = max(self._load.size, 16) - len(mark)
-        head, rest = self._encode(message, name, width).split(str(_ID_MARK).encode())
-        return [head, *rest.split(mark)]
-
-    def _encode(self, message: dict[str, Any], name: str | None = None, wider: int = 0) -> bytes:
-        method = message["method"]
-        headers = ["Content-Type: application/json", "Accept: application/json, text/event-stream"]
-        if self._load.era == "modern":
-            headers += [f"MCP-Protocol-Version: {MODERN}", f"Mcp-Method: {method}"]
-            headers += [f"Mcp-Name: {name}"] if name else []
-            message = {**message, "params": {**message.get("params", {}), "_meta": _envelope()}}
-        elif method != "initialize":
-            headers.append(f"MCP-Protocol-Version: {self._load.version}")
-        body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
-        length = len(body) + (wider if _TEXT_MARK.encode() in body else 0)
-        return self._head("POST", headers) + b"Content-Length: %d\r\n\r\n" % length + body
-
-    def _head(self, verb: str, headers: list[str]) -> bytes:
-        session = [f"Mcp-Session-Id: {self._session}"] if self._session else []
-        session += [f"Authorization: Bearer {token(self._number % self._load.tokens)}"] if self._load.tokens else []
-        lines = [f"{verb} {self._path} HTTP/1.1", f"Host: {self._host}:{self._port}", *session, *headers]
-        return ("\r\n".join(lines) + "\r\n").encode()
+            is_short = self._load.tools and listed != self._load.tools
+            return f"{listed} tools listed, {self._load.tools} expected" if is_short else None
+        text = result.content[0].text if result.content else ""
+        if text == self._want or text == f'{{"text":"{self._want}"}}':  # the second from a REST endpoint
+            return None
+        return f"not the text that was sent: {body[:300]!r}"
 
     async def _ask(self, raw: bytes) -> tuple[int, bytes]:
         self._asked = asyncio.get_running_loop().create_future()
@@ -321,38 +319,33 @@ class _Caller:
             self._next()
 
 
-def _envelope() -> dict[str, Any]:
-    prefix = "io.modelcontextprotocol/"
-    return {f"{prefix}protocolVersion": MODERN, f"{prefix}clientInfo": _INFO, f"{prefix}clientCapabilities": {}}
-
-
-def _next_cursor(body: bytes) -> str:
-    text = body if body.startswith(b"{") else body[body.index(b"{") : body.rindex(b"}") + 1]
-    return str(json.loads(text)["result"]["nextCursor"])
+def _event(body: bytes) -> bytes:
+    """The message in an event stream of one event."""
+    return body[body.find(b"{") : body.rfind(b"}") + 1]
 
 
 async def measure(load: Load, pid: int | None = None) -> Measured:
     """Run the load once, after a warm-up; with `pid`, charge the processor time of that process tree to the calls."""
-    callers = [_Caller(load, number) for number in range(load.connections)]
+    clients = [_Client(load, number) for number in range(load.connections)]
     try:
-        for caller in callers:
-            await caller.start()
+        for client in clients:
+            await client.start()
         if load.warmup:
             warming = _Round(load.warmup, load.seconds + _HANDSHAKE_S)
-            await asyncio.gather(*(caller.run(warming) for caller in callers))
+            await asyncio.gather(*(client.run(warming) for client in clients))
             if warming.failed:
                 raise LoadError(f"{load.url} {load.tool}: {warming.last_failure}")
         shared = _Round(load.calls, load.seconds)
         cpu_before, began = cpu_us(pid) if pid else 0.0, time.perf_counter()
-        await asyncio.gather(*(caller.run(shared) for caller in callers))
+        await asyncio.gather(*(client.run(shared) for client in clients))
         wall_s, cpu_used = time.perf_counter() - began, (cpu_us(pid) if pid else 0.0) - cpu_before
-        for caller in callers:
-            await caller.end_session()
+        for client in clients:
+            await client.end_session()
     except (OSError, TimeoutError) as problem:
         raise LoadError(f"{load.url}: {problem or type(problem).__name__}") from problem
     finally:
-        for caller in callers:
-            await caller.close()
+        for client in clients:
+            await client.close()
     return _summary(shared, wall_s, cpu_used if pid else None)
 
 
@@ -379,16 +372,18 @@ def main() -> None:
     parser.add_argument("--tool", default="echo")
     parser.add_argument("--kind", choices=["echo", "blob", "list"], default="echo")
     parser.add_argument("--era", choices=["legacy", "modern"], default="legacy")
-    parser.add_argument("--version", default="2025-11-25", help="the revision a legacy caller asks for")
+    parser.add_argument("--version", default="2025-11-25", help="the version a legacy client asks for")
     parser.add_argument("--connections", type=int, default=1)
     parser.add_argument("--calls", type=int, default=10_000_000)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--warmup", type=int, default=100)
-    parser.add_argument("--size", type=int, default=32, help="echo: length of the argument; blob: length of the answer")
+    parser.add_argument("--size", type=int, default=32, help="blob: bytes of the result")
+    parser.add_argument("--mixed", action="store_true", help="requests as real clients send them, not one fixed shape")
     parser.add_argument("--tools", type=int, default=0, help="list: how many tools must be listed")
-    parser.add_argument("--pid", type=int, help="whose processor time to charge")
+    parser.add_argument("--pid", type=int, help="the process tree whose CPU time to charge")
     options = vars(parser.parse_args())
     pid = options.pop("pid")
+    options["shape"] = MIXED if options.pop("mixed") else FIXED
     try:
         result = uvloop.run(measure(Load(**options), pid))
     except LoadError as problem:

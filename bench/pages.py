@@ -46,10 +46,11 @@ def figures_page(figures: dict[str, Any]) -> str:
 def panels(figures: dict[str, Any]) -> list[Panel]:
     run, peers = figures["run"], figures.get("peers")
     source = peers or run
-    found = [
-        _cpu_panel(source, "echo-32", "CPU per tools/call, HTTP upstream, 32 callers"),
-        _cpu_panel(source, "stdio-32", "CPU per tools/call, stdio upstream and child, 32 callers"),
-    ]
+    titles = {
+        "mixed-32": "CPU per tools/call, mixed requests, HTTP server, 32 clients",
+        "stdio-32": "CPU per tools/call, mixed requests, stdio server and child, 32 clients",
+    }
+    found = [_cpu_panel(source, name, title) for name, title in titles.items() if name in source["workloads"]]
     aims = [*run["goals"], *run["aims"], *(peers["aims"] if peers else [])]
     reached = sum(aim["met"] for aim in aims)
     bars = tuple(Bar(aim["title"], _used(aim), _against(aim), "good" if aim["met"] else "bad") for aim in aims)

@@ -34,7 +34,7 @@ def newest(kind: str, folder: Path = RESULTS) -> Path | None:
 
 def _is_whole(path: Path) -> bool:
     options = json.loads(path.read_text()).get("options", {})
-    return not (options.get("quick") or options.get("only"))
+    return not (options.get("quick") or options.get("only") or options.get("seconds"))
 
 
 def render(figures: dict[str, Any], page: str) -> tuple[str, str]:

@@ -35,9 +35,9 @@ _DIRECT: Final = Place("direct", "direct")
 _OURS: Final = Place("pactgate", "pactgate")
 _BY_NAME: Final = {workload.name: workload for workload in WORKLOADS}
 WATCHED: Final[dict[str, tuple[Workload, Place]]] = {
-    "a call, legacy": (_BY_NAME["echo-32"], _OURS),
-    "a call, modern": (_BY_NAME["echo-32-modern"], _OURS),
-    "a kept answer": (_BY_NAME["cache"], HIT),
+    "mixed, legacy": (_BY_NAME["mixed-32"], _OURS),
+    "mixed, modern": (_BY_NAME["mixed-32-modern"], _OURS),
+    "cached": (_BY_NAME["cache"], HIT),
 }
 
 
@@ -93,7 +93,7 @@ def compare(lab: Lab, rounds: int) -> tuple[dict[str, float], list[float]]:
     """Each watched cost over that of a direct call, and what direct calls cost in each round."""
     direct, costs = list[float](), {name: list[float]() for name in WATCHED}
     for _ in range(rounds):
-        direct.append(_cost(lab, _BY_NAME["echo-32"], _DIRECT))
+        direct.append(_cost(lab, _BY_NAME["mixed-32"], _DIRECT))
         for name, (workload, place) in WATCHED.items():
             costs[name].append(_cost(lab, workload, place))
     reference = statistics.median(direct)

@@ -41,7 +41,7 @@ def table(workloads: Sequence[Workload], outcome: Outcome, compared: Sequence[st
         )
     if outcome.gates:
         costs = "".join(f"\n  {gate.name:<14}{gate.cpu_us:6.2f} us" for gate in outcome.gates)
-        blocks.append(f"gates of a tool call, CPU of each (a kept tool, so that recall and remember work){costs}")
+        blocks.append(f"gates of a tool call, CPU of each (for a tool whose results are cached){costs}")
     return "\n\n".join([_LEGEND, *blocks])
 
 

@@ -23,6 +23,7 @@ from bench import report
 from bench.cpu import descriptors, rss_bytes
 from bench.lab import Lab, LabError, Place, Target
 from bench.load import Load, LoadError, Measured, measure
+from bench.traffic import MIXED
 
 GROWTH_BYTES: Final = 64 * 1024
 PER_CALLS: Final = 10_000
@@ -113,6 +114,7 @@ def _slice(target: Target, era: str, seconds: float, rate: float | None) -> Meas
         seconds=seconds,
         warmup=0,
         calls_per_s=rate,
+        shape=MIXED,
     )
     return uvloop.run(measure(load))
 

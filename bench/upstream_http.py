@@ -81,9 +81,8 @@ class Exchange(asyncio.Protocol):
             self._transport.writelines((_HEAD % len(answer), answer))
 
 
-async def serve(first_port: int, ports: int, tools: int, *, streams: bool) -> None:
+async def serve(first_port: int, ports: int, upstream: Upstream, *, streams: bool) -> None:
     loop = asyncio.get_running_loop()
-    upstream = Upstream(tools)
     servers = [
         await loop.create_server(lambda: Exchange(upstream, streams=streams), "127.0.0.1", first_port + n, backlog=512)
         for n in range(ports)
@@ -98,8 +97,10 @@ def main() -> None:
     parser.add_argument("--ports", type=int, default=1)
     parser.add_argument("--tools", type=int, default=23)
     parser.add_argument("--answers", choices=["json", "sse"], default="json")
+    parser.add_argument("--order", choices=["python", "typescript", "both"], default="python")
     options = parser.parse_args()
-    uvloop.run(serve(options.port, options.ports, options.tools, streams=options.answers == "sse"))
+    upstream = Upstream(options.tools, options.order)
+    uvloop.run(serve(options.port, options.ports, upstream, streams=options.answers == "sse"))
 
 
 if __name__ == "__main__":

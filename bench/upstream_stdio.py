@@ -50,7 +50,9 @@ def _write(data: bytes) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tools", type=int, default=23)
-    serve(Upstream(parser.parse_args().tools))
+    parser.add_argument("--order", choices=["python", "typescript", "both"], default="python")
+    options = parser.parse_args()
+    serve(Upstream(options.tools, options.order))
 
 
 if __name__ == "__main__":

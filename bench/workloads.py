@@ -1,21 +1,30 @@
-"""What is measured. Data only; a new workload is a new entry, and what must come out of it a line in `goals`."""
+"""The workloads of the benchmark, as data. A new workload is a new entry here; its goal is a line in `goals`.
+
+Unless a name says otherwise the requests are those of real clients (`MIXED` in `bench.traffic`). The workloads `aspect-...`
+add one property of real requests at a time to the fixed shape, so that each one's cost can be seen.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.lab import Place, Target
 from bench.load import Load
+from bench.traffic import FIXED, MIXED, Shape
 
 MIB: Final = 1024 * 1024
 START: Final = "start"
 GATES: Final = "gates"
 RECORDING_US: Final = 20.0
+CLIENTS: Final = 32
 
 
 class Workload(Struct, frozen=True):
+    """What is sent, and the rows that answer it."""
+
     name: str
     title: str
     rows: tuple[Place, ...]
@@ -23,7 +32,7 @@ class Workload(Struct, frozen=True):
     era: str = "legacy"
     connections: int = 1
     size: int = 32
-    repeats: bool = False
+    shape: Shape = MIXED
 
     def load(self, target: Target, seconds: float, warmup_each: int = 4) -> Load:
         return Load(
@@ -36,75 +45,98 @@ class Workload(Struct, frozen=True):
             warmup=self.connections * warmup_each,
             size=self.size,
             tools=target.tools if self.kind == "list" else 0,
-            repeats=self.repeats,
+            shape=self.shape,
             tokens=target.tokens,
         )
 
 
-def _beside(tools: int, answers: str = "json") -> tuple[Place, ...]:
+def _beside(tools: int = 23, answers: str = "json") -> tuple[Place, ...]:
     return tuple(Place(via, via, tools, answers=answers) for via in ("direct", "nginx", "pactgate"))
+
+
+def _aspect(name: str, title: str, shape: Shape, *, order: str = "python", tokens: int = 0) -> Workload:
+    rows = tuple(Place(via, via, order=order, tokens=tokens) for via in ("nginx", "pactgate"))
+    return Workload(f"aspect-{name}", f"fixed shape, but {title}", rows, connections=CLIENTS, shape=shape)
 
 
 FEW: Final = Place("1 server, 20 tools", "pactgate", tools=20)
 MANY: Final = Place("50 servers, 1000 tools", "pactgate", tools=20, upstreams=50)
 
-MISS: Final = Place("asked every time", "pactgate", tools=23)
-HIT: Final = Place("kept", "pactgate", tools=23, is_cached=True)
+MISS: Final = Place("not cached", "pactgate")
+HIT: Final = Place("cached", "pactgate", is_cached=True)
 
-SILENT: Final = Place("not recorded", "pactgate", tools=23)
-RECORDED: Final = Place("both legs recorded", "pactgate", tools=23, is_recorded=True)
-
-ONE: Final = Place("1 process, a core of its own", "pactgate", tokens=32)
-TWO: Final = Place("2 workers, all cores", "pactgate", workers=2, tokens=32)
-ONE_STDIO: Final = Place("1 process, a core of its own", "pactgate", transport="stdio", tokens=32)
-TWO_STDIO: Final = Place("2 workers, all cores", "pactgate", transport="stdio", workers=2, tokens=32)
+NOT_RECORDED: Final = Place("not recorded", "pactgate")
+RECORDED: Final = Place("both sides recorded", "pactgate", is_recorded=True)
 
 OVER_STDIO: Final = Place("pactgate", "pactgate", transport="stdio")
-OVER_MCP: Final = Place("an MCP server", "pactgate", tools=23)
-OVER_REST: Final = Place("a REST endpoint", "pactgate", tools=23, transport="rest")
+OVER_MCP: Final = Place("an MCP server", "pactgate")
+OVER_REST: Final = Place("a REST endpoint", "pactgate", transport="rest")
 
-WORKLOADS: Final = (
-    Workload("echo-1", "echo, one caller (legacy)", _beside(23)),
-    Workload("echo-1-modern", "echo, one caller (modern)", _beside(23), era="modern"),
-    Workload("echo-32", "echo, 32 callers at once (legacy)", _beside(23), connections=32),
-    Workload("echo-32-modern", "echo, 32 callers at once (modern)", _beside(23), era="modern", connections=32),
+IN_A_URL: Final = replace(MIXED, text_bytes=(1, 200), tools=1, is_prose=False)
+"""Texts that can be part of a URL path, and the one tool that a REST endpoint provides."""
+
+MAIN: Final = (
+    Workload("mixed-32", "mixed, 32 clients (legacy)", _beside(), connections=CLIENTS),
+    Workload("mixed-32-modern", "mixed, 32 clients (modern)", _beside(), era="modern", connections=CLIENTS),
+    Workload("mixed-1", "mixed, one client (legacy)", _beside()),
+)
+FURTHER: Final = (
+    Workload("mixed-1-modern", "mixed, one client (modern)", _beside(), era="modern"),
+    Workload("stdio-1", "mixed, stdio server, one client (CPU includes the child)", (OVER_STDIO,)),
     Workload(
-        "sse-32", "echo, answered as an event stream, 32 callers at once (legacy)", _beside(23, "sse"), connections=32
+        "stdio-32", "mixed, stdio server, 32 clients (CPU includes the child)", (OVER_STDIO,), connections=CLIENTS
     ),
-    Workload("blob-1k", "a result of 1 KiB, one caller", _beside(23), kind="blob", size=1024),
-    Workload("blob-256k", "a result of 256 KiB, one caller", _beside(23), kind="blob", size=256 * 1024),
-    Workload("list-23", "tools/list, 23 tools, one caller", _beside(23), kind="list"),
-    Workload("list-1000", "tools/list, 1000 tools, one caller", _beside(1000), kind="list"),
-    Workload("stdio-1", "echo over a stdio upstream, one caller (CPU includes the child)", (OVER_STDIO,)),
+    Workload("sse-32", "mixed, answered as event streams, 32 clients", _beside(answers="sse"), connections=CLIENTS),
     Workload(
-        "stdio-32",
-        "echo over a stdio upstream, 32 callers at once (CPU includes the child)",
-        (OVER_STDIO,),
-        connections=32,
+        "cache",
+        "mixed, the same texts again, cached and not, 32 clients",
+        (MISS, HIT),
+        connections=CLIENTS,
+        shape=replace(MIXED, repeats=True),
     ),
+    Workload("blob-1k", "a result of 1 KiB, one client", _beside(), kind="blob", size=1024),
+    Workload("blob-256k", "a result of 256 KiB, one client", _beside(), kind="blob", size=256 * 1024),
+    Workload("list-23", "tools/list, 23 tools, one client", _beside(), kind="list"),
+    Workload("list-1000", "tools/list, 1000 tools, one client", _beside(1000), kind="list"),
     Workload(
         "rest-32",
-        "echo over MCP and over REST, 32 callers at once (modern)",
+        "an MCP server and a REST endpoint, 32 clients (modern)",
         (OVER_MCP, OVER_REST),
         era="modern",
-        connections=32,
+        connections=CLIENTS,
+        shape=IN_A_URL,
     ),
-    Workload(
-        "cache", "the same echo again, kept and not kept, 32 callers at once", (MISS, HIT), connections=32, repeats=True
-    ),
-    Workload("recorded", "echo, 32 callers at once, recorded and not", (SILENT, RECORDED), connections=32),
+    Workload("recorded", "mixed, recorded and not, 32 clients", (NOT_RECORDED, RECORDED), connections=CLIENTS),
     Workload(
         "audit-32",
-        "echo without and with an audit log, 32 callers at once",
+        "mixed, without and with an audit log, 32 clients",
         (Place("no audit log", "pactgate"), Place("audit log", "pactgate", is_audited=True)),
-        connections=32,
+        connections=CLIENTS,
     ),
-    Workload("workers", "echo, 32 callers with tokens at once", (ONE, TWO), connections=32),
-    Workload(
-        "workers-stdio",
-        "echo over one stdio upstream, 32 callers with tokens at once (CPU includes the child)",
-        (ONE_STDIO, TWO_STDIO),
-        connections=32,
-    ),
-    Workload("flat", "echo, 32 callers at once, few and many servers", (FEW, MANY), connections=32),
+    Workload("flat", "mixed, few and many servers, 32 clients", (FEW, MANY), connections=CLIENTS),
 )
+ASPECTS: Final = (
+    Workload(
+        "fixed-32",
+        "fixed shape (a curiosity), 32 clients (legacy)",
+        tuple(Place(via, via, order="python") for via in ("direct", "nginx", "pactgate")),
+        connections=CLIENTS,
+        shape=FIXED,
+    ),
+    _aspect("lengths", "texts of 1 to 2,000 bytes", replace(FIXED, text_bytes=(1, 2000))),
+    _aspect("prose", "texts with quotes, line breaks, umlauts", replace(FIXED, is_prose=True)),
+    _aspect("ids", "ids that count from 1", replace(FIXED, first_id=1)),
+    _aspect("typescript", "TypeScript member order", replace(FIXED, orders=("typescript",))),
+    _aspect("responses", "responses in TypeScript member order", FIXED, order="typescript"),
+    _aspect("spaces", "JSON with spaces", replace(FIXED, is_spaced=True)),
+    _aspect("tools", "three tools in turn", replace(FIXED, tools=3)),
+    _aspect("headers", "the further headers of an SDK", replace(FIXED, has_sdk_headers=True)),
+    _aspect("traceparent", "a traceparent header", replace(FIXED, is_traced=True)),
+    _aspect("token", "a bearer token", FIXED, tokens=CLIENTS),
+)
+WORKLOADS: Final = (*MAIN, *FURTHER, *ASPECTS)
+GROUPS: Final = {
+    "mixed": tuple(workload.name for workload in MAIN),
+    "aspects": tuple(workload.name for workload in ASPECTS),
+}
+"""Words that stand for several workloads on the command line."""

@@ -22,7 +22,7 @@ from bench.outcome import Outcome, Verdict, judge
 from bench.peers.install import InstallError, install
 from bench.peers.kinds import INSTALLED, PEERS, Peer
 from bench.rounds import Bench, Plan, Progress
-from bench.workloads import OVER_STDIO, Workload
+from bench.workloads import CLIENTS, OVER_STDIO, Workload
 
 FULL: Final = Plan(rounds=3, seconds=2.0, warmup_each=1)
 QUICK: Final = Plan(rounds=1, seconds=1.0, warmup_each=1)
@@ -39,15 +39,12 @@ def workloads(peers: Sequence[Peer]) -> list[Workload]:
         *(Place(peer.name, peer.name, transport="stdio") for peer in peers if peer.transport == "stdio"),
     )
     return [
-        Workload("echo-1", "echo over an HTTP upstream, one caller", over_http),
-        Workload("echo-32", "echo over an HTTP upstream, 32 callers at once", over_http, connections=32),
-        Workload("list-23", "tools/list, 23 tools, one caller", over_http, kind="list"),
-        Workload("stdio-1", "echo over a stdio upstream, one caller (CPU includes the child)", over_stdio),
+        Workload("mixed-1", "mixed, HTTP server, one client", over_http),
+        Workload("mixed-32", "mixed, HTTP server, 32 clients", over_http, connections=CLIENTS),
+        Workload("list-23", "tools/list, 23 tools, one client", over_http, kind="list"),
+        Workload("stdio-1", "mixed, stdio server, one client (CPU includes the child)", over_stdio),
         Workload(
-            "stdio-32",
-            "echo over a stdio upstream, 32 callers at once (CPU includes the child)",
-            over_stdio,
-            connections=32,
+            "stdio-32", "mixed, stdio server, 32 clients (CPU includes the child)", over_stdio, connections=CLIENTS
         ),
     ]
 

@@ -99,7 +99,7 @@ async def test_a_list_that_lacks_a_tool_is_a_failure() -> None:
 
 
 async def test_an_answer_with_somebody_elses_text_is_a_failure() -> None:
-    body = b'{"jsonrpc":"2.0","id":10000001,"result":{"content":[{"type":"text","text":"yours?"}]}}'
+    body = b'{"jsonrpc":"2.0","id":10000000,"result":{"content":[{"type":"text","text":"yours?"}]}}'
 
     async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while await reader.read(65536):
