@@ -54,8 +54,6 @@ BUILT_IN = {
     ("upstreams/openapi/names.py", "AssertionError"): "two operations with one digest: a bug of ours",
     ("upstreams/rest/response.py", "LookupError"): "becomes UNDECODABLE_RESPONSE a few lines on",
     ("upstreams/process/stdio.py", "RuntimeError"): "a channel was opened twice: a bug of ours",
-    ("workers/packets.py", "ValueError"): "a packet that is too large was to be sent: a bug of ours",
-    ("workers/parcels.py", "TypeError"): "what another process of ours sent is none of our values: a bug of ours",
 }
 """Built-in exceptions that may be raised, each with what becomes of it."""
 

@@ -87,8 +87,6 @@ def finished(failure: GatewayFailure | None = None, outcome: str = "ok") -> even
 EVERY_EVENT: list[Event] = [
     events.GatewayStarted("http://127.0.0.1:7411", 2),
     events.GatewayStopped("asked to"),
-    events.WorkerStarted(2, 4711),
-    events.WorkerEnded(2, 4711, "was ended by SIGKILL", 100),
     events.ServerConnecting("almanac", 1),
     events.ServerConnected("almanac", "legacy", "2025-11-25", 1, 12.3),
     events.ServerDisconnected("almanac", "it ended"),
@@ -162,21 +160,6 @@ def test_the_level_of_a_request_follows_who_has_to_act(event: events.RequestFini
     assert level_of(event) is level
 
 
-def test_a_worker_s_lines_say_which_worker_wrote_them() -> None:
-    log = Log(worker=2)
-    log.telemetry.emit(events.GatewayStopped("asked to"))
-    [line] = log.objects()
-    log.close()
-    assert line["worker"] == 2
-    log = Log(worker=2, as_json=False)
-    log.telemetry.emit(events.GatewayStopped("asked to"))
-    log.telemetry.emit(events.WorkerStarted(2, 4711))
-    [text, own] = log.lines()
-    log.close()
-    assert text.endswith(b"INFO    [2] stopped: asked to")
-    assert own.endswith(b"INFO    worker 2 serves, process 4711")
-
-
 def test_lines_below_the_level_and_hidden_types_are_counted_but_not_written() -> None:
     log = Log(level=Level.WARNING, hidden=frozenset({events.ServerFailed}))
     for event in EVERY_EVENT:
@@ -184,7 +167,6 @@ def test_lines_below_the_level_and_hidden_types_are_counted_but_not_written() ->
     written = [line["event"] for line in log.objects()]
     log.close()
     assert written == [
-        "WorkerEnded",
         "ServerDisconnected",
         "DiscoveryFailed",
         "ConfigurationRefused",

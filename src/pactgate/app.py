@@ -6,13 +6,12 @@ Owns what has to be ended, and ends it in reverse order: faces, servers, outgoin
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
-
-from msgspec.structs import replace
 
 from pactgate import __version__
 from pactgate.audit.audit_log import AuditLog
@@ -28,7 +27,7 @@ from pactgate.config.persist import keep
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.display import Mask
-from pactgate.core.events import CacheFailed, Emit, Event, GatewayStopped
+from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
 from pactgate.core.values import Caller
 from pactgate.facts import Facts
 from pactgate.inbound.auth import Guard, guard_for
@@ -57,6 +56,7 @@ from pactgate.pipeline.tool_call import ToolCall
 from pactgate.pipeline.tool_policy import Rulebook
 from pactgate.policy.overload import Overload
 from pactgate.policy.rate_limits import RatePolicy
+from pactgate.policy.result_cache import Recall as ResultCache
 from pactgate.policy.result_pages import Shelf
 from pactgate.protocol.messages import encode_json
 from pactgate.state.guarded import GuardedStore
@@ -65,7 +65,6 @@ from pactgate.state.memory_rates import MemoryRates
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.process.child_reaper import Guardian
-from pactgate.workers.alone import ALONE, Crew
 
 NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
@@ -82,17 +81,16 @@ def _ignore(event: Event) -> None:
     return
 
 
-def build(config: Config, emit: Emit, crew: Crew = ALONE) -> Gateway:
+def build(config: Config, emit: Emit) -> Gateway:
     """Everything wired, nothing started: no process, socket or task yet."""
-    return Gateway(config, emit, crew)
+    return Gateway(config, emit)
 
 
 class Gateway:
     """A configured gateway. `start` begins connecting and returns at once; a face is opened by `serve_http` or `serve_stdio`."""
 
-    def __init__(self, config: Config, emit: Emit, crew: Crew = ALONE) -> None:
+    def __init__(self, config: Config, emit: Emit) -> None:
         self.config = config
-        self._crew, bounds = crew, crew.bounds(config)
         self.generated_token: str | None = None
         """Made when the address can be reached from elsewhere and the configuration names no token."""
         self.address: str | None = None
@@ -102,15 +100,15 @@ class Gateway:
         self._mask = Mask(config.secrets)
         self._encoded_info = encode_json(info)
         self.book = Rulebook(config, self._encoded_info)
-        self._cache = MemoryCache(bounds.cache)
+        self._cache = MemoryCache(config.cache)
         self._store = GuardedStore(self._cache, on_fault=self._cache_failed)
         self._shelf = Shelf(page_bytes=min(_PAGE_BYTES, config.response.max_response_bytes - _PAGE_FRAME_BYTES))
         self._overload = Overload(
-            max_in_flight=bounds.limits.max_in_flight,
-            max_per_server=bounds.limits.max_in_flight_per_server,
-            max_queued=bounds.limits.max_queued_per_server,
+            max_in_flight=config.limits.max_in_flight,
+            max_per_server=config.limits.max_in_flight_per_server,
+            max_queued=config.limits.max_queued_per_server,
         )
-        self.recall = crew.recall(self._store)
+        self.recall = ResultCache(self._store)
         self._rates = RatePolicy(config.rate_limits, MemoryRates())
         self._taps = Taps(config.capture, config.secrets, self._emit, NAME)
         self.stories = Stories(lambda: [gate.name for gate in self.tool_call.gates])
@@ -126,7 +124,6 @@ class Gateway:
             connected=lambda: {id_ for id_ in self.connections.servers if self.connections.connected(id_)},
             keep=keep,
             emit=self._emit,
-            colleagues=crew.colleagues,
         )
         self._management = Management(
             info=info,
@@ -135,7 +132,6 @@ class Gateway:
             rates=self._rates,
             book=lambda: self.book,
             tell=self.stories.tell,
-            tell_elsewhere=crew.tell_elsewhere,
         )
         self.connections = Connections(
             config.servers.values(),
@@ -213,7 +209,6 @@ class Gateway:
         )
 
         self._library = Library(self.kernel, client=f"{NAME}/{__version__}")
-        crew.join(self)
 
     async def start(self) -> None:
         await self.open_audit()
@@ -223,24 +218,24 @@ class Gateway:
     async def serve_http(self) -> str:
         """Open the HTTP face on the configured address and return its URL."""
         await self.open_audit()
-        listen, crew, guard = self.config.listen, self._crew, self._guard()
+        listen = self.config.listen
         self._face = face = HttpFace(
             self.kernel,
-            guard,
+            self._guard(),
             servers=lambda roles: self.connections.servers_for(roles),
-            snapshot=crew.snapshot(self.snapshot),
-            metrics=crew.metrics(self.render_metrics),
-            stories=crew.stories(self.stories),
+            snapshot=self.snapshot,
+            metrics=self.facts.render_metrics,
+            stories=self.stories,
             emit=self._emit,
-            sessions=crew.bounds(self.config).sessions,
+            sessions=self.config.sessions,
             tap=self._taps.http_callers(),
         )
         limits = ServerLimits(max_request_bytes=self.config.limits.max_request_bytes)
-        self._http = HttpServer(crew.handle(face.handle), limits, self._emit, start=face.start)
-        host, port = await crew.open(self._http, guard, listen.host, listen.port)
+        self._http = HttpServer(face.handle, limits, self._emit, start=face.start)
+        host, port = await self._http.listen(listen.host, listen.port)
         shown = f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{port}"
-        self._emit(crew.started(self.address, len(self.connections.servers)))
+        self._emit(GatewayStarted(self.address, len(self.connections.servers)))
         return self.address
 
     async def open_audit(self) -> None:
@@ -280,7 +275,6 @@ class Gateway:
         if self._audit is not None:
             await self._audit.stop()
         self._emit(GatewayStopped("asked to"))
-        self._crew.close()
 
     @classmethod
     @asynccontextmanager
@@ -335,9 +329,6 @@ class Gateway:
         audit = None if self._audit is None else {"trouble": self._audit.trouble}
         return {"name": NAME, "version": __version__, "address": self.address, "audit": audit, **self.facts.snapshot()}
 
-    def render_metrics(self) -> bytes:
-        return self.facts.render_metrics()
-
     def _emit(self, event: Event) -> None:
         self.metrics.emit(event)
         self.stories.emit(event)
@@ -356,7 +347,6 @@ class Gateway:
             make_tap=self._taps.server,
             private_client=self._private_client,
             inside=self._management if server is _OWN else None,
-            lend=self._crew.lend,
         )
 
     def _audit_log(self) -> AuditLog | None:
@@ -364,7 +354,7 @@ class Gateway:
         if settings.file is None:
             return None
         return AuditLog(
-            replace(settings, file=self._crew.own_file(settings.file)),
+            settings,
             version=__version__,
             masking=lambda text, most: self._mask.start(text, most),
             emit=self._emit,
@@ -386,7 +376,7 @@ class Gateway:
 
     def _guard(self) -> Guard:
         if self.config.needs_token:
-            self.generated_token = self._crew.token()
+            self.generated_token = secrets.token_urlsafe(32)
             self._mask = Mask((*self.config.secrets, self.generated_token))
         guard, tokens = guard_for(self.config, self.generated_token)
         self._taps.know(tokens)

@@ -60,8 +60,6 @@ class Level(IntEnum):
 LEVELS: Final[dict[type[Event], Level]] = {
     events.GatewayStarted: Level.INFO,
     events.GatewayStopped: Level.INFO,
-    events.WorkerStarted: Level.INFO,
-    events.WorkerEnded: Level.ERROR,
     events.ServerConnecting: Level.DEBUG,
     events.ServerConnected: Level.INFO,
     events.ServerDiscovered: Level.INFO,
@@ -102,10 +100,7 @@ _PROVOKED: Final = (
 
 
 class Telemetry:
-    """The listener of all events. `hidden` are types that something else shows already: counted here, not logged.
-
-    With `worker`, every line says which of several processes wrote it.
-    """
+    """The listener of all events. `hidden` are types that something else shows already: counted here, not logged."""
 
     def __init__(
         self,
@@ -115,7 +110,6 @@ class Telemetry:
         as_json: bool = True,
         secrets: Iterable[str] = (),
         hidden: frozenset[type[Event]] = frozenset(),
-        worker: int | None = None,
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -126,7 +120,6 @@ class Telemetry:
         self._as_json = as_json
         self._mask = Mask(secrets)
         self._hidden = hidden
-        self._worker = worker
         self._wall = wall
         self._rates = Rates(clock)
 
@@ -156,8 +149,6 @@ class Telemetry:
         notes = {"suppressed": suppressed, "dropped": self._lines.dropped}
         facts.update((name, count) for name, count in notes.items() if count)
         facts = {name: _fit(fact, self._mask, name) for name, fact in facts.items()}
-        if self._worker is not None:
-            facts.setdefault("worker", self._worker)
         write = _as_json if self._as_json else _as_text
         self._lines.write(write(type(event), facts, level, self._wall()))
 
@@ -258,8 +249,7 @@ def _as_text(kind: type[Event], facts: dict[str, Any], level: Level, now: float)
     for name, phrase in (("suppressed", "similar lines left out"), ("dropped", "lines lost: nobody read them")):
         if name in facts:
             words += f" ({facts[name]} {phrase})"
-    who = f"[{facts['worker']}] " if "worker" in facts and "worker" not in kind.__struct_fields__ else ""
-    text = f"{stamp} {level.name:<7} {who}{words}"
+    text = f"{stamp} {level.name:<7} {words}"
     if "traceback" in facts:
         text += "\n" + facts["traceback"].rstrip()
     encoded = text.encode()
@@ -294,10 +284,6 @@ def _changed(facts: dict[str, Any]) -> str:
 SENTENCES: Final[dict[type[Event], Callable[[dict[str, Any]], str]]] = {
     events.GatewayStarted: lambda f: f"listening at {f['address']}, {f['servers']} servers configured",
     events.GatewayStopped: lambda f: f"stopped: {f['reason']}",
-    events.WorkerStarted: lambda f: f"worker {f['worker']} serves, process {f['pid']}",
-    events.WorkerEnded: lambda f: (
-        f"worker {f['worker']} {f['reason']}; another takes its place in {f['pause_ms']} ms, and its callers' sessions are gone"
-    ),
     events.ServerConnecting: lambda f: f"{f['server']}: connecting, attempt {f['attempt']}",
     events.ServerConnected: lambda f: f"{f['server']}: connected, {f['era']} {f['version']}, {f['duration_ms']:.0f} ms",
     events.ServerDiscovered: lambda f: f"{f['server']}: {f['tools']} tools",

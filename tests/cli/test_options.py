@@ -14,7 +14,6 @@ GOOD = [
     (["--stdio", "--admin"], ServeOptions(stdio=True, admin=True)),
     (["--config", "a b.json", "--port", "0"], ServeOptions(config="a b.json", port=0)),
     (["-c", "x.toml", "--log-level=debug"], ServeOptions(config="x.toml", log_level="debug")),
-    (["--workers", "2"], ServeOptions(workers=2)),
     (["notes.py", "--stdio"], ServeOptions(stdio=True, file="notes.py")),
     (["--host=::1", "--port=8080", "--port", "9090"], ServeOptions(host="::1", port=9090)),
 ]
@@ -24,7 +23,6 @@ LEFT_TO_OTHERS = [
     ["--port"],
     ["--port", "x"],
     ["--port", "-1"],
-    ["--workers", "all"],
     ["--port", "٣"],
     ["--config="],
     ["--stdio=yes"],

@@ -228,18 +228,6 @@ def set_aside(path: Path) -> list[Path]:
     return sorted(found, key=lambda one: _number(path, one))
 
 
-def of_worker(path: Path, number: int) -> Path:
-    """The log of one of several workers: a chain has one writer, so each has its own."""
-    return path.with_name(f"{path.stem}.worker{number}{path.suffix}")
-
-
-def of_workers(path: Path) -> list[Path]:
-    """The logs workers have written instead of this one."""
-    found = path.parent.iterdir() if path.parent.is_dir() else iter(())
-    pattern = re.compile(re.escape(path.stem) + r"\.worker([0-9]{1,3})" + re.escape(path.suffix))
-    return sorted((one for one in found if pattern.fullmatch(one.name)), key=lambda one: (len(one.name), one.name))
-
-
 def _number(path: Path, one: Path) -> int:
     match = re.fullmatch(re.escape(path.stem) + r"\.([0-9]{6,})" + re.escape(path.suffix), one.name)
     return int(match[1]) if match else 0

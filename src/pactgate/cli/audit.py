@@ -105,7 +105,6 @@ def configured_log(config: str | None) -> Path:
 
 
 def _log(file: str | None, config: str | None) -> Path:
-    from pactgate.audit.chain_file import of_workers
     from pactgate.audit.verify import files_of
     from pactgate.cli.check import show_problems
     from pactgate.config.problems import ConfigurationError
@@ -119,9 +118,7 @@ def _log(file: str | None, config: str | None) -> Path:
         show_problems(error)
         raise typer.Exit(_WRONG) from None
     if not files_of(log):
-        others = ", ".join(one.name for one in of_workers(log))
-        hint = f"Each worker has a log of its own; name one: {others}." if others else _MADE_AT_START
-        terminal.problem(f"There is no {log}.", hint)
+        terminal.problem(f"There is no {log}.", _MADE_AT_START)
         raise typer.Exit(_WRONG)
     return log
 

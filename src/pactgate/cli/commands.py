@@ -91,15 +91,12 @@ def serve(
         bool,
         typer.Option("--admin", help="With --stdio: let that client, and the model behind it, manage the gateway."),
     ] = False,
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes that serve together, each its own callers. Default 1.")
-    ] = None,
 ) -> None:
     """Run the gateway. Without a configuration it serves a demo."""
     from pactgate.cli.options import ServeOptions
     from pactgate.cli.serve import run as run_gateway
 
-    raise typer.Exit(run_gateway(ServeOptions(config, stdio, host, port, log_level, file, admin, workers)))
+    raise typer.Exit(run_gateway(ServeOptions(config, stdio, host, port, log_level, file, admin)))
 
 
 @app.command()

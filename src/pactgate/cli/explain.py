@@ -70,13 +70,11 @@ def _from_gateway(client: GatewayClient, request_id: str) -> tuple[dict[str, Any
 def _from_log(log: Path, request_id: str) -> dict[str, Any] | None:
     from pactgate.app import build
     from pactgate.audit.call_history import told
-    from pactgate.audit.chain_file import of_workers
     from pactgate.audit.verify import files_of, find_call
     from pactgate.config.model import Config
 
     try:
-        found = (find_call(files_of(one), request_id) for one in (log, *of_workers(log)))
-        facts = next((one for one in found if one is not None), None)
+        facts = find_call(files_of(log), request_id)
     except OSError as error:
         terminal.warning(f"{error.filename} can't be read: {error.strerror}.")
         return None

@@ -12,7 +12,7 @@ from pactgate.config.model import Config
 from pactgate.telemetry import Level, Telemetry
 
 
-def make_telemetry(config: Config, *, is_announced: bool, worker: int | None = None) -> Telemetry:
+def make_telemetry(config: Config, *, is_announced: bool) -> Telemetry:
     """To stderr. On a terminal, what is announced to the person there is not said twice."""
     log = config.log
     on_terminal = terminal.is_terminal(sys.stderr)
@@ -23,7 +23,6 @@ def make_telemetry(config: Config, *, is_announced: bool, worker: int | None = N
         as_json=as_json,
         secrets=config.secrets,
         hidden=SHOWN if is_announced and on_terminal and not as_json else frozenset(),
-        worker=worker,
     )
 
 

@@ -13,7 +13,6 @@ _OPTIONS: Final = {
     "--host": "host",
     "--port": "port",
     "--log-level": "log_level",
-    "--workers": "workers",
 }
 
 
@@ -28,7 +27,6 @@ class ServeOptions(NamedTuple):
     file: str | None = None
     """A file of Python tools to serve alone."""
     admin: bool = False
-    workers: int | None = None
 
 
 def parse(words: list[str]) -> ServeOptions | None:
@@ -48,9 +46,8 @@ def parse(words: list[str]) -> ServeOptions | None:
             given[field] = value if separator else next(rest, "")
             if not given[field]:
                 return None
-    for name in ("port", "workers"):
-        if name in given:
-            if not (given[name].isascii() and given[name].isdecimal()):
-                return None
-            given[name] = int(given[name])
+    if "port" in given:
+        if not (given["port"].isascii() and given["port"].isdecimal()):
+            return None
+        given["port"] = int(given["port"])
     return ServeOptions(**given)

@@ -9,10 +9,10 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from pactgate.app import Gateway
 from pactgate.config.load import load
-from pactgate.config.model import Config
 from pactgate.config.problems import ConfigurationError
 from pactgate.core.events import ConfigurationRefused, Emit
 
@@ -20,17 +20,11 @@ LOOK_EVERY_S: Final = 1.0
 _SHOWN_PROBLEMS: Final = 20
 
 
-class Reloads(Protocol):
-    """What takes over a configuration: a gateway, or the owner of several workers."""
-
-    async def reload(self, config: Config, *, only_if_news: bool = False) -> None: ...
-
-
 class Reloader:
     """Watches one file for one gateway. `ask` is what SIGHUP does."""
 
     def __init__(
-        self, gateway: Reloads, path: Path, overrides: Mapping[str, Any], emit: Emit, look_every_s: float = LOOK_EVERY_S
+        self, gateway: Gateway, path: Path, overrides: Mapping[str, Any], emit: Emit, look_every_s: float = LOOK_EVERY_S
     ) -> None:
         self._gateway = gateway
         self._path = path

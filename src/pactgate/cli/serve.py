@@ -55,9 +55,6 @@ def run(options: ServeOptions) -> int:
     if options.file is not None:
         alone = tools_server(options.file)
         scope, config = alone.id, msgspec.structs.replace(config, servers={alone.id: alone})
-    if options.workers is not None and (unfit := _unfit_workers(config, options)):
-        terminal.problem(*unfit)
-        return 2
     show_warnings(config)
     keep_large_buffers()
     search_garbage_rarely()
@@ -65,23 +62,8 @@ def run(options: ServeOptions) -> int:
         if path is None and scope is None:
             config = msgspec.structs.replace(config, servers=_demo(stack))
         runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
-        if options.workers is not None and options.workers > 1:
-            return runner.run(_own(config, path, flags, options.workers, is_demo=path is None and scope is None))
         serving = _Serving(config, path, flags, scope=scope, is_stdio=options.stdio, is_admin=options.admin)
         return runner.run(serving.run())
-
-
-def _unfit_workers(config: Config, options: ServeOptions) -> tuple[str, str] | None:
-    from pactgate.cli.owning import why_not  # most gateways are one process, and start without it
-
-    assert options.workers is not None
-    return why_not(config, options.workers, is_stdio=options.stdio)
-
-
-async def _own(config: Config, path: Path | None, flags: dict[str, Any], count: int, *, is_demo: bool) -> int:
-    from pactgate.cli.owning import Owning
-
-    return await Owning(config, path, flags, count=count, is_demo=is_demo).run()
 
 
 def _usual_file(options: ServeOptions) -> Path | None:

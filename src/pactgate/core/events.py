@@ -23,22 +23,6 @@ class GatewayStopped(Event, frozen=True):
     reason: str
 
 
-class WorkerStarted(Event, frozen=True):
-    """One of several processes that serve together."""
-
-    worker: int
-    pid: int
-
-
-class WorkerEnded(Event, frozen=True):
-    """A worker has ended unasked; another takes its place after a pause. The sessions of its callers are gone."""
-
-    worker: int
-    pid: int
-    reason: str
-    pause_ms: int
-
-
 class ServerConnecting(Event, frozen=True):
     server: str
     attempt: int

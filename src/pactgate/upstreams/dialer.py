@@ -18,7 +18,6 @@ from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.sse import HttpSseChannel
 from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttp
 from pactgate.upstreams.in_process import InsideChannel, InsideServer
-from pactgate.upstreams.lent import Lend, LentChannel
 from pactgate.upstreams.negotiate import Identity, negotiate
 from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.process.child_reaper import Guardian
@@ -71,7 +70,7 @@ class Session:
     @property
     def pid(self) -> int | None:
         channel = self.peer.channel
-        return channel.pid if isinstance(channel, StdioChannel | LentChannel) else None
+        return channel.pid if isinstance(channel, StdioChannel) else None
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -81,29 +80,8 @@ class Session:
 
 
 def _effects_level(channel: Channel, *, is_observed: bool) -> str | None:
-    level = channel.sandbox_level if isinstance(channel, StdioChannel | LentChannel) else None
+    level = channel.sandbox_level if isinstance(channel, StdioChannel) else None
     return "observed" if is_observed and level in (None, "declared") else level
-
-
-def child_channel(
-    config: ServerConfig, emit: Emit, guardian: Guardian, max_frame_bytes: int, tap: Tap | None = None
-) -> StdioChannel:
-    """The channel to a child process of ours: a program, or the runner of a file of Python tools."""
-    if config.tools is not None:
-        return python_tools(config, emit, guardian, max_frame_bytes)
-    assert config.command is not None
-    return StdioChannel(
-        config.id,
-        config.command,
-        config.args,
-        config.env,
-        config.cwd,
-        emit,
-        guardian=guardian,
-        effects=config.effects,
-        max_frame_bytes=max_frame_bytes,
-        tap=tap,
-    )
 
 
 class Dialer:
@@ -121,12 +99,8 @@ class Dialer:
         make_tap: MakeTap = _no_tap,
         inside: InsideServer | None = None,
         private_client: HttpClient | None = None,
-        lend: Lend | None = None,
     ) -> None:
-        """`private_client` carries sessions of single callers, so that what they hold open is never missing to the others.
-
-        With `lend`, the child that all callers share runs elsewhere; one for a single caller is still started here.
-        """
+        """`private_client` carries sessions of single callers, so that what they hold open is never missing to the others."""
         self._config = config
         self._inside = inside
         self._client = client
@@ -136,7 +110,6 @@ class Dialer:
         self._client_info = client_info
         self._max_frame_bytes = max_frame_bytes
         self._make_tap = make_tap
-        self._lend = lend
         self._era = None if config.era == "auto" else Era(config.era)
 
     async def dial(self) -> Session:
@@ -146,7 +119,7 @@ class Dialer:
             return await self._converse(lambda: InsideChannel(self._config.id, inside), "inside", Era.MODERN)
         if self._config.tools is not None:
             # The era in which it may tell that its tools changed.
-            return await self._converse(self._shared_child, "stdio", Era.LEGACY)
+            return await self._converse(self._stdio, "stdio", Era.LEGACY)
         if self._config.endpoints is not None:
             return await self._converse(self._rest, "rest", Era.MODERN)
         if self._config.openapi is not None:
@@ -172,11 +145,11 @@ class Dialer:
 
     async def _dial_process(self) -> Session:
         try:
-            return await self._converse(self._shared_child, "stdio", self._era)
+            return await self._converse(self._stdio, "stdio", self._era)
         except GatewayFailure as failure:
             # Some legacy servers exit at the first thing that is not `initialize`.
             if self._era is None and failure.kind is Kind.CONNECTION_LOST:
-                return await self._converse(self._shared_child, "stdio", Era.LEGACY)
+                return await self._converse(self._stdio, "stdio", Era.LEGACY)
             raise
 
     async def _dial_url(self) -> Session:
@@ -217,16 +190,23 @@ class Dialer:
         session.may_be_private = self._config.isolation == "session"
         return session
 
-    def _shared_child(self) -> Channel:
-        if self._lend is None:
-            return self._stdio()
-        tap = None if self._config.tools is not None else self._make_tap(self._config.id, "stdio")
-        return LentChannel(self._config, self._lend, max_frame_bytes=self._max_frame_bytes, tap=tap)
-
     def _stdio(self) -> Channel:
         config = self._config
-        tap = None if config.tools is not None else self._make_tap(config.id, "stdio")
-        return child_channel(config, self._emit, self._guardian, self._max_frame_bytes, tap)
+        if config.tools is not None:
+            return python_tools(config, self._emit, self._guardian, self._max_frame_bytes)
+        assert config.command is not None
+        return StdioChannel(
+            config.id,
+            config.command,
+            config.args,
+            config.env,
+            config.cwd,
+            self._emit,
+            guardian=self._guardian,
+            effects=config.effects,
+            max_frame_bytes=self._max_frame_bytes,
+            tap=self._make_tap(config.id, "stdio"),
+        )
 
     def _rest(self) -> Channel:
         from pactgate.upstreams.rest.server import RestServer, written_api

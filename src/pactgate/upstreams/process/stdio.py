@@ -199,15 +199,12 @@ class StdioChannel:
             )
 
     def begin(self, frame: Outgoing, id_: int, ledger: Ledger, sink: Sink) -> Sent | None:
-        return Sent(ledger, sink, id_) if self.send_soon(frame) else None
-
-    def send_soon(self, frame: Outgoing) -> bool:
-        """As `send`, into a pipe that has room. False: it would have to wait, and nothing was taken."""
+        """As `send`, into a pipe that has room. None: it would have to wait, and nothing was taken."""
         if self._stdin is None or not self._stdin.write_soon(one_line(frame.text) + b"\n"):
-            return False
+            return None
         if self._tap is not None:
             self._tap.passed(frame.text, from_client=True)
-        return True
+        return Sent(ledger, sink, id_)
 
     async def close(self) -> None:
         self._phase = _Phase.CLOSED
