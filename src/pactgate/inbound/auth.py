@@ -104,10 +104,7 @@ class Guard:
 
     def identify(self, exchange: Exchange) -> Admitted | Refusal:
         """Whose token it is. A token that is sent must be good, also where none is needed, unless none can be."""
-        return self.identify_by(exchange.headers)
-
-    def identify_by(self, headers: Mapping[str, list[str]]) -> Admitted | Refusal:
-        sent = headers.get("authorization")
+        sent = exchange.headers.get("authorization")
         if sent is None or not self._callers:
             return self._anonymous or _NO_CREDENTIALS
         scheme, _, token = sent[0].partition(" ")

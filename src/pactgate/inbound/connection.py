@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, cast
 
 from pactgate.core.events import Emit, InternalFailure, RequestRefused
 from pactgate.inbound.http_exchange import JSON_HEAD, Exchange
-from pactgate.inbound.http_grammar import BadRequest, Head
+from pactgate.inbound.http_grammar import BadRequest
 from pactgate.inbound.request_reader import Ready, RequestReader
 from pactgate.inbound.server_limits import MIB, ServerLimits
 from pactgate.protocol import messages
@@ -40,10 +40,6 @@ Start = Callable[[Exchange], bool]
 """Answers an exchange, or sees that somebody does, without waiting. False where that can't be done: then nothing was done."""
 
 
-PassOn = Callable[["Connection", Head, bytes], bool]
-"""Whether a connection went to the process that serves its caller, by a head and all that was read from its first byte on."""
-
-
 class Hub(Protocol):
     """What all connections of a server share."""
 
@@ -52,7 +48,6 @@ class Hub(Protocol):
     emit: Emit
     handle: Handle
     start: Start
-    pass_on: PassOn | None
 
     def enter(self, connection: Connection) -> bool:
         """Whether there is room for one more."""
@@ -71,7 +66,6 @@ class Connection(asyncio.Protocol):
         "_ahead",
         "_body_since",
         "_discarded",
-        "_given",
         "_held_bytes",
         "_hub",
         "_is_lingering",
@@ -90,10 +84,8 @@ class Connection(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, hub: Hub, loop: asyncio.AbstractEventLoop, given: bytes = b"") -> None:
-        """`given` is what another process has read from it already."""
+    def __init__(self, hub: Hub, loop: asyncio.AbstractEventLoop) -> None:
         self._hub = hub
-        self._given = given
         self._limits = hub.limits
         self._loop = loop
         self._reader = RequestReader(hub.limits)
@@ -114,9 +106,6 @@ class Connection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
         if not self._hub.enter(self):
             self._refuse(503, "The gateway has as many connections as it may hold; try again.")
-        elif self._given:
-            given, self._given = self._given, b""
-            self.data_received(given)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -200,13 +189,7 @@ class Connection(asyncio.Protocol):
             self._dispatch(ready)
             return
         was_empty, was_in_body = reader.is_empty, reader.head is not None
-        pass_on = self._hub.pass_on
-        begun = b"" if pass_on is None or was_in_body else reader.begun + data
         ready = reader.feed(data)
-        if pass_on is not None and begun:
-            head = reader.head if ready is None else ready.head
-            if head is not None and pass_on(self, head, begun):
-                return
         if ready is not None:
             if len(ready.body) > _SMALL_BODY_BYTES:
                 self._hold(len(data))

@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.inbound.connection import Connection, Handle, PassOn, Start
+from pactgate.inbound.connection import Connection, Handle, Start
 from pactgate.inbound.http_exchange import Exchange
 from pactgate.inbound.server_limits import ServerLimits
 
 _REFUSED_AT_ONCE: Final = 64
-BACKLOG: Final = 1024
+_BACKLOG: Final = 1024
 _LAST_WORDS_S: Final = 1.0
 
 _BIND_PROBLEMS: Final = {
@@ -35,7 +35,7 @@ def _never(exchange: Exchange) -> bool:
 
 
 class HttpServer:
-    """`listen` or `listen_on` once, `close` once. `pass_on` may take a connection away whose caller another process serves."""
+    """Call `listen` once, `close` once."""
 
     def __init__(self, handle: Handle, limits: ServerLimits, emit: Emit, *, start: Start = _never) -> None:
         self.handle = handle
@@ -43,10 +43,9 @@ class HttpServer:
         self.limits = limits
         self.emit = emit
         self.is_closing = False
-        self.pass_on: PassOn | None = None
         self._connections: set[Connection] = set()
         self._held_bytes = 0
-        self._listeners: list[asyncio.Server] = []
+        self._listener: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._emptied = asyncio.Event()
 
@@ -55,33 +54,20 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         try:
             listener = await loop.create_server(
-                lambda: Connection(self, loop), host, port, backlog=BACKLOG, reuse_address=True
+                lambda: Connection(self, loop), host, port, backlog=_BACKLOG, reuse_address=True
             )
         except OSError as problem:
-            raise GatewayFailure(Kind.INVALID_CONFIG, why_not_bound(problem, host, port)) from None
-        self._listeners.append(listener)
+            raise GatewayFailure(Kind.INVALID_CONFIG, _why_not_bound(problem, host, port)) from None
+        self._listener = listener
         self._sweeper = loop.call_later(self.limits.sweep_s, self._sweep)
         bound = listener.sockets[0].getsockname()
         return bound[0], bound[1]
 
-    async def listen_on(self, sockets: Iterable[socket.socket]) -> None:
-        """Accept from sockets that are bound already, beside other processes."""
-        loop = asyncio.get_running_loop()
-        for one in sockets:
-            server = await loop.create_server(lambda: Connection(self, loop), sock=one, backlog=BACKLOG)
-            self._listeners.append(server)
-        self._sweeper = loop.call_later(self.limits.sweep_s, self._sweep)
-
-    async def adopt(self, accepted: socket.socket, sent: bytes) -> None:
-        """Serve a connection another process has accepted; `sent` is what it has read of it. Raises OSError."""
-        loop = asyncio.get_running_loop()
-        await loop.connect_accepted_socket(lambda: Connection(self, loop, sent), accepted)
-
     async def close(self, grace_s: float) -> None:
         """No new connections, idle ones end, running exchanges have `grace_s` to finish; then they are told and cut."""
         self.is_closing = True
-        for listener in self._listeners:
-            listener.close()
+        if self._listener is not None:
+            self._listener.close()
         self._each(Connection.retire)
         if not await self._empty_within(grace_s):
             self._each(_cancel)
@@ -90,8 +76,8 @@ class HttpServer:
                 await self._empty_within(_LAST_WORDS_S)
         if self._sweeper is not None:
             self._sweeper.cancel()
-        for listener in self._listeners:
-            await _bounded(listener.wait_closed(), _LAST_WORDS_S)
+        if self._listener is not None:
+            await _bounded(self._listener.wait_closed(), _LAST_WORDS_S)
 
     @property
     def connection_count(self) -> int:
@@ -151,7 +137,7 @@ async def _bounded(work: Awaitable[Any], timeout_s: float) -> None:
         return
 
 
-def why_not_bound(problem: OSError, host: str, port: int) -> str:
+def _why_not_bound(problem: OSError, host: str, port: int) -> str:
     if isinstance(problem, socket.gaierror):
         return f"{host} can't be resolved; choose another with --host or listen.host"
     known = _BIND_PROBLEMS.get(problem.errno or 0)

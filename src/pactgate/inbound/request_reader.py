@@ -72,11 +72,6 @@ class RequestReader:
             return None
         return Ready(known, data[end:], b"")
 
-    @property
-    def begun(self) -> bytes:
-        """What has come of a head that is not whole yet."""
-        return bytes(self._kept) if self.head is None else b""
-
     def feed(self, data: bytes) -> Ready | None:
         """The request as soon as it is whole. Raises `BadRequest`."""
         if self.head is not None:

@@ -3,18 +3,15 @@
 Changes and reloads of the file wait for each other, so each sees what the one before left. A change that was begun is brought to an end
 even when whoever asked for it goes away: it holds, or everything is as it was. It is taken back when applying it fails, when it costs a
 server its connection, and when it should be written to the file and can't be. What was not written to the file lasts until the file is
-read again. Where several processes serve together, one of them changes something at a time, and the others take over what came of it.
-Must not: know what applying means. Enforces D13.
+read again. Must not: know what applying means. Enforces D13.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final, NamedTuple, Protocol
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from pactgate.catalog.connections import Changes
@@ -54,35 +51,6 @@ class Changed(NamedTuple):
     needs_restart: tuple[str, ...]
 
 
-class Standing(Struct, frozen=True):
-    """What is in force, what the file said, and the settings in which they differ."""
-
-    config: Config
-    written: Config
-    unwritten: dict[str, Path] = {}
-
-
-class Colleagues(Protocol):
-    """Other processes that serve the same configuration."""
-
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        """Nobody else changes anything meanwhile. Raises GatewayFailure."""
-
-    async def agree(self, standing: Standing) -> None:
-        """See that all of them have taken this over."""
-
-
-class _Nobody:
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        return nullcontext()
-
-    async def agree(self, standing: Standing) -> None:
-        return
-
-
-NOBODY: Final = _Nobody()
-
-
 class LiveConfiguration:
     """`apply` makes a configuration the running one and says what that did to servers; `connected` are those in use now."""
 
@@ -95,7 +63,6 @@ class LiveConfiguration:
         keep: Keeper,
         emit: Emit,
         health_window_s: float = HEALTH_WINDOW_S,
-        colleagues: Colleagues = NOBODY,
     ) -> None:
         self._current = current
         self._apply = apply
@@ -103,7 +70,6 @@ class LiveConfiguration:
         self._keep = keep
         self._emit = emit
         self._health_window_s = health_window_s
-        self._colleagues = colleagues
         self._turn = asyncio.Lock()
         self._under_way: set[asyncio.Task[Changed]] = set()
         self._unwritten: dict[str, Path] = {}
@@ -135,7 +101,7 @@ class LiveConfiguration:
 
         With `only_if_news` a file that says what it said before, as one that we wrote ourselves does, drops nothing.
         """
-        async with self._turn, self._colleagues.turn():
+        async with self._turn:
             if only_if_news and _said(config) == _said(self._written):
                 return
             before = self._current()
@@ -143,20 +109,6 @@ class LiveConfiguration:
             undone, self._unwritten, self._written = self.unwritten, {}, config
             stuck = change.needs_restart(before, config)
             self._emit(ConfigurationReloaded(done.added, done.removed, done.changed, stuck, undone))
-            await self._colleagues.agree(self.standing)
-
-    @property
-    def standing(self) -> Standing:
-        return Standing(self._current(), self._written, dict(self._unwritten))
-
-    async def take_over(self, standing: Standing) -> None:
-        """What a colleague has made of the configuration in its turn; no change of ours is being applied then."""
-        await self._apply(standing.config)
-        self.begin_from(standing)
-
-    def begin_from(self, standing: Standing) -> None:
-        """What is already in force was not all read from the file."""
-        self._written, self._unwritten = standing.written, dict(standing.unwritten)
 
     async def close(self) -> None:
         """Wait for changes under way; each is bounded."""
@@ -169,7 +121,7 @@ class LiveConfiguration:
             task.exception()  # whoever asked may be gone; the outcome was told as an event
 
     async def _change(self, wish: Wish) -> Changed:
-        async with self._turn, self._colleagues.turn():
+        async with self._turn:
             before = self._current()
             held = change.revision(before)
             if wish.expected is not None and wish.expected != held:
@@ -178,9 +130,7 @@ class LiveConfiguration:
             if not wish.persist and (stuck := change.needs_restart(before, after)):
                 raise _pointless(wish, stuck)
             await self._make_it_so(wish, before, after)
-            done = self._done(wish, before, after)
-            await self._colleagues.agree(self.standing)
-            return done
+            return self._done(wish, before, after)
 
     async def _make_it_so(self, wish: Wish, before: Config, after: Config) -> None:
         in_use = self._connected()

@@ -46,16 +46,13 @@ class Management:
         rates: RatePolicy,
         book: Callable[[], Rulebook],
         tell: Tell,
-        tell_elsewhere: Callable[[str], Awaitable[dict[str, Any] | None]] | None = None,
     ) -> None:
-        """`tell_elsewhere` asks other processes of this gateway, where there are any."""
         self.info = info
         self._configuration = configuration
         self._connections = connections
         self._rates = rates
         self._book = book
         self._tell = tell
-        self._tell_elsewhere = tell_elsewhere
         self._definitions = [declared.definition() for declared in DECLARED]
         self._tools: dict[str, Callable[[Arguments], Awaitable[dict[str, Any]]]] = {
             "config_get": self.config_get,
@@ -160,8 +157,6 @@ class Management:
 
     async def explain(self, given: Arguments) -> dict[str, Any]:
         story = self._tell(given["requestId"])
-        if story is None and self._tell_elsewhere is not None:
-            story = await self._tell_elsewhere(given["requestId"])
         if story is None:
             raise GatewayFailure(
                 Kind.INVALID_ARGUMENTS,
