@@ -21,7 +21,7 @@ from pactgate.upstreams.process.child_reaper import Guardian
 from tests.support.children import Witness, children, descriptors, guarded, opened, scripted, until
 from tests.support.loops import on_both_loops
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(autouse=True)
