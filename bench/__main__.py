@@ -26,7 +26,7 @@ from bench import publish, regression, report, soak
 from bench.goals import AIMS, GOALS
 from bench.lab import Lab, LabError
 from bench.load import LoadError
-from bench.outcome import Verdict, judge
+from bench.measurements import GoalResult, check_goals
 from bench.peers import compare
 from bench.rounds import Bench, Plan, Progress
 from bench.workloads import GATES, GROUPS, START, WORKLOADS, Workload
@@ -54,11 +54,11 @@ def run(lab: Lab, progress: Progress, options: argparse.Namespace) -> int:
     if GATES in names and "pactgate" in vias:
         bench.gates()
     bench.rounds(chosen, plan.rounds, "round")
-    missed_at_first = [verdict for verdict in judge(bench.outcome, GOALS) if not verdict.is_met]
+    missed_at_first = [result for result in check_goals(bench.measurements, GOALS) if not result.is_met]
     if options.seconds:
         missed_at_first = []
     if missed_at_first:
-        _again(bench, chosen, plan, {verdict.goal.workload for verdict in missed_at_first})
+        _again(bench, chosen, plan, {result.goal.workload for result in missed_at_first})
     progress.clear()
     return _conclude(bench, chosen, missed_at_first, options)
 
@@ -85,20 +85,20 @@ def _again(bench: Bench, chosen: Sequence[Workload], plan: Plan, missed: set[str
 
 
 def _conclude(
-    bench: Bench, chosen: Sequence[Workload], missed_at_first: Sequence[Verdict], options: argparse.Namespace
+    bench: Bench, chosen: Sequence[Workload], missed_at_first: Sequence[GoalResult], options: argparse.Namespace
 ) -> int:
-    outcome = bench.outcome
-    goals, aimed = judge(outcome, GOALS), judge(outcome, AIMS)
-    parts = [report.table(chosen, outcome), report.verdicts(goals), report.aims(aimed)]
+    measurements = bench.measurements
+    goals, aimed = check_goals(measurements, GOALS), check_goals(measurements, AIMS)
+    parts = [report.table(chosen, measurements), report.goals(goals), report.aims(aimed)]
     if missed_at_first:
         parts.append(report.remeasured(missed_at_first))
     print("\n\n".join(part for part in parts if part))
-    document = report.as_document(outcome, goals, aimed, missed_at_first)
+    document = report.as_document(measurements, goals, aimed, missed_at_first)
     path = report.write("run", {"options": vars(options), **document})
     print(f"\nwritten to {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
-    if outcome.failed:
-        print(f"{outcome.failed} calls failed", file=sys.stderr)
-    return 1 if outcome.failed or any(not verdict.is_met for verdict in goals) else 0
+    if measurements.failed:
+        print(f"{measurements.failed} calls failed", file=sys.stderr)
+    return 1 if measurements.failed or any(not result.is_met for result in goals) else 0
 
 
 def main() -> int:

@@ -22,7 +22,7 @@ _NOT_FOUND: Final = b'"error":{"code":-32601,"message":"no such method"}'
 _NO_TOOL: Final = b'"error":{"code":-32602,"message":"no such tool"}'
 
 
-class Later(NamedTuple):
+class DelayedAnswer(NamedTuple):
     """An answer that is due after a delay."""
 
     delay_s: float
@@ -78,7 +78,7 @@ class Upstream:
         )
         self._info = json.dumps(info).encode()
 
-    def answer(self, body: bytes) -> bytes | Later | None:
+    def answer(self, body: bytes) -> bytes | DelayedAnswer | None:
         """The answer to one message; None for a notification."""
         message = _message.decode(body)
         if message.id is UNSET:
@@ -90,7 +90,7 @@ class Upstream:
             if order == "both":
                 order = "typescript" if call.name == TYPESCRIPT_TOOL else "python"
             answer = _respond(request_id, outcome, order)
-            return Later(call.arguments.ms / 1000, answer) if call.name == "slow" else answer
+            return DelayedAnswer(call.arguments.ms / 1000, answer) if call.name == "slow" else answer
         return _respond(request_id, self._plain(message, is_modern), self._order)
 
     def _plain(self, message: _Message, is_modern: bool) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from bench.outcome import median
+from bench.measurements import median
 from bench.peers.compare import workloads as peer_workloads
 from bench.peers.kinds import PEERS
 from bench.workloads import MIB, WORKLOADS

@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from bench.answers import token
 from bench.load import Load, LoadError, measure
-from bench.peers.kinds import Front, Peer
+from bench.peers.kinds import Peer, PeerOptions
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _PORTS: Final = (20_000, 32_000)
@@ -44,7 +44,7 @@ _REST_ECHO: Final = {
 }
 
 
-class Place(Struct, frozen=True):
+class Row(Struct, frozen=True):
     """A row of a workload: through what (`direct`, `nginx`, `pactgate`, a peer), to how many upstreams with what tools."""
 
     label: str
@@ -84,7 +84,7 @@ class Lab:
         self._running: list[subprocess.Popen[bytes]] = []
         self._logs: dict[int, Path] = {}
         self._upstreams: dict[tuple[int, str, str, int], tuple[int, int]] = {}
-        self._targets: dict[Place, Target] = {}
+        self._targets: dict[Row, Target] = {}
         self._cores = os.sched_getaffinity(0)
         self.is_pinned = len(self._cores) >= 2
         self._near_core, self._gateway_core = sorted(self._cores)[:2] if self.is_pinned else (0, 0)
@@ -102,39 +102,39 @@ class Lab:
             os.sched_setaffinity(0, self._cores)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def target(self, place: Place) -> Target:
+    def target(self, row: Row) -> Target:
         """Where the calls of this row go; started the first time it is asked for."""
-        if place not in self._targets:
-            self._targets[place] = self._start_target(place)
-        return self._targets[place]
+        if row not in self._targets:
+            self._targets[row] = self._start_target(row)
+        return self._targets[row]
 
     def pin(self, core: int) -> None:
         """Put this process, the load generator, on one core."""
         if self.is_pinned:
             os.sched_setaffinity(0, {core})
 
-    def start_gateway(self, place: Place) -> tuple[Target, float]:
+    def start_gateway(self, row: Row) -> tuple[Target, float]:
         """A new gateway, and the seconds from its start to its first answered call."""
-        first_id, servers = self._servers(place)
+        first_id, servers = self._servers(row)
         port = _free_port()
         config = self._folder / f"gateway-{port}.json"
         settings: dict[str, object] = {"mcpServers": servers, "rateLimits": {"enabled": False}}
-        if place.is_cached:
+        if row.is_cached:
             settings |= {"categories": {"*.*": "query"}, "cache": {"tools": {"*.*": {"ttlMs": 600_000}}}}
-        if place.is_audited:
+        if row.is_audited:
             settings["audit"] = {"file": str(self._folder / f"audit-{port}.jsonl")}
-        if place.is_recorded:
+        if row.is_recorded:
             settings["capture"] = {"dir": f"captures-{port}", "maxFiles": 20}
-        if place.tokens:
-            settings["auth"] = {"tokens": {f"client-{n}": {"token": token(n)} for n in range(place.tokens)}}
+        if row.tokens:
+            settings["auth"] = {"tokens": {f"client-{n}": {"token": token(n)} for n in range(row.tokens)}}
         config.write_text(json.dumps(settings))
         config.chmod(0o600)
         command = [*_gateway_command(), "serve", "--config", str(config), "--port", str(port)]
         began = time.perf_counter()
         process = self._spawn(command, self._gateway_core)
-        tools = place.tools * place.upstreams
+        tools = row.tools * row.upstreams
         url = f"http://127.0.0.1:{port}/mcp"
-        target = Target(url, f"{first_id}__", process.pid, self._near_core, tools, place.tokens)
+        target = Target(url, f"{first_id}__", process.pid, self._near_core, tools, row.tokens)
         self._await_call(target, process)
         return target, time.perf_counter() - began
 
@@ -143,48 +143,44 @@ class Lab:
         self._running.remove(process)
         _end(process)
 
-    def _start_target(self, place: Place) -> Target:
-        if place.via == "pactgate":
-            return self.start_gateway(place)[0]
-        if place.via in self._peers:
-            return self._start_peer(self._peers[place.via], place)
-        port, pid = self._upstream(place)
-        if place.via == "direct":
-            return Target(f"http://127.0.0.1:{port}/mcp", "", pid, self._gateway_core, place.tools, place.tokens)
+    def _start_target(self, row: Row) -> Target:
+        if row.via == "pactgate":
+            return self.start_gateway(row)[0]
+        if row.via in self._peers:
+            return self._start_peer(self._peers[row.via], row)
+        port, pid = self._upstream(row)
+        if row.via == "direct":
+            return Target(f"http://127.0.0.1:{port}/mcp", "", pid, self._gateway_core, row.tools, row.tokens)
         proxy_port = _free_port()
         command = [self.nginx or "nginx", "-c", str(self._nginx_config(proxy_port, port))]
         process = self._spawn(command, self._gateway_core)
-        target = Target(
-            f"http://127.0.0.1:{proxy_port}/mcp", "", process.pid, self._near_core, place.tools, place.tokens
-        )
+        target = Target(f"http://127.0.0.1:{proxy_port}/mcp", "", process.pid, self._near_core, row.tools, row.tokens)
         self._await_call(target, process)
         return target
 
-    def _start_peer(self, peer: Peer, place: Place) -> Target:
+    def _start_peer(self, peer: Peer, row: Row) -> Target:
         port = _free_port()
-        upstream_port, _ = self._upstream(place) if peer.transport == "http" else (0, 0)
-        front = Front(port, f"http://127.0.0.1:{upstream_port}/mcp", (sys.executable, *_stdio_arguments(place)))
-        process = self._spawn(peer.command(front), self._gateway_core)
-        target = Target(
-            f"http://127.0.0.1:{port}{peer.path}", "", process.pid, self._near_core, place.tools, place.tokens
-        )
+        upstream_port, _ = self._upstream(row) if peer.transport == "http" else (0, 0)
+        options = PeerOptions(port, f"http://127.0.0.1:{upstream_port}/mcp", (sys.executable, *_stdio_arguments(row)))
+        process = self._spawn(peer.command(options), self._gateway_core)
+        target = Target(f"http://127.0.0.1:{port}{peer.path}", "", process.pid, self._near_core, row.tools, row.tokens)
         self._await_call(target, process, era="legacy", start_s=_PEER_START_S)
         return target
 
-    def _servers(self, place: Place) -> tuple[str, dict[str, object]]:
-        if place.transport == "stdio":
-            arguments = _stdio_arguments(place)
+    def _servers(self, row: Row) -> tuple[str, dict[str, object]]:
+        if row.transport == "stdio":
+            arguments = _stdio_arguments(row)
             return "up", {"up": {"command": sys.executable, "args": arguments, "cwd": str(_ROOT)}}
-        port, _ = self._upstream(place)
-        if place.transport == "rest":
+        port, _ = self._upstream(row)
+        if row.transport == "rest":
             return "up", {"up": {"baseUrl": f"http://127.0.0.1:{port}", "endpoints": [_REST_ECHO]}}
-        ids = [f"up{n:02d}" for n in range(place.upstreams)]
+        ids = [f"up{n:02d}" for n in range(row.upstreams)]
         urls = {name: {"url": f"http://127.0.0.1:{port + n}/mcp"} for n, name in enumerate(ids)}
-        return ids[place.upstreams // 2], dict(urls)
+        return ids[row.upstreams // 2], dict(urls)
 
-    def _upstream(self, place: Place) -> tuple[int, int]:
+    def _upstream(self, row: Row) -> tuple[int, int]:
         """First port and process id of a server with the tools of this row, on at least as many ports."""
-        tools, ports, answers, order = place.tools, place.upstreams, place.answers, place.order
+        tools, ports, answers, order = row.tools, row.upstreams, row.answers, row.order
         for (*known, known_ports), found in self._upstreams.items():
             if known == [tools, answers, order] and known_ports >= ports:
                 return found
@@ -228,10 +224,10 @@ class Lab:
                     return
             except LoadError as problem:
                 if process.poll() is not None or time.perf_counter() > until:
-                    raise LabError(f"{self._last_words(process)}\nlast attempt: {problem}") from problem
+                    raise LabError(f"{self._diagnosis(process)}\nlast attempt: {problem}") from problem
                 time.sleep(0.002)
 
-    def _last_words(self, process: subprocess.Popen[bytes]) -> str:
+    def _diagnosis(self, process: subprocess.Popen[bytes]) -> str:
         state = "did not answer" if process.poll() is None else f"ended with exit code {process.returncode}"
         said = self._logs[process.pid].read_text(errors="replace")[-1500:]
         return f"{process.args!r} {state} in time; it said:\n{said}"
@@ -255,8 +251,8 @@ class Lab:
         return config
 
 
-def _stdio_arguments(place: Place) -> list[str]:
-    return ["-m", "bench.upstream_stdio", "--tools", str(place.tools), "--order", place.order]
+def _stdio_arguments(row: Row) -> list[str]:
+    return ["-m", "bench.upstream_stdio", "--tools", str(row.tools), "--order", row.order]
 
 
 def _nginx_has(nginx: str | None, kind: str) -> bool:

@@ -70,7 +70,7 @@ class _Response(Struct):
 _response: Final = msgspec.json.Decoder(_Response)
 
 
-class Measured(Struct, frozen=True):
+class LoadResult(Struct, frozen=True):
     calls: int
     failed: int
     last_failure: str
@@ -324,7 +324,7 @@ def _event(body: bytes) -> bytes:
     return body[body.find(b"{") : body.rfind(b"}") + 1]
 
 
-async def measure(load: Load, pid: int | None = None) -> Measured:
+async def measure(load: Load, pid: int | None = None) -> LoadResult:
     """Run the load once, after a warm-up; with `pid`, charge the processor time of that process tree to the calls."""
     clients = [_Client(load, number) for number in range(load.connections)]
     try:
@@ -349,12 +349,12 @@ async def measure(load: Load, pid: int | None = None) -> Measured:
     return _summary(shared, wall_s, cpu_used if pid else None)
 
 
-def _summary(shared: _Round, wall_s: float, cpu_used_us: float | None) -> Measured:
+def _summary(shared: _Round, wall_s: float, cpu_used_us: float | None) -> LoadResult:
     count = len(shared.latencies_s)
     if not count:
         raise LoadError(shared.last_failure or "no call was answered in time")
     ordered = sorted(shared.latencies_s)
-    return Measured(
+    return LoadResult(
         calls=count,
         failed=shared.failed,
         last_failure=shared.last_failure,

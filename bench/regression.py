@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from bench.lab import Lab, LabError
 from bench.load import LoadError, measure
-from bench.workloads import HIT, WORKLOADS, Place, Workload
+from bench.workloads import HIT, WORKLOADS, Row, Workload
 
 RECORDED: Final = Path(__file__).with_name("recorded.json")
 SLACK: Final = 1.5
@@ -31,17 +31,17 @@ _SPREAD: Final = 2.0
 _SECONDS: Final = 0.25
 _ROUNDS: Final = (3, 5, 7)
 _RECORD_ROUNDS: Final = 15
-_DIRECT: Final = Place("direct", "direct")
-_OURS: Final = Place("pactgate", "pactgate")
+_DIRECT: Final = Row("direct", "direct")
+_OURS: Final = Row("pactgate", "pactgate")
 _BY_NAME: Final = {workload.name: workload for workload in WORKLOADS}
-WATCHED: Final[dict[str, tuple[Workload, Place]]] = {
+WATCHED: Final[dict[str, tuple[Workload, Row]]] = {
     "mixed, legacy": (_BY_NAME["mixed-32"], _OURS),
     "mixed, modern": (_BY_NAME["mixed-32-modern"], _OURS),
     "cached": (_BY_NAME["cache"], HIT),
 }
 
 
-class Judgement(Struct, frozen=True):
+class RegressionCheck(Struct, frozen=True):
     """The costs found, as multiples of a direct call, and what follows; `unsure` says why nothing can be judged."""
 
     ratios: dict[str, float]
@@ -76,14 +76,14 @@ def unsteady(costs: Sequence[float]) -> str | None:
     )
 
 
-def check(lab: Lab, known: Mapping[str, float]) -> Judgement:
+def check(lab: Lab, known: Mapping[str, float]) -> RegressionCheck:
     """Measure, and before saying that something is dearer, measure again."""
     if not lab.is_pinned:
-        return Judgement({}, unsure="this machine has one core for us, so callers and gateway would share it")
-    found = Judgement({}, unsure="nothing measured")
+        return RegressionCheck({}, unsure="this machine has one core for us, so callers and gateway would share it")
+    found = RegressionCheck({}, unsure="nothing measured")
     for rounds in _ROUNDS:
         ratios, direct = compare(lab, rounds)
-        found = Judgement(ratios, dearer(ratios, known), unsteady(direct))
+        found = RegressionCheck(ratios, dearer(ratios, known), unsteady(direct))
         if found.unsure is None and not found.dearer:
             return found
     return found
@@ -94,15 +94,15 @@ def compare(lab: Lab, rounds: int) -> tuple[dict[str, float], list[float]]:
     direct, costs = list[float](), {name: list[float]() for name in WATCHED}
     for _ in range(rounds):
         direct.append(_cost(lab, _BY_NAME["mixed-32"], _DIRECT))
-        for name, (workload, place) in WATCHED.items():
-            costs[name].append(_cost(lab, workload, place))
+        for name, (workload, row) in WATCHED.items():
+            costs[name].append(_cost(lab, workload, row))
     reference = statistics.median(direct)
     ratios = {name: statistics.median(found) / reference if reference else 0.0 for name, found in costs.items()}
     return ratios, direct
 
 
-def _cost(lab: Lab, workload: Workload, place: Place) -> float:
-    target = lab.target(place)
+def _cost(lab: Lab, workload: Workload, row: Row) -> float:
+    target = lab.target(row)
     lab.pin(target.client_core)
     return uvloop.run(measure(workload.load(target, _SECONDS), target.pid)).cpu_us or 0.0
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from bench.load import Measured
-from bench.outcome import Outcome, Verdict, median
+from bench.load import LoadResult
+from bench.measurements import GoalResult, Measurements, median
 from bench.workloads import MIB, Workload
 
 RESULTS: Final = Path(__file__).resolve().parent / "results"
@@ -27,39 +27,39 @@ _LEGEND: Final = (
 _COMPARED: Final = ("nginx", "direct")
 
 
-def table(workloads: Sequence[Workload], outcome: Outcome, compared: Sequence[str] = _COMPARED) -> str:
-    measured = [(workload, outcome.results.get(workload.name)) for workload in workloads]
+def table(workloads: Sequence[Workload], measurements: Measurements, compared: Sequence[str] = _COMPARED) -> str:
+    measured = [(workload, measurements.results.get(workload.name)) for workload in workloads]
     blocks = [_block(workload, rows, compared) for workload, rows in measured if rows]
-    if outcome.starts:
-        first = statistics.median(start.first_call_s for start in outcome.starts)
-        memory = statistics.median(start.rss_bytes for start in outcome.starts) / MIB
-        shared = statistics.median(start.pss_bytes for start in outcome.starts) / MIB
+    if measurements.starts:
+        first = statistics.median(start.first_call_s for start in measurements.starts)
+        memory = statistics.median(start.rss_bytes for start in measurements.starts) / MIB
+        shared = statistics.median(start.pss_bytes for start in measurements.starts) / MIB
         blocks.append(
-            f"start and memory, {len(outcome.starts)} starts\n"
+            f"start and memory, {len(measurements.starts)} starts\n"
             f"  first answered call after {first * 1000:.0f} ms; idle {memory:.1f} MiB resident ({shared:.1f} MiB PSS)\n"
-            f"  each further HTTP server {median(outcome.further_server_bytes) / MIB:.3f} MiB resident"
+            f"  each further HTTP server {median(measurements.further_server_bytes) / MIB:.3f} MiB resident"
         )
-    if outcome.gates:
-        costs = "".join(f"\n  {gate.name:<14}{gate.cpu_us:6.2f} us" for gate in outcome.gates)
+    if measurements.gates:
+        costs = "".join(f"\n  {gate.name:<14}{gate.cpu_us:6.2f} us" for gate in measurements.gates)
         blocks.append(f"gates of a tool call, CPU of each (for a tool whose results are cached){costs}")
     return "\n\n".join([_LEGEND, *blocks])
 
 
-def verdicts(judged: Sequence[Verdict]) -> str:
+def goals(judged: Sequence[GoalResult]) -> str:
     """Goals: what must hold."""
-    lines = [f"  {'met   ' if verdict.is_met else 'MISSED'}  {_sentence(verdict)}" for verdict in judged]
+    lines = [f"  {'met   ' if result.is_met else 'MISSED'}  {_sentence(result)}" for result in judged]
     return "\n".join(["goals", *lines]) if lines else ""
 
 
-def aims(judged: Sequence[Verdict]) -> str:
+def aims(judged: Sequence[GoalResult]) -> str:
     """Aims: what is reported and decides nothing."""
-    lines = [f"  {'reached' if verdict.is_met else 'not yet'}  {_sentence(verdict)}" for verdict in judged]
+    lines = [f"  {'reached' if result.is_met else 'not yet'}  {_sentence(result)}" for result in judged]
     return "\n".join(["aims (they do not decide the exit code)", *lines]) if lines else ""
 
 
-def remeasured(first: Sequence[Verdict]) -> str:
+def remeasured(first: Sequence[GoalResult]) -> str:
     """Only misses are measured again, which favours passing, so what the first attempt gave stays visible."""
-    lines = [f"  {verdict.goal.title}: {verdict.value:.2f} {verdict.goal.unit} at first" for verdict in first]
+    lines = [f"  {result.goal.title}: {result.value:.2f} {result.goal.unit} at first" for result in first]
     return "missed at first, then measured again (the figures above are of all rounds together)\n" + "\n".join(lines)
 
 
@@ -73,19 +73,22 @@ def write(name: str, document: dict[str, Any], folder: Path = RESULTS) -> Path:
 
 
 def as_document(
-    outcome: Outcome, goals: Sequence[Verdict], aimed: Sequence[Verdict], missed_at_first: Sequence[Verdict] = ()
+    measurements: Measurements,
+    goals: Sequence[GoalResult],
+    aimed: Sequence[GoalResult],
+    missed_at_first: Sequence[GoalResult] = (),
 ) -> dict[str, Any]:
     return {
         "workloads": {
             name: {row: [structs.asdict(run) for run in runs] for row, runs in rows.items()}
-            for name, rows in outcome.results.items()
+            for name, rows in measurements.results.items()
         },
-        "starts": [structs.asdict(start) for start in outcome.starts],
-        "furtherServerBytes": outcome.further_server_bytes,
-        "gates": {gate.name: gate.cpu_us for gate in outcome.gates},
-        "missedAtFirst": [_judged(verdict) for verdict in missed_at_first],
-        "goals": [_judged(verdict) for verdict in goals],
-        "aims": [_judged(verdict) for verdict in aimed],
+        "starts": [structs.asdict(start) for start in measurements.starts],
+        "furtherServerBytes": measurements.further_server_bytes,
+        "gates": {gate.name: gate.cpu_us for gate in measurements.gates},
+        "missedAtFirst": [_judged(result) for result in missed_at_first],
+        "goals": [_judged(result) for result in goals],
+        "aims": [_judged(result) for result in aimed],
     }
 
 
@@ -104,23 +107,23 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _sentence(verdict: Verdict) -> str:
-    return f"{verdict.goal.title}: {verdict.value:.2f} {verdict.goal.unit} ({verdict.goal.bound})"
+def _sentence(result: GoalResult) -> str:
+    return f"{result.goal.title}: {result.value:.2f} {result.goal.unit} ({result.goal.bound})"
 
 
-def _judged(verdict: Verdict) -> dict[str, Any]:
-    goal = verdict.goal
+def _judged(result: GoalResult) -> dict[str, Any]:
+    goal = result.goal
     return {
         "title": goal.title,
-        "value": verdict.value,
+        "value": result.value,
         "limit": goal.limit,
         "unit": goal.unit,
         "isAtLeast": goal.is_at_least,
-        "met": verdict.is_met,
+        "met": result.is_met,
     }
 
 
-def _block(workload: Workload, rows: dict[str, list[Measured]], compared: Sequence[str]) -> str:
+def _block(workload: Workload, rows: dict[str, list[LoadResult]], compared: Sequence[str]) -> str:
     width = max(len(row) for row in rows) + 2
     cpu = {row: median(run.cpu_us for run in runs) for row, runs in rows.items()}
     p50 = {row: median(run.p50_us for run in runs) for row, runs in rows.items()}

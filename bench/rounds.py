@@ -15,13 +15,13 @@ from msgspec import Struct
 
 from bench.cpu import pss_bytes, rss_bytes
 from bench.gates import measure_gates
-from bench.lab import Lab, Place
+from bench.lab import Lab, Row
 from bench.load import Load, LoadError, measure
-from bench.outcome import Outcome, Start
+from bench.measurements import GatewayStart, Measurements
 from bench.workloads import FEW, MANY, Workload
 
 _FLAT_SHARE: Final = 3
-_MAIN: Final = Place("pactgate", "pactgate", 23)
+_MAIN: Final = Row("pactgate", "pactgate", 23)
 _GROWTHS: Final = 2
 _LISTED_S: Final = 20.0
 _OWN: Final = ("direct", "nginx", "pactgate")
@@ -64,7 +64,7 @@ class Bench:
         self._progress = progress
         self._vias = vias
         self._plan = plan
-        self.outcome = Outcome()
+        self.measurements = Measurements()
         self.given_up: dict[str, str] = {}
         """Peers that could not be measured further, and why."""
 
@@ -81,20 +81,20 @@ class Bench:
             self._progress.say("start and memory", f"{number + 1} of {self._plan.starts}")
             target, first_call_s = self._lab.start_gateway(_MAIN)
             time.sleep(self._plan.idle_s)
-            self.outcome.starts.append(Start(first_call_s, rss_bytes(target.pid), pss_bytes(target.pid)))
+            self.measurements.starts.append(GatewayStart(first_call_s, rss_bytes(target.pid), pss_bytes(target.pid)))
             self._lab.stop(target)
         for _ in range(min(self._plan.starts, _GROWTHS)):
             grown = self._idle_rss(MANY) - self._idle_rss(FEW)
-            self.outcome.further_server_bytes.append(grown / (MANY.upstreams - FEW.upstreams))
+            self.measurements.further_server_bytes.append(grown / (MANY.upstreams - FEW.upstreams))
 
     def gates(self) -> None:
         self._progress.say("gates", "each alone")
-        self.outcome.gates = measure_gates()
+        self.measurements.gates = measure_gates()
 
-    def _idle_rss(self, place: Place) -> int:
+    def _idle_rss(self, row: Row) -> int:
         """Resident memory once every server of it is connected: all their tools are listed by then."""
-        self._progress.say("start and memory", place.label)
-        target, _ = self._lab.start_gateway(place)
+        self._progress.say("start and memory", row.label)
+        target, _ = self._lab.start_gateway(row)
         load = Load(target.url, kind="list", era="modern", calls=1, warmup=0, tools=target.tools)
         until = time.monotonic() + _LISTED_S
         while True:
@@ -111,7 +111,7 @@ class Bench:
 
     def _pass(self, workload: Workload, part: str, *, reverse: bool) -> None:
         rows = [row for row in workload.rows if row.via in self._vias and row.via not in self.given_up]
-        kept = self.outcome.results.setdefault(workload.name, {})
+        kept = self.measurements.results.setdefault(workload.name, {})
         for row in reversed(rows) if reverse else rows:
             self._progress.say(part, f"{workload.title}, {row.label}")
             target = self._lab.target(row)

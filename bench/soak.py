@@ -21,8 +21,8 @@ from msgspec import Struct, structs
 
 from bench import report
 from bench.cpu import descriptors, rss_bytes
-from bench.lab import Lab, LabError, Place, Target
-from bench.load import Load, LoadError, Measured, measure
+from bench.lab import Lab, LabError, Row, Target
+from bench.load import Load, LoadError, LoadResult, measure
 from bench.traffic import MIXED
 
 GROWTH_BYTES: Final = 64 * 1024
@@ -42,7 +42,7 @@ class Sample(Struct, frozen=True):
     descriptors: int
 
 
-class Soaked(Struct, frozen=True):
+class SoakResult(Struct, frozen=True):
     samples: tuple[Sample, ...]
     failed: int
     last_failure: str
@@ -85,8 +85,8 @@ def slope(xs: Sequence[float], ys: Sequence[float]) -> float:
     return statistics.linear_regression(xs, ys).slope
 
 
-def soak(lab: Lab, seconds: float) -> Soaked:
-    target, _ = lab.start_gateway(Place("pactgate", "pactgate", 23))
+def soak(lab: Lab, seconds: float) -> SoakResult:
+    target, _ = lab.start_gateway(Row("pactgate", "pactgate", 23))
     lab.pin(target.client_core)
     capacity = _slice(target, "legacy", _CAPACITY_S, None).calls_per_s
     rate = capacity / 2
@@ -102,10 +102,10 @@ def soak(lab: Lab, seconds: float) -> Soaked:
         _say(samples[-1], failed, left)
         if left <= 0:
             break
-    return Soaked(tuple(samples), failed, last_failure, capacity, rate)
+    return SoakResult(tuple(samples), failed, last_failure, capacity, rate)
 
 
-def _slice(target: Target, era: str, seconds: float, rate: float | None) -> Measured:
+def _slice(target: Target, era: str, seconds: float, rate: float | None) -> LoadResult:
     load = Load(
         target.url,
         f"{target.prefix}echo",
@@ -132,7 +132,7 @@ def _say(sample: Sample, failed: int, left_s: float) -> None:
     )
 
 
-def as_document(found: Soaked, minutes: float) -> dict[str, Any]:
+def as_document(found: SoakResult, minutes: float) -> dict[str, Any]:
     return {
         "minutes": minutes,
         "calls": found.samples[-1].calls,

@@ -14,7 +14,7 @@ from typing import Final, cast
 import httptools
 import uvloop
 
-from bench.answers import Later, Upstream
+from bench.answers import DelayedAnswer, Upstream
 
 _ACCEPTED: Final = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 _POST_ONLY: Final = b"HTTP/1.1 405 Method Not Allowed\r\nAllow: POST\r\nContent-Length: 0\r\n\r\n"
@@ -28,7 +28,7 @@ _REST: Final = b"/echo/"
 _WRITE_WHOLE_BYTES: Final = 64 * 1024
 
 
-class Exchange(asyncio.Protocol):
+class UpstreamConnection(asyncio.Protocol):
     """One connection. Requests are answered in the order they come, except that `slow` waits."""
 
     def __init__(self, upstream: Upstream, *, streams: bool = False) -> None:
@@ -67,7 +67,7 @@ class Exchange(asyncio.Protocol):
         answer = self._upstream.answer(self._body)
         if answer is None:
             self._transport.write(_ACCEPTED)
-        elif isinstance(answer, Later):
+        elif isinstance(answer, DelayedAnswer):
             asyncio.get_running_loop().call_later(answer.delay_s, self._reply, answer.answer)
         else:
             self._reply(answer)
@@ -84,7 +84,9 @@ class Exchange(asyncio.Protocol):
 async def serve(first_port: int, ports: int, upstream: Upstream, *, streams: bool) -> None:
     loop = asyncio.get_running_loop()
     servers = [
-        await loop.create_server(lambda: Exchange(upstream, streams=streams), "127.0.0.1", first_port + n, backlog=512)
+        await loop.create_server(
+            lambda: UpstreamConnection(upstream, streams=streams), "127.0.0.1", first_port + n, backlog=512
+        )
         for n in range(ports)
     ]
     print("ready", flush=True)

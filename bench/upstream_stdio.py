@@ -11,7 +11,7 @@ import os
 import select
 import time
 
-from bench.answers import Later, Upstream
+from bench.answers import DelayedAnswer, Upstream
 
 _READ_BYTES = 1024 * 1024
 
@@ -30,7 +30,7 @@ def serve(upstream: Upstream) -> None:
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 answer = upstream.answer(line) if line.strip() else None
-                if isinstance(answer, Later):
+                if isinstance(answer, DelayedAnswer):
                     count += 1
                     heapq.heappush(due, (time.monotonic() + answer.delay_s, count, answer.answer))
                 elif answer is not None:

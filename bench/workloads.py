@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.lab import Place, Target
+from bench.lab import Row, Target
 from bench.load import Load
 from bench.traffic import FIXED, MIXED, Shape
 
@@ -27,7 +27,7 @@ class Workload(Struct, frozen=True):
 
     name: str
     title: str
-    rows: tuple[Place, ...]
+    rows: tuple[Row, ...]
     kind: str = "echo"
     era: str = "legacy"
     connections: int = 1
@@ -50,27 +50,27 @@ class Workload(Struct, frozen=True):
         )
 
 
-def _beside(tools: int = 23, answers: str = "json") -> tuple[Place, ...]:
-    return tuple(Place(via, via, tools, answers=answers) for via in ("direct", "nginx", "pactgate"))
+def _beside(tools: int = 23, answers: str = "json") -> tuple[Row, ...]:
+    return tuple(Row(via, via, tools, answers=answers) for via in ("direct", "nginx", "pactgate"))
 
 
 def _aspect(name: str, title: str, shape: Shape, *, order: str = "python", tokens: int = 0) -> Workload:
-    rows = tuple(Place(via, via, order=order, tokens=tokens) for via in ("nginx", "pactgate"))
+    rows = tuple(Row(via, via, order=order, tokens=tokens) for via in ("nginx", "pactgate"))
     return Workload(f"aspect-{name}", f"fixed shape, but {title}", rows, connections=CLIENTS, shape=shape)
 
 
-FEW: Final = Place("1 server, 20 tools", "pactgate", tools=20)
-MANY: Final = Place("50 servers, 1000 tools", "pactgate", tools=20, upstreams=50)
+FEW: Final = Row("1 server, 20 tools", "pactgate", tools=20)
+MANY: Final = Row("50 servers, 1000 tools", "pactgate", tools=20, upstreams=50)
 
-MISS: Final = Place("not cached", "pactgate")
-HIT: Final = Place("cached", "pactgate", is_cached=True)
+MISS: Final = Row("not cached", "pactgate")
+HIT: Final = Row("cached", "pactgate", is_cached=True)
 
-NOT_RECORDED: Final = Place("not recorded", "pactgate")
-RECORDED: Final = Place("both sides recorded", "pactgate", is_recorded=True)
+NOT_RECORDED: Final = Row("not recorded", "pactgate")
+RECORDED: Final = Row("both sides recorded", "pactgate", is_recorded=True)
 
-OVER_STDIO: Final = Place("pactgate", "pactgate", transport="stdio")
-OVER_MCP: Final = Place("an MCP server", "pactgate")
-OVER_REST: Final = Place("a REST endpoint", "pactgate", transport="rest")
+OVER_STDIO: Final = Row("pactgate", "pactgate", transport="stdio")
+OVER_MCP: Final = Row("an MCP server", "pactgate")
+OVER_REST: Final = Row("a REST endpoint", "pactgate", transport="rest")
 
 IN_A_URL: Final = replace(MIXED, text_bytes=(1, 200), tools=1, is_prose=False)
 """Texts that can be part of a URL path, and the one tool that a REST endpoint provides."""
@@ -110,7 +110,7 @@ FURTHER: Final = (
     Workload(
         "audit-32",
         "mixed, without and with an audit log, 32 clients",
-        (Place("no audit log", "pactgate"), Place("audit log", "pactgate", is_audited=True)),
+        (Row("no audit log", "pactgate"), Row("audit log", "pactgate", is_audited=True)),
         connections=CLIENTS,
     ),
     Workload("flat", "mixed, few and many servers, 32 clients", (FEW, MANY), connections=CLIENTS),
@@ -119,7 +119,7 @@ ASPECTS: Final = (
     Workload(
         "fixed-32",
         "fixed shape (a curiosity), 32 clients (legacy)",
-        tuple(Place(via, via, order="python") for via in ("direct", "nginx", "pactgate")),
+        tuple(Row(via, via, order="python") for via in ("direct", "nginx", "pactgate")),
         connections=CLIENTS,
         shape=FIXED,
     ),

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from bench import report
 from bench.goals import AIMS, OURS
-from bench.lab import Lab, LabError, Place
+from bench.lab import Lab, LabError, Row
 from bench.load import LoadError
-from bench.outcome import Outcome, Verdict, judge
+from bench.measurements import GoalResult, Measurements, check_goals
 from bench.peers.install import InstallError, install
 from bench.peers.kinds import INSTALLED, PEERS, Peer
 from bench.rounds import Bench, Plan, Progress
@@ -32,11 +32,11 @@ _VERSION_S: Final = 30
 
 def workloads(peers: Sequence[Peer]) -> list[Workload]:
     """What peers and we are asked: the rows over HTTP and over stdio apart, as their costs differ."""
-    beside = [Place(via, via) for via in ("direct", "nginx", OURS)]
-    over_http = (*beside, *(Place(peer.name, peer.name) for peer in peers if peer.transport == "http"))
+    beside = [Row(via, via) for via in ("direct", "nginx", OURS)]
+    over_http = (*beside, *(Row(peer.name, peer.name) for peer in peers if peer.transport == "http"))
     over_stdio = (
         OVER_STDIO,
-        *(Place(peer.name, peer.name, transport="stdio") for peer in peers if peer.transport == "stdio"),
+        *(Row(peer.name, peer.name, transport="stdio") for peer in peers if peer.transport == "stdio"),
     )
     return [
         Workload("mixed-1", "mixed, HTTP server, one client", over_http),
@@ -71,7 +71,7 @@ def _startable(lab: Lab, peers: Iterable[Peer]) -> list[Peer]:
     able = []
     for peer in peers:
         try:
-            lab.target(Place(peer.name, peer.name, transport="stdio" if peer.transport == "stdio" else "http"))
+            lab.target(Row(peer.name, peer.name, transport="stdio" if peer.transport == "stdio" else "http"))
             able.append(peer)
         except LabError as problem:
             _loudly(f"{peer.title} did not start and is NOT MEASURED: {problem}")
@@ -97,27 +97,27 @@ def _run(lab: Lab, progress: Progress, peers: Sequence[Peer], options: dict[str,
     bench = Bench(lab, progress, vias, plan)
     chosen = workloads(measured)
     bench.rounds(chosen, 1, "warming up, not counted:")
-    bench.outcome.results.clear()
+    bench.measurements.results.clear()
     bench.rounds(chosen, plan.rounds, "round")
     progress.clear()
     for name, why in bench.given_up.items():
         _loudly(f"{name} was given up: {why}")
-    outcome = bench.outcome
-    aimed = judge_peers(outcome)
-    print("\n\n".join([report.table(chosen, outcome, _COMPARED), report.aims(aimed)]))
+    measurements = bench.measurements
+    aimed = check_peer_aims(measurements)
+    print("\n\n".join([report.table(chosen, measurements, _COMPARED), report.aims(aimed)]))
     known = {peer.name: {"title": peer.title, "version": version(peer)} for peer in measured}
     path = report.write(
         "peers",
-        {"options": options, "peers": known, "givenUp": bench.given_up, **report.as_document(outcome, [], aimed)},
+        {"options": options, "peers": known, "givenUp": bench.given_up, **report.as_document(measurements, [], aimed)},
     )
     print(f"\nwritten to {path}")
-    ours = [run for rows in outcome.results.values() for run in rows.get(OURS, [])]
+    ours = [run for rows in measurements.results.values() for run in rows.get(OURS, [])]
     return 1 if any(run.failed for run in ours) else 0
 
 
-def judge_peers(outcome: Outcome) -> list[Verdict]:
+def check_peer_aims(measurements: Measurements) -> list[GoalResult]:
     """The aims that need a peer; those about us alone are judged by `make bench`, with more rounds."""
-    return [verdict for verdict in judge(outcome, AIMS) if verdict.goal.is_at_least]
+    return [result for result in check_goals(measurements, AIMS) if result.goal.is_at_least]
 
 
 def main(arguments: Sequence[str]) -> int:

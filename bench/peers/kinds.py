@@ -1,4 +1,4 @@
-"""The peers: what each is called, where it is installed, and how it is started in front of the bench's upstream.
+"""The peers: what each is called, where it is installed, and how it is started in options of the bench's upstream.
 
 Data only. Each runs as its own documentation says, as one process with its defaults, except where the name says more.
 """
@@ -18,7 +18,7 @@ PINS: Final = Path(__file__).resolve().parent / "pins"
 _FASTMCP_SCRIPT: Final = str(Path(__file__).with_name("fastmcp_proxy.py"))
 
 
-class Front(Struct, frozen=True):
+class PeerOptions(Struct, frozen=True):
     """What a peer is told: the port to listen on, and the upstream, as a URL and as a program."""
 
     port: int
@@ -34,7 +34,7 @@ class Peer(Struct, frozen=True):
     package: str
     transport: str
     """How it reaches the upstream: `http`, or `stdio`, where the upstream is its child and counts with it."""
-    command: Callable[[Front], list[str]]
+    command: Callable[[PeerOptions], list[str]]
     path: str = "/mcp"
 
 
@@ -46,29 +46,29 @@ def _node(program: str) -> str:
     return str(INSTALLED / "node" / "node_modules" / ".bin" / program)
 
 
-def _fastmcp(setting: str) -> Callable[[Front], list[str]]:
-    return lambda front: [
+def _fastmcp(setting: str) -> Callable[[PeerOptions], list[str]]:
+    return lambda options: [
         _python("fastmcp", "python"),
         _FASTMCP_SCRIPT,
-        str(front.port),
-        front.upstream_url,
+        str(options.port),
+        options.upstream_url,
         setting,
     ]
 
 
-def _mcp_proxy(front: Front) -> list[str]:
+def _mcp_proxy(options: PeerOptions) -> list[str]:
     program = _python("mcp-proxy", "mcp-proxy")
-    return [program, "--port", str(front.port), "--log-level", "WARNING", "--", *front.upstream_program]
+    return [program, "--port", str(options.port), "--log-level", "WARNING", "--", *options.upstream_program]
 
 
-def _supergateway(front: Front) -> list[str]:
-    over_http = ["--outputTransport", "streamableHttp", "--stateful", "--port", str(front.port), "--logLevel", "none"]
-    return [_node("supergateway"), "--stdio", shlex.join(front.upstream_program), *over_http]
+def _supergateway(options: PeerOptions) -> list[str]:
+    over_http = ["--outputTransport", "streamableHttp", "--stateful", "--port", str(options.port), "--logLevel", "none"]
+    return [_node("supergateway"), "--stdio", shlex.join(options.upstream_program), *over_http]
 
 
-def _mcp_proxy_node(front: Front) -> list[str]:
-    over_http = ["--host", "127.0.0.1", "--port", str(front.port), "--server", "stream"]
-    return [_node("mcp-proxy"), *over_http, "--", *front.upstream_program]
+def _mcp_proxy_node(options: PeerOptions) -> list[str]:
+    over_http = ["--host", "127.0.0.1", "--port", str(options.port), "--server", "stream"]
+    return [_node("mcp-proxy"), *over_http, "--", *options.upstream_program]
 
 
 PEERS: Final = (

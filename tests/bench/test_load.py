@@ -8,12 +8,12 @@ import pytest
 
 from bench.answers import Upstream
 from bench.load import Load, LoadError, measure
-from bench.upstream_http import Exchange
+from bench.upstream_http import UpstreamConnection
 
 Respond = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class Counted(Exchange):
+class Counted(UpstreamConnection):
     """Says when it has ended, so that a test can wait for the server's side of a connection too."""
 
     def __init__(self, known: Upstream, made: list[asyncio.Event], *, streams: bool) -> None:

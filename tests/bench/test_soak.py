@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from bench.soak import Sample, Soaked, slope
+from bench.soak import Sample, SoakResult, slope
 
 KIB = 1024
 
 
-def soaked(rss_kib: list[int], descriptors: list[int] | None = None, failed: int = 0) -> Soaked:
+def soaked(rss_kib: list[int], descriptors: list[int] | None = None, failed: int = 0) -> SoakResult:
     opened = descriptors or [40] * len(rss_kib)
     pairs = zip(rss_kib, opened, strict=True)
     samples = tuple(Sample(number * 10_000, kib * KIB, count) for number, (kib, count) in enumerate(pairs))
-    return Soaked(samples, failed, "503" if failed else "", 10_000.0, 5_000.0)
+    return SoakResult(samples, failed, "503" if failed else "", 10_000.0, 5_000.0)
 
 
 def test_what_is_kept_once_in_the_first_half_is_no_growth() -> None:

@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from bench.gates import RUNTIME, GateCost
 from bench.goals import Figures, Goal
-from bench.load import Measured
+from bench.load import LoadResult
 from bench.workloads import FEW, GATES, MANY, START
 
-Results = dict[str, dict[str, list[Measured]]]
+Results = dict[str, dict[str, list[LoadResult]]]
 
 
-class Start(Struct, frozen=True):
+class GatewayStart(Struct, frozen=True):
     """One start of the gateway: seconds to the first answered call, memory when idle afterwards."""
 
     first_call_s: float
@@ -23,9 +23,9 @@ class Start(Struct, frozen=True):
     pss_bytes: int
 
 
-class Outcome(Struct):
+class Measurements(Struct):
     results: Results = {}
-    starts: list[Start] = []
+    starts: list[GatewayStart] = []
     further_server_bytes: list[float] = []
     gates: list[GateCost] = []
 
@@ -38,7 +38,7 @@ class Outcome(Struct):
         return sum(run.failed for rows in self.results.values() for runs in rows.values() for run in runs)
 
 
-class Verdict(Struct, frozen=True):
+class GoalResult(Struct, frozen=True):
     goal: Goal
     value: float
 
@@ -47,24 +47,24 @@ class Verdict(Struct, frozen=True):
         return self.goal.is_met_by(self.value)
 
 
-def figures(outcome: Outcome) -> Figures:
-    starts, gates = outcome.starts, outcome.gates
+def figures(measurements: Measurements) -> Figures:
+    starts, gates = measurements.starts, measurements.gates
     return Figures(
-        cpu_us=_medians(outcome.results, "cpu_us"),
+        cpu_us=_medians(measurements.results, "cpu_us"),
         first_call_s=statistics.median(start.first_call_s for start in starts) if starts else None,
         idle_rss_bytes=statistics.median(start.rss_bytes for start in starts) if starts else None,
-        many_to_few=_many_to_few(outcome.results.get("flat", {})),
+        many_to_few=_many_to_few(measurements.results.get("flat", {})),
         gates_us=sum(gate.cpu_us for gate in gates if gate.name in RUNTIME) if gates else None,
-        calls_per_s=_medians(outcome.results, "calls_per_s"),
-        further_server_bytes=median(outcome.further_server_bytes) if outcome.further_server_bytes else None,
+        calls_per_s=_medians(measurements.results, "calls_per_s"),
+        further_server_bytes=median(measurements.further_server_bytes) if measurements.further_server_bytes else None,
     )
 
 
-def judge(outcome: Outcome, goals: Sequence[Goal]) -> list[Verdict]:
+def check_goals(measurements: Measurements, goals: Sequence[Goal]) -> list[GoalResult]:
     """Those of the goals whose figures were measured."""
-    found, names = figures(outcome), outcome.names
+    found, names = figures(measurements), measurements.names
     values = [(goal, goal.value(found)) for goal in goals if goal.workload in names]
-    return [Verdict(goal, value) for goal, value in values if value is not None]
+    return [GoalResult(goal, value) for goal, value in values if value is not None]
 
 
 def median(values: Iterable[float | None]) -> float:
@@ -79,7 +79,7 @@ def _medians(results: Results, member: str) -> dict[str, dict[str, float]]:
     }
 
 
-def _many_to_few(rows: dict[str, list[Measured]]) -> float | None:
+def _many_to_few(rows: dict[str, list[LoadResult]]) -> float | None:
     """The median ratio of neighbouring runs, so that what the machine did to one it did to the other."""
     if not {FEW.label, MANY.label} <= rows.keys():
         return None
