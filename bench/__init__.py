@@ -1,1 +1,1 @@
-"""What a call through the gateway costs, beside the same call without it. `python -m bench` runs everything."""
+"""Measures the CPU time of a call through the gateway, beside the same call without it: `python -m bench`."""

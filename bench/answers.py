@@ -23,7 +23,7 @@ _NO_TOOL: Final = b'"error":{"code":-32602,"message":"no such tool"}'
 
 
 class DelayedAnswer(NamedTuple):
-    """An answer that is due after a delay."""
+    """A response and the delay after which it is sent."""
 
     delay_s: float
     answer: bytes
@@ -79,7 +79,7 @@ class Upstream:
         self._info = json.dumps(info).encode()
 
     def answer(self, body: bytes) -> bytes | DelayedAnswer | None:
-        """The answer to one message; None for a notification."""
+        """The response to one message; None for a notification."""
         message = _message.decode(body)
         if message.id is UNSET:
             return None
@@ -128,7 +128,7 @@ def _respond(request_id: bytes, outcome: bytes, order: str) -> bytes:
 
 
 def definitions(tools: int) -> list[dict[str, Any]]:
-    """`tools` definitions: echo, blob, slow, and fillers about as long as real ones (450 bytes)."""
+    """So many tool definitions: echo, blob, slow, and fillers about as long as real definitions (450 bytes)."""
     text = {"type": "string", "description": "Any text; it comes back unchanged."}
     size = {"type": "integer", "minimum": 0, "description": "How many characters the answer has."}
     delay = {"type": "number", "minimum": 0, "description": "How long to wait before answering."}

@@ -1,7 +1,7 @@
-"""Processor time, memory and descriptors of whole process trees, read from /proc (Linux).
+"""CPU time, memory and file descriptors of whole process trees, read from /proc (Linux).
 
-Time is what the scheduler counted in nanoseconds for every living thread, so it hardly moves when other work runs
-beside it. A thread or child that ended between two readings is not counted; nothing measured here starts any per call.
+CPU time comes from the scheduler, in nanoseconds for each living thread, so other work on the machine changes it little.
+The time of a thread or child that ends between two readings is lost; no process measured here starts one per call.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def tree(root: int) -> list[int]:
 
 
 def cpu_us(root: int) -> float:
-    """Microseconds on a processor so far, of every thread of the tree."""
+    """CPU time so far in microseconds, of all threads of the tree."""
     total_ns = 0
     for pid in tree(root):
         try:
@@ -45,7 +45,7 @@ def rss_bytes(root: int) -> int:
 
 
 def pss_bytes(root: int) -> int:
-    """Resident memory of the tree with pages that several processes share counted once."""
+    """Resident memory of the tree; pages that several processes share count once."""
     return sum(_kib(pid, "smaps_rollup", "Pss:") for pid in tree(root)) * 1024
 
 

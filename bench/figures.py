@@ -1,4 +1,4 @@
-"""Medians of result files, as small as they are published. Pure."""
+"""Reduces result files to the medians that are published. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MEDIANS: Final = ("cpu_us", "p50_us", "p99_us", "calls_per_s")
 
 
 def summary(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Of a run, and where there are such, of a comparison with peers and of a soak."""
+    """The published figures of a run and, where present, of a comparison with peers and of a soak test."""
     run, peers, soak = found["run"], found.get("peers"), found.get("soak")
     titles = {workload.name: workload.title for workload in WORKLOADS}
     published: dict[str, Any] = {

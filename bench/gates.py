@@ -1,7 +1,7 @@
-"""What each gate of a tool call costs: processor time in this process, around a call that a real pipeline made ready.
+"""Measures the CPU time of each gate of a tool call, in this process.
 
-The gateway is built as it is served, in front of the bench's stdio upstream; one call runs through it, and then each gate that waits for
-nothing is run many times on what that call had become when it reached the gate.
+The gateway is built as `pactgate serve` builds it, in front of the benchmark's stdio server. One call runs through the pipeline;
+then each gate but `dispatch` runs many times on that call.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 
 RUNTIME: Final = ("limit", "accept_input", "recall", "bound", "remember", "stamp")
-"""The gates that bound and keep: what a call pays for limits, schemas, cache, sizes and provenance."""
+"""The gates for limits, schemas, cache, sizes and added metadata."""
 _PARAMS: Final = b'{"name":"up.echo","arguments":{"text":"' + b"t" * 32 + b'"}}'
 _NEVER_REACHED: Final = ToolRate(rpm=10**9, burst=10**9)
-"""More than a configuration may say, so that the rate is counted and no call refused."""
+"""More than a configuration allows, so that the gate counts each call and refuses none."""
 _TIMES: Final = 20_000
 _ROUNDS: Final = 5
 
@@ -40,7 +40,7 @@ class GateCost(Struct, frozen=True):
 
 
 def measure_gates() -> list[GateCost]:
-    """The median of several rounds for every gate but `dispatch`, in the order of the pipeline."""
+    """The median over several rounds for each gate but `dispatch`, in the order of the pipeline."""
     return asyncio.run(_measure())
 
 
@@ -60,7 +60,7 @@ async def _measure() -> list[GateCost]:
 
 
 async def _ready(gateway: Gateway) -> Call:
-    """A call that has been answered, as the gates after it find it; the gates before it take what they need of it."""
+    """A call with its result, as the gates after `dispatch` find it; the gates before `dispatch` can run on it too."""
     caller = Caller("bench", Era.LEGACY, LATEST_LEGACY, Silence())
     call = Call(ExecutionContext("tools/call", caller, 0.0), Request(b"1", 1, "tools/call", _PARAMS), gateway.book)
     for gate in gateway.tool_call.gates:
@@ -89,7 +89,7 @@ def _round(gate: Gate, call: Call, result: bytes, lease: Lease | None) -> float:
             call.ctx.tool = call.tool
         gate(call)
         if call.lease is not lease and call.lease is not None:
-            call.lease.decline()  # what leads must say how it went, or the next one would wait for it
+            call.lease.decline()  # release the single-flight lease, or the next call would wait for it
     spent = time.process_time() - began
     began = time.process_time()
     for _ in range(_TIMES):

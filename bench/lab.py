@@ -1,7 +1,7 @@
-"""Starts what is measured and what it is measured against, each in a process of its own, and ends all of it.
+"""Starts the gateway, nginx, peers and servers of a benchmark, each in its own process, and ends all of them.
 
-Where the machine has two cores, gateways and nginx run on the second, upstreams and the load generator on the first; a
-direct call is sent from the second, so that it too crosses cores. Everything listens on 127.0.0.1 and lives in one
+On a machine with two cores, gateways and nginx run on the second core, servers and the load generator on the first; direct
+calls are sent from the second core, so that they cross cores too. All processes listen on 127.0.0.1 and keep their files in one
 temporary folder.
 """
 
@@ -45,7 +45,7 @@ _REST_ECHO: Final = {
 
 
 class Row(Struct, frozen=True):
-    """A row of a workload: through what (`direct`, `nginx`, `pactgate`, a peer), to how many upstreams with what tools."""
+    """A row of a workload: what answers the calls (`direct`, `nginx`, `pactgate` or a peer), and which servers stand behind it."""
 
     label: str
     via: str
@@ -63,7 +63,7 @@ class Row(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """Something that answers calls: where, how it spells tool names, whose processor time counts."""
+    """A running process that answers calls: its URL, its prefix for tool names, and the process whose CPU time counts."""
 
     url: str
     prefix: str
@@ -74,10 +74,12 @@ class Target(Struct, frozen=True):
 
 
 class LabError(Exception):
-    """Something that is measured could not be started, and what it said."""
+    """A process could not be started; the message has its output."""
 
 
 class Lab:
+    """All processes of one run of the benchmark. Leaving the context ends them and removes their files."""
+
     def __init__(self, peers: Sequence[Peer] = ()) -> None:
         self._peers = {peer.name: peer for peer in peers}
         self._folder = Path(tempfile.mkdtemp(prefix="pactgate-bench-"))
@@ -103,18 +105,18 @@ class Lab:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def target(self, row: Row) -> Target:
-        """Where the calls of this row go; started the first time it is asked for."""
+        """The process that answers the calls of this row; it is started on first use."""
         if row not in self._targets:
             self._targets[row] = self._start_target(row)
         return self._targets[row]
 
     def pin(self, core: int) -> None:
-        """Put this process, the load generator, on one core."""
+        """Pin this process, the load generator, to one core."""
         if self.is_pinned:
             os.sched_setaffinity(0, {core})
 
     def start_gateway(self, row: Row) -> tuple[Target, float]:
-        """A new gateway, and the seconds from its start to its first answered call."""
+        """Start a gateway; also return the seconds from its start to its first answered call."""
         first_id, servers = self._servers(row)
         port = _free_port()
         config = self._folder / f"gateway-{port}.json"
@@ -204,7 +206,7 @@ class Lab:
                     command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
                 )
         except OSError as problem:
-            hint = "; if this folder was moved or copied, remove .tools/peers, and it is installed anew"
+            hint = "; if this folder was moved or copied, remove .tools/peers to install the peers again"
             raise LabError(f"{command[0]} can't be started: {problem.strerror}{hint}") from problem
         finally:
             os.sched_setaffinity(0, before)
@@ -230,7 +232,7 @@ class Lab:
     def _diagnosis(self, process: subprocess.Popen[bytes]) -> str:
         state = "did not answer" if process.poll() is None else f"ended with exit code {process.returncode}"
         said = self._logs[process.pid].read_text(errors="replace")[-1500:]
-        return f"{process.args!r} {state} in time; it said:\n{said}"
+        return f"{process.args!r} {state} in time; its output:\n{said}"
 
     def _nginx_config(self, port: int, upstream_port: int) -> Path:
         folder = self._folder / f"nginx-{port}"
@@ -256,7 +258,7 @@ def _stdio_arguments(row: Row) -> list[str]:
 
 
 def _nginx_has(nginx: str | None, kind: str) -> bool:
-    """Whether this nginx was built with the module a temporary folder belongs to."""
+    """Whether this nginx was built with the module that uses this temporary folder."""
     if kind in ("client_body", "proxy"):
         return True
     built = subprocess.run([nginx or "nginx", "-V"], capture_output=True, text=True, check=False, timeout=10).stderr
@@ -269,7 +271,7 @@ def _gateway_command() -> list[str]:
 
 
 def _free_port(consecutive: int = 1) -> int:
-    """A port that is free, and so are the ones after it; below the range from which outgoing connections take theirs."""
+    """The first of so many consecutive free ports, below the range that the system uses for outgoing connections."""
     for _ in range(200):
         first = random.randrange(*_PORTS)
         if all(_is_free(first + n) for n in range(consecutive)):
@@ -288,7 +290,7 @@ def _is_free(port: int) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask, then insist; the whole group that we started, nothing else."""
+    """Terminate the process; kill its process group when it does not end in time."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:

@@ -71,6 +71,8 @@ _response: Final = msgspec.json.Decoder(_Response)
 
 
 class LoadResult(Struct, frozen=True):
+    """The figures of one run. `cpu_us` is CPU time per call, None when no process was charged."""
+
     calls: int
     failed: int
     last_failure: str
@@ -82,11 +84,11 @@ class LoadResult(Struct, frozen=True):
 
 
 class LoadError(Exception):
-    """Nothing could be measured, and why."""
+    """Nothing could be measured; the message has the reason."""
 
 
 class _Round:
-    """What the connections of one run share: when to stop, and what they saw."""
+    """The state that all clients of one run share: when to stop, latencies and failures."""
 
     def __init__(self, calls: int, seconds: float) -> None:
         self.left = calls
@@ -108,7 +110,7 @@ class _Round:
 
 
 class _Connection(asyncio.Protocol):
-    """One keep-alive connection; whole answers go to `owner.answered`, its end to `owner.lost`."""
+    """One keep-alive connection. It passes each whole response to `owner.answered`, and its end to `owner.lost`."""
 
     def __init__(self, owner: _Client) -> None:
         self._owner = owner
@@ -146,7 +148,7 @@ class _Connection(asyncio.Protocol):
 
 
 class _Client:
-    """One client: its connection, its session, its calls one after the other."""
+    """One client with one connection and one session, which sends its calls one after the other."""
 
     def __init__(self, load: Load, number: int) -> None:
         self._load = load
@@ -243,7 +245,7 @@ class _Client:
             self._reconnecting = asyncio.get_running_loop().create_task(self._reconnect())
 
     def _next_when_due(self, now: float) -> None:
-        """With a rate, calls have their times and a late one is sent at once, so that the rate holds on the whole."""
+        """Send the next call now, or with a rate when it is due; a late call is sent at once, so that the rate is kept overall."""
         if self._load.calls_per_s:
             self._due_s += self._load.connections / self._load.calls_per_s
         if self._due_s <= now:
@@ -325,7 +327,7 @@ def _event(body: bytes) -> bytes:
 
 
 async def measure(load: Load, pid: int | None = None) -> LoadResult:
-    """Run the load once, after a warm-up; with `pid`, charge the processor time of that process tree to the calls."""
+    """Run the load once, after a warm-up; with `pid`, charge the CPU time of that process tree to the calls."""
     clients = [_Client(load, number) for number in range(load.connections)]
     try:
         for client in clients:

@@ -1,4 +1,4 @@
-"""What a run of the bench has found, its medians, and how they stand against goals and aims. Pure."""
+"""The measurements of one run of the benchmark, their medians, and the comparison with goals and aims. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Results = dict[str, dict[str, list[LoadResult]]]
 
 
 class GatewayStart(Struct, frozen=True):
-    """One start of the gateway: seconds to the first answered call, memory when idle afterwards."""
+    """One start of the gateway: seconds to the first answered call, and memory when idle afterwards."""
 
     first_call_s: float
     rss_bytes: int
@@ -24,6 +24,8 @@ class GatewayStart(Struct, frozen=True):
 
 
 class Measurements(Struct):
+    """Everything that was measured in one run, by workload and row."""
+
     results: Results = {}
     starts: list[GatewayStart] = []
     further_server_bytes: list[float] = []
@@ -39,6 +41,8 @@ class Measurements(Struct):
 
 
 class GoalResult(Struct, frozen=True):
+    """A goal and the measured value."""
+
     goal: Goal
     value: float
 
@@ -61,7 +65,7 @@ def figures(measurements: Measurements) -> Figures:
 
 
 def check_goals(measurements: Measurements, goals: Sequence[Goal]) -> list[GoalResult]:
-    """Those of the goals whose figures were measured."""
+    """The results of those goals whose figures were measured."""
     found, names = figures(measurements), measurements.names
     values = [(goal, goal.value(found)) for goal in goals if goal.workload in names]
     return [GoalResult(goal, value) for goal, value in values if value is not None]
@@ -80,7 +84,7 @@ def _medians(results: Results, member: str) -> dict[str, dict[str, float]]:
 
 
 def _many_to_few(rows: dict[str, list[LoadResult]]) -> float | None:
-    """The median ratio of neighbouring runs, so that what the machine did to one it did to the other."""
+    """The median ratio of neighbouring runs, because the load of the machine is the same for both."""
     if not {FEW.label, MANY.label} <= rows.keys():
         return None
     pairs = zip(rows[FEW.label], rows[MANY.label], strict=False)

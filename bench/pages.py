@@ -1,4 +1,4 @@
-"""The published figures as tables for a page and as panels for the picture. Pure."""
+"""Renders the published figures as tables for the page and as panels for the picture. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ END: Final = "<!-- end of figures -->"
 _REFERENCES: Final = ("direct", "nginx")
 _LOG_TICKS: Final = ((10.0, "10 us"), (100.0, "100 us"), (1e3, "1 ms"), (1e4, "10 ms"), (1e5, "100 ms"))
 _SHARE_TICKS: Final = ((0.0, "0"), (0.5, "50 %"), (1.0, "limit"), (1.5, "150 %"), (2.0, "200 %"), (2.5, "250 %"))
-_NAMES: Final = {"direct": "the upstream itself", "nginx": "nginx, plain reverse proxy", OURS: "Pactgate"}
+_NAMES: Final = {"direct": "the server itself", "nginx": "nginx, plain reverse proxy", OURS: "Pactgate"}
 
 
 def duration(us: float) -> str:
-    """Three digits and a unit."""
+    """A duration with three digits and a unit."""
     if us < 1000:
         return f"{us:.0f} us" if us >= 100 else f"{us:.1f} us"
     ms = us / 1000
@@ -70,7 +70,11 @@ def _cpu_panel(document: dict[str, Any], workload: str, title: str) -> Panel:
         for row, figures in sorted(rows.items(), key=lambda item: item[1]["cpu_us"])
     ]
     return Panel(
-        title, "of the whole process tree, logarithmic scale; shorter is better", tuple(bars), _LOG_TICKS, is_log=True
+        title,
+        "CPU of the whole process tree, logarithmic scale; shorter is better",
+        tuple(bars),
+        _LOG_TICKS,
+        is_log=True,
     )
 
 

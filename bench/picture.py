@@ -1,7 +1,7 @@
-"""A small picture of bars, as SVG text: nothing is fetched, no script, readable on a light and on a dark page. Pure.
+"""Draws bar charts as SVG text, for light and dark pages. Pure.
 
-It has its own background in both, so that a page that is dark while the system is light does not hide its words; colours only
-repeat what the words say.
+The picture loads nothing and runs no script. It has its own background, because a page can be dark while the system is light.
+Colours repeat information that the labels give too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Bar(Struct, frozen=True):
 
 
 class Panel(Struct, frozen=True):
-    """Bars on one scale. Ticks are value and word; on a logarithmic scale the first is where bars begin."""
+    """Bars on one scale. A tick is a value with its label; on a logarithmic scale bars begin at the first tick."""
 
     title: str
     subtitle: str

@@ -1,10 +1,10 @@
-"""`python -m bench regression`: does a call cost more than is recorded? Small enough for the ordinary test run.
+"""`python -m bench regression`: compares the cost of a call with the recorded cost. Short enough for the ordinary test run.
 
-The measure is the processor time of our gateway per call over that of the same upstream called directly, in the same rounds, by
-medians: a slower, busy or newer machine changes both. Never wall-clock time. A call that costs 1.5 times what is recorded is a
-regression; before that is said it is measured again with more rounds. Where nothing can be judged (one core, or direct calls that
-cost now this, now that) it says so and judges nothing. After an improvement: `python -m bench regression --record`.
-Exit code 0 when nothing got dearer, 1 when something did, 2 when it could not be judged.
+The cost is the gateway's CPU time per call divided by that of a direct call to the same server, by medians of the same rounds,
+because a slower or busier machine changes both. Wall-clock time plays no part. The requests are mixed, as real clients send them.
+A call that costs 1.5 times the recorded cost is a regression, once two longer measurements confirm it. On one core, or when the
+cost of direct calls varies too much, the check is inconclusive. After an improvement: `python -m bench regression --record`.
+Exit code 0 without a regression, 1 with one, 2 when the check is inconclusive or could not run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bench.workloads import HIT, WORKLOADS, Row, Workload
 RECORDED: Final = Path(__file__).with_name("recorded.json")
 SLACK: Final = 1.5
 _SPREAD: Final = 2.0
-"""Direct calls whose dearest and cheapest round differ by more than this say nothing."""
+"""The check is inconclusive when the most and least expensive round of direct calls differ by more than this factor."""
 _SECONDS: Final = 0.25
 _ROUNDS: Final = (3, 5, 7)
 _RECORD_ROUNDS: Final = 15
@@ -42,28 +42,28 @@ WATCHED: Final[dict[str, tuple[Workload, Row]]] = {
 
 
 class RegressionCheck(Struct, frozen=True):
-    """The costs found, as multiples of a direct call, and what follows; `unsure` says why nothing can be judged."""
+    """The costs as multiples of a direct call, and the regressions; or the reason why the check is inconclusive."""
 
     ratios: dict[str, float]
-    dearer: tuple[str, ...] = ()
-    unsure: str | None = None
+    regressions: tuple[str, ...] = ()
+    inconclusive: str | None = None
 
 
 def recorded() -> dict[str, float]:
     return dict(json.loads(RECORDED.read_text())["ratios"])
 
 
-def dearer(ratios: Mapping[str, float], known: Mapping[str, float]) -> tuple[str, ...]:
-    """What costs more than the slack allows, in words."""
+def regressions(ratios: Mapping[str, float], known: Mapping[str, float]) -> tuple[str, ...]:
+    """One sentence for each cost beyond the slack."""
     return tuple(
-        f"{name} costs {ratio:.1f} times a direct call; {known[name]:.1f} is recorded, {known[name] * SLACK:.1f} is too much"
+        f"{name} costs {ratio:.1f} times a direct call; {known[name]:.1f} is recorded, at most {known[name] * SLACK:.1f} allowed"
         for name, ratio in ratios.items()
         if ratio > known[name] * SLACK
     )
 
 
 def unsteady(costs: Sequence[float]) -> str | None:
-    """Why these costs of direct calls can't be a measure, if so: their middle half varies too much."""
+    """The reason why these costs of direct calls are no reference, if their middle half varies too much."""
     ordered = sorted(costs)
     rest = ordered[len(ordered) // 4 : len(ordered) - len(ordered) // 4]
     if not rest or rest[0] <= 0:
@@ -77,20 +77,20 @@ def unsteady(costs: Sequence[float]) -> str | None:
 
 
 def check(lab: Lab, known: Mapping[str, float]) -> RegressionCheck:
-    """Measure, and before saying that something is dearer, measure again."""
+    """Measure; measure again, and longer, before a regression is reported."""
     if not lab.is_pinned:
-        return RegressionCheck({}, unsure="this machine has one core for us, so callers and gateway would share it")
-    found = RegressionCheck({}, unsure="nothing measured")
+        return RegressionCheck({}, inconclusive="only one core is available, so clients and gateway would share it")
+    found = RegressionCheck({}, inconclusive="nothing measured")
     for rounds in _ROUNDS:
         ratios, direct = compare(lab, rounds)
-        found = RegressionCheck(ratios, dearer(ratios, known), unsteady(direct))
-        if found.unsure is None and not found.dearer:
+        found = RegressionCheck(ratios, regressions(ratios, known), unsteady(direct))
+        if found.inconclusive is None and not found.regressions:
             return found
     return found
 
 
 def compare(lab: Lab, rounds: int) -> tuple[dict[str, float], list[float]]:
-    """Each watched cost over that of a direct call, and what direct calls cost in each round."""
+    """Each watched cost divided by that of a direct call, and the cost of direct calls in each round."""
     direct, costs = list[float](), {name: list[float]() for name in WATCHED}
     for _ in range(rounds):
         direct.append(_cost(lab, _BY_NAME["mixed-32"], _DIRECT))
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m bench regression", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--record", action="store_true", help=f"write what is found to bench/{RECORDED.name}")
+    parser.add_argument("--record", action="store_true", help=f"write the measured costs to bench/{RECORDED.name}")
     options = parser.parse_args(arguments)
     try:
         with Lab() as lab:
@@ -124,11 +124,11 @@ def main(arguments: Sequence[str]) -> int:
     known = recorded()
     for name, ratio in found.ratios.items():
         print(f"{name:<16}{ratio:6.1f} times a direct call ({known[name]:.1f} recorded)")
-    if found.unsure:
-        print(f"not judged: {found.unsure}", file=sys.stderr)
+    if found.inconclusive:
+        print(f"inconclusive: {found.inconclusive}", file=sys.stderr)
         return 2
-    print("\n".join(found.dearer) or "nothing got dearer")
-    return 1 if found.dearer else 0
+    print("\n".join(found.regressions) or "no regression")
+    return 1 if found.regressions else 0
 
 
 def _record(lab: Lab) -> int:

@@ -1,4 +1,4 @@
-"""The figures as a table for people and as JSON for machines. Pure, except for the function that writes the file."""
+"""Renders the measurements as tables and as JSON. Pure, except for the function that writes the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bench.workloads import MIB, Workload
 
 RESULTS: Final = Path(__file__).resolve().parent / "results"
 _LEGEND: Final = (
-    "CPU us: processor time per call of the row's own processes (for direct: of the upstream); x: that, compared.\n"
+    "CPU us: CPU time per call of the row's own processes (direct: of the server); x: the ratio of CPU times.\n"
     "added us: p50 minus that of the direct call."
 )
 _COMPARED: Final = ("nginx", "direct")
@@ -46,25 +46,25 @@ def table(workloads: Sequence[Workload], measurements: Measurements, compared: S
 
 
 def goals(judged: Sequence[GoalResult]) -> str:
-    """Goals: what must hold."""
+    """The goals, met or missed."""
     lines = [f"  {'met   ' if result.is_met else 'MISSED'}  {_sentence(result)}" for result in judged]
     return "\n".join(["goals", *lines]) if lines else ""
 
 
 def aims(judged: Sequence[GoalResult]) -> str:
-    """Aims: what is reported and decides nothing."""
+    """The aims, reached or not; they do not decide the exit code."""
     lines = [f"  {'reached' if result.is_met else 'not yet'}  {_sentence(result)}" for result in judged]
     return "\n".join(["aims (they do not decide the exit code)", *lines]) if lines else ""
 
 
 def remeasured(first: Sequence[GoalResult]) -> str:
-    """Only misses are measured again, which favours passing, so what the first attempt gave stays visible."""
+    """The first figures of missed goals. Only misses are measured again, which favours passing, so they stay visible."""
     lines = [f"  {result.goal.title}: {result.value:.2f} {result.goal.unit} at first" for result in first]
     return "missed at first, then measured again (the figures above are of all rounds together)\n" + "\n".join(lines)
 
 
 def write(name: str, document: dict[str, Any], folder: Path = RESULTS) -> Path:
-    """One file of results, with when and where they were measured."""
+    """Write one file of results, with the time and the machine."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{name}.json"
     stamped = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": machine(), **document}

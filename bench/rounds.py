@@ -1,6 +1,7 @@
-"""Runs workloads in interleaved rounds, starts gateways to see what a start costs, and keeps everything that was measured.
+"""Runs workloads in interleaved rounds, starts gateways to measure the start, and collects the measurements.
 
-Each round takes every row of every workload once, every other round in reverse, so that drift of the machine meets all rows alike.
+Each round measures each row of each workload once, every other round in reverse order, so that a change of the machine's load
+affects all rows alike.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _OWN: Final = ("direct", "nginx", "pactgate")
 
 
 class Plan(Struct, frozen=True):
-    """How long and how often."""
+    """How many rounds and starts, and how long each one takes."""
 
     rounds: int
     seconds: float
@@ -38,7 +39,7 @@ class Plan(Struct, frozen=True):
 
 
 class Progress:
-    """One line on standard error that says what is running: rewritten on a terminal, one line a round elsewhere."""
+    """Shows on standard error what is running: one line that is rewritten on a terminal, one line per round elsewhere."""
 
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
@@ -59,6 +60,8 @@ class Progress:
 
 
 class Bench:
+    """Measures workloads on the processes of one `Lab`."""
+
     def __init__(self, lab: Lab, progress: Progress, vias: Sequence[str], plan: Plan) -> None:
         self._lab = lab
         self._progress = progress
@@ -66,7 +69,7 @@ class Bench:
         self._plan = plan
         self.measurements = Measurements()
         self.given_up: dict[str, str] = {}
-        """Peers that could not be measured further, and why."""
+        """Peers that failed and are not measured further, with the reason."""
 
     def rounds(self, workloads: Sequence[Workload], count: int, title: str) -> None:
         for number in range(count):
@@ -92,7 +95,7 @@ class Bench:
         self.measurements.gates = measure_gates()
 
     def _idle_rss(self, row: Row) -> int:
-        """Resident memory once every server of it is connected: all their tools are listed by then."""
+        """Resident memory of an idle gateway after all of its servers are connected and their tools listed."""
         self._progress.say("start and memory", row.label)
         target, _ = self._lab.start_gateway(row)
         load = Load(target.url, kind="list", era="modern", calls=1, warmup=0, tools=target.tools)

@@ -1,9 +1,8 @@
-"""`python -m bench soak`: one gateway at half of its capacity for a long time, by callers of both eras that come and go.
+"""`python -m bench soak`: loads one gateway with half of its capacity for a long time, by clients of both eras.
 
-Capacity is measured first. Then calls come at half that rate in slices of ten seconds; after each slice all sessions have ended, and
-memory and descriptors are read. What counts is the second half, when everything that is kept once has been kept. Exit code 0
-when no call failed, memory grew by at most 64 KiB per 10,000 calls and descriptors did not grow; 1 otherwise; 2 when it
-could not run.
+The capacity is measured first. Then mixed calls come at half that rate in slices of ten seconds; after each slice all sessions end,
+and memory and descriptors are read. The second half counts, after all caches are filled. Exit code 0 when no call failed,
+memory grew by at most 64 KiB per 10,000 calls and descriptors did not grow; 1 otherwise; 2 when it could not run.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _SAMPLES_AT_LEAST: Final = 8
 
 
 class Sample(Struct, frozen=True):
-    """After so many calls: resident memory and open descriptors."""
+    """Resident memory and open descriptors after so many calls."""
 
     calls: int
     rss_bytes: int
@@ -43,6 +42,8 @@ class Sample(Struct, frozen=True):
 
 
 class SoakResult(Struct, frozen=True):
+    """All samples of a soak test and the problems that they show."""
+
     samples: tuple[Sample, ...]
     failed: int
     last_failure: str
@@ -61,7 +62,7 @@ class SoakResult(Struct, frozen=True):
 
     @property
     def further_descriptors(self) -> float:
-        """How many more the last quarter has than the one before, by their medians."""
+        """The growth of descriptors from the third quarter to the last, by medians."""
         half = self.second_half
         before, after = half[: len(half) // 2], half[len(half) // 2 :]
         return statistics.median(s.descriptors for s in after) - statistics.median(s.descriptors for s in before)
@@ -79,7 +80,7 @@ class SoakResult(Struct, frozen=True):
 
 
 def slope(xs: Sequence[float], ys: Sequence[float]) -> float:
-    """Of the straight line that fits best; 0 where there is none."""
+    """The slope of the regression line; 0 with fewer than two points."""
     if len(set(xs)) < 2:
         return 0.0
     return statistics.linear_regression(xs, ys).slope

@@ -1,8 +1,8 @@
-"""A very fast MCP upstream over Streamable HTTP in both eras: `python -m bench.upstream_http --port P --ports N`.
+"""A very fast MCP server over Streamable HTTP in both eras: `python -m bench.upstream_http --port P --ports N`.
 
-N listeners on consecutive ports in one process, each with the same tools, no sessions. Answers are JSON documents, or with
-`--answers sse` an event stream each, as servers built on the SDKs send them. `GET /echo/{text}` is the same echo as a REST
-endpoint. Prints `ready` when all listen.
+One process listens on N consecutive ports, with the same tools on each and no sessions. It answers with JSON documents, or with
+`--answers sse` with one event stream each, as servers built on the SDKs do. `GET /echo/{text}` is the echo as a REST
+endpoint. It prints `ready` when it listens on all ports.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WRITE_WHOLE_BYTES: Final = 64 * 1024
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """One connection. Requests are answered in the order they come, except that `slow` waits."""
+    """One connection. It answers requests in the order in which they arrive, except that `slow` waits."""
 
     def __init__(self, upstream: Upstream, *, streams: bool = False) -> None:
         self._upstream = upstream

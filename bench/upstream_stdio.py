@@ -1,6 +1,6 @@
-"""The same upstream over stdio, one JSON message a line: `python -m bench.upstream_stdio --tools T`.
+"""The same server over stdio, one JSON message per line: `python -m bench.upstream_stdio --tools T`.
 
-A plain read loop without a framework: what arrives together is answered with one write. Ends when its input ends.
+A plain read loop: the responses to all messages of one read go out in one write. The process ends when its input ends.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Other gateways in front of the same upstream, for comparison: which ones, how they are installed, how they are started."""
+"""Other gateways in front of the same server, for comparison: their installation, their start, their measurement."""

@@ -1,9 +1,9 @@
-"""`python -m bench peers`: other gateways and ours in front of the same upstream, one process each, in interleaved rounds.
+"""`python -m bench peers`: other gateways and this one in front of the same server, one process each, in interleaved rounds.
 
-The peers are installed once into .tools/peers, by the ordinary clients of PyPI and npm, in the versions of bench/peers/pins; one
-that can't be installed or started is said and left out. A first round warms everybody up and is not counted. Those that bridge a
-stdio server are compared over stdio, with the server's processor time counted, as it is with ours. Exit code 0 when the
-comparison could be made, also without some of the peers; 1 when our gateway failed calls; 2 when it could not run.
+pip and npm install the peers once into .tools/peers, in the versions of bench/peers/pins; a peer that can't be installed or
+started is reported and skipped. All receive the mixed requests of real clients. A first round is a warm-up and does not count.
+Peers that bridge a stdio server are compared over stdio, with the CPU time of the server included, as it is for this gateway.
+Exit code 0 when the comparison was made, even without some peers; 1 when calls through this gateway failed; 2 when it could not run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _VERSION_S: Final = 30
 
 
 def workloads(peers: Sequence[Peer]) -> list[Workload]:
-    """What peers and we are asked: the rows over HTTP and over stdio apart, as their costs differ."""
+    """The workloads for this gateway and its peers; HTTP and stdio servers apart, because their costs differ."""
     beside = [Row(via, via) for via in ("direct", "nginx", OURS)]
     over_http = (*beside, *(Row(peer.name, peer.name) for peer in peers if peer.transport == "http"))
     over_stdio = (
@@ -79,7 +79,7 @@ def _startable(lab: Lab, peers: Iterable[Peer]) -> list[Peer]:
 
 
 def version(peer: Peer) -> str:
-    """What is installed, as its environment says."""
+    """The installed version of a peer."""
     if peer.environment == "node":
         place = str(INSTALLED / "node" / "node_modules" / peer.package / "package.json")
         command = ["node", "-p", f"require({place!r}).version"]
@@ -116,7 +116,7 @@ def _run(lab: Lab, progress: Progress, peers: Sequence[Peer], options: dict[str,
 
 
 def check_peer_aims(measurements: Measurements) -> list[GoalResult]:
-    """The aims that need a peer; those about us alone are judged by `make bench`, with more rounds."""
+    """The aims that compare with a peer; `make bench` checks all others, with more rounds."""
     return [result for result in check_goals(measurements, AIMS) if result.goal.is_at_least]
 
 

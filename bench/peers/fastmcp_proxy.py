@@ -1,8 +1,8 @@
 """FastMCP as a gateway: `python fastmcp_proxy.py PORT UPSTREAM_URL default|shared`, run by FastMCP's own environment.
 
 `default` is the documented way: a proxy made from the URL, which opens a client for each request. `shared` is the fastest
-setting known to us: one connected client for all, no sessions, JSON answers. FastMCP's documentation warns that callers then
-share one upstream session.
+setting known to us: one connected client for all requests, no sessions, JSON responses. FastMCP's documentation warns that all
+clients then share one session with the server.
 """
 
 from __future__ import annotations

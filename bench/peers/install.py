@@ -1,7 +1,7 @@
 """Installs the peers into .tools/peers: a virtual environment for each Python peer, one folder for those from npm.
 
-Versions and hashes come from the committed files in `pins`; an installation whose pins have not changed is kept. Every step is
-bounded in time. What can't be installed is said, with the end of the installer's words, and then is not measured.
+Versions and hashes come from the committed files in `pins`; an installation stays while its pins do not change. Each step has a
+time limit. A failure carries the last output of the installer.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from bench.peers.kinds import INSTALLED, PINS
 
 _LIMIT_S: Final = 600
 _STAMP: Final = ".installed"
-_LAST_WORDS_CHARS: Final = 600
+_LAST_OUTPUT_CHARS: Final = 600
 
 
 class InstallError(Exception):
-    """A peer could not be installed, and what the installer said."""
+    """A peer could not be installed; the message has the last output of the installer."""
 
 
 def install(environment: str, say: Callable[[str], None]) -> None:
-    """Make the environment ready, or raise InstallError."""
+    """Install the environment unless it is up to date. Raises InstallError."""
     folder = INSTALLED / environment
     pins = PINS / "node" / "package-lock.json" if environment == "node" else PINS / f"{environment}.txt"
     wanted = hashlib.sha256(pins.read_bytes()).hexdigest()
@@ -66,4 +66,4 @@ def _run(command: list[str], cwd: Path | None = None) -> None:
     except OSError as problem:
         raise InstallError(str(problem)) from problem
     if done.returncode:
-        raise InstallError((done.stderr or done.stdout)[-_LAST_WORDS_CHARS:].strip())
+        raise InstallError((done.stderr or done.stdout)[-_LAST_OUTPUT_CHARS:].strip())

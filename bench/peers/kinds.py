@@ -1,6 +1,6 @@
-"""The peers: what each is called, where it is installed, and how it is started in options of the bench's upstream.
+"""The peers, as data: their names, their installations, and the commands that start them in front of the benchmark's server.
 
-Data only. Each runs as its own documentation says, as one process with its defaults, except where the name says more.
+Each peer runs as its documentation says, as one process with its defaults, except where its title says more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FASTMCP_SCRIPT: Final = str(Path(__file__).with_name("fastmcp_proxy.py"))
 
 
 class PeerOptions(Struct, frozen=True):
-    """What a peer is told: the port to listen on, and the upstream, as a URL and as a program."""
+    """The port a peer listens on, and the server behind it, as a URL and as a program."""
 
     port: int
     upstream_url: str
@@ -27,13 +27,15 @@ class PeerOptions(Struct, frozen=True):
 
 
 class Peer(Struct, frozen=True):
+    """Another gateway."""
+
     name: str
     title: str
     environment: str
-    """The folder of its installation, and of its pins."""
+    """The name of the folder of its installation and of the file of its pins."""
     package: str
     transport: str
-    """How it reaches the upstream: `http`, or `stdio`, where the upstream is its child and counts with it."""
+    """How the peer reaches the server: `http`, or `stdio` with the server as its child, whose CPU time counts too."""
     command: Callable[[PeerOptions], list[str]]
     path: str = "/mcp"
 
