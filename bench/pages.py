@@ -6,10 +6,14 @@ from typing import Any, Final
 
 from bench.goals import OURS
 from bench.picture import Bar, Panel
-from bench.workloads import MIB
+from bench.workloads import GROUPS, MIB
 
 BEGIN: Final = "<!-- figures: written by `python -m bench publish` -->"
 END: Final = "<!-- end of figures -->"
+README_BEGIN: Final = "<!-- speed: written by `python -m bench publish` -->"
+README_END: Final = "<!-- end of speed -->"
+_FIXED: Final = "fixed-32"
+_ASPECT: Final = "aspect-"
 _REFERENCES: Final = ("direct", "nginx")
 _LOG_TICKS: Final = ((10.0, "10 us"), (100.0, "100 us"), (1e3, "1 ms"), (1e4, "10 ms"), (1e5, "100 ms"))
 _SHARE_TICKS: Final = ((0.0, "0"), (0.5, "50 %"), (1.0, "limit"), (1.5, "150 %"), (2.0, "200 %"), (2.5, "250 %"))
@@ -31,6 +35,7 @@ def figures_page(figures: dict[str, Any]) -> str:
     aims = [*run["aims"], *(peers["aims"] if peers else [])]
     parts = [_machine("`make bench`", run), _judged("goal", run["goals"], "met", "missed")]
     parts += [_judged("aim", aims, "reached", "not yet"), _workloads(run, ("nginx", "direct"))]
+    parts += _aspects(run)
     if peers:
         parts += [
             "### Peers",
@@ -40,7 +45,7 @@ def figures_page(figures: dict[str, Any]) -> str:
         ]
     if soak:
         parts += ["### Soak", _machine("`python -m bench soak`", soak), _soak(soak)]
-    return "\n" + "\n\n".join(parts) + "\n\n"
+    return "\n" + "\n\n".join(parts) + "\n"
 
 
 def panels(figures: dict[str, Any]) -> list[Panel]:
@@ -134,17 +139,55 @@ def _workloads(document: dict[str, Any], compared: tuple[str, ...]) -> str:
         "|---|---|---:|" + "---:|" * len(compared) + "---:|---:|---:|",
     ]
     versions = document.get("versions", {})
-    for workload in document["workloads"].values():
+    for name, workload in document["workloads"].items():
+        if name.startswith(_ASPECT):
+            continue
         for number, (row, found) in enumerate(workload["rows"].items()):
             cpu = found["cpu_us"]
-            ratios = "".join(f" {_ratio(cpu, workload['rows'].get(name))} |" for name in compared)
-            name = versions[row]["title"] if row in versions else row
-            shown = f"**{name}**" if row == OURS else name
+            ratios = "".join(f" {_ratio(cpu, workload['rows'].get(other))} |" for other in compared)
+            shown = f"**{row}**" if row == OURS else versions[row]["title"] if row in versions else row
             lines.append(
                 f"| {workload['title'] if not number else ''} | {shown} | {duration(cpu)} |{ratios} {duration(found['p50_us'])} "
                 f"| {found['calls_per_s']:.0f} | {found['failed']} of {found['calls']} |"
             )
     return "\n".join(lines)
+
+
+def _aspects(run: dict[str, Any]) -> list[str]:
+    """A table of what one property of real requests costs over the fixed shape, for this gateway and for nginx."""
+    fixed = run["workloads"].get(_FIXED)
+    found = {name: workload for name, workload in run["workloads"].items() if name.startswith(_ASPECT)}
+    if not fixed or not found:
+        return []
+    lines = ["| one property at a time | Pactgate | more than the fixed shape | nginx |", "|---|---:|---:|---:|"]
+    for workload in (fixed, *found.values()):
+        cpu = workload["rows"][OURS]["cpu_us"]
+        more = "-" if workload is fixed else f"{cpu - fixed['rows'][OURS]['cpu_us']:+.1f} us"
+        nginx = workload["rows"].get("nginx")
+        lines.append(
+            f"| {workload['title']} | {duration(cpu)} | {more} | {duration(nginx['cpu_us']) if nginx else '-'} |"
+        )
+    return ["### One property at a time", "\n".join(lines)]
+
+
+def headline(figures: dict[str, Any]) -> str:
+    """The figures of the README in one paragraph; empty when the mixed workloads were not measured."""
+    run, peers = figures["run"], figures.get("peers")
+    if not set(GROUPS["mixed"]) <= run["workloads"].keys():
+        return ""
+    legacy, modern, alone = (run["workloads"][name]["rows"] for name in GROUPS["mixed"])
+    costs = [duration(rows[OURS]["cpu_us"]) for rows in (legacy, modern, alone)]
+    sentences = [
+        f"On {run['machine']['processor']} with {run['machine']['cores']} cores, a `tools/call` of 32 clients takes {costs[0]} of "
+        f"CPU time in the legacy protocol and {costs[1]} in the modern one, {_ratio(legacy[OURS]['cpu_us'], legacy.get('nginx'))} "
+        f"and {_ratio(modern[OURS]['cpu_us'], modern.get('nginx'))} nginx as a plain proxy in the same run; one client alone "
+        f"takes {costs[2]}."
+    ]
+    sentences += [
+        f"{aim['title'][:1].upper()}{aim['title'][1:]}: {_times(aim['value'])}."
+        for aim in (peers["aims"] if peers else [])
+    ]
+    return " ".join(sentences)
 
 
 def _ratio(cpu_us: float, reference: dict[str, Any] | None) -> str:

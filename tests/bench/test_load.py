@@ -8,6 +8,7 @@ import pytest
 
 from bench.answers import Upstream
 from bench.load import Load, LoadError, measure
+from bench.traffic import FIXED, MIXED, texts
 from bench.upstream_http import UpstreamConnection
 
 Respond = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -78,6 +79,27 @@ async def test_each_kind_of_load_is_answered_in_either_era(load: Load, era: str)
     assert (measured.calls, measured.failed) == (load.calls, 0)
     assert 0 < measured.p50_us <= measured.p99_us
     assert measured.answer_bytes > (load.size if load.kind != "list" else 1000)
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_mixed_requests_are_answered_and_checked_in_either_era(era: str) -> None:
+    async with upstream() as url:
+        measured = await measure(Load(url, era=era, connections=4, calls=3000, shape=MIXED))
+    assert (measured.calls, measured.failed) == (3000, 0)
+
+
+async def test_an_answer_to_another_request_is_a_failure() -> None:
+    text = texts(FIXED)[0].with_prefix(0, 0)[1]
+    body = b'{"jsonrpc":"2.0","id":10000009,"result":{"content":[{"type":"text","text":"%b"}]}}' % text.encode()
+
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(65536):
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        writer.close()
+
+    async with impostor(respond) as url:
+        with pytest.raises(LoadError, match="10000009"):
+            await measure(Load(url, era="modern", calls=3, warmup=0))
 
 
 async def test_answers_that_come_as_an_event_stream_are_answers() -> None:
