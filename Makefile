@@ -46,7 +46,7 @@ check-imports: $(DEV_READY)
 check-docs: $(DEV_READY)
 	$(BIN)/python scripts/gen_docs.py --check
 
-bench: $(DEV_READY) ## measure the gateway beside a reference in the same run
+bench: $(DEV_READY) ## measure the gateway beside nginx in the same run (ARGS="--only mixed --seconds 3" for half a minute)
 	$(BIN)/python -m bench $(ARGS)
 
 bench-peers: $(DEV_READY) ## the same beside other gateways, installed into .tools/peers (ARGS="--only fastmcp")

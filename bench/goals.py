@@ -99,7 +99,7 @@ GOALS: Final = (
         _share("mixed-32-modern", OURS, "nginx"),
     ),
     Goal("mixed-1", "mixed, one client (legacy), CPU per call", 150.0, "us", _cpu("mixed-1")),
-    Goal("stdio-32", "stdio server, 32 clients, child included, CPU per call", 70.0, "us", _cpu("stdio-32")),
+    Goal("stdio-32", "stdio server and child, 32 clients, CPU per call", 70.0, "us", _cpu("stdio-32")),
     Goal("cache", "cached response, 32 clients, CPU per call", 35.0, "us", _cpu("cache", HIT.label)),
     Goal(
         "cache", "cached response over one not cached, CPU per call", 0.5, "x", _share("cache", HIT.label, MISS.label)
@@ -107,7 +107,7 @@ GOALS: Final = (
     Goal("blob-256k", "result of 256 KiB, CPU per call", 400.0, "us", _cpu("blob-256k")),
     Goal("list-1000", "tools/list of 1000 tools, CPU per call", 1000.0, "us", _cpu("list-1000")),
     Goal("rest-32", "REST call over MCP call, more CPU", 60.0, "us", _rest_over_mcp),
-    Goal(GATES, "limits, schema, cache, size, metadata: CPU together", 15.0, "us", lambda f: f.gates_us),
+    Goal(GATES, "gates for limits, schema, cache, metadata: CPU", 15.0, "us", lambda f: f.gates_us),
     Goal("flat", "50 servers / 1000 tools over 1 / 20, CPU per call", 1.05, "x", lambda figures: figures.many_to_few),
     Goal(START, "resident memory, idle", 45.0, "MiB", _rss),
     Goal(START, "start to first answered call", 0.4, "s", lambda figures: figures.first_call_s),
