@@ -13,7 +13,7 @@ MOVED := $(if $(wildcard $(PLACE)),$(if $(filter-out x$(CURDIR),x$(shell cat $(P
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check bench bench-peers format docs lock clean moved
-.PHONY: check-format check-lint check-types check-imports check-docs
+.PHONY: check-format check-lint check-house check-types check-imports check-docs
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,13 +29,16 @@ test: $(DEV_READY) ## run every test and say how many requirements are still def
 	$(BIN)/python scripts/run_tests.py $(ARGS)
 
 check: $(DEV_READY) ## format, lint, types, import contracts, generated pages: report every finding, change nothing
-	@$(MAKE) --no-print-directory --keep-going check-format check-lint check-types check-imports check-docs
+	@$(MAKE) --no-print-directory --keep-going check-format check-lint check-house check-types check-imports check-docs
 
 check-format: $(DEV_READY)
 	$(BIN)/ruff format --check $(CODE)
 
 check-lint: $(DEV_READY)
 	$(BIN)/ruff check $(CODE)
+
+check-house: $(DEV_READY)
+	$(BIN)/python -m scripts.lint_house
 
 check-types: $(DEV_READY)
 	$(BIN)/mypy --strict

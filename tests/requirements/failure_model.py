@@ -59,8 +59,8 @@ REQUIREMENTS = (
     ),
     Requirement(
         id="S4/R1",
-        statement="Every failure is of a defined kind, and a handler for any exception stands in one place only, "
-        "where it is recorded and none of its text reaches the wire.",
+        statement="Every failure is of a defined kind, and a handler for any exception stands only at a boundary, with "
+        "its reason; what it catches is recorded and none of its text reaches the wire.",
         source=f"{_RULES}, Rule 1: Failures Must Be Explicit",
         enforced_by=(
             "pactgate.pipeline.kernel:Kernel.start",
