@@ -1,4 +1,4 @@
-# The words people and CI use; `make` alone lists them. Needs make and Python >= 3.11, nothing else.
+# The targets people and CI use; `make` alone lists them. Needs make and Python >= 3.11, nothing else.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,10 +12,10 @@ DEV_READY := $(VENV)/.ready-to-develop
 MOVED := $(if $(wildcard $(PLACE)),$(if $(filter-out x$(CURDIR),x$(shell cat $(PLACE))),moved))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench bench-peers format docs lock clean moved
+.PHONY: help setup run test interop test-timing check bench bench-peers format docs lock clean moved
 .PHONY: check-format check-lint check-house check-types check-imports check-docs
 
-help: ## list these words
+help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(DEV_READY) ## make .venv with everything a developer needs
@@ -24,9 +24,18 @@ setup: $(DEV_READY) ## make .venv with everything a developer needs
 run: $(RUN_READY) ## start the gateway, with its demo when there is no configuration (ARGS="--port 8080")
 	@exec $(BIN)/pactgate serve $(ARGS)
 
-test: $(DEV_READY) ## run every test and say how many requirements are still deferred (ARGS="-k word")
-	@if [ -f scripts/prepare_interop.sh ]; then bash scripts/prepare_interop.sh; fi
-	$(BIN)/python scripts/run_tests.py $(ARGS)
+# Two processes: tests that start programs wait more than they compute. `worksteal` keeps the tests of a module together.
+PYTEST := $(BIN)/python -m pytest
+test: $(DEV_READY) ## run the tests, without third parties and without measurements (ARGS="-k word")
+	$(PYTEST) -q -n 2 --dist worksteal $(ARGS)
+
+# Module by module, because the fixtures that start all those servers belong to modules.
+interop: $(DEV_READY) ## run other people's clients, servers and the official suite; CI=true fails what can't be fetched
+	bash scripts/prepare_interop.sh
+	$(PYTEST) -q -n 2 --dist loadfile -m interop tests/interop $(ARGS)
+
+test-timing: $(DEV_READY) ## run the tests that compare times, one after the other, on a machine that does nothing else
+	$(PYTEST) -m timing $(ARGS)
 
 check: $(DEV_READY) ## format, lint, types, import contracts, generated pages: report every finding, change nothing
 	@$(MAKE) --no-print-directory --keep-going check-format check-lint check-house check-types check-imports check-docs

@@ -1,10 +1,14 @@
-"""Every upstream, one gateway in front of all of them, and every client's jobs played through it, once per run."""
+"""Every upstream, one gateway in front of all of them, and every client's jobs played through it, once per run.
+
+What is not installed is skipped with its reason; where CI=true that is a failure, so that no green run hides a test that did not run.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,15 @@ from tests.interop.processes import Fleet
 
 DRIVER_S = 100
 JOB_S = 15
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and os.environ.get("CI") == "true" and item.get_closest_marker("interop"):
+        report.outcome = "failed"
+        report.longrepr = f"CI=true, and this did not run: {report.longrepr}"
+    return report
 
 
 @pytest.fixture(scope="package")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tests.interop.processes import HERE, MCP1_PYTHON, NODE, NODE_FOLDER, PYTHON
 
-PREPARE = "run scripts/prepare_interop.sh and read what it says"
+PREPARE = "run `make interop` and read what it says"
 
 
 class Upstream(NamedTuple):
@@ -81,8 +81,8 @@ def why_not_here(*, upstream: Upstream, client: str | None = None) -> str | None
     """What is missing on this machine, or None."""
     needs_mcp1 = upstream.server[0] == "sdk1.py" or client == "sdk1"
     if needs_mcp1 and not (MCP1_PYTHON.parent.parent / ".installed").is_file():
-        return f"the 1.x Python SDK is not installed: {PREPARE}"
+        return f"NOT RUN: the 1.x Python SDK is not installed: {PREPARE}"
     needs_node = client is not None and CLIENTS[client] in ("typescript", "inspector")
     if needs_node and not (NODE_FOLDER / ".installed").is_file():
-        return f"the TypeScript clients are not installed: {PREPARE}"
+        return f"NOT RUN: the TypeScript clients are not installed: {PREPARE}"
     return None

@@ -34,9 +34,7 @@ class Found(NamedTuple):
 def why_not_here() -> str | None:
     missing = not (FOLDER / ".installed").is_file() or not NODE.exists()
     return (
-        "the conformance suite is not installed: run scripts/prepare_interop.sh and read what it says"
-        if missing
-        else None
+        "NOT RUN: the conformance suite is not installed: run `make interop` and read what it says" if missing else None
     )
 
 

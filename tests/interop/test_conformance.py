@@ -40,7 +40,11 @@ CLIENT_SCENARIOS = {
 RUNS = [(fixture, revision) for fixture in FIXTURES for revision in REQUIRED]
 CLIENT_RUNS = [(revision, scenario) for revision, scenarios in CLIENT_SCENARIOS.items() for scenario in scenarios]
 
-pytestmark = [pytest.mark.timeout(150), pytest.mark.skipif(why_not_here() is not None, reason=str(why_not_here()))]
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.timeout(150),
+    pytest.mark.skipif(why_not_here() is not None, reason=str(why_not_here())),
+]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.interop.pairings import Pairing, every_pairing, why_not_here
 
-pytestmark = pytest.mark.timeout(150)
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(150)]
 PAIRINGS = list(every_pairing())
 
 
@@ -49,5 +49,5 @@ def test_a_client_is_spoken_to_in_the_newest_revision_it_asks_for(
 ) -> None:
     seen = {outcome.get("version") for (player, _, _), outcome in played.items() if player == client}
     if not seen:
-        pytest.skip(f"{client} does not run here")
+        pytest.skip(f"NOT RUN: {client}")
     assert seen == {version}

@@ -32,9 +32,12 @@ from tests.interop.processes import ROOT
 FOLDER = ROOT / ".tools" / "openapi"
 PACKAGES = FOLDER / "node_modules"
 
-pytestmark = pytest.mark.skipif(
-    not (FOLDER / ".installed").is_file(), reason=f"the OpenAPI documents are not installed: {PREPARE}"
-)
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.skipif(
+        not (FOLDER / ".installed").is_file(), reason=f"NOT RUN: the OpenAPI documents are not installed: {PREPARE}"
+    ),
+]
 
 
 class Real(NamedTuple):

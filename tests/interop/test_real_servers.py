@@ -28,6 +28,8 @@ MODES = {"legacy": "legacy", "modern": "2026-07-28"}
 PAGE = b"Seven servers behind one gateway"  # plain: for HTML this server would fetch a program from a registry
 WAIT_S = 20
 
+pytestmark = pytest.mark.interop
+
 Sent = dict[str, list[str]]
 """The methods of every message each server got."""
 
@@ -56,8 +58,8 @@ class Real(NamedTuple):
     def why_not_here(self) -> str | None:
         folder = NODE_FOLDER if self.is_from_npm else SERVERS_FOLDER
         if not (folder / ".installed").is_file():
-            return f"NOT TESTED: {self.package} is not installed: {PREPARE}"
-        return "NOT TESTED: the `git` program is missing" if self.id == "git" and shutil.which("git") is None else None
+            return f"NOT RUN: {self.package} is not installed: {PREPARE}"
+        return "NOT RUN: the `git` program is missing" if self.id == "git" and shutil.which("git") is None else None
 
 
 IDS = ("time", "git", "fetch", "everything", "filesystem", "memory", "sequential-thinking")
@@ -139,7 +141,7 @@ def servers(folder: Path, page: str) -> dict[str, Real]:
 @pytest.fixture(scope="module")
 def address(folder: Path, servers: dict[str, Real]) -> Iterator[str]:
     if not servers:
-        pytest.skip(f"NOT TESTED: none of the real servers is installed: {PREPARE}")
+        pytest.skip(f"NOT RUN: none of the real servers is installed: {PREPARE}")
     with Fleet(folder) as fleet:
         for real in servers.values():
             fleet.add(
@@ -211,7 +213,7 @@ async def test_one_tool_of_each_server_is_called(real: Real, era: str, address: 
 
 async def test_what_one_era_leaves_with_a_server_the_other_finds(servers: Mapping[str, Real], address: str) -> None:
     if "memory" not in servers:
-        pytest.skip(f"NOT TESTED: the memory server is not installed: {PREPARE}")
+        pytest.skip(f"NOT RUN: the memory server is not installed: {PREPARE}")
     async with client_of(address, MODES["legacy"]) as client:
         await client.call_tool("memory__create_entities", servers["memory"].arguments)
     async with client_of(address, MODES["modern"]) as client:

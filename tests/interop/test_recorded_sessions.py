@@ -32,7 +32,7 @@ from tests.interop.processes import (
 from tests.interop.test_real_servers import Page, Real, Thread, ThreadingHTTPServer, make_repository, real_servers
 
 TOUR_S = 40
-pytestmark = pytest.mark.timeout(150)  # the fixtures make all captures, two at a time
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(150)]  # the fixtures make all captures, two at a time
 RECORDED = {
     "time": "py-auto",
     "git": "ts1",
@@ -60,7 +60,7 @@ def tour(client: str, place: dict[str, Any], real: Real, tool: str) -> dict[str,
 
 def why_not(client: str, real: Real) -> str | None:
     if not client.startswith("py-") and not (NODE_FOLDER / ".installed").is_file():
-        return f"NOT TESTED: the TypeScript clients are not installed: {PREPARE}"
+        return f"NOT RUN: the TypeScript clients are not installed: {PREPARE}"
     return real.why_not_here()
 
 
@@ -124,7 +124,7 @@ def test_no_rule_finds_fault_with_a_recorded_session_of_a_real_server(
 def captures(folder: Path, servers: dict[str, Real]) -> Path:
     """What a gateway in front of all servers recorded while clients of both eras called a tool of each."""
     if any(why_not("ts1", real) for real in servers.values()):
-        pytest.skip(f"NOT TESTED: the real servers and clients are not installed: {PREPARE}")
+        pytest.skip(f"NOT RUN: the real servers and clients are not installed: {PREPARE}")
     with Fleet(folder) as fleet:
         for real in servers.values():
             fleet.add(real.id, real.command(), None)
@@ -162,7 +162,7 @@ def test_an_http_server_is_recorded_with_clients_of_both_eras_and_no_rule_finds_
     folder: Path, servers: dict[str, Real]
 ) -> None:
     if why_not("ts1", servers["everything"]):
-        pytest.skip(f"NOT TESTED: {PREPARE}")
+        pytest.skip(f"NOT RUN: {PREPARE}")
     server_port, port, capture = free_port(), free_port(), folder / "http.json"
     server = Program([PYTHON, HERE / "servers" / "sdk2.py", "x", "http", str(server_port)], folder / "sdk2.log")
     url = f"http://127.0.0.1:{server_port}/mcp"
@@ -185,7 +185,7 @@ def test_an_http_server_is_recorded_with_clients_of_both_eras_and_no_rule_finds_
 def test_what_a_live_server_does_wrong_is_found_and_only_that(tmp_path: Path) -> None:
     """The 1.x line of the official SDK answers a method it does not know with -32602. JSON-RPC has -32601 for that, so it is true."""
     if not MCP1_PYTHON.exists():
-        pytest.skip(f"NOT TESTED: the 1.x SDK is not installed: {PREPARE}")
+        pytest.skip(f"NOT RUN: the 1.x SDK is not installed: {PREPARE}")
     capture = tmp_path / "live.json"
     server = [MCP1_PYTHON, HERE / "servers" / "sdk1.py", "x", "stdio"]
     words = [*GATEWAY, "compliance", "invariants", "--live", "-o", capture, "--", *server]
