@@ -1,6 +1,8 @@
-"""What every test run shares: the count of proved and deferred requirements at its end, and one Hypothesis profile."""
+"""What every test run shares: the count of proved and deferred requirements at its end, and the Hypothesis profiles."""
 
 from __future__ import annotations
+
+import os
 
 import hypothesis
 import pytest
@@ -8,8 +10,9 @@ import pytest
 from tests.requirements import ALL
 
 # A deadline per example measures how busy the machine is; pytest's own timeout catches what hangs.
-hypothesis.settings.register_profile("house", deadline=None)
-hypothesis.settings.load_profile("house")
+hypothesis.settings.register_profile("house", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

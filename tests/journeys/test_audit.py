@@ -30,6 +30,7 @@ from pactgate.protocol.messages import encode_json, value
 from tests.cli.program import PROGRAM, Served, environment, write_config
 from tests.pipeline.conftest import open_gateway
 from tests.support.callers import caller
+from tests.support.eventually import eventually
 from tests.support.facing import META, message, modern
 from tests.support.raw_http import WAIT_S, RawClient
 from tests.support.servers import scripted
@@ -125,9 +126,7 @@ async def test_a_full_disk_is_met_as_configured_and_got_over_without_a_restart(p
             ids += [request_id_of(answer) for answer in answers]
             assert verify(files_of(log)).is_valid
             limit_files(served, resource.RLIM_INFINITY)
-            async with asyncio.timeout(WAIT_S):
-                while set(ids) - set(recorded(log)):
-                    await asyncio.sleep(0)
+            await eventually(lambda: set(ids) <= set(recorded(log)))
             answer = (await client.ask(call)).json
             assert "failure" not in answer["result"]["_meta"]["dev.pactgate/envelope"]
         ids.append(request_id_of(answer))

@@ -33,8 +33,8 @@ HERE = Path(__file__).parent
 UNLIMITED = {"rateLimits": {"enabled": False}}
 PIPES = ("first", "second", "third")
 WARM_UP_ROUNDS = 2
-ROUNDS = 6
-CALLS_PER_SERVER = 420
+ROUNDS = 4
+CALLS_PER_SERVER = 630
 GRACE_S = 5.0
 LADDER_S = 5.0
 

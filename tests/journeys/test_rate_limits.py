@@ -21,6 +21,7 @@ from pactgate.protocol.versions import LATEST_LEGACY
 from tests.pipeline.conftest import open_gateway, text_of
 from tests.pipeline.test_management import admin, failure, manage
 from tests.support.callers import caller
+from tests.support.eventually import eventually
 from tests.support.facing import initialize, message, modern, notification
 from tests.support.raw_http import Answer, RawClient, post
 from tests.support.servers import methods, scripted
@@ -82,8 +83,7 @@ async def test_waiting_as_long_as_told_suffices_and_refused_calls_cost_nothing()
                 if not json.loads(refused.result or b"").get("isError"):
                     break
                 until = loop.time() + told["retryAfterMs"] / 1000
-                while loop.time() < until:
-                    await asyncio.sleep(0)
+                await eventually(lambda until=until: loop.time() >= until)
                 reply, waits = await inside.call("files.echo", {"text": "a"}), waits + 1
                 assert not json.loads(reply.result or b"").get("isError")
     assert waits >= 1
