@@ -11,8 +11,11 @@ RUN_READY := $(VENV)/.ready-to-run
 DEV_READY := $(VENV)/.ready-to-develop
 MOVED := $(if $(wildcard $(PLACE)),$(if $(filter-out x$(CURDIR),x$(shell cat $(PLACE))),moved))
 
+# Tests and benchmarks start hundreds of programs; without bytecode each of them would compile the sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help setup run test interop test-timing check bench bench-peers format docs lock clean moved
+.PHONY: help setup run test interop coverage test-timing check bench bench-peers format docs lock clean moved
 .PHONY: check-format check-lint check-house check-types check-imports check-docs
 
 help: ## list these targets
@@ -26,6 +29,7 @@ run: $(RUN_READY) ## start the gateway, with its demo when there is no configura
 
 # Two processes: tests that start programs wait more than they compute. `worksteal` keeps the tests of a module together.
 PYTEST := $(BIN)/python -m pytest
+COVERED := protocol core pipeline
 test: $(DEV_READY) ## run the tests, without third parties and without measurements (ARGS="-k word")
 	$(PYTEST) -q -n 2 --dist worksteal $(ARGS)
 
@@ -33,6 +37,9 @@ test: $(DEV_READY) ## run the tests, without third parties and without measureme
 interop: $(DEV_READY) ## run other people's clients, servers and the official suite; CI=true fails what can't be fetched
 	bash scripts/prepare_interop.sh
 	$(PYTEST) -q -n 2 --dist loadfile -m interop tests/interop $(ARGS)
+
+coverage: $(DEV_READY) ## fail when the tests of protocol, core and pipeline reach too little of them (floor: pyproject.toml)
+	$(PYTEST) -q -n 2 --dist worksteal $(COVERED:%=--cov=pactgate.%) $(COVERED:%=tests/%) $(ARGS)
 
 test-timing: $(DEV_READY) ## run the tests that compare times, one after the other, on a machine that does nothing else
 	$(PYTEST) -m timing $(ARGS)
