@@ -2,7 +2,8 @@
 Schema are made from these structs and from nothing else, and the loader checks files against them.
 
 To add a section: a struct, here or in a file of its own, and a field of `Sections`. A type's `extra` says what the loader does
-with a text beyond its bounds: `expand` fills in variables, `secret` masks it in everything written, `check` names a rule from `checks`.
+with a text beyond its bounds: `expand` fills in variables, `secret` masks it (or the parts a function
+of it gives) in everything written, `check` names a rule from `checks`.
 Must not: hold a setting no code reads. Enforces S4/F4, D18 (defaults) and D20.
 """
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from pactgate.config.endpoint_checks import check_endpoints
 from pactgate.config.problems import Findings, Path
 from pactgate.config.sections.effects import settle_effects
+from pactgate.config.sections.network import settle_tls
 from pactgate.config.sections.openapi import OPENAPI_ONLY, settle_openapi
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.tree import Node
@@ -41,7 +42,7 @@ _OWN_KEYS: Final = {
     "effects": ("command", "tools"),
     "undeclaredEffects": ("tools",),
     "isolation": ("command", "url"),
-    "headers": ("url", "endpoints", "openapi"),
+    **dict.fromkeys(("headers", "proxy", "tls"), ("url", "endpoints", "openapi")),
     **dict.fromkeys(_REST_ONLY, ("endpoints", "openapi")),
     **dict.fromkeys(OPENAPI_ONLY, ("openapi",)),
 }
@@ -74,6 +75,8 @@ def settle(
         settled["cwd"] = os.path.normpath(os.path.join(folder, cwd))
     if tools := entry.get("tools"):
         settled["tools"] = os.path.abspath(os.path.join(folder, tools))
+    if tls := entry.get("tls"):
+        settled["tls"] = settle_tls(tls, node.value["tls"], (*path, "tls"), found, folder)
     if (effects := entry.get("effects")) is not None:
         settled["effects"] = settle_effects(effects, node.value["effects"], (*path, "effects"), found, folder)
     if "timeout" in node.value:

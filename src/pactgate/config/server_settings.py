@@ -13,6 +13,7 @@ from msgspec import Meta
 from pactgate.config import value_checks
 from pactgate.config.sections.effects import Effects
 from pactgate.config.sections.limits import Isolation
+from pactgate.config.sections.network import ServerProxy, ServerTls
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.sections.rest import RestSettings
 
@@ -81,6 +82,8 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
         dict[HeaderName, HeaderValue],
         Meta(max_length=50, description="Headers sent with every request over HTTP, credentials among them."),
     ] = {}
+    proxy: ServerProxy = None
+    tls: ServerTls = None
     tools: Annotated[
         Folder | None,
         Meta(

@@ -160,7 +160,10 @@ class Validation:
             fault = Fault(f"{show(text)} can't be used here.", f"It must match {kind.pattern}.")
         if fault is not None:
             return self._refuse(node, path, fault)
-        if extra.get("secret") and not _is_plain(path):
+        secret = extra.get("secret")
+        if callable(secret):
+            self._keep_secret(*secret(text))
+        elif secret and not _is_plain(path):
             self._keep_secret(text, *_credential(path, text))
         return text
 
