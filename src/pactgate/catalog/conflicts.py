@@ -145,7 +145,7 @@ def _identity(server: ServerConfig) -> Any:
     url = None if server.url is None else server.url.rstrip("/")
     given = (sorted(pairs.items()) for pairs in (server.env, server.headers))
     tools = sorted(endpoint.name for endpoint in server.endpoints or ())
-    document = to_builtins((server.openapi, server.include, server.exclude, server.credentials))
+    document = to_builtins((server.openapi, server.include, server.exclude, server.credentials, server.tls))
     ours = (server.tools, server.base_url, tools, document)
     return json.dumps([server.command, server.args, server.cwd, url, *given, *ours])
 

@@ -15,6 +15,7 @@ from pactgate.protocol.cache_hints import Hint
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.channel import Channel
 from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.proxy import network_of
 from pactgate.upstreams.http.sse import HttpSseChannel
 from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttp
 from pactgate.upstreams.in_process import InsideChannel, InsideServer
@@ -237,6 +238,7 @@ class Dialer:
             self._emit,
             max_frame_bytes=self._max_frame_bytes,
             tap=self._make_tap(config.id, "http" if kind is HttpChannel else "http+sse"),
+            network=network_of(config),
         )
 
     def _not_mcp(self, status: int) -> GatewayFailure:

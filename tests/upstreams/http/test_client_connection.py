@@ -320,7 +320,7 @@ async def test_an_answer_nobody_waits_for_any_more_frees_or_ends_its_connection(
 
     async with ScriptedHttp(play) as server:
         pool, target = Pool(PoolLimits(), lambda: None), Target("s", server.url)
-        connection = await pool.obtain(target, None)
+        connection = await pool.obtain(target)
         waiting = Waiting()
         connection.begin(waiting, target, b"GET" + target.tail + b"\r\n", 1000)
         async with asyncio.timeout(LIMIT_S):

@@ -13,6 +13,7 @@ import pytest
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.client_connection import Connection
+from pactgate.upstreams.http.connect import Connector
 from pactgate.upstreams.http.pool import Pool, PoolLimits
 from pactgate.upstreams.http.request_message import Target
 from pactgate.upstreams.http.response import Waiting
@@ -54,7 +55,7 @@ class Lender:
 
     async def lend(self) -> Connection:
         async with asyncio.timeout(LIMIT_S):
-            return await self.pool.obtain(self.target, None)
+            return await self.pool.obtain(self.target)
 
     async def use(self) -> Connection:
         """Lend a connection for one exchange, after which it goes back by itself."""
@@ -116,7 +117,7 @@ async def test_no_more_than_the_bound_are_opened_and_waiting_is_in_order() -> No
 async def test_one_that_gives_up_waiting_does_not_keep_the_others_waiting() -> None:
     async with lending(PoolLimits(max_open=1)) as lender:
         only = await lender.lend()
-        waiting = [asyncio.ensure_future(lender.pool.obtain(lender.target, None)) for _ in range(3)]
+        waiting = [asyncio.ensure_future(lender.pool.obtain(lender.target)) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         await asyncio.sleep(0)
@@ -130,8 +131,8 @@ async def test_one_that_gives_up_waiting_does_not_keep_the_others_waiting() -> N
 async def test_a_lost_connection_makes_room_for_one_that_waits() -> None:
     async with lending(PoolLimits(max_open=1)) as lender:
         only = await lender.lend()
-        waiting = asyncio.ensure_future(lender.pool.obtain(lender.target, None))
-        given_up = asyncio.ensure_future(lender.pool.obtain(lender.target, None))
+        waiting = asyncio.ensure_future(lender.pool.obtain(lender.target))
+        given_up = asyncio.ensure_future(lender.pool.obtain(lender.target))
         await asyncio.sleep(0)
         only.abort()
         given_up.cancel()
@@ -143,7 +144,7 @@ async def test_a_lost_connection_makes_room_for_one_that_waits() -> None:
 async def test_the_right_to_open_a_connection_is_passed_on_by_one_that_gives_up() -> None:
     async with lending(PoolLimits(max_open=1)) as lender:
         only = await lender.lend()
-        waiting = [asyncio.ensure_future(lender.pool.obtain(lender.target, None)) for _ in range(2)]
+        waiting = [asyncio.ensure_future(lender.pool.obtain(lender.target)) for _ in range(2)]
         await asyncio.sleep(0)
         only.abort()
         await asyncio.sleep(0)
@@ -155,7 +156,7 @@ async def test_the_right_to_open_a_connection_is_passed_on_by_one_that_gives_up(
 async def test_waiting_is_bounded() -> None:
     async with lending(PoolLimits(max_open=1)) as lender:
         await lender.lend()
-        waiting = [asyncio.ensure_future(lender.pool.obtain(lender.target, None)) for _ in range(1024)]
+        waiting = [asyncio.ensure_future(lender.pool.obtain(lender.target)) for _ in range(1024)]
         await asyncio.sleep(0)
         with pytest.raises(GatewayFailure) as caught:
             await lender.lend()
@@ -165,13 +166,13 @@ async def test_waiting_is_bounded() -> None:
         await asyncio.wait(waiting)
         with pytest.raises(TimeoutError):  # those who left take up no place: this one waits again
             async with asyncio.timeout(0.01):
-                await lender.pool.obtain(lender.target, None)
+                await lender.pool.obtain(lender.target)
 
 
 async def test_closing_the_pool_ends_waits_and_connections() -> None:
     async with lending(PoolLimits(max_open=1)) as lender:
         connection = await lender.lend()
-        waiting = asyncio.ensure_future(lender.pool.obtain(lender.target, None))
+        waiting = asyncio.ensure_future(lender.pool.obtain(lender.target))
         await asyncio.sleep(0)
         lender.pool.close()
         with pytest.raises(GatewayFailure) as caught:
@@ -349,10 +350,10 @@ def test_more_than_the_bound_are_not_kept_idle_for_long() -> None:
 
 
 async def fails(url: str, tls: ssl.SSLContext | None = None, limits: PoolLimits | None = None) -> GatewayFailure:
-    pool = Pool(limits or PoolLimits(), lambda: None)
+    pool = Pool(limits or PoolLimits(), lambda: None, Connector(tls=tls))
     with pytest.raises(GatewayFailure) as caught:
         async with asyncio.timeout(LIMIT_S):
-            await pool.obtain(Target("files", url), tls)
+            await pool.obtain(Target("files", url))
     assert pool.is_unused
     assert caught.value.server == "files"
     assert caught.value.verdict is Verdict.DID_NOT_RUN
@@ -439,7 +440,7 @@ async def test_giving_up_while_dialling_leaves_nothing(tmp_path: Path) -> None:
     async with ScriptedHttp(play) as server:
         pool = Pool(PoolLimits(), lambda: None)
         target = Target("s", server.url.replace("http:", "https:"))
-        dialling = asyncio.ensure_future(pool.obtain(target, ssl.create_default_context()))
+        dialling = asyncio.ensure_future(pool.obtain(target))
         async with asyncio.timeout(LIMIT_S):
             await accepted.wait()
             dialling.cancel()

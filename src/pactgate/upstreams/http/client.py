@@ -15,6 +15,7 @@ from typing import Final
 
 from pactgate.core.failures import Verdict
 from pactgate.upstreams.http.client_connection import Connection, Takes
+from pactgate.upstreams.http.connect import Connector
 from pactgate.upstreams.http.egress import Resolve, look_up
 from pactgate.upstreams.http.pool import Pool, PoolLimits, closed
 from pactgate.upstreams.http.request_message import Target
@@ -33,9 +34,8 @@ class HttpClient:
         self, limits: PoolLimits | None = None, *, tls: ssl.SSLContext | None = None, resolve: Resolve = look_up
     ) -> None:
         self._limits = limits or PoolLimits()
-        self._resolve = resolve
-        self._tls = tls
-        self._pools: dict[tuple[str, str, int, bool], Pool] = {}
+        self._connector = Connector(tls=tls, resolve=resolve)
+        self._pools: dict[str, Pool] = {}
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -110,8 +110,8 @@ class HttpClient:
                 raise closed(target, Verdict.DID_NOT_RUN)
             pool = self._pools.get(target.key)
             if pool is None:
-                pool = self._pools[target.key] = Pool(self._limits, self._schedule_sweep, self._resolve)
-            connection = await pool.obtain(target, self._tls_context() if target.is_tls else None)
+                pool = self._pools[target.key] = Pool(self._limits, self._schedule_sweep, self._connector)
+            connection = await pool.obtain(target)
             if self._refuses(target):
                 pool.give_back(connection)
             elif connection.is_open:
@@ -119,12 +119,6 @@ class HttpClient:
 
     def _refuses(self, target: Target) -> bool:
         return self._is_closed or target.is_closed
-
-    def _tls_context(self) -> ssl.SSLContext:
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-            self._tls.set_alpn_protocols(["http/1.1"])
-        return self._tls
 
     def _schedule_sweep(self) -> None:
         if self._sweeping is None and not self._is_closed:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
 from enum import Enum
 from typing import Final, cast
@@ -17,9 +18,11 @@ from urllib.parse import urlsplit
 import httptools
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.upstreams.http.proxy import credentials_refused
 from pactgate.upstreams.http.request_message import Target, media_type
 from pactgate.upstreams.http.response import Response, Stream, Taker
 from pactgate.upstreams.http.response_head_cache import Heads, Known
+from pactgate.upstreams.http.tls import certificate_refused
 
 MAX_HEAD_BYTES: Final = 32 * 1024
 _MAX_PIECES: Final = 100_000
@@ -211,7 +214,7 @@ class Connection(asyncio.Protocol):
             if exc is None and self._ends_with_the_connection():
                 self._deliver()
             else:
-                self.fail(self._lost())
+                self.fail(self._lost(exc))
         self._on_lost(self)
 
     # httptools
@@ -239,14 +242,14 @@ class Connection(asyncio.Protocol):
         headers = self._headers
         if b"content-encoding" in headers or b"transfer-encoding" in headers:
             self._refuse_encodings(headers)
+        if status >= 300:
+            self._check_refusal(status, headers)
         if self._takes is not Takes.MCP:
             if (
                 self._takes is Takes.HEAD
             ):  # the length is that of a body that does not come, which the parser can't be told
                 self._is_complete = self._is_dirty = True
             return
-        if 300 <= status < 400:
-            self._refuse(self._redirect(status, headers.get(b"location", b"")))
         if status == 200:
             kind = headers.get(b"content-type", b"")
             if kind != b"application/json" and media_type(kind) == b"text/event-stream":
@@ -337,6 +340,12 @@ class Connection(asyncio.Protocol):
         self._problem = failure
         raise failure
 
+    def _check_refusal(self, status: int, headers: dict[bytes, bytes]) -> None:
+        if status == 407 and self.target.proxy is not None:
+            self._refuse(credentials_refused(self.target.proxy, self.target.server))
+        if status < 400 and self._takes is Takes.MCP:
+            self._refuse(self._redirect(status, headers.get(b"location", b"")))
+
     def _refuse_encodings(self, headers: dict[bytes, bytes]) -> None:
         content = headers.get(b"content-encoding", b"").strip().lower() if self._takes is Takes.MCP else b""
         transfer = headers.get(b"transfer-encoding", b"chunked").strip().lower()
@@ -357,7 +366,11 @@ class Connection(asyncio.Protocol):
             return self._invalid(what)
         return GatewayFailure(Kind.RESPONSE_TOO_LARGE, f"{self.target} {what}.", server=self.target.server)
 
-    def _lost(self) -> GatewayFailure:
+    def _lost(self, exc: Exception | None) -> GatewayFailure:
+        if isinstance(exc, ssl.SSLError):  # TLS 1.3 tells about the client certificate only after the handshake
+            refused = certificate_refused(exc, self.target.server, self.target.tls)
+            if refused is not None:
+                return refused
         if self._status or self._head_bytes or self._idle_bytes:
             what = "broke the connection in the middle of its answer"
         else:

@@ -1,8 +1,12 @@
-"""Which addresses the gateway may call on behalf of somebody who is not the operator: public ones, over https.
+"""The SSRF rule: which addresses the gateway may call for somebody who is not the operator. Public ones, over https.
 
-A host the operator wrote is called as written. Any other (from a redirect, or a document) is looked up once, every address it has must
-be a public one, and the connection goes to an address that was checked, so a name can't change its mind in between. All spellings of
-an address meet the same check, because what is checked is the address and not its spelling. Must not: connect. Enforces T9.
+The operator wrote some hosts in the configuration; these are called as written. Any other host comes from a redirect or a document. The
+gateway looks such a name up once, requires every address of it to be public, and connects to an address that was checked, so the name can't
+change its meaning in between. The check sees addresses, not spellings. Must not: connect.
+
+A proxy does not weaken the rule. The proxy would look a name up again, in a network that may see more than the gateway does; so for a host
+the operator did not write, the gateway looks up and checks the name itself and asks the proxy for the checked address (`connect.py`).
+A name that only the proxy can look up is therefore refused until the operator names it in `allowedHosts`.
 """
 
 from __future__ import annotations
@@ -11,21 +15,17 @@ import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.upstreams.http.addresses import address_of, is_public
+from pactgate.upstreams.http.proxy import DIRECT, NetworkSettings
 from pactgate.upstreams.http.request_message import Target
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a name, each as text. Raises OSError or UnicodeError."""
 
-_NAT64: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
-_COMPATIBLE: Final = IPv6Network("::/96")
-_ISATAP: Final = frozenset({0x00005EFE, 0x02005EFE})
-_SITE_LOCAL: Final = IPv6Network("fec0::/10")
-_GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45}")
 _MAX_ADDRESSES: Final = 64
 
@@ -39,8 +39,16 @@ async def look_up(host: str, port: int) -> Sequence[str]:
 class Egress:
     """Where one server's requests may go. `named` are the hosts the operator wrote for it."""
 
-    def __init__(self, server: str, named: Iterable[str], *, connect_timeout_s: float | None = None) -> None:
+    def __init__(
+        self,
+        server: str,
+        named: Iterable[str],
+        *,
+        connect_timeout_s: float | None = None,
+        network: NetworkSettings = DIRECT,
+    ) -> None:
         self._server = server
+        self._network = network
         self._named = frozenset(_folded(host) for host in named)
         self._connect_timeout_s = connect_timeout_s
 
@@ -52,7 +60,13 @@ class Egress:
         is_named = self.names(url)
         if not is_named:
             self._require_public(host, url)
-        return Target(self._server, url, is_guarded=not is_named, connect_timeout_s=self._connect_timeout_s)
+        return Target(
+            self._server,
+            url,
+            is_guarded=not is_named,
+            connect_timeout_s=self._connect_timeout_s,
+            network=self._network,
+        )
 
     def names(self, url: str) -> bool:
         """Whether the operator wrote the host of this URL."""
@@ -89,30 +103,6 @@ def why_forbidden(host: str) -> str | None:
     return "its address is not a public one"
 
 
-def address_of(host: str) -> IPv4Address | IPv6Address | None:
-    """The address a text spells, as the system's resolver would read it: dotted, short, decimal, octal or hexadecimal; None for a name."""
-    text = host.strip("[]").partition("%")[0]
-    if ":" in text:
-        try:
-            return ip_address(text)
-        except ValueError:
-            return None
-    try:
-        return IPv4Address(socket.inet_aton(text))
-    except (OSError, UnicodeError):
-        return None
-
-
-def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Whether an address belongs to the public internet, also those it carries inside of itself."""
-    if isinstance(address, IPv4Address):
-        return address.is_global and not address.is_multicast and not address.is_reserved
-    inner = _carried(address)
-    if inner is not None:
-        return False  # a detour to an IPv4 address: whoever means it can write it
-    return address in _GLOBAL_UNICAST and address.is_global and not address.is_multicast and address not in _SITE_LOCAL
-
-
 def refused(server: str, why: str) -> GatewayFailure:
     return GatewayFailure(
         Kind.DESTINATION_REFUSED,
@@ -136,21 +126,3 @@ def host_of(url: str) -> str | None:
 def _folded(host: str) -> str:
     """One spelling for one host: `API.example.` is `api.example`, and `[::1]` is `::1`."""
     return host.strip("[]").rstrip(".").casefold()
-
-
-def _carried(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address inside an IPv6 address: mapped, compatible, 6to4, Teredo, NAT64 or ISATAP."""
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address.sixtofour is not None:
-        return address.sixtofour
-    if address.teredo is not None:
-        return address.teredo[1]
-    number = int(address)
-    if (
-        address in _COMPATIBLE
-        or any(address in network for network in _NAT64)
-        or (number >> 32) & 0xFFFFFFFF in _ISATAP
-    ):
-        return IPv4Address(number & 0xFFFFFFFF)
-    return None

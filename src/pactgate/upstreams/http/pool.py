@@ -7,20 +7,15 @@ first one lent, so that the others grow old and are closed.
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
-import re
-import socket
-import ssl
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.client_connection import Connection
-from pactgate.upstreams.http.egress import Resolve, checked_addresses, look_up
+from pactgate.upstreams.http.connect import Connector
 from pactgate.upstreams.http.request_message import Target
 
 _MARGIN_S: Final = 1.0
@@ -29,14 +24,6 @@ _LEARNT_FLOOR_S: Final = 2.0
 """A server that restarts closes young connections too; that must not end keeping them."""
 _TRIM_AGE_S: Final = 1.0
 _MAX_WAITING: Final = 1024
-_NUMBER: Final = re.compile(r"\[Errno (\d{1,4})\]")
-_REASONS: Final = {
-    errno.ECONNREFUSED: "nothing listens there (connection refused); start it or correct its address in the configuration",
-    errno.ENETUNREACH: "the network can't be reached",
-    errno.EHOSTUNREACH: "the host can't be reached",
-    errno.ECONNRESET: "it reset the connection while connecting",
-    errno.EMFILE: "this process has no file descriptors left",
-}
 
 
 class PoolLimits(Struct, frozen=True):
@@ -51,9 +38,9 @@ class PoolLimits(Struct, frozen=True):
 class Pool:
     """`on_idle` is called when the first connection begins to be idle; its owner then calls `sweep` every few seconds while any is."""
 
-    def __init__(self, limits: PoolLimits, on_idle: Callable[[], None], resolve: Resolve = look_up) -> None:
+    def __init__(self, limits: PoolLimits, on_idle: Callable[[], None], connector: Connector | None = None) -> None:
         self._limits = limits
-        self._resolve = resolve
+        self._connector = connector or Connector()
         self._on_idle = on_idle
         self._loop = asyncio.get_running_loop()
         self._open: set[Connection] = set()
@@ -89,7 +76,7 @@ class Pool:
             connection.abort()
         return None
 
-    async def obtain(self, target: Target, tls: ssl.SSLContext | None) -> Connection:
+    async def obtain(self, target: Target) -> Connection:
         """A connection, kept or new, in the order of asking. A kept one may have died since: look at `is_open`."""
         connection = self.take()
         if connection is not None:
@@ -100,7 +87,7 @@ class Pool:
                 return connection
         else:
             self._opening += 1
-        return await self._dial(target, tls)
+        return await self._dial(target)
 
     def give_back(self, connection: Connection) -> None:
         """A connection whose exchange ended properly."""
@@ -203,42 +190,20 @@ class Pool:
                 self._opening += 1
                 turn.set_result(None)
 
-    async def _dial(self, target: Target, tls: ssl.SSLContext | None) -> Connection:
+    async def _dial(self, target: Target) -> Connection:
         connection = None
         timeout_s = target.connect_timeout_s or self._limits.connect_timeout_s
         try:
-            async with asyncio.timeout(timeout_s):
-                hosts = await checked_addresses(target, self._resolve) if target.is_guarded else (target.host,)
-                connection = await self._connect(target, hosts, tls)
-        except (OSError, UnicodeError) as problem:
-            raise _unreachable(target, problem, timeout_s) from problem
+            connection = await self._connector.connect(
+                target, lambda: Connection(target, self.give_back, self._forget), timeout_s
+            )
         finally:
             self._opening -= 1
-            if connection is not None and connection.is_open:
+            if connection is not None:
                 self._open.add(connection)
             else:
                 self._offer_room()
-        if not connection.is_open:
-            raise _failed(target, "it closed the connection at once")
         return connection
-
-    async def _connect(self, target: Target, hosts: Sequence[str], tls: ssl.SSLContext | None) -> Connection:
-        """To the first of these that takes it. They are addresses where they were checked, so nothing is looked up twice."""
-        problem: OSError | None = None
-        for host in hosts:
-            try:
-                _, connection = await self._loop.create_connection(
-                    lambda: Connection(target, self.give_back, self._forget),
-                    host,
-                    target.port,
-                    ssl=tls,
-                    server_hostname=target.host if tls is not None else None,
-                )
-            except OSError as refusal:
-                problem = refusal
-            else:
-                return connection
-        raise problem or OSError("it has no address")
 
     def _forget(self, connection: Connection) -> None:
         self._open.discard(connection)
@@ -262,45 +227,4 @@ def closed(target: Target, verdict: Verdict) -> GatewayFailure:
         f"The connection to {target} was closed by the gateway.",
         server=target.server,
         verdict=verdict,
-    )
-
-
-def _unreachable(target: Target, problem: OSError | UnicodeError, timeout_s: float) -> GatewayFailure:
-    match problem:
-        case TimeoutError():
-            return GatewayFailure(
-                Kind.CONNECT_TIMEOUT,
-                f"{target} did not accept a connection within {timeout_s:g} s.",
-                server=target.server,
-            )
-        case ssl.SSLCertVerificationError():
-            return _failed(
-                target,
-                f"its certificate is not valid: {problem.verify_message}; "
-                "if a private authority signed it, name that authority's file in SSL_CERT_FILE",
-                is_permanent=True,
-            )
-        case ssl.SSLError():
-            return _failed(target, f"TLS failed ({problem.reason or problem}); does it speak https?")
-        case socket.gaierror() | UnicodeError():
-            return _failed(
-                target, "the name of its host can't be resolved; check its address in the configuration and the DNS"
-            )
-        case _:
-            number = _error_number(problem)
-            return _failed(target, _REASONS.get(number) or (os.strerror(number) if number else "connecting failed"))
-
-
-def _error_number(problem: OSError) -> int:
-    """A name with several addresses fails with one error for all of them, whose text has the numbers."""
-    found = _NUMBER.search(str(problem))
-    return problem.errno or (int(found[1]) if found else 0)
-
-
-def _failed(target: Target, why: str, *, is_permanent: bool = False) -> GatewayFailure:
-    return GatewayFailure(
-        Kind.CONNECTION_FAILED,
-        f"{target} can't be reached: {why}.",
-        server=target.server,
-        details={"permanent": True} if is_permanent else None,
     )

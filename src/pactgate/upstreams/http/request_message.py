@@ -1,7 +1,7 @@
 """What stands at the head of an HTTP/1.1 request: where it goes, and header lines that can't inject.
 
 Pure: no sockets, no clocks. Must not: show an address, a path, a query or a header value in a message: they are for
-callers, and credentials live there.
+callers, and credentials live there (also in `key`).
 Enforces T8 (no header injection towards upstreams).
 """
 
@@ -12,7 +12,10 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
+from msgspec.structs import astuple
+
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.upstreams.http.proxy import DIRECT, NetworkSettings
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}")
 _VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
@@ -42,34 +45,51 @@ def media_type(content_type: bytes) -> bytes:
 
 
 class Target:
-    """Where the requests of one channel go. Pools are shared by `key`; `is_closed` stops requests that have not left.
+    """Where the requests of one channel go, and how they get there. `is_closed` stops requests that have not left.
 
-    A guarded target is one the operator did not name: its connections go to addresses that were checked, and share no pool with others.
+    Targets with the same `key` share connections: same origin, same proxy, same certificates. A guarded target is one the operator did not
+    name: its connections go to addresses that were checked, without the server's own certificate, and share no pool with others.
     """
 
     __slots__ = (
-        *("connect_timeout_s", "host", "is_closed", "is_guarded", "is_tls", "key", "origin", "port", "server", "tail"),
-        *("_after_path", "url"),
+        *("connect_timeout_s", "host", "is_closed", "is_guarded", "is_tls", "key", "network", "origin", "port"),
+        *("proxy", "server", "tail", "tls", "url", "_after_path", "_before_path"),
     )
 
     def __init__(
-        self, server: str, url: str, *, is_guarded: bool = False, connect_timeout_s: float | None = None
+        self,
+        server: str,
+        url: str,
+        *,
+        is_guarded: bool = False,
+        connect_timeout_s: float | None = None,
+        network: NetworkSettings = DIRECT,
     ) -> None:
         scheme, host, port, path = _split(server, url)
         self.is_guarded = is_guarded
         self.connect_timeout_s = connect_timeout_s
+        self.network = network
         self.server = server
         self.url = url
         self.host = host
         self.port = port
         self.is_tls = scheme == "https"
-        self.key = (scheme, host, port, is_guarded)
+        self.proxy = network.proxy_for(server, scheme, host, port)
+        self.tls = network.tls if self.is_tls and not is_guarded else None
         self.is_closed = False
+        # One string, because its hash is computed once; every request looks its pool up by it.
+        self.key = repr(
+            (scheme, host, port, is_guarded, self.proxy and astuple(self.proxy), self.tls and astuple(self.tls))
+        )
         authority = f"[{host}]" if ":" in host else host
         if port != _DEFAULT_PORTS[scheme]:
             authority = f"{authority}:{port}"
         self.origin = f"{scheme}://{authority}"
+        self._before_path = b" "
         self._after_path = f" HTTP/1.1\r\nHost: {authority}\r\nAccept-Encoding: identity\r\n".encode("ascii")
+        if self.proxy is not None and not self.is_tls:  # a proxy is told the whole URL (RFC 9112, 3.2.2)
+            self._before_path = f" {self.origin}".encode("ascii")
+            self._after_path += self.proxy.authorization
         self.tail = self.tail_of(path)
 
     def __str__(self) -> str:
@@ -78,14 +98,14 @@ class Target:
 
     def tail_of(self, path: str) -> bytes:
         """The rest of a request's first line, and the headers every request has, for a path and query that are encoded already."""
-        return b" %b%b" % (path.encode("ascii"), self._after_path)
+        return b"%b%b%b" % (self._before_path, path.encode("ascii"), self._after_path)
 
     def resolve(self, reference: str) -> Target | None:
         """Another place on the same origin, or None when the reference leads elsewhere or nowhere."""
         if _UNPRINTABLE.search(reference):
             return None
         try:
-            target = Target(self.server, urljoin(self.url, reference))
+            target = Target(self.server, urljoin(self.url, reference), network=self.network)
         except (GatewayFailure, ValueError):
             return None
         return target if target.key == self.key else None

@@ -19,6 +19,7 @@ from pactgate.upstreams.channel import Outgoing, Receiver
 from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
 from pactgate.upstreams.http.event_stream import Events
 from pactgate.upstreams.http.pool import closed
+from pactgate.upstreams.http.proxy import DIRECT, NetworkSettings
 from pactgate.upstreams.http.refusals import ACCEPT_BOTH, ACCEPT_EVENTS, JSON_CONTENT, OwnHeaders, invalid, refusal
 from pactgate.upstreams.http.request_message import Target, header_line
 from pactgate.upstreams.http.response import Response
@@ -43,9 +44,10 @@ class HttpSseChannel:
         *,
         max_frame_bytes: int = MAX_BODY_BYTES,
         tap: Tap | None = None,
+        network: NetworkSettings = DIRECT,
     ) -> None:
         """`emit` is taken because all channels take it; nothing here happens that the session does not hear of."""
-        self._target = Target(server, url)
+        self._target = Target(server, url, network=network)
         self._endpoint: Target | None = None
         self._own = OwnHeaders(server, headers)
         self._client = client

@@ -27,6 +27,7 @@ from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
 from pactgate.upstreams.http.event_stream import Events, Exchange, Position, answered_id, listen
 from pactgate.upstreams.http.pool import closed
 from pactgate.upstreams.http.post import Post
+from pactgate.upstreams.http.proxy import DIRECT, NetworkSettings
 from pactgate.upstreams.http.recording_client import ObservedClient
 from pactgate.upstreams.http.refusals import ACCEPT_BOTH, ACCEPT_EVENTS, JSON_CONTENT, OwnHeaders, invalid, refusal
 from pactgate.upstreams.http.request_message import Target, UnsafeHeaderError, header_block, header_line
@@ -74,9 +75,10 @@ class HttpChannel:
         *,
         max_frame_bytes: int = MAX_BODY_BYTES,
         tap: Tap | None = None,
+        network: NetworkSettings = DIRECT,
     ) -> None:
         self.closing_cancels = False
-        self._target = Target(server, url)
+        self._target = Target(server, url, network=network)
         self._own = OwnHeaders(server, headers)
         self._client = client
         self._emit = emit
@@ -341,7 +343,7 @@ class HttpChannel:
 
     async def _end_session(self) -> None:
         """A courtesy on a target of its own, since everything else of this channel is already ended."""
-        target = Target(self._target.server, self._target.url)
+        target = Target(self._target.server, self._target.url, network=self._target.network)
         try:
             async with asyncio.timeout(_DELETE_S):
                 head = self._own.block + self._session_line + self._version_line

@@ -25,7 +25,7 @@ SAFE_ENVIRONMENT: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL",
 
 LAUNCHER_ENVIRONMENT: Final = (
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"),
-    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
     *("NPM_CONFIG_CACHE", "NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG", "npm_config_cache", "npm_config_registry"),
     *("UV_CACHE_DIR", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_OFFLINE", "UV_PYTHON_INSTALL_DIR", "UV_TOOL_DIR"),
     *("PIP_INDEX_URL", "PIPX_HOME"),

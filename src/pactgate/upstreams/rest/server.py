@@ -20,6 +20,7 @@ from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.egress import Egress, host_of, refused
+from pactgate.upstreams.http.proxy import network_of
 from pactgate.upstreams.http.refusals import OwnHeaders
 from pactgate.upstreams.http.request_message import Target, header_line
 from pactgate.upstreams.http.response import Response
@@ -96,7 +97,8 @@ class RestServer:
         self._has_credentials = bool(given or api.credentials)
         self._hops = config.follow_redirects
         self._max_body_bytes = max_body_bytes
-        self._egress = Egress(config.id, api.named_hosts, connect_timeout_s=config.connection_timeout_ms / 1000)
+        limit_s = config.connection_timeout_ms / 1000
+        self._egress = Egress(config.id, api.named_hosts, connect_timeout_s=limit_s, network=network_of(config))
         self._targets: dict[str, Target] = {}
         owns: dict[tuple[Credential, ...], OwnHeaders] = {(): own}
         self._tools: dict[str, _Tool] = {}
