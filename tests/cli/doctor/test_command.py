@@ -311,3 +311,13 @@ def test_when_all_is_well_it_says_so(tmp_path: Path) -> None:
     assert done.stderr == ""
     # Not every machine that runs the tests has all that is worth having.
     assert re.search(r"\n\n(?:Everything works|0 failures, \d+ warnings?)\.\n$", done.stdout)
+
+
+def test_a_server_behind_a_proxy_is_looked_for_at_the_proxy(tmp_path: Path) -> None:
+    port = free_port()
+    write_config(tmp_path, {"crm": {"url": "https://crm.corp.example/mcp", "maxRetries": 0}})
+    _, found = examine(tmp_path, HTTPS_PROXY=f"http://user:pass-word@127.0.0.1:{port}")
+    texts = [finding["text"] for finding in found["server:crm"]]
+    assert texts[0] == f"called through the proxy http://127.0.0.1:{port} (HTTPS_PROXY)"
+    assert "can't be reached" in texts[1]
+    assert "pass-word" not in json.dumps(found)

@@ -18,6 +18,8 @@ from pactgate.cli.server_table import left_out
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import Mask, cut
+from pactgate.core.failures import GatewayFailure
+from pactgate.upstreams.http.proxy import route_of
 from pactgate.upstreams.process.child import child_environment
 
 _NETWORK_S: Final = 5.0
@@ -114,17 +116,24 @@ async def _address(server: ServerConfig) -> list[Finding]:
     parts = urlsplit(server.address or "")
     key = "url" if server.url is not None else "baseUrl"
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        proxy, route = route_of(server)
+    except GatewayFailure as failure:
+        return [fail(topic, failure.message, "Correct the proxy, or set `proxy` of this server to none.")]
+    found = [ok(topic, route)] if route else []
+    if proxy is not None:
+        host, port, key = proxy.host, proxy.port, proxy.source.strip("`")
     addresses = await _resolve(host, port)
     if isinstance(addresses, str):
         hint = f"Correct the host in `{key}`, or look at the network and its name server."
-        return [fail(topic, f"the host {host} {addresses}", hint)]
+        return [*found, fail(topic, f"the host {host} {addresses}", hint)]
     started = time.monotonic()
     reached = await _reach(addresses)
     if isinstance(reached, str):
         hint = f"Is the server running? Correct the host or the port in `{key}`, or look at the firewall."
-        return [fail(topic, f"{host} can't be reached at port {port}: {reached}", hint)]
+        return [*found, fail(topic, f"{host} can't be reached at port {port}: {reached}", hint)]
     took_ms = (time.monotonic() - started) * 1000
-    return [ok(topic, f"{host} is {reached[0]}, and port {port} answers in {took_ms:.0f} ms")]
+    return [*found, ok(topic, f"{host} is {reached[0]}, and port {port} answers in {took_ms:.0f} ms")]
 
 
 _Addresses = list[tuple[int, tuple[Any, ...]]]
