@@ -1,6 +1,6 @@
 """The composition root: from a configuration to a running gateway. The only module that names concrete classes of every layer.
 
-Owns what has to be ended, and ends it in reverse order: faces, servers, outgoing connections, the guardian of child processes.
+Owns what has to be ended, and ends it in reverse order: faces, servers, outgoing connections, the child reaper.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRates
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.child_reaper import ChildReaper
 
 NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
@@ -115,7 +115,7 @@ class Gateway:
         self._audit = self._audit_log()
         self._client = HttpClient()
         self._private_client = HttpClient(PRIVATE_POOL)
-        self._guardian = Guardian()
+        self._child_reaper = ChildReaper()
         self._http: HttpServer | None = None
         self._face: HttpFace | None = None
         self.configuration = LiveConfiguration(
@@ -255,7 +255,7 @@ class Gateway:
         )
 
     async def stop(self, grace_s: float = GRACE_S) -> None:
-        """End everything, in reverse order, within the grace period and the ladder of the child processes."""
+        """End everything, in reverse order, within the grace period and the shutdown steps of the child processes."""
         self.changes.close()
         if self._http is not None:
             await self._http.close(grace_s)
@@ -270,7 +270,7 @@ class Gateway:
         await self._store.close()
         await self._client.close()
         await self._private_client.close()
-        await self._guardian.close()
+        await self._child_reaper.close()
         await self._taps.close()
         if self._audit is not None:
             await self._audit.stop()
@@ -340,7 +340,7 @@ class Gateway:
         return Dialer(
             server,
             client=self._client,
-            guardian=self._guardian,
+            child_reaper=self._child_reaper,
             emit=self._emit,
             client_info=info,
             max_frame_bytes=self.config.limits.max_upstream_frame_bytes,

@@ -15,17 +15,17 @@ from pactgate.catalog.discovery import Discovered, discover
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.dialer import Dialer, Session
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.child_reaper import ChildReaper
 from tests.support.servers import methods, scripted
 
 
 @asynccontextmanager
 async def connected(**options: Any) -> AsyncIterator[Session]:
-    guardian, client = Guardian(), HttpClient()
+    child_reaper, client = ChildReaper(), HttpClient()
     dialer = Dialer(
         scripted(options=options),
         client=client,
-        guardian=guardian,
+        child_reaper=child_reaper,
         emit=lambda event: None,
         client_info={"name": "tests", "version": "0"},
         max_frame_bytes=2**20,
@@ -37,7 +37,7 @@ async def connected(**options: Any) -> AsyncIterator[Session]:
     finally:
         await session.peer.close()
         await client.close()
-        await guardian.close()
+        await child_reaper.close()
 
 
 async def found(**options: Any) -> Discovered:

@@ -21,7 +21,7 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import ServerStatus
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.child_reaper import ChildReaper
 from tests.support.processes import running_children
 from tests.support.servers import methods, scripted
 
@@ -34,11 +34,11 @@ class Watched:
     def __init__(self, config: ServerConfig, pauses: Pauses) -> None:
         self.events: list[Event] = []
         self._news = asyncio.Event()
-        self.guardian, self.client = Guardian(), HttpClient()
+        self.child_reaper, self.client = ChildReaper(), HttpClient()
         dialer = Dialer(
             config,
             client=self.client,
-            guardian=self.guardian,
+            child_reaper=self.child_reaper,
             emit=self._hear,
             client_info={"name": "tests", "version": "0"},
             max_frame_bytes=2**20,
@@ -68,7 +68,7 @@ async def running(config: ServerConfig, pauses: Pauses = QUICK) -> AsyncIterator
     finally:
         await watched.supervisor.stop()
         await watched.client.close()
-        await watched.guardian.close()
+        await watched.child_reaper.close()
 
 
 @pytest.mark.requirement("S0/ECO-200")

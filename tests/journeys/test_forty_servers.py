@@ -275,8 +275,8 @@ def test_a_crash_loop_is_slowed_and_a_flood_of_changes_costs_few_lists(fleet: Fl
 
 
 def test_each_server_has_at_most_one_process(fleet: Fleet) -> None:
-    guardian = 1
-    assert len(children_of(fleet.gateway.process.pid)) <= PIPES + len(SICK) + guardian
+    child_reaper = 1
+    assert len(children_of(fleet.gateway.process.pid)) <= PIPES + len(SICK) + child_reaper
 
 
 @pytest.mark.timing

@@ -114,8 +114,8 @@ class Counted:
         """Take over these servers beside the others; who leaves is gone when this returns."""
         write_config(self._folder, {**self._servers, **more}, **UNLIMITED)
         os.kill(self.program.pid, signal.SIGHUP)
-        guardian, wanted = 1, len(PIPES) + len(more)
-        self.program.wait_until(lambda: len(children_of(self.program.pid)) == wanted + guardian, "it has reloaded")
+        child_reaper, wanted = 1, len(PIPES) + len(more)
+        self.program.wait_until(lambda: len(children_of(self.program.pid)) == wanted + child_reaper, "it has reloaded")
 
     def counts(self) -> Counts:
         """Once nothing moves: a connection that its caller has closed is there for another moment."""
@@ -191,8 +191,8 @@ def serving(folder: Path, *manners: str) -> Iterator[Served]:
         for manner in manners:
             gateway.wait_for(f"ok +{manner}")
         pids = descendants_of(gateway.process.pid)
-        guardian, grandchildren = 1, manners.count("stubborn")
-        assert len(pids) == len(manners) + guardian + grandchildren
+        child_reaper, grandchildren = 1, manners.count("stubborn")
+        assert len(pids) == len(manners) + child_reaper + grandchildren
         with Witness(pids) as witness:
             yield gateway
             assert gateway.process.poll() is not None

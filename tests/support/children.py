@@ -17,13 +17,13 @@ import msgspec
 from pactgate.core.events import Event
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.channel import Outgoing
-from pactgate.upstreams.process.child import Ladder
-from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.child import ShutdownSteps
+from pactgate.upstreams.process.child_reaper import ChildReaper
 from pactgate.upstreams.process.stdio import StdioChannel
 
 SCRIPT = str(Path(__file__).with_name("scripted_stdio.py"))
-QUICK = Ladder(eof_s=0.1, term_s=0.1, kill_s=5.0)
-PATIENT = Ladder(eof_s=5.0, term_s=5.0, kill_s=5.0)
+QUICK = ShutdownSteps(eof_s=0.1, term_s=0.1, kill_s=5.0)
+PATIENT = ShutdownSteps(eof_s=5.0, term_s=5.0, kill_s=5.0)
 
 
 def scripted(*words: str) -> list[str]:
@@ -74,18 +74,20 @@ def frame(text: str | bytes) -> Outgoing:
 
 
 @asynccontextmanager
-async def guarded() -> AsyncIterator[Guardian]:
-    guardian = Guardian()
+async def guarded() -> AsyncIterator[ChildReaper]:
+    child_reaper = ChildReaper()
     try:
-        yield guardian
+        yield child_reaper
     finally:
-        await guardian.close()
+        await child_reaper.close()
 
 
 @asynccontextmanager
-async def opened(*words: str, ladder: Ladder = QUICK, **options: Any) -> AsyncIterator[tuple[StdioChannel, Inbox]]:
+async def opened(
+    *words: str, shutdown_steps: ShutdownSteps = QUICK, **options: Any
+) -> AsyncIterator[tuple[StdioChannel, Inbox]]:
     """An open channel to a child of this manner, and what it brings; both are ended afterwards."""
-    async with guarded() as guardian:
+    async with guarded() as child_reaper:
         inbox = Inbox()
         channel = StdioChannel(
             "crooked",
@@ -94,8 +96,8 @@ async def opened(*words: str, ladder: Ladder = QUICK, **options: Any) -> AsyncIt
             {},
             None,
             inbox.events.append,
-            guardian,
-            ladder=ladder,
+            child_reaper,
+            shutdown_steps=shutdown_steps,
             **options,
         )
         await channel.open(inbox)

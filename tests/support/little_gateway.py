@@ -13,18 +13,20 @@ from tests.support.children import Inbox, guarded, scripted
 
 
 async def main(manners: list[str]) -> None:
-    async with guarded() as guardian:
+    async with guarded() as child_reaper:
         pids: list[int | None] = []
         for manner in manners:
             inbox = Inbox()
-            channel = StdioChannel(manner, sys.executable, scripted(manner), {}, None, inbox.events.append, guardian)
+            channel = StdioChannel(
+                manner, sys.executable, scripted(manner), {}, None, inbox.events.append, child_reaper
+            )
             await channel.open(inbox)
             pids.append(channel.pid)
             if manner == "parent":
                 pids.append(await inbox.child_pid())
             else:
                 await inbox.wait_frames(1)
-        pids.append(guardian.pid)
+        pids.append(child_reaper.pid)
         os.write(1, msgspec.json.encode(pids) + b"\n")
         await asyncio.get_running_loop().create_future()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-GUARDIAN = "pactgate-guardian"
+CHILD_REAPER = "pactgate-child-reaper"
 
 
 def command_line(pid: int) -> str:
@@ -34,5 +34,5 @@ def descendants_of(pid: int) -> list[int]:
 
 
 def running_children() -> list[int]:
-    """Descendants of this process, the guardian left out."""
-    return [pid for pid in descendants_of(os.getpid()) if GUARDIAN not in command_line(pid)]
+    """Descendants of this process, the child reaper left out."""
+    return [pid for pid in descendants_of(os.getpid()) if CHILD_REAPER not in command_line(pid)]

@@ -13,17 +13,22 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.dialer import Dialer, Session
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.child_reaper import ChildReaper
 from tests.support.processes import running_children
 from tests.support.servers import scripted
 
 
 @asynccontextmanager
 async def dialed(config: ServerConfig) -> AsyncIterator[Session]:
-    guardian, client = Guardian(), HttpClient()
+    child_reaper, client = ChildReaper(), HttpClient()
     info = {"name": "tests", "version": "0"}
     dialer = Dialer(
-        config, client=client, guardian=guardian, emit=lambda event: None, client_info=info, max_frame_bytes=2**20
+        config,
+        client=client,
+        child_reaper=child_reaper,
+        emit=lambda event: None,
+        client_info=info,
+        max_frame_bytes=2**20,
     )
     try:
         async with asyncio.timeout(10):
@@ -34,7 +39,7 @@ async def dialed(config: ServerConfig) -> AsyncIterator[Session]:
             await session.peer.close()
     finally:
         await client.close()
-        await guardian.close()
+        await child_reaper.close()
 
 
 @pytest.mark.parametrize(

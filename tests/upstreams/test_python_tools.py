@@ -31,8 +31,8 @@ def test_the_runner_is_started_without_what_lies_about_on_its_path() -> None:
 
 async def test_it_runs_in_the_folder_of_its_file_and_may_always_read_the_runner(tmp_path: Path) -> None:
     config = kit(tmp_path, effects=Effects(read=("/data",)))
-    async with guarded() as guardian:
-        channel = python_tools(config, lambda event: None, guardian, 4096)
+    async with guarded() as child_reaper:
+        channel = python_tools(config, lambda event: None, child_reaper, 4096)
     assert channel._launch.cwd == str(tmp_path)
     assert channel._launch.argv[0] == sys.executable
     assert channel._effects == Effects(read=("/data", PACKAGE_FOLDER))
@@ -50,5 +50,5 @@ async def test_what_it_says_of_its_tools_is_believed_and_it_is_observed(
 async def test_a_working_directory_of_its_own_is_respected(tmp_path: Path) -> None:
     file = kit(tmp_path).tools
     config = ServerConfig(id="kit", tools=file, cwd="/")
-    async with guarded() as guardian:
-        assert python_tools(config, lambda event: None, guardian, 4096)._launch.cwd == "/"
+    async with guarded() as child_reaper:
+        assert python_tools(config, lambda event: None, child_reaper, 4096)._launch.cwd == "/"

@@ -30,9 +30,16 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import flat
 from pactgate.protocol import messages
 from pactgate.upstreams.process.child import child_environment
-from pactgate.upstreams.process.executable import look_up
+from pactgate.upstreams.process.executable import resolve_executable
 from pactgate.upstreams.process.sandbox import SYSTEM_WRITE, rules_of
-from pactgate.upstreams.process.strace import MAX_LINE_CHARS, STRACE, Seen, Trace, notes_on, propose
+from pactgate.upstreams.process.strace import (
+    MAX_LINE_CHARS,
+    STRACE,
+    ObservedEffects,
+    StraceParser,
+    notes_on,
+    propose_effects,
+)
 
 _WRONG: Final = 2
 _CALL_MS: Final = 10_000
@@ -93,7 +100,7 @@ class _Lesson:
         self._for_s = for_s
         self._environment = child_environment(server.command or "", server.env, os.environ)
         self._cwd = os.path.abspath(server.cwd or ".")
-        self._trace = Trace(self._cwd)
+        self._trace = StraceParser(self._cwd)
         self._rest = b""
         self._session: list[str] = []
 
@@ -173,15 +180,15 @@ class _Lesson:
             for line in lines:
                 self._trace.feed(line.decode("ascii", "replace"))
 
-    def _report(self, seen: Seen) -> dict[str, Any]:
+    def _report(self, seen: ObservedEffects) -> dict[str, Any]:
         server = self._server
         assert server.command is not None
-        program = look_up((server.command, *server.args), server.cwd, self._environment)
+        program = resolve_executable((server.command, *server.args), server.cwd, self._environment)
         if program is None:
             raise _Refused(f"{server.command} was not found.", "", 1)
         uses_network = bool(seen.connect or seen.bind or seen.sockets)
         always = rules_of(Effects(sockets=uses_network), program)
-        effects = propose(seen, always_read=always.read, always_write=SYSTEM_WRITE, exists=os.path.exists)
+        effects = propose_effects(seen, always_read=always.read, always_write=SYSTEM_WRITE, exists=os.path.exists)
         msgspec.convert(effects, Effects)
         return {
             "server": server.id,

@@ -179,7 +179,7 @@ class _Serving:
 
     def _on_signal(self, number: signal.Signals) -> None:
         if self._stop.is_set():
-            os._exit(128 + number)  # asked twice: at once, and the children's guardian ends them
+            os._exit(128 + number)  # asked twice: at once, and the child reaper ends the children
         self._stop.set()
         if self._announcer is not None:
             self._announcer.say("\nStopping: calls under way may finish. Once more to end at once.")

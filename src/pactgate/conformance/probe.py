@@ -22,7 +22,7 @@ from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.dialer import Dialer, MakeTap, Session
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.child_reaper import ChildReaper
 
 MAX_PAGES: Final = 50
 MAX_EACH: Final = 3
@@ -66,13 +66,13 @@ async def connected(
 ) -> AsyncIterator[Session]:
     """A live server for the length of an `async with`: everything started for it has ended afterwards. Raises GatewayFailure."""
     async with AsyncExitStack() as ending:
-        client, guardian = HttpClient(), Guardian()
-        ending.push_async_callback(guardian.close)
+        client, child_reaper = HttpClient(), ChildReaper()
+        ending.push_async_callback(child_reaper.close)
         ending.push_async_callback(client.close)
         dialer = Dialer(
             target.config(era, transport),
             client=client,
-            guardian=guardian,
+            child_reaper=child_reaper,
             emit=lambda _event: None,
             client_info=_CLIENT,
             max_frame_bytes=_MAX_FRAME_BYTES,

@@ -21,7 +21,7 @@ from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttp
 from pactgate.upstreams.in_process import InsideChannel, InsideServer
 from pactgate.upstreams.negotiate import Identity, negotiate
 from pactgate.upstreams.peer import Peer
-from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.child_reaper import ChildReaper
 from pactgate.upstreams.process.stdio import StdioChannel
 from pactgate.upstreams.python_tools import python_tools
 
@@ -93,7 +93,7 @@ class Dialer:
         config: ServerConfig,
         *,
         client: HttpClient,
-        guardian: Guardian,
+        child_reaper: ChildReaper,
         emit: Emit,
         client_info: Mapping[str, Any],
         max_frame_bytes: int,
@@ -106,7 +106,7 @@ class Dialer:
         self._inside = inside
         self._client = client
         self._private_client = private_client or client
-        self._guardian = guardian
+        self._child_reaper = child_reaper
         self._emit = emit
         self._client_info = client_info
         self._max_frame_bytes = max_frame_bytes
@@ -194,7 +194,7 @@ class Dialer:
     def _stdio(self) -> Channel:
         config = self._config
         if config.tools is not None:
-            return python_tools(config, self._emit, self._guardian, self._max_frame_bytes)
+            return python_tools(config, self._emit, self._child_reaper, self._max_frame_bytes)
         assert config.command is not None
         return StdioChannel(
             config.id,
@@ -203,7 +203,7 @@ class Dialer:
             config.env,
             config.cwd,
             self._emit,
-            guardian=self._guardian,
+            child_reaper=self._child_reaper,
             effects=config.effects,
             max_frame_bytes=self._max_frame_bytes,
             tap=self._make_tap(config.id, "stdio"),

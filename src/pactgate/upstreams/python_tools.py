@@ -1,6 +1,6 @@
 """Python tools as an upstream: the channel to the runner that serves a file of them (`python -m pactgate.runner`).
 
-The runner is a child process like any other, with the same guardian, bounds and sandbox. Must not: import the tools, or the runner.
+The runner is a child process like any other, with the same child reaper, bounds and sandbox. Must not: import the tools, or the runner.
 Enforces S2/MCP-002 for Python tools: without a sandbox they are observed, with one they are held as well (D12).
 """
 
@@ -16,14 +16,14 @@ from msgspec.structs import replace
 from pactgate.config.sections.effects import Effects
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Emit
-from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.child_reaper import ChildReaper
 from pactgate.upstreams.process.stdio import StdioChannel
 
 PACKAGE_FOLDER: Final = str(Path(__file__).resolve().parents[2])
 """Where the interpreter finds us; the runner must be able to read it, whatever it may do otherwise."""
 
 
-def python_tools(config: ServerConfig, emit: Emit, guardian: Guardian, max_frame_bytes: int) -> StdioChannel:
+def python_tools(config: ServerConfig, emit: Emit, child_reaper: ChildReaper, max_frame_bytes: int) -> StdioChannel:
     assert config.tools is not None
     return StdioChannel(
         config.id,
@@ -32,7 +32,7 @@ def python_tools(config: ServerConfig, emit: Emit, guardian: Guardian, max_frame
         config.env,
         config.cwd or os.path.dirname(config.tools),
         emit,
-        guardian=guardian,
+        child_reaper=child_reaper,
         effects=_with_ours(config.effects),
         max_frame_bytes=max_frame_bytes,
     )

@@ -16,8 +16,8 @@ import pytest
 from pactgate.upstreams.process.child import (
     SAFE_ENVIRONMENT,
     ChildProcess,
-    Ladder,
     Launch,
+    ShutdownSteps,
     SpawnError,
     child_environment,
     describe_exit,
@@ -68,11 +68,11 @@ class Child:
             assert pipe is not None
             pipe.close()
 
-    async def end(self, ladder: Ladder) -> float:
-        """Close its stdin, let it down the ladder, and say how long that took."""
+    async def end(self, shutdown_steps: ShutdownSteps) -> float:
+        """Close its stdin, end it step by step, and say how long that took."""
         started = time.monotonic()
         self.close_stdin()
-        await self.process.end(ladder)
+        await self.process.end(shutdown_steps)
         self.close_pipes()
         return time.monotonic() - started
 
@@ -130,7 +130,7 @@ async def test_the_second_rung_is_sigterm(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     child = Child("heeds_sigterm", str(journal))
     await child.line()
-    took_s = await child.end(Ladder(eof_s=0.1, term_s=5, kill_s=5))
+    took_s = await child.end(ShutdownSteps(eof_s=0.1, term_s=5, kill_s=5))
     assert journal.read_text() == "SIGTERM"
     assert child.exits == [0]
     assert 0.1 <= took_s < 3

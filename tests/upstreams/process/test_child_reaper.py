@@ -1,4 +1,4 @@
-"""The guardian in earnest: gateways that are killed without warning, and who is still alive afterwards."""
+"""The child reaper in earnest: gateways that are killed without warning, and who is still alive afterwards."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pactgate.upstreams.process import child_reaper as guardian_module
+from pactgate.upstreams.process import child_reaper as reaper_module
 from pactgate.upstreams.process.child import ChildProcess, Launch
-from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.child_reaper import ChildReaper
 from tests.support.children import Witness, children, descriptors, guarded, opened, scripted, until
 from tests.support.loops import on_both_loops
 
@@ -33,7 +33,7 @@ def _nothing_left() -> Iterator[None]:
 
 @contextmanager
 def little_gateway(*manners: str) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
-    """A gateway process of its own and the numbers of all its descendants, the guardian's last."""
+    """A gateway process of its own and the numbers of all its descendants, the reaper's last."""
     command = [sys.executable, "-m", "tests.support.little_gateway", *manners]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True) as gateway:
         assert gateway.stdout is not None
@@ -52,13 +52,13 @@ def test_nobody_outlives_a_gateway_that_was_killed(manners: tuple[str, ...]) -> 
         assert witness.living_after(1) == set()
 
 
-def test_a_kill_of_the_whole_group_of_the_gateway_does_not_reach_the_guardian() -> None:
+def test_a_kill_of_the_whole_group_of_the_gateway_does_not_reach_the_reaper() -> None:
     with little_gateway("parent") as (gateway, pids), Witness(pids) as witness:
         os.killpg(gateway.pid, signal.SIGKILL)
         assert witness.living_after(1) == set()
 
 
-def test_a_guardian_is_deaf_to_the_signals_that_stop_a_gateway() -> None:
+def test_a_reaper_is_deaf_to_the_signals_that_stop_a_gateway() -> None:
     with little_gateway("stubborn") as (gateway, pids), Witness(pids) as witness:
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
             os.kill(pids[-1], number)
@@ -67,37 +67,37 @@ def test_a_guardian_is_deaf_to_the_signals_that_stop_a_gateway() -> None:
 
 
 @on_both_loops
-async def test_no_guardian_runs_before_there_is_a_child_or_after_the_gateway_has_stopped() -> None:
-    guardian = Guardian()
-    pids = [guardian.pid]
-    guardian.watch(99999999)
-    pids.append(guardian.pid)
+async def test_no_reaper_runs_before_there_is_a_child_or_after_the_gateway_has_stopped() -> None:
+    child_reaper = ChildReaper()
+    pids = [child_reaper.pid]
+    child_reaper.watch(99999999)
+    pids.append(child_reaper.pid)
     assert pids[0] is None
     assert pids[1] in children()
-    guardian.release(99999999)
-    await guardian.close()
-    await guardian.close()
-    assert guardian.pid is None
+    child_reaper.release(99999999)
+    await child_reaper.close()
+    await child_reaper.close()
+    assert child_reaper.pid is None
     assert pids[1] not in children()
 
 
 @on_both_loops
 async def test_all_who_close_it_wait_until_it_is_gone() -> None:
-    guardian = Guardian()
-    guardian.start()
-    await asyncio.gather(guardian.close(), guardian.close())
-    assert guardian.pid is None
+    child_reaper = ChildReaper()
+    child_reaper.start()
+    await asyncio.gather(child_reaper.close(), child_reaper.close())
+    assert child_reaper.pid is None
 
 
 @on_both_loops
-async def test_one_guardian_serves_all_children() -> None:
-    async with guarded() as guardian:
-        guardian.start()
-        pid = guardian.pid
-        guardian.watch(99999998)
-        guardian.watch(99999999)
-        guardian.start()
-        assert guardian.pid == pid
+async def test_one_reaper_serves_all_children() -> None:
+    async with guarded() as child_reaper:
+        child_reaper.start()
+        pid = child_reaper.pid
+        child_reaper.watch(99999998)
+        child_reaper.watch(99999999)
+        child_reaper.start()
+        assert child_reaper.pid == pid
 
 
 class Stubborn:
@@ -127,13 +127,13 @@ class Stubborn:
 
 
 @on_both_loops
-async def test_closing_the_guardian_ends_what_is_still_registered_and_spares_what_was_released() -> None:
+async def test_closing_the_reaper_ends_what_is_still_registered_and_spares_what_was_released() -> None:
     kept, released = Stubborn(), Stubborn()
-    guardian = Guardian()
+    child_reaper = ChildReaper()
     for child in (kept, released):
-        guardian.watch(await child.ready())
-    guardian.release(released.process.pid)
-    await guardian.close()
+        child_reaper.watch(await child.ready())
+    child_reaper.release(released.process.pid)
+    await child_reaper.close()
     assert await kept.died()
     assert released.process.returncode is None
     released.process.signal_group(signal.SIGKILL)
@@ -143,85 +143,85 @@ async def test_closing_the_guardian_ends_what_is_still_registered_and_spares_wha
 @on_both_loops
 async def test_releasing_a_group_spares_the_groups_whose_numbers_look_alike() -> None:
     first, second = Stubborn(), Stubborn()
-    guardian = Guardian()
+    child_reaper = ChildReaper()
     pids = [await first.ready(), await second.ready()]
     for pid in (*pids, 10_000_000 + pids[0], int(f"{pids[1]}9")):
-        guardian.watch(pid)
-    guardian.release(10_000_000 + pids[0])
-    guardian.release(int(f"{pids[1]}9"))
-    await guardian.close()
+        child_reaper.watch(pid)
+    child_reaper.release(10_000_000 + pids[0])
+    child_reaper.release(int(f"{pids[1]}9"))
+    await child_reaper.close()
     assert await first.died()
     assert await second.died()
 
 
-def is_another(guardian: Guardian, old: int) -> bool:
-    return guardian.pid not in (old, None)
+def is_another(child_reaper: ChildReaper, old: int) -> bool:
+    return child_reaper.pid not in (old, None)
 
 
 @on_both_loops
-async def test_a_guardian_that_dies_is_replaced_and_the_next_one_knows_every_group(
+async def test_a_reaper_that_dies_is_replaced_and_the_next_one_knows_every_group(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(guardian_module, "RESTART_DELAY_S", 0.05)
+    monkeypatch.setattr(reaper_module, "RESTART_DELAY_S", 0.05)
     child = Stubborn()
-    guardian = Guardian()
-    guardian.watch(await child.ready())
+    child_reaper = ChildReaper()
+    child_reaper.watch(await child.ready())
     for _ in range(3):
-        old = guardian.pid
+        old = child_reaper.pid
         assert old is not None
         os.kill(old, signal.SIGKILL)
-        await until(partial(is_another, guardian, old))
+        await until(partial(is_another, child_reaper, old))
     assert child.process.returncode is None
-    await guardian.close()
+    await child_reaper.close()
     assert await child.died()
 
 
 @on_both_loops
-async def test_a_guardian_that_does_not_read_is_replaced_and_no_healthy_child_dies_of_it(
+async def test_a_reaper_that_does_not_read_is_replaced_and_no_healthy_child_dies_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(guardian_module, "RESTART_DELAY_S", 0.05)
+    monkeypatch.setattr(reaper_module, "RESTART_DELAY_S", 0.05)
     child = Stubborn()
-    guardian = Guardian()
-    guardian.watch(await child.ready())
-    old = guardian.pid
+    child_reaper = ChildReaper()
+    child_reaper.watch(await child.ready())
+    old = child_reaper.pid
     assert old is not None
     os.kill(old, signal.SIGSTOP)
     for _ in range(10_000):  # more lines than its pipe holds
-        guardian.watch(99999999)
-        guardian.release(99999999)
-    await until(partial(is_another, guardian, old))
+        child_reaper.watch(99999999)
+        child_reaper.release(99999999)
+    await until(partial(is_another, child_reaper, old))
     assert child.process.returncode is None
-    await guardian.close()
+    await child_reaper.close()
     assert await child.died()
 
 
 @on_both_loops
-async def test_a_guardian_nobody_needs_any_more_is_not_replaced() -> None:
-    async with guarded() as guardian:
-        guardian.start()
-        assert guardian.pid is not None
-        os.kill(guardian.pid, signal.SIGKILL)
-        await until(lambda: guardian.pid is None)
+async def test_a_reaper_nobody_needs_any_more_is_not_replaced() -> None:
+    async with guarded() as child_reaper:
+        child_reaper.start()
+        assert child_reaper.pid is not None
+        os.kill(child_reaper.pid, signal.SIGKILL)
+        await until(lambda: child_reaper.pid is None)
         assert children() == set()
 
 
 async def test_a_machine_without_a_shell_is_served_without_the_protection_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(guardian_module, "_LAUNCH", Launch(("/no/such/shell",), {}))
-    async with guarded() as guardian:
-        guardian.watch(99999999)
-        guardian.release(99999999)
-        assert guardian.pid is None
-        assert guardian.problem is not None
-        assert "/no/such/shell" in guardian.problem
+    monkeypatch.setattr(reaper_module, "_LAUNCH", Launch(("/no/such/shell",), {}))
+    async with guarded() as child_reaper:
+        child_reaper.watch(99999999)
+        child_reaper.release(99999999)
+        assert child_reaper.pid is None
+        assert child_reaper.problem is not None
+        assert "/no/such/shell" in child_reaper.problem
 
 
 @pytest.mark.parametrize("pgid", [1, 0, -1])
 def test_a_number_that_would_reach_every_process_is_refused(pgid: int) -> None:
     with pytest.raises(ValueError, match="every process"):
-        Guardian().watch(pgid)
+        ChildReaper().watch(pgid)
 
 
 class Holdings:
@@ -237,17 +237,17 @@ class Holdings:
         self.environment = (folder / "environ").read_bytes()
 
 
-async def test_a_guardian_holds_nothing_of_ours_but_the_read_end_of_its_pipe() -> None:
-    async with guarded() as guardian:
-        guardian.start()
-        await until(lambda: Holdings(guardian.pid).descriptors.keys() == {"0", "1", "2"})  # its program is loaded
-        held = Holdings(guardian.pid)
+async def test_a_reaper_holds_nothing_of_ours_but_the_read_end_of_its_pipe() -> None:
+    async with guarded() as child_reaper:
+        child_reaper.start()
+        await until(lambda: Holdings(child_reaper.pid).descriptors.keys() == {"0", "1", "2"})  # its program is loaded
+        held = Holdings(child_reaper.pid)
         assert held.descriptors["0"].startswith("pipe:")
         assert held.descriptors["1"] == held.descriptors["2"] == "/dev/null"
         assert held.directory == "/"
         assert held.environment == f"PATH={os.defpath}\0".encode()
 
 
-async def test_a_child_does_not_hold_the_guardians_pipe() -> None:
+async def test_a_child_does_not_hold_the_reapers_pipe() -> None:
     async with opened("environment") as (_, inbox):
         assert b'"fds":"0,1,2,3"' in (await inbox.wait_frames(1))[0]  # 3 is the listing itself

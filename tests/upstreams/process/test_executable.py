@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pactgate.upstreams.process.executable import find, look_up
+from pactgate.upstreams.process.executable import find_executable, resolve_executable
 
 
 def executable(path: Path, text: str = "#!/bin/sh\n") -> Path:
@@ -22,16 +22,16 @@ def executable(path: Path, text: str = "#!/bin/sh\n") -> Path:
 
 def test_a_program_is_found_on_the_path_it_is_given_or_from_its_folder(tmp_path: Path) -> None:
     tool = str(executable(tmp_path / "bin" / "tool"))
-    assert find("tool", None, {"PATH": str(tmp_path / "bin")}) == tool
-    assert find("bin/tool", str(tmp_path), {"PATH": ""}) == tool
-    assert find(tool, "/", {}) == tool
+    assert find_executable("tool", None, {"PATH": str(tmp_path / "bin")}) == tool
+    assert find_executable("bin/tool", str(tmp_path), {"PATH": ""}) == tool
+    assert find_executable(tool, "/", {}) == tool
 
 
 @pytest.mark.parametrize("command", ["tool", "./tool", "/no/such/tool", "/usr"])
 def test_what_is_no_program_is_not_found(command: str, tmp_path: Path) -> None:
     (tmp_path / "tool").write_text("not executable")
-    assert find(command, str(tmp_path), {"PATH": str(tmp_path)}) is None
-    assert look_up((command,), str(tmp_path), {"PATH": str(tmp_path)}) is None
+    assert find_executable(command, str(tmp_path), {"PATH": str(tmp_path)}) is None
+    assert resolve_executable((command,), str(tmp_path), {"PATH": str(tmp_path)}) is None
 
 
 def test_a_program_in_a_bin_folder_brings_its_prefix(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_program_in_a_bin_folder_brings_its_prefix(tmp_path: Path) -> None:
     link = tmp_path / "links" / "tool"
     link.parent.mkdir()
     link.symlink_to(tool)
-    program = look_up((str(link), "x"), None, {"HOME": "/nowhere"})
+    program = resolve_executable((str(link), "x"), None, {"HOME": "/nowhere"})
     assert program is not None
     assert program.argv == (str(link), "x")
     assert {str(link.parent), str(tmp_path / "node")} <= set(program.reads)
@@ -51,7 +51,7 @@ def test_a_program_in_a_bin_folder_brings_its_prefix(tmp_path: Path) -> None:
 def test_a_home_is_not_opened_up_because_a_program_lies_in_it(place: str, tmp_path: Path) -> None:
     home = tmp_path / "me"
     tool = executable(home / place / "tool")
-    program = look_up((str(tool),), None, {"HOME": str(home)})
+    program = resolve_executable((str(tool),), None, {"HOME": str(home)})
     assert program is not None
     too_much = {str(path) for path in (home, home / ".local", *home.parents)}
     assert not too_much & {os.path.normpath(one) for one in program.reads}
@@ -64,7 +64,9 @@ def test_a_script_given_to_an_interpreter_brings_its_folder_but_not_a_home(tmp_p
         file.parent.mkdir(exist_ok=True)
         file.write_text("")
     env = {"HOME": str(tmp_path)}
-    reads = [getattr(look_up((sys.executable, "-u", str(file)), None, env), "reads", ()) for file in (app, loose)]
+    reads = [
+        getattr(resolve_executable((sys.executable, "-u", str(file)), None, env), "reads", ()) for file in (app, loose)
+    ]
     assert str(app.parent) in reads[0]
     assert str(loose) in reads[1]
     assert str(tmp_path) not in (*reads[0], *reads[1])
@@ -73,7 +75,7 @@ def test_a_script_given_to_an_interpreter_brings_its_folder_but_not_a_home(tmp_p
 def test_env_in_a_first_line_is_resolved(tmp_path: Path) -> None:
     script = executable(tmp_path / "serve", "#!/usr/bin/env tool\n")
     tool = executable(tmp_path / "bin" / "tool")
-    program = look_up((str(script), "a"), None, {"PATH": str(tool.parent), "HOME": "/nowhere"})
+    program = resolve_executable((str(script), "a"), None, {"PATH": str(tool.parent), "HOME": "/nowhere"})
     assert program is not None
     assert program.argv == (str(tool), str(script), "a")
 
@@ -81,7 +83,7 @@ def test_env_in_a_first_line_is_resolved(tmp_path: Path) -> None:
 def test_first_lines_that_can_not_be_read_are_left_to_the_kernel(tmp_path: Path) -> None:
     for number, line in enumerate(("#!", "#!/no/such", "#!/usr/bin/env -S a b", "\x7fELF", "")):
         script = executable(tmp_path / f"script{number}", line + "\n")
-        program = look_up((str(script),), None, {"HOME": "/nowhere"})
+        program = resolve_executable((str(script),), None, {"HOME": "/nowhere"})
         assert program is not None
         assert program.argv == (str(script),)
 
@@ -90,12 +92,12 @@ def test_interpreters_that_name_each_other_come_to_an_end(tmp_path: Path) -> Non
     first, second = tmp_path / "a", tmp_path / "b"
     executable(first, f"#!{second}\n")
     executable(second, f"#!{first}\n")
-    assert look_up((str(first),), None, {}) is not None
+    assert resolve_executable((str(first),), None, {}) is not None
 
 
 def test_a_virtual_environment_brings_the_interpreter_it_was_made_from(tmp_path: Path) -> None:
     venv.EnvBuilder(symlinks=False, with_pip=False).create(tmp_path / "env")
-    program = look_up((str(tmp_path / "env" / "bin" / "python"),), None, {"HOME": "/nowhere"})
+    program = resolve_executable((str(tmp_path / "env" / "bin" / "python"),), None, {"HOME": "/nowhere"})
     assert program is not None
     assert {str(tmp_path / "env"), os.path.realpath(sys.base_prefix)} <= {
         os.path.realpath(one) for one in program.reads
@@ -104,7 +106,7 @@ def test_a_virtual_environment_brings_the_interpreter_it_was_made_from(tmp_path:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ELF is the format of Linux")
 def test_the_loader_of_a_program_is_found() -> None:
-    program = look_up(("/bin/ls",), None, {})
+    program = resolve_executable(("/bin/ls",), None, {})
     assert program is not None
     loaders = [file for file in program.executes if os.path.basename(file).startswith("ld")]
     assert len(loaders) == 1

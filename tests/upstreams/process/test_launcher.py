@@ -18,25 +18,33 @@ from hypothesis import strategies as st
 
 from pactgate.config.sections.effects import Effects
 from pactgate.upstreams.process import launcher
-from pactgate.upstreams.process.executable import look_up
-from pactgate.upstreams.process.launcher import ALLOW, DENY, DENY_NEVER, KILL_PROCESS, MACHINES, Machine, filter_program
-from pactgate.upstreams.process.sandbox import LAUNCHER, Rules, confine, rules_of
+from pactgate.upstreams.process.executable import resolve_executable
+from pactgate.upstreams.process.launcher import (
+    ALLOW,
+    DENY,
+    DENY_NEVER,
+    KILL_PROCESS,
+    SYSCALL_NUMBERS,
+    SyscallNumbers,
+    filter_program,
+)
+from pactgate.upstreams.process.sandbox import LAUNCHER, SandboxRules, confine, rules_of
 from tests.upstreams.confinement import LIAR, bare, environment, needs_kernel, run, world
 
 SECRET = (0x1122334455667788, 0x99AABBCCDDEEFF00, 0xFFFFFFFFFFFFFFFF)
 NO_SUCH_CALL = launcher._ERRNO | errno.ENOSYS
-each_machine = pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+each_machine = pytest.mark.parametrize("machine", SYSCALL_NUMBERS.values(), ids=SYSCALL_NUMBERS)
 
 
 def launched(
-    rules: Rules | str, *argv: str, abi: int | None = None, seccomp: bool = True
+    rules: SandboxRules | str, *argv: str, abi: int | None = None, seccomp: bool = True
 ) -> subprocess.CompletedProcess[str]:
     """The launcher with these rules; with `abi` or without `seccomp` it takes the kernel for a lesser one."""
     text = rules if isinstance(rules, str) else msgspec.json.encode(rules).decode()
     start: tuple[str, ...] = (LAUNCHER,)
     if abi is not None or not seccomp:
         changes = f"launcher.landlock_abi = lambda: {abi}\n" if abi is not None else ""
-        changes += "" if seccomp else "launcher.machine = lambda: None\n"
+        changes += "" if seccomp else "launcher.syscall_numbers = lambda: None\n"
         folder = str(Path(LAUNCHER).parent)
         start = (
             "-c",
@@ -45,8 +53,8 @@ def launched(
     return run(bare(sys.executable, "-I", "-S", *start, text, "--", *argv))
 
 
-def rules_for(effects: Effects, *argv: str) -> Rules:
-    program = look_up(argv, "/", environment())
+def rules_for(effects: Effects, *argv: str) -> SandboxRules:
+    program = resolve_executable(argv, "/", environment())
     assert program is not None
     return rules_of(effects, program)
 
@@ -92,7 +100,7 @@ def test_a_kernel_that_can_not_hold_the_rules_starts_nothing(
 
 @needs_kernel
 def test_rules_the_kernel_does_not_take_start_nothing() -> None:
-    rules = Rules(connect=(70_000,))
+    rules = SandboxRules(connect=(70_000,))
     done = launched(rules, "/bin/true")
     assert done.returncode == 126
     assert "refused: the rules could not be applied: Invalid argument" in done.stderr
@@ -196,7 +204,11 @@ def test_no_privilege_can_be_gained_and_no_descriptor_is_left() -> None:
 
 
 def judge(
-    program: list[tuple[int, int, int, int]], machine: Machine, number: int, *arguments: int, audit: int | None = None
+    program: list[tuple[int, int, int, int]],
+    machine: SyscallNumbers,
+    number: int,
+    *arguments: int,
+    audit: int | None = None,
 ) -> int:
     """What a kernel would answer: classic BPF, as far as the filter uses it."""
     full = [*arguments, *[0] * (6 - len(arguments))]
@@ -218,9 +230,9 @@ def judge(
             place += then if is_so else otherwise
 
 
-def filtered(machine: Machine, effects: Effects, abi: int = 7) -> list[tuple[int, int, int, int]]:
-    listed = (look_up(("true",), "/", environment()),) if isinstance(effects.run, tuple) else ()
-    program = look_up(("true",), "/", environment())
+def filtered(machine: SyscallNumbers, effects: Effects, abi: int = 7) -> list[tuple[int, int, int, int]]:
+    listed = (resolve_executable(("true",), "/", environment()),) if isinstance(effects.run, tuple) else ()
+    program = resolve_executable(("true",), "/", environment())
     assert program is not None
     rules = rules_of(effects, program, tuple(one for one in listed if one))
     return filter_program(msgspec.to_builtins(rules), machine, abi, SECRET)
@@ -237,7 +249,7 @@ def filtered(machine: Machine, effects: Effects, abi: int = 7) -> list[tuple[int
     sockets=st.booleans(),
 )
 def test_only_declared_kinds_of_sockets_pass(
-    machine: Machine, family: int, kind: int, flags: int, protocol: int, junk: int, sockets: bool
+    machine: SyscallNumbers, family: int, kind: int, flags: int, protocol: int, junk: int, sockets: bool
 ) -> None:
     internet = family in (socket.AF_INET, socket.AF_INET6)
     stream = internet and kind == 1 and protocol in (0, 6)
@@ -248,13 +260,13 @@ def test_only_declared_kinds_of_sockets_pass(
 
 
 @each_machine
-def test_where_landlock_knows_no_ports_there_is_no_tcp_unless_ports_are_declared(machine: Machine) -> None:
+def test_where_landlock_knows_no_ports_there_is_no_tcp_unless_ports_are_declared(machine: SyscallNumbers) -> None:
     for effects, expected in ((Effects(), DENY), (Effects(sockets=True), DENY), (Effects(connect=(443,)), ALLOW)):
         assert judge(filtered(machine, effects, abi=3), machine, machine.socket, socket.AF_INET, 1, 0) == expected
 
 
 @each_machine
-def test_programs_are_started_only_by_who_knows_the_secret(machine: Machine) -> None:
+def test_programs_are_started_only_by_who_knows_the_secret(machine: SyscallNumbers) -> None:
     program = filtered(machine, Effects())
     assert judge(program, machine, machine.execve, 1, 2, 3, *SECRET) == ALLOW
     for place in range(3):
@@ -266,7 +278,7 @@ def test_programs_are_started_only_by_who_knows_the_secret(machine: Machine) -> 
 
 
 @each_machine
-def test_programs_may_be_started_where_that_is_declared(machine: Machine) -> None:
+def test_programs_may_be_started_where_that_is_declared(machine: SyscallNumbers) -> None:
     for run_what in (True, ("true",)):
         assert judge(filtered(machine, Effects(run=run_what)), machine, machine.execve, 1, 2, 3) == ALLOW
     listed = filtered(machine, Effects(run=("true",)))
@@ -276,9 +288,9 @@ def test_programs_may_be_started_where_that_is_declared(machine: Machine) -> Non
 
 
 @each_machine
-def test_the_machine_itself_is_never_touched_and_metadata_only_by_who_may_write(machine: Machine) -> None:
+def test_the_machine_itself_is_never_touched_and_metadata_only_by_who_may_write(machine: SyscallNumbers) -> None:
     everything = filtered(machine, Effects(write=("/",), run=True, sockets=True, bind=(0,)))
-    for number in (*machine.machine, 425):
+    for number in (*machine.privileged, 425):
         assert judge(everything, machine, number) == DENY_NEVER
     for number in machine.metadata:
         assert judge(everything, machine, number) == ALLOW
@@ -286,7 +298,7 @@ def test_the_machine_itself_is_never_touched_and_metadata_only_by_who_may_write(
 
 
 @each_machine
-def test_sending_does_not_connect_and_a_pair_does_not_reach_out(machine: Machine) -> None:
+def test_sending_does_not_connect_and_a_pair_does_not_reach_out(machine: SyscallNumbers) -> None:
     program = filtered(machine, Effects(connect=(443,)))
     for number, place in machine.sends:
         flags = [0] * place
@@ -299,16 +311,16 @@ def test_sending_does_not_connect_and_a_pair_does_not_reach_out(machine: Machine
 
 
 @each_machine
-def test_calls_of_another_architecture_do_not_slip_through(machine: Machine) -> None:
+def test_calls_of_another_architecture_do_not_slip_through(machine: SyscallNumbers) -> None:
     program = filtered(machine, Effects())
     assert judge(program, machine, 1, audit=0x40000003) == KILL_PROCESS
-    if machine is MACHINES["x86_64"]:
+    if machine is SYSCALL_NUMBERS["x86_64"]:
         assert judge(program, machine, 0x40000000 | machine.socket, 1, 1) == NO_SUCH_CALL
     assert judge(program, machine, 1) == ALLOW
 
 
 @each_machine
-def test_a_filter_is_one_the_kernel_takes(machine: Machine) -> None:
+def test_a_filter_is_one_the_kernel_takes(machine: SyscallNumbers) -> None:
     for effects in (
         Effects(),
         Effects(sockets=True),

@@ -18,12 +18,12 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.process import sandbox
 from pactgate.upstreams.process.child import SpawnError
-from pactgate.upstreams.process.executable import Program
+from pactgate.upstreams.process.executable import Executable
 from pactgate.upstreams.process.sandbox import (
     ANY_FREE_PORT,
     METADATA_ELSEWHERE,
-    Rules,
-    Support,
+    SandboxRules,
+    SandboxSupport,
     confine,
     level_of,
     probe,
@@ -35,8 +35,8 @@ from tests.support.servers import scripted
 from tests.upstreams.confinement import LIAR, attempt, bare, needs_kernel, run, world
 from tests.upstreams.test_dialer import dialed
 
-FULL = Support(7, True, True)
-ALONE = Program(("tool",), ("/opt/tool",), ("/opt/tool/tool",))
+FULL = SandboxSupport(7, True, True)
+ALONE = Executable(("tool",), ("/opt/tool",), ("/opt/tool/tool",))
 
 FILES = {
     *("read a file", "read a file by a link", "read a file by the root of a process", "read what a child may"),
@@ -218,7 +218,7 @@ async def test_a_confined_server_is_served_and_ended_like_any_other() -> None:
 @pytest.mark.requirement("S2/MCP-002")
 async def test_a_server_that_declares_nothing_and_tries_everything_is_denied_over_its_channel(tmp_path: Path) -> None:
     with world(tmp_path / "there") as at:
-        async with guarded() as guardian:
+        async with guarded() as child_reaper:
             inbox = Inbox()
             arguments = ("-I", "-S", LIAR, json.dumps(at))
             channel = StdioChannel(
@@ -228,9 +228,9 @@ async def test_a_server_that_declares_nothing_and_tries_everything_is_denied_ove
                 {},
                 None,
                 inbox.events.append,
-                guardian,
+                child_reaper,
                 effects=Effects(),
-                ladder=QUICK,
+                shutdown_steps=QUICK,
             )
             await channel.open(inbox)
             frames = await inbox.wait_frames(1)
@@ -267,27 +267,29 @@ async def test_a_session_says_how_far_its_effects_are_held(effects: Effects | No
         (FULL, Effects(write=("/data",)), [METADATA_ELSEWHERE]),
         (FULL, Effects(bind=(80,)), [ANY_FREE_PORT]),
         (FULL, Effects(bind=(0,)), []),
-        (Support(5, True, True), Effects(), ["signals to other programs"]),
-        (Support(3, True, True), Effects(connect=(443,)), ["TCP ports", "signals to other programs"]),
-        (Support(3, True, True), Effects(sockets=True), ["signals to other programs"]),
-        (Support(2, True, True), Effects(), ["cutting files short", "signals to other programs"]),
-        (Support(0, False, True), Effects(), ["files", "signals to other programs"]),
-        (Support(0, False, True), Effects(bind=(0,)), ["files", "TCP ports", "signals to other programs"]),
+        (SandboxSupport(5, True, True), Effects(), ["signals to other programs"]),
+        (SandboxSupport(3, True, True), Effects(connect=(443,)), ["TCP ports", "signals to other programs"]),
+        (SandboxSupport(3, True, True), Effects(sockets=True), ["signals to other programs"]),
+        (SandboxSupport(2, True, True), Effects(), ["cutting files short", "signals to other programs"]),
+        (SandboxSupport(0, False, True), Effects(), ["files", "signals to other programs"]),
+        (SandboxSupport(0, False, True), Effects(bind=(0,)), ["files", "TCP ports", "signals to other programs"]),
         (
-            Support(7, True, False),
+            SandboxSupport(7, True, False),
             Effects(),
             ["kinds of sockets", "starting programs", "modes, owners and times of files"],
         ),
-        (Support(7, True, False), Effects(run=True, write=("/data",)), ["kinds of sockets", METADATA_ELSEWHERE]),
+        (SandboxSupport(7, True, False), Effects(run=True, write=("/data",)), ["kinds of sockets", METADATA_ELSEWHERE]),
     ],
 )
-def test_the_level_names_what_a_kernel_can_not_hold(support: Support, effects: Effects, missing: list[str]) -> None:
+def test_the_level_names_what_a_kernel_can_not_hold(
+    support: SandboxSupport, effects: Effects, missing: list[str]
+) -> None:
     level = level_of(rules_of(effects, ALONE), support)
     assert level == (f"partly enforced: all but {', '.join(missing)}" if missing else "enforced")
 
 
 def test_where_nothing_can_be_held_a_declaration_is_only_that() -> None:
-    assert level_of(rules_of(Effects(), ALONE), Support(0, False, False)) == "declared"
+    assert level_of(rules_of(Effects(), ALONE), SandboxSupport(0, False, False)) == "declared"
 
 
 @pytest.mark.requirement("S2/MCP-002")
@@ -295,19 +297,19 @@ def test_a_kernel_that_can_not_hold_everything_does_not_start_the_program() -> N
     with pytest.raises(
         SpawnError, match=r"can't enforce its `effects`: files, signals .*no Landlock.*bestEffort"
     ) as caught:
-        confine(bare("true"), Effects(), ask=lambda: Support(0, False, True, ("no Landlock",)))
+        confine(bare("true"), Effects(), ask=lambda: SandboxSupport(0, False, True, ("no Landlock",)))
     assert caught.value.permanent
 
 
 def test_best_effort_starts_it_all_the_same_and_says_what_is_missing() -> None:
-    confined = confine(bare("true"), Effects(best_effort=True), ask=lambda: Support(0, False, True))
+    confined = confine(bare("true"), Effects(best_effort=True), ask=lambda: SandboxSupport(0, False, True))
     assert confined.level == "partly enforced: all but files, signals to other programs"
     assert "--" in confined.launch.argv
 
 
 def test_what_is_only_declared_is_started_as_it_is() -> None:
     launch = bare("true")
-    confined = confine(launch, Effects(enforce=False), ask=lambda: Support(0, False, False))
+    confined = confine(launch, Effects(enforce=False), ask=lambda: SandboxSupport(0, False, False))
     assert (confined.launch, confined.level) == (launch, "declared")
 
 
@@ -324,7 +326,7 @@ async def test_a_start_that_is_refused_is_a_failure_that_no_retry_mends(monkeypa
 
 def test_a_probe_says_what_this_kernel_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox.launcher, "landlock_abi", lambda: 3)
-    monkeypatch.setattr(sandbox.launcher, "machine", lambda: None)
+    monkeypatch.setattr(sandbox.launcher, "syscall_numbers", lambda: None)
     support = probe()
     assert (support.abi, support.landlock, support.seccomp) == (3, True, False)
     assert [detail.split(":")[0] for detail in support.details] == [
@@ -360,16 +362,16 @@ def test_the_rules_hold_what_is_declared_and_what_no_program_starts_without() ->
 
 
 def test_listed_programs_may_be_started_with_what_loads_them() -> None:
-    other = Program(("x",), ("/opt/x",), ("/opt/x/x", "/lib/ld.so"))
+    other = Executable(("x",), ("/opt/x",), ("/opt/x/x", "/lib/ld.so"))
     rules = rules_of(Effects(run=("x",)), ALONE, (other,))
     assert rules.execute == ("/opt/tool/tool", "/opt/x/x", "/lib/ld.so")
     assert rules.run == "listed"
 
 
 def test_rules_travel_as_one_argument_and_nowhere_else() -> None:
-    argv = sandbox.command_line(Rules(read=("/a b",)), ALONE)
+    argv = sandbox.command_line(SandboxRules(read=("/a b",)), ALONE)
     assert argv[:4] == (sys.executable, "-I", "-S", sandbox.LAUNCHER)
-    assert msgspec.json.decode(argv[4], type=Rules) == Rules(read=("/a b",))
+    assert msgspec.json.decode(argv[4], type=SandboxRules) == SandboxRules(read=("/a b",))
     assert argv[5:] == ("--", "tool")
 
 

@@ -19,7 +19,7 @@ from pactgate.core.events import UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.channel import Channel
-from pactgate.upstreams.process.child import Ladder
+from pactgate.upstreams.process.child import ShutdownSteps
 from pactgate.upstreams.process.stdio import (
     BATCH_FRAMES,
     NOISE_EVENTS,
@@ -334,15 +334,15 @@ async def test_a_server_that_reads_at_last_finds_whole_frames_only() -> None:
 # How it is opened.
 
 
-def channel_to(command: str, inbox: Inbox, guardian: object, cwd: str | None = None) -> StdioChannel:
-    return StdioChannel("crooked", command, [], {}, cwd, inbox.events.append, guardian)  # type: ignore[arg-type]
+def channel_to(command: str, inbox: Inbox, child_reaper: object, cwd: str | None = None) -> StdioChannel:
+    return StdioChannel("crooked", command, [], {}, cwd, inbox.events.append, child_reaper)  # type: ignore[arg-type]
 
 
 async def test_a_program_that_does_not_exist_is_a_failure_no_retry_can_mend() -> None:
-    async with guarded() as guardian:
+    async with guarded() as child_reaper:
         inbox = Inbox()
         with pytest.raises(GatewayFailure) as caught:
-            await channel_to("no-such-program-at-all", inbox, guardian).open(inbox)
+            await channel_to("no-such-program-at-all", inbox, child_reaper).open(inbox)
         failure = caught.value
         assert failure.kind is Kind.CONNECTION_FAILED
         assert failure.details == {"permanent": True}
@@ -353,9 +353,9 @@ async def test_a_program_that_does_not_exist_is_a_failure_no_retry_can_mend() ->
 
 
 async def test_a_missing_working_directory_is_a_failure_no_retry_can_mend(tmp_path: Path) -> None:
-    async with guarded() as guardian:
+    async with guarded() as child_reaper:
         inbox = Inbox()
-        channel = channel_to("/bin/cat", inbox, guardian, str(tmp_path / "nowhere"))
+        channel = channel_to("/bin/cat", inbox, child_reaper, str(tmp_path / "nowhere"))
         with pytest.raises(GatewayFailure) as caught:
             await channel.open(inbox)
         assert caught.value.kind is Kind.CONNECTION_FAILED
@@ -373,8 +373,8 @@ async def test_a_channel_is_used_once() -> None:
 
 
 async def test_a_channel_that_was_never_opened_can_be_closed_and_not_sent_to() -> None:
-    async with guarded() as guardian:
-        channel = channel_to("/bin/cat", Inbox(), guardian)
+    async with guarded() as child_reaper:
+        channel = channel_to("/bin/cat", Inbox(), child_reaper)
         with pytest.raises(GatewayFailure):
             await channel.send(frame(request(1)))
         await channel.close()
@@ -395,15 +395,15 @@ async def test_a_server_sees_nothing_of_our_environment_but_the_safe_names(monke
 @on_both_loops
 async def test_closing_a_polite_server_only_ends_its_input(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
-    async with opened("polite", str(journal), ladder=PATIENT) as (channel, inbox):
+    async with opened("polite", str(journal), shutdown_steps=PATIENT) as (channel, inbox):
         await inbox.wait_frames(1)
         await channel.close()
         assert journal.read_text() == "end of input"
 
 
 @on_both_loops
-async def test_closing_a_stubborn_server_and_its_children_takes_the_whole_ladder_and_leaves_nobody() -> None:
-    async with opened("parent", ladder=Ladder(eof_s=0, term_s=0.1, kill_s=5)) as (channel, inbox):
+async def test_closing_a_stubborn_server_and_its_children_takes_every_shutdown_step_and_leaves_nobody() -> None:
+    async with opened("parent", shutdown_steps=ShutdownSteps(eof_s=0, term_s=0.1, kill_s=5)) as (channel, inbox):
         assert channel.pid is not None
         with Witness([channel.pid, await inbox.child_pid()]) as witness:
             channel_pid = channel.pid
@@ -414,7 +414,7 @@ async def test_closing_a_stubborn_server_and_its_children_takes_the_whole_ladder
 
 @on_both_loops
 async def test_after_close_nothing_is_delivered_and_no_loss_is_told() -> None:
-    async with opened("blocked_on_stdout", ladder=PATIENT) as (channel, inbox):
+    async with opened("blocked_on_stdout", shutdown_steps=PATIENT) as (channel, inbox):
         await inbox.wait_frames(1)
         closing = asyncio.create_task(channel.close())
         await asyncio.sleep(0)
@@ -446,7 +446,7 @@ async def test_a_cancelled_close_still_finishes_the_kill() -> None:
 
 @on_both_loops
 async def test_a_lost_channel_is_closed_at_once() -> None:
-    async with opened("bomb", ladder=PATIENT, max_frame_bytes=MIB) as (channel, inbox):
+    async with opened("bomb", shutdown_steps=PATIENT, max_frame_bytes=MIB) as (channel, inbox):
         await inbox.wait_lost()
         await asyncio.wait_for(channel.close(), 1)
         assert len(inbox.failures) == 1
@@ -456,10 +456,17 @@ async def test_a_lost_channel_is_closed_at_once() -> None:
 @pytest.mark.parametrize("turns", [0, 1, 2, 5])
 @on_both_loops
 async def test_a_connection_cancelled_in_any_phase_leaves_nothing(manner: str, turns: int) -> None:
-    async with guarded() as guardian:
+    async with guarded() as child_reaper:
         inbox = Inbox()
         channel = StdioChannel(
-            "crooked", sys.executable, scripted(manner), {}, None, inbox.events.append, guardian, ladder=QUICK
+            "crooked",
+            sys.executable,
+            scripted(manner),
+            {},
+            None,
+            inbox.events.append,
+            child_reaper,
+            shutdown_steps=QUICK,
         )
 
         async def live() -> None:
@@ -480,10 +487,17 @@ async def test_a_connection_cancelled_in_any_phase_leaves_nothing(manner: str, t
 @pytest.mark.parametrize("turns", [1, 3, 50])
 def test_a_loop_that_is_shut_down_under_an_open_channel_being_closed_leaves_nothing(turns: int) -> None:
     async def leave() -> None:
-        async with guarded() as guardian:
+        async with guarded() as child_reaper:
             inbox = Inbox()
             channel = StdioChannel(
-                "crooked", sys.executable, scripted("stubborn"), {}, None, inbox.events.append, guardian, ladder=PATIENT
+                "crooked",
+                sys.executable,
+                scripted("stubborn"),
+                {},
+                None,
+                inbox.events.append,
+                child_reaper,
+                shutdown_steps=PATIENT,
             )
             await channel.open(inbox)
             await inbox.wait_frames(1)
@@ -498,12 +512,12 @@ def test_a_loop_that_is_shut_down_under_an_open_channel_being_closed_leaves_noth
 @pytest.mark.requirement("S1/XC-003")
 @on_both_loops
 async def test_fifty_connections_leave_no_descriptor_task_or_zombie() -> None:
-    async with guarded() as guardian:
-        guardian.start()
+    async with guarded() as child_reaper:
+        child_reaper.start()
         before = descriptors(), children(), asyncio.all_tasks()
         for _ in range(50):
             inbox = Inbox()
-            channel = channel_to("/bin/cat", inbox, guardian)
+            channel = channel_to("/bin/cat", inbox, child_reaper)
             await channel.open(inbox)
             await channel.send(frame(request(1)))
             await inbox.wait_frames(1)

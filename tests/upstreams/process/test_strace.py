@@ -11,20 +11,22 @@ from hypothesis import strategies as st
 
 from pactgate.config.sections.effects import MAX_PATHS, Effects
 from pactgate.upstreams.process import strace
-from pactgate.upstreams.process.strace import Seen, Trace, notes_on, propose
+from pactgate.upstreams.process.strace import ObservedEffects, StraceParser, notes_on, propose_effects
 
 PROGRAM = '1 execve("/usr/bin/python3", ["python3"], 0x7 /* 9 vars */) = 0'
 
 
-def seen(*lines: str) -> Seen:
-    trace = Trace("/srv")
+def seen(*lines: str) -> ObservedEffects:
+    trace = StraceParser("/srv")
     for line in (PROGRAM, *lines):
         trace.feed(line + "\n")
     return trace.seen
 
 
 def proposed(*lines: str, exists: Any = lambda path: True) -> dict[str, Any]:
-    effects = propose(seen(*lines), always_read=("/usr", "/etc/hosts"), always_write=("/dev/null",), exists=exists)
+    effects = propose_effects(
+        seen(*lines), always_read=("/usr", "/etc/hosts"), always_write=("/dev/null",), exists=exists
+    )
     msgspec.convert(effects, Effects)
     return effects
 

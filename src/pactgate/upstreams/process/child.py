@@ -1,11 +1,11 @@
-"""One child process and its group: spawned without a shell, watched as a process and not by its pipes, ended for certain.
+"""One child process and its process group: started without a shell, watched by its pid, ended for certain.
 
-A grandchild that holds the pipes can't hide a death, because the process itself is watched. A group is always killed
-before its leader is reaped: until then the kernel can't give the number to somebody else. Must not: know what a child says,
-run a shell, or hand down more of our environment than the names listed here. Enforces S1/XC-003 for child processes.
+The process itself is watched, not its pipes, so a grandchild that holds the pipes can't hide its death. The group is killed before its
+leader is reaped: until then the kernel can't reuse the number. Must not: read what a child writes, run a shell, or hand down more of the
+gateway's environment than the names listed here. Enforces S1/XC-003 for child processes.
 
-Spawning happens on the loop, in about a millisecond: `Popen` uses vfork and holds the interpreter lock meanwhile, so a
-thread would not block less, and as nothing waits between spawn and registration no cancellation can lose a process.
+The child is started on the event loop, in about a millisecond. `Popen` uses vfork and holds the interpreter lock meanwhile, so a thread
+would block as long; and as nothing waits between start and registration, no cancellation can lose a process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import IO, Final, Protocol
 from msgspec import Struct
 
 SAFE_ENVIRONMENT: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
-"""What every child gets of the gateway's own environment; everything else must be given by the configuration."""
+"""The variables of the gateway's environment that every child gets; all others come from the configuration."""
 
 LAUNCHER_ENVIRONMENT: Final = (
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"),
@@ -30,7 +30,7 @@ LAUNCHER_ENVIRONMENT: Final = (
     *("UV_CACHE_DIR", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_OFFLINE", "UV_PYTHON_INSTALL_DIR", "UV_TOOL_DIR"),
     *("PIP_INDEX_URL", "PIPX_HOME"),
 )
-"""What the programs of `LAUNCHERS` get as well, as they fetch what they run. A value with an `@` may hold a password: not given."""
+"""Variables that package runners (`LAUNCHERS`) get as well: they download. Values with an `@` may hold a password and are skipped."""
 
 LAUNCHERS: Final = frozenset({"npx", "npm", "pnpm", "yarn", "bunx", "bun", "deno", "uvx", "uv", "pipx"})
 
@@ -43,15 +43,15 @@ _NO_RETRY: Final = frozenset(
 
 
 class Launch(Struct, frozen=True):
-    """What to start. `env` is complete: nothing is added to it."""
+    """A program to start. `env` is its whole environment."""
 
     argv: tuple[str, ...]
     env: dict[str, str]
     cwd: str | None = None
 
 
-class Ladder(Struct, frozen=True):
-    """How long each rung of an ending may take: after the end of its input, after SIGTERM, after SIGKILL."""
+class ShutdownSteps(Struct, frozen=True):
+    """How long the gateway waits after each step of ending a child: closing its stdin, SIGTERM, SIGKILL."""
 
     eof_s: float = 1.0
     term_s: float = 2.0
@@ -59,15 +59,15 @@ class Ladder(Struct, frozen=True):
 
 
 class SpawnError(Exception):
-    """The program could not be started; the text says what to do. `permanent`: trying again changes nothing."""
+    """The program could not be started; the message says what to do. `permanent`: another attempt fails as well."""
 
     def __init__(self, text: str, *, permanent: bool) -> None:
         super().__init__(text)
         self.permanent = permanent
 
 
-class GroupGuard(Protocol):
-    """Keeps the process groups that must not outlive us."""
+class GroupReaper(Protocol):
+    """Ends process groups that outlive the gateway (`child_reaper`)."""
 
     def watch(self, pgid: int) -> None: ...
 
@@ -75,7 +75,7 @@ class GroupGuard(Protocol):
 
 
 def child_environment(command: str, given: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a child: the safe names of ours, then what the configuration gives, which wins."""
+    """The environment of a child: the safe variables of the gateway, overridden by those of the configuration."""
     env = {name: ours[name] for name in SAFE_ENVIRONMENT if name in ours}
     if os.path.basename(command) in LAUNCHERS:
         env.update((name, ours[name]) for name in LAUNCHER_ENVIRONMENT if name in ours and "@" not in ours[name])
@@ -98,10 +98,10 @@ def signal_name(number: int) -> str:
 
 
 class ChildProcess:
-    """A running child, leader of its own session and group. `on_exit` is called once, on the loop, after it was reaped."""
+    """A running child that leads its own session and group. `on_exit` is called once, on the loop, after the child was reaped."""
 
     def __init__(
-        self, popen: subprocess.Popen[bytes], guard: GroupGuard | None, on_exit: Callable[[int], None]
+        self, popen: subprocess.Popen[bytes], guard: GroupReaper | None, on_exit: Callable[[int], None]
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._popen = popen
@@ -113,9 +113,9 @@ class ChildProcess:
 
     @classmethod
     def spawn(
-        cls, launch: Launch, on_exit: Callable[[int], None], *, guard: GroupGuard | None, output: int = subprocess.PIPE
+        cls, launch: Launch, on_exit: Callable[[int], None], *, guard: GroupReaper | None, output: int = subprocess.PIPE
     ) -> ChildProcess:
-        """Start it. Raises SpawnError."""
+        """Start a program. Raises SpawnError."""
         try:
             popen = subprocess.Popen(  # argv only, never a shell
                 launch.argv,
@@ -129,7 +129,7 @@ class ChildProcess:
                 start_new_session=True,
             )
         except (OSError, ValueError) as problem:
-            raise explain(problem, launch) from problem
+            raise explain_spawn_error(problem, launch) from problem
         if guard is not None:
             guard.watch(popen.pid)
         return cls(popen, guard, on_exit)
@@ -144,54 +144,54 @@ class ChildProcess:
 
     @property
     def pipes(self) -> tuple[IO[bytes] | None, IO[bytes] | None, IO[bytes] | None]:
-        """Its stdin, stdout and stderr, unbuffered; whoever takes them closes them."""
+        """The child's stdin, stdout and stderr, unbuffered. The caller closes them."""
         return self._popen.stdin, self._popen.stdout, self._popen.stderr
 
     def signal_group(self, number: signal.Signals) -> None:
-        """To all who stayed in the group. Nothing happens once the leader is reaped: the number may be somebody else's."""
+        """Signal all processes of the group. Does nothing after the leader was reaped, because the number may be reused."""
         if self.returncode is None:
             try:
                 os.killpg(self.pid, number)
             except (ProcessLookupError, PermissionError):
-                return  # all gone, or what is left runs as another user
+                return  # no process is left, or the rest runs as another user
 
-    async def end(self, ladder: Ladder) -> None:
-        """Give it the time of each rung, then kill the group. The first rung, closing its stdin, is the caller's.
+    async def end(self, shutdown_steps: ShutdownSteps) -> None:
+        """End the child step by step. The caller has done the first step, closing its stdin.
 
-        Bounded; shared by all who ask; it goes on if the one who asked is cancelled.
+        Bounded. Concurrent callers share it, and it goes on if a caller is cancelled.
         """
         if self._ending is None:
             if self.returncode is not None:
                 return
-            self._ending = self._loop.create_task(self._descend(ladder), name=f"end process {self.pid}")
+            self._ending = self._loop.create_task(self._shut_down(shutdown_steps), name=f"end process {self.pid}")
             self._ending.add_done_callback(self._finish)
         await asyncio.shield(self._ending)
 
-    async def _descend(self, ladder: Ladder) -> None:
-        if await self._gone_within(ladder.eof_s):
+    async def _shut_down(self, shutdown_steps: ShutdownSteps) -> None:
+        if await self._gone_within(shutdown_steps.eof_s):
             return
         self.signal_group(signal.SIGTERM)
-        if await self._gone_within(ladder.term_s):
+        if await self._gone_within(shutdown_steps.term_s):
             return
         self.signal_group(signal.SIGKILL)
-        await self._gone_within(ladder.kill_s)
+        await self._gone_within(shutdown_steps.kill_s)
 
     async def _gone_within(self, timeout_s: float) -> bool:
         await asyncio.wait([self._exited], timeout=timeout_s)
         return self.returncode is not None
 
     def _finish(self, ending: asyncio.Task[None]) -> None:
-        """If the ending itself was cancelled, the loop is being shut down and nobody will wait any more: end it here."""
+        """If the ending itself was cancelled, the loop is shutting down: kill the child now."""
         if ending.cancelled() and self.returncode is None:
             self.signal_group(signal.SIGKILL)
             try:
                 self._popen.wait(REAP_AFTER_KILL_S)
             except subprocess.TimeoutExpired:
-                return  # stuck in the kernel; the watch stays and reaps it when it can die
+                return  # stuck in the kernel; the exit watch reaps it when it dies
             self._on_death()
 
     def _on_death(self) -> None:
-        """The leader is dead and not reaped yet: its group first, then it."""
+        """The leader is dead and not reaped yet: kill its group, then reap it."""
         self._watch.stop()
         self.signal_group(signal.SIGKILL)
         if self._guard is not None:
@@ -203,7 +203,7 @@ class ChildProcess:
 
 
 class _ExitWatch:
-    """Calls back once when a child is dead, before anybody reaped it; by pidfd, or by asking where there is none."""
+    """Calls back once when a child is dead and not yet reaped. Uses a pidfd, or polls where there is none."""
 
     def __init__(self, pid: int, loop: asyncio.AbstractEventLoop, on_death: Callable[[], None]) -> None:
         self._pid = pid
@@ -236,7 +236,7 @@ class _ExitWatch:
 
 
 def _open_pidfd(pid: int) -> int | None:
-    """None on a kernel, sandbox or Python without it, and when descriptors have run out."""
+    """None where the kernel, a sandbox or Python has no pidfd, and when file descriptors have run out."""
     if not hasattr(os, "pidfd_open"):
         return None
     try:
@@ -246,15 +246,15 @@ def _open_pidfd(pid: int) -> int | None:
 
 
 def _is_dead(pid: int) -> bool:
-    """Whether a child of ours has ended. Leaves it unreaped, so that its number stays its own."""
+    """Whether a child has ended. Does not reap it, so that the kernel can't reuse its number."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
         return True
 
 
-def explain(problem: OSError | ValueError, launch: Launch) -> SpawnError:
-    """The cause in words a person can act on, and whether another try can help."""
+def explain_spawn_error(problem: OSError | ValueError, launch: Launch) -> SpawnError:
+    """Why a program could not be started, what to do about it, and whether another attempt can help."""
     if isinstance(problem, ValueError):
         return SpawnError(
             f"its command, arguments or environment hold a character no program can be given ({problem})",

@@ -1,9 +1,8 @@
-"""The guardian: one tiny process that ends our children's groups when the gateway went without ending them itself.
+"""The child reaper: one small process that ends the children's process groups if the gateway dies without ending them.
 
-It holds the read end of a pipe whose only write end is ours, so that the end of the gateway, however it comes, SIGKILL
-included, is the end of that pipe. It is started with the first child, sits in a session of its own where no signal of a
-terminal or a group reaches it, and ends with `close`. Must not: be given anything but numbers. Enforces S1/XC-003 where
-no code of ours runs any more.
+It holds the read end of a pipe; the gateway holds the only write end. However the gateway dies, SIGKILL included, the pipe closes, and the
+reaper ends every group it was told of. It starts with the first child, runs in a session of its own, where no signal of a terminal or a
+group reaches it, and ends with `close`. Must not: be given anything but numbers. Enforces S1/XC-003 when no code of the gateway runs.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ import signal
 import subprocess
 from typing import IO, Final
 
-from pactgate.upstreams.process.child import ChildProcess, Ladder, Launch, SpawnError
+from pactgate.upstreams.process.child import ChildProcess, Launch, ShutdownSteps, SpawnError
 
 RESTART_DELAY_S: Final = 1.0
 
-# A shell of about one MiB instead of an interpreter of ten. The text is constant; numbers reach it as data, on its stdin.
+# A shell takes about 1 MiB, a Python interpreter 10. The script is constant; group numbers reach it on its stdin.
 SCRIPT: Final = """\
 trap '' HUP INT QUIT TERM
 groups=' '
@@ -36,12 +35,12 @@ for group in $groups; do kill -s KILL -- "-$group"; done
 exit 0
 """
 
-_LAUNCH: Final = Launch(("/bin/sh", "-c", SCRIPT, "pactgate-guardian"), {"PATH": os.defpath}, "/")
-_ENDING: Final = Ladder(eof_s=1.0, term_s=0.0, kill_s=1.0)
+_LAUNCH: Final = Launch(("/bin/sh", "-c", SCRIPT, "pactgate-child-reaper"), {"PATH": os.defpath}, "/")
+_ENDING: Final = ShutdownSteps(eof_s=1.0, term_s=0.0, kill_s=1.0)
 
 
-class Guardian:
-    """Knows the groups of all children. `problem` says why there is no protection against SIGKILL, or is None."""
+class ChildReaper:
+    """Knows the process groups of all children. `problem` says why nothing ends them after a SIGKILL, or is None."""
 
     def __init__(self) -> None:
         self.problem: str | None = None
@@ -56,14 +55,14 @@ class Guardian:
         return self._child.pid if self._child else None
 
     def start(self) -> None:
-        """Start it unless it runs. A machine that can't is served all the same: see `problem`."""
+        """Start the process unless it runs. If it can't be started, the gateway works without it and `problem` says why."""
         if self._child is not None or self._restart is not None:
             return
         self._started_at = asyncio.get_running_loop().time()
         try:
             child = ChildProcess.spawn(_LAUNCH, self._on_exit, guard=None, output=subprocess.DEVNULL)
         except SpawnError as problem:
-            self.problem = f"the guardian of the child processes can't run: {problem}"
+            self.problem = f"the child reaper can't run: {problem}"
             return
         pipe = child.pipes[0]
         assert pipe is not None
@@ -73,7 +72,7 @@ class Guardian:
             self._tell(b"".join(b"+%d\n" % group for group in self._groups))
 
     def watch(self, pgid: int) -> None:
-        """From now on this group ends with the gateway."""
+        """End this group when the gateway ends."""
         if pgid <= 1:
             raise ValueError(f"{pgid} is no group of a child: signalling it would reach every process")
         self._groups.add(pgid)
@@ -83,13 +82,13 @@ class Guardian:
             self._tell(b"+%d\n" % pgid)
 
     def release(self, pgid: int) -> None:
-        """The group was killed and its leader is about to be reaped: the number may soon be somebody else's."""
+        """Forget a group that was killed. Its leader is reaped next, and the kernel may then reuse the number."""
         if pgid in self._groups:
             self._groups.discard(pgid)
             self._tell(b"-%d\n" % pgid)
 
     async def close(self) -> None:
-        """End the guardian, and with it every group that is still registered. Bounded; shared by all who ask."""
+        """End the process, and with it every group that is still registered. Bounded; concurrent callers share it."""
         if self._restart is not None:
             self._restart.cancel()
             self._restart = None
@@ -101,15 +100,15 @@ class Guardian:
 
     def _tell(self, lines: bytes) -> None:
         if self._child is None or self._pipe is None:
-            return  # none yet, or being closed; a new one is told every group when it starts
+            return  # not started, or being closed; a new process is told every group when it starts
         try:
             os.write(self._pipe.fileno(), lines)
         except (BlockingIOError, BrokenPipeError):
-            # It is dead or does not read. Killed first: merely closing the pipe would make it end healthy groups.
+            # It is dead or does not read. It is killed first, because closing the pipe would make it end healthy groups.
             self._child.signal_group(signal.SIGKILL)
 
     def _on_exit(self, _returncode: int) -> None:
-        """If nobody closed it, another one takes over; at most one a second."""
+        """Start another one unless it was closed, at most one a second."""
         self._child = None
         if self._pipe is None:
             return

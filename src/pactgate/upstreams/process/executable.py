@@ -28,7 +28,7 @@ SHARED_FOLDERS: Final = frozenset(
 """Too much lies in these to be opened up for one program: of them only the file itself is."""
 
 
-class Program(Struct, frozen=True):
+class Executable(Struct, frozen=True):
     """How to start it, and what must be readable for that. `executes` are the files the kernel itself starts or loads."""
 
     argv: tuple[str, ...]
@@ -36,9 +36,9 @@ class Program(Struct, frozen=True):
     executes: tuple[str, ...]
 
 
-def look_up(argv: Sequence[str], cwd: str | None, env: Mapping[str, str]) -> Program | None:
+def resolve_executable(argv: Sequence[str], cwd: str | None, env: Mapping[str, str]) -> Executable | None:
     """None when there is no such program. A `#!/usr/bin/env name` is resolved here, so that starting it is one step."""
-    file = find(argv[0], cwd, env)
+    file = find_executable(argv[0], cwd, env)
     if file is None:
         return None
     home = env.get("HOME", "")
@@ -57,10 +57,10 @@ def look_up(argv: Sequence[str], cwd: str | None, env: Mapping[str, str]) -> Pro
             real_argv = (interpreter, file, *real_argv[1:])
         file = interpreter
     reads.update(dict.fromkeys(_script(argv, cwd, home)))
-    return Program(real_argv, tuple(reads), tuple(executes))
+    return Executable(real_argv, tuple(reads), tuple(executes))
 
 
-def find(command: str, cwd: str | None, env: Mapping[str, str]) -> str | None:
+def find_executable(command: str, cwd: str | None, env: Mapping[str, str]) -> str | None:
     """Where the system would find it: on the program's PATH, or from its working directory. None if it can't be run."""
     base = os.path.abspath(cwd or ".")
     if os.sep in command:
@@ -135,8 +135,8 @@ def _interpreter(head: bytes, cwd: str | None, env: Mapping[str, str]) -> tuple[
         return None, False
     words = os.fsdecode(head[2:].split(b"\n", 1)[0]).split()
     if len(words) == 2 and os.path.basename(words[0]) == "env" and not words[1].startswith("-") and "=" not in words[1]:
-        return find(words[1], cwd, env), True
-    return (find(words[0], cwd, env) if words else None), False
+        return find_executable(words[1], cwd, env), True
+    return (find_executable(words[0], cwd, env) if words else None), False
 
 
 def _loader(head: bytes) -> str | None:

@@ -58,8 +58,8 @@ _MFD_NOEXEC_SEAL = 8
 _X32 = 0x40000000
 
 
-class Machine(NamedTuple):
-    """The numbers of one architecture. `metadata` and `machine` are denied whole."""
+class SyscallNumbers(NamedTuple):
+    """The numbers of one architecture. `metadata` and `privileged` are denied whole."""
 
     audit: int
     seccomp: int
@@ -71,30 +71,30 @@ class Machine(NamedTuple):
     memfd_create: int
     sends: tuple[tuple[int, int], ...]  # sendto, sendmsg, sendmmsg, each with the place of its flags
     metadata: tuple[int, ...]  # mode, owner, times and extended attributes of files
-    machine: tuple[int, ...]  # modules, kexec, reboot, clock, host name, swap, bpf, I/O ports, files by handle
+    privileged: tuple[int, ...]  # modules, kexec, reboot, clock, host name, swap, bpf, I/O ports, files by handle
 
 
 _IO_URING_SETUP = 425  # does what the filter denies without a system call the filter sees
 _EVERYWHERE = (452, 463, 466, 469)  # fchmodat2, setxattrat, removexattrat, file_setattr
-MACHINES: Final = {
-    "x86_64": Machine(
+SYSCALL_NUMBERS: Final = {
+    "x86_64": SyscallNumbers(
         *(0xC000003E, 317, 59, 322, 41, 53, 50, 319),
         sends=((44, 3), (46, 2), (307, 3)),
         metadata=(90, 91, 92, 93, 94, 260, 268, 132, 235, 261, 280, 188, 189, 190, 197, 198, 199, *_EVERYWHERE),
-        machine=(175, 176, 313, 246, 320, 169, 164, 227, 170, 171, 167, 168, 321, 172, 173, 304),
+        privileged=(175, 176, 313, 246, 320, 169, 164, 227, 170, 171, 167, 168, 321, 172, 173, 304),
     ),
-    "aarch64": Machine(
+    "aarch64": SyscallNumbers(
         *(0xC00000B7, 277, 221, 281, 198, 199, 201, 279),
         sends=((206, 3), (211, 2), (269, 3)),
         metadata=(52, 53, 54, 55, 88, 5, 6, 7, 14, 15, 16, *_EVERYWHERE),
-        machine=(105, 106, 273, 104, 294, 142, 170, 112, 161, 162, 224, 225, 280, 265),
+        privileged=(105, 106, 273, 104, 294, 142, 170, 112, 161, 162, 224, 225, 280, 265),
     ),
 }
 
 _Instruction = tuple[int, int, int, int]
 
 
-class Refusal(Exception):  # noqa: N818 - nothing went wrong
+class LaunchError(Exception):
     """Why the program is not started."""
 
 
@@ -134,9 +134,11 @@ def landlock_abi() -> int:
         return 0
 
 
-def machine() -> Machine | None:
+def syscall_numbers() -> SyscallNumbers | None:
     """The numbers of this machine, if its programs are of 64 bits and its kernel can filter; None: no seccomp for us."""
-    numbers = MACHINES.get(os.uname().machine) if sys.maxsize > 2**32 and sys.platform.startswith("linux") else None
+    numbers = (
+        SYSCALL_NUMBERS.get(os.uname().machine) if sys.maxsize > 2**32 and sys.platform.startswith("linux") else None
+    )
     if numbers is None:
         return None
     try:
@@ -146,7 +148,7 @@ def machine() -> Machine | None:
     return numbers
 
 
-def unmet(rules: Mapping[str, Any], abi: int, has_seccomp: bool) -> list[str]:
+def unenforceable_rules(rules: Mapping[str, Any], abi: int, has_seccomp: bool) -> list[str]:
     """What of these rules can't be held with this Landlock and seccomp, in words."""
     has_ports = bool(rules["connect"] or rules["bind"])
     held = {
@@ -271,12 +273,14 @@ def _secret_body(words: Sequence[int]) -> list[_Instruction]:
     return [*tests, _answer(ALLOW)]
 
 
-def filter_program(rules: Mapping[str, Any], numbers: Machine, abi: int, secret: Sequence[int]) -> list[_Instruction]:
+def filter_program(
+    rules: Mapping[str, Any], numbers: SyscallNumbers, abi: int, secret: Sequence[int]
+) -> list[_Instruction]:
     """The filter for these rules. Programs of another word size are ended: their system calls have other numbers."""
     program = [_load(4), _equal(numbers.audit, 1, 0), _answer(KILL_PROCESS), _load(0)]
-    if numbers is MACHINES["x86_64"]:
+    if numbers is SYSCALL_NUMBERS["x86_64"]:
         program += [(0x35, 0, 1, _X32), _answer(_ERRNO | errno.ENOSYS)]
-    program += _deny((_IO_URING_SETUP, *numbers.machine), DENY_NEVER)
+    program += _deny((_IO_URING_SETUP, *numbers.privileged), DENY_NEVER)
     has_tcp = abi >= ABI_TCP or bool(rules["connect"] or rules["bind"])  # else no rule holds ports, and none is needed
     program += _on_call(numbers.socket, _socket_body(tcp=has_tcp, more=rules["sockets"]))
     for number, place in numbers.sends:  # connects without connect(), which is where Landlock looks
@@ -292,7 +296,7 @@ def filter_program(rules: Mapping[str, Any], numbers: Machine, abi: int, secret:
     return [*program, *_about_programs(rules, numbers, secret), _answer(ALLOW)]
 
 
-def _about_programs(rules: Mapping[str, Any], numbers: Machine, secret: Sequence[int]) -> list[_Instruction]:
+def _about_programs(rules: Mapping[str, Any], numbers: SyscallNumbers, secret: Sequence[int]) -> list[_Instruction]:
     if rules["run"] == "any":
         return []
     if rules["run"] == "listed":  # files are Landlock's; memory that can be executed has no path it could look at
@@ -301,7 +305,7 @@ def _about_programs(rules: Mapping[str, Any], numbers: Machine, secret: Sequence
     return [*_deny([numbers.execveat], DENY), *_on_call(numbers.execve, _secret_body(secret))]
 
 
-def _install_filter(kernel: _Kernel, numbers: Machine, program: Sequence[_Instruction]) -> None:
+def _install_filter(kernel: _Kernel, numbers: SyscallNumbers, program: Sequence[_Instruction]) -> None:
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *one) for one in program))
     header = struct.pack("@HP", len(program), ctypes.addressof(code))
     kernel(numbers.seccomp, _SET_MODE_FILTER, 0, header)
@@ -334,7 +338,7 @@ def _texts(values: Sequence[bytes]) -> Any:
 
 
 def _becoming(
-    kernel: _Kernel, argv: Sequence[str], secret: Sequence[int], numbers: Machine | None
+    kernel: _Kernel, argv: Sequence[str], secret: Sequence[int], numbers: SyscallNumbers | None
 ) -> Callable[[], int]:
     """A call that becomes the program, with everything made ready: once the rules hold, nothing more can be looked up."""
     file = os.fsencode(_find(argv[0], os.environ.get("PATH", os.defpath)))
@@ -347,10 +351,10 @@ def _becoming(
 
 def launch(rules: Mapping[str, Any], argv: Sequence[str]) -> NoReturn:
     """Apply the rules and become the program. Raises Refusal."""
-    abi, numbers, kernel = landlock_abi(), machine(), _Kernel()
-    missing = unmet(rules, abi, numbers is not None)
+    abi, numbers, kernel = landlock_abi(), syscall_numbers(), _Kernel()
+    missing = unenforceable_rules(rules, abi, numbers is not None)
     if missing and not rules["best_effort"]:
-        raise Refusal(f"this kernel can't enforce: {', '.join(missing)}")
+        raise LaunchError(f"this kernel can't enforce: {', '.join(missing)}")
     if missing:
         _say(f"not enforced by this kernel: {', '.join(missing)}")
     secret = struct.unpack("=3Q", os.urandom(24))
@@ -364,13 +368,13 @@ def launch(rules: Mapping[str, Any], argv: Sequence[str]) -> NoReturn:
         if numbers is not None:
             _install_filter(kernel, numbers, filter_program(rules, numbers, abi, secret))
     except OSError as problem:
-        raise Refusal(f"the rules could not be applied: {problem.strerror}") from problem
+        raise LaunchError(f"the rules could not be applied: {problem.strerror}") from problem
     try:
         become()
     except OSError as problem:
         _say(f"{argv[0]} could not be started: {problem.strerror}")
         sys.exit(NOT_FOUND if problem.errno == errno.ENOENT else REFUSED)
-    raise Refusal("the program did not take over")
+    raise LaunchError("the program did not take over")
 
 
 def _say(text: str) -> None:
@@ -380,13 +384,13 @@ def _say(text: str) -> None:
 def main(words: Sequence[str]) -> NoReturn:
     try:
         if len(words) < 3 or words[1] != "--":
-            raise Refusal("usage: launcher.py RULES -- program arguments")
+            raise LaunchError("usage: launcher.py RULES -- program arguments")
         try:
             rules = json.loads(words[0])
         except ValueError as problem:
-            raise Refusal(f"the rules are no JSON: {problem}") from problem
+            raise LaunchError(f"the rules are no JSON: {problem}") from problem
         launch(rules, words[2:])
-    except Refusal as refusal:
+    except LaunchError as refusal:
         _say(f"refused: {refusal}")
         sys.exit(REFUSED)
 

@@ -23,8 +23,8 @@ from msgspec import Struct
 
 from pactgate.config.sections.effects import Effects
 from pactgate.upstreams.process import launcher
-from pactgate.upstreams.process.child import Launch, SpawnError, explain
-from pactgate.upstreams.process.executable import Program, find, look_up
+from pactgate.upstreams.process.child import Launch, SpawnError, explain_spawn_error
+from pactgate.upstreams.process.executable import Executable, find_executable, resolve_executable
 
 LAUNCHER: Final = str(Path(launcher.__file__))
 
@@ -51,7 +51,7 @@ METADATA_ELSEWHERE: Final = "modes, owners and times of files elsewhere"
 ANY_FREE_PORT: Final = "listening on a port the kernel chooses"
 
 
-class Support(Struct, frozen=True):
+class SandboxSupport(Struct, frozen=True):
     """What this kernel can hold. `details` says in words what it can't."""
 
     abi: int
@@ -60,7 +60,7 @@ class Support(Struct, frozen=True):
     details: tuple[str, ...] = ()
 
 
-class Rules(Struct, frozen=True):
+class SandboxRules(Struct, frozen=True):
     """What the launcher is told. Complete: every list names all that is allowed."""
 
     read: tuple[str, ...] = ()
@@ -74,17 +74,17 @@ class Rules(Struct, frozen=True):
     best_effort: bool = False
 
 
-class Confined(Struct, frozen=True):
+class SandboxedLaunch(Struct, frozen=True):
     """A program ready to be started in its sandbox, and what that will be worth."""
 
     launch: Launch
     level: str
 
 
-def probe() -> Support:
+def probe() -> SandboxSupport:
     """Ask this kernel; nothing is changed by asking."""
-    abi, seccomp = launcher.landlock_abi(), launcher.machine() is not None
-    return Support(abi, abi > 0, seccomp, tuple(_lacks(abi, seccomp)))
+    abi, seccomp = launcher.landlock_abi(), launcher.syscall_numbers() is not None
+    return SandboxSupport(abi, abi > 0, seccomp, tuple(_lacks(abi, seccomp)))
 
 
 def _lacks(abi: int, seccomp: bool) -> Iterable[str]:
@@ -98,7 +98,7 @@ def _lacks(abi: int, seccomp: bool) -> Iterable[str]:
         yield "no seccomp filter for this machine: UDP, Unix sockets and starting programs can't be held"
 
 
-def rules_of(effects: Effects, program: Program, listed: tuple[Program, ...] = ()) -> Rules:
+def rules_of(effects: Effects, program: Executable, listed: tuple[Executable, ...] = ()) -> SandboxRules:
     """The rules for a program with these effects. `listed` are the programs `run` names, as far as they exist."""
     uses_network = bool(effects.connect or effects.bind or effects.sockets)
     executes = [file for one in (program, *listed) for file in one.executes] if listed else []
@@ -108,7 +108,7 @@ def rules_of(effects: Effects, program: Program, listed: tuple[Program, ...] = (
         *program.reads,
         *(place for one in listed for place in one.reads),
     ]
-    return Rules(
+    return SandboxRules(
         read=_once((*reads, *effects.read)),
         write=_once(effects.write),
         execute=_once(executes),
@@ -125,12 +125,12 @@ def _once(places: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(places))
 
 
-def unenforceable(rules: Rules, support: Support) -> tuple[str, ...]:
+def unenforceable(rules: SandboxRules, support: SandboxSupport) -> tuple[str, ...]:
     """What of these rules this kernel can't hold, in words."""
-    return tuple(launcher.unmet(msgspec.to_builtins(rules), support.abi, support.seccomp))
+    return tuple(launcher.unenforceable_rules(msgspec.to_builtins(rules), support.abi, support.seccomp))
 
 
-def level_of(rules: Rules, support: Support) -> str:
+def level_of(rules: SandboxRules, support: SandboxSupport) -> str:
     """How far the declaration is more than words."""
     if not support.landlock and not support.seccomp:
         return DECLARED
@@ -142,23 +142,23 @@ def level_of(rules: Rules, support: Support) -> str:
     return f"partly enforced: all but {', '.join(missing)}" if missing else ENFORCED
 
 
-def command_line(rules: Rules, program: Program) -> tuple[str, ...]:
+def command_line(rules: SandboxRules, program: Executable) -> tuple[str, ...]:
     """The launcher with its rules, then the program."""
     text = msgspec.json.encode(rules).decode()
     return (sys.executable, "-I", "-S", LAUNCHER, text, "--", *program.argv)
 
 
-def confine(launch: Launch, effects: Effects, *, ask: Callable[[], Support] = probe) -> Confined:
+def confine(launch: Launch, effects: Effects, *, ask: Callable[[], SandboxSupport] = probe) -> SandboxedLaunch:
     """The same program, to be started through the launcher. Raises SpawnError: no such program, or it could not be held."""
     if not effects.enforce:
-        return Confined(launch, DECLARED)
-    program = look_up(launch.argv, launch.cwd, launch.env)
+        return SandboxedLaunch(launch, DECLARED)
+    program = resolve_executable(launch.argv, launch.cwd, launch.env)
     if program is None:
-        raise explain(_why_not_found(launch), launch)
+        raise explain_spawn_error(_why_not_found(launch), launch)
     names = effects.run if isinstance(effects.run, tuple) else ()
-    listed = tuple(one for name in names if (one := look_up((name,), launch.cwd, launch.env)) is not None)
+    listed = tuple(one for name in names if (one := resolve_executable((name,), launch.cwd, launch.env)) is not None)
     if len(listed) < len(names):
-        lost = ", ".join(repr(name) for name in names if find(name, launch.cwd, launch.env) is None)
+        lost = ", ".join(repr(name) for name in names if find_executable(name, launch.cwd, launch.env) is None)
         raise SpawnError(f"`effects.run` names programs that can't be found or run: {lost}", permanent=True)
     rules, support = rules_of(effects, program, listed), ask()
     if (missing := unenforceable(rules, support)) and not effects.best_effort:
@@ -168,7 +168,7 @@ def confine(launch: Launch, effects: Effects, *, ask: Callable[[], Support] = pr
             permanent=True,
         )
     rules = msgspec.structs.replace(rules, read=tuple(filter(_is_here, rules.read)))
-    return Confined(Launch(command_line(rules, program), launch.env, launch.cwd), level_of(rules, support))
+    return SandboxedLaunch(Launch(command_line(rules, program), launch.env, launch.cwd), level_of(rules, support))
 
 
 def _is_here(place: str) -> bool:

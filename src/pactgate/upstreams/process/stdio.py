@@ -30,14 +30,14 @@ from pactgate.upstreams.channel import Outgoing, Receiver
 from pactgate.upstreams.pending import Ledger, Sent, Sink
 from pactgate.upstreams.process.child import (
     ChildProcess,
-    Ladder,
     Launch,
+    ShutdownSteps,
     SpawnError,
     child_environment,
     describe_exit,
     signal_name,
 )
-from pactgate.upstreams.process.child_reaper import Guardian
+from pactgate.upstreams.process.child_reaper import ChildReaper
 from pactgate.upstreams.process.pipes import READ_BYTES, PipeReader, PipeWriter
 
 UNASKED_IN_A_TURN: Final = 16
@@ -109,11 +109,11 @@ class StdioChannel:
         env: Mapping[str, str],
         cwd: str | None,
         emit: Emit,
-        guardian: Guardian,
+        child_reaper: ChildReaper,
         *,
         effects: Effects | None = None,
         max_frame_bytes: int = MAX_FRAME_BYTES,
-        ladder: Ladder = Ladder(),  # noqa: B008 - a frozen value
+        shutdown_steps: ShutdownSteps = ShutdownSteps(),  # noqa: B008 - a frozen value
         tap: Tap | None = None,
     ) -> None:
         self._server = server
@@ -122,8 +122,8 @@ class StdioChannel:
         """How far its declared effects are more than words; None where there are none, and before it was started."""
         self._effects = effects
         self._emit = emit
-        self._guardian = guardian
-        self._ladder = ladder
+        self._child_reaper = child_reaper
+        self._shutdown_steps = shutdown_steps
         self._tap = tap
         self._decoder = LineDecoder(max_frame_bytes)
         self._phase = _Phase.NEW
@@ -149,9 +149,9 @@ class StdioChannel:
     async def open(self, receiver: Receiver) -> None:
         if self._phase is not _Phase.NEW:
             raise RuntimeError(f"the channel to {self._server} was {self._phase} before; a connection needs a new one")
-        self._guardian.start()
+        self._child_reaper.start()
         try:
-            child = ChildProcess.spawn(self._confined(), self._on_exit, guard=self._guardian)
+            child = ChildProcess.spawn(self._confined(), self._on_exit, guard=self._child_reaper)
         except SpawnError as problem:
             raise GatewayFailure(
                 Kind.CONNECTION_FAILED,
@@ -213,7 +213,7 @@ class StdioChannel:
             return
         self._stdin.close()
         # Its output is read on and thrown away: a child that is blocked on writing can't see that its input has ended.
-        await self._child.end(self._ladder)
+        await self._child.end(self._shutdown_steps)
         self._release()
 
     def stderr_tail(self) -> str:

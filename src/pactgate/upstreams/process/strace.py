@@ -51,7 +51,7 @@ _TRIED: Final = frozenset({"EINPROGRESS", "ECONNREFUSED", "ETIMEDOUT", "ENETUNRE
 """What became of an attempt the declaration has to allow all the same."""
 
 
-class Seen(Struct):
+class ObservedEffects(Struct):
     """Everything that was done. `is_partial` when there was more than is looked at."""
 
     read: set[str] = field(default_factory=set)
@@ -66,11 +66,11 @@ class Seen(Struct):
     is_partial: bool = False
 
 
-class Trace:
+class StraceParser:
     """Takes the lines of strace's output one by one. `cwd` is where the program began."""
 
     def __init__(self, cwd: str) -> None:
-        self.seen = Seen()
+        self.seen = ObservedEffects()
         self._cwd = cwd
         self._begun: dict[str, str] = {}
         self._has_begun = False
@@ -162,8 +162,8 @@ def _unescaped(text: str) -> str:
     return _ESCAPE.sub(one, text).encode("latin-1", "replace").decode("utf-8", "surrogateescape")
 
 
-def propose(
-    seen: Seen, *, always_read: Iterable[str], always_write: Iterable[str], exists: Callable[[str], bool]
+def propose_effects(
+    seen: ObservedEffects, *, always_read: Iterable[str], always_write: Iterable[str], exists: Callable[[str], bool]
 ) -> dict[str, Any]:
     """The `effects` that would have allowed it, without what every program may do anyway."""
     made = {os.path.dirname(path) for path in seen.made if not _is_under(path, always_write)}
@@ -221,7 +221,7 @@ def _outermost(paths: set[str]) -> set[str]:
     return set(ordered)
 
 
-def notes_on(seen: Seen, effects: Mapping[str, Any]) -> list[str]:
+def notes_on(seen: ObservedEffects, effects: Mapping[str, Any]) -> list[str]:
     """What whoever reads the proposal has to know."""
     notes = [
         "What the session did not do is not in it. Read it, narrow what is too wide, and try the server with it.",
