@@ -1,7 +1,7 @@
-"""What a program needs of the file system to be started at all: its file, what interprets it, what loads it, what lies beside it.
+"""What a program needs of the file system to start: its file, its interpreter, its loader, and the files beside it.
 
-Looks at files and starts nothing. Knows of symbolic links, `#!` lines (`env` included), virtual environments and the loader an
-ELF file names. Must not: open up a home directory because a program lies in it. Serves S2/MCP-002.
+Looks at files and starts nothing. Knows symbolic links, `#!` lines (`env` included), virtual environments and the loader an ELF file
+names. Must not: open up a home directory because a program is in it. Serves S2/MCP-002.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ MAX_INTERPRETERS: Final = 4
 HEAD_BYTES: Final = 4096
 
 INTERPRETERS: Final = re.compile(r"(?:python|pypy|node|nodejs|deno|bun|ruby|perl|php|bash|dash|sh|zsh|lua)[0-9.]*")
-"""Programs whose first argument that is a file is the program proper."""
+"""Interpreters: the first argument that is a file is the program they run."""
 
 SHARED_FOLDERS: Final = frozenset(
     {"/", "/home", "/Users", "/root", "/tmp", "/var/tmp", "/etc", "/var", "/srv", "/mnt", "/media"}
 )
-"""Too much lies in these to be opened up for one program: of them only the file itself is."""
+"""Folders with too much in them to be opened up for one program: only the program's own file is."""
 
 
 class Executable(Struct, frozen=True):
-    """How to start it, and what must be readable for that. `executes` are the files the kernel itself starts or loads."""
+    """How to start a program, and which files it must read. The kernel itself starts or loads the files in `executes`."""
 
     argv: tuple[str, ...]
     reads: tuple[str, ...]
@@ -37,7 +37,7 @@ class Executable(Struct, frozen=True):
 
 
 def resolve_executable(argv: Sequence[str], cwd: str | None, env: Mapping[str, str]) -> Executable | None:
-    """None when there is no such program. A `#!/usr/bin/env name` is resolved here, so that starting it is one step."""
+    """None if there is no such program. `#!/usr/bin/env name` is resolved here, so that starting it is one execve."""
     file = find_executable(argv[0], cwd, env)
     if file is None:
         return None
@@ -61,7 +61,7 @@ def resolve_executable(argv: Sequence[str], cwd: str | None, env: Mapping[str, s
 
 
 def find_executable(command: str, cwd: str | None, env: Mapping[str, str]) -> str | None:
-    """Where the system would find it: on the program's PATH, or from its working directory. None if it can't be run."""
+    """Where the system finds a program: on its PATH, or from its working directory. None if it can't be run."""
     base = os.path.abspath(cwd or ".")
     if os.sep in command:
         file = os.path.join(base, command)
@@ -71,7 +71,7 @@ def find_executable(command: str, cwd: str | None, env: Mapping[str, str]) -> st
 
 
 def _surroundings(file: str, home: str) -> list[str]:
-    """The folder of the file and of everything it links to; all of a prefix if the folder is its `bin`."""
+    """The folder of the file and of everything it links to; the whole prefix if the folder is a `bin`."""
     places: list[str] = []
     for link in _links(file):
         folder = os.path.dirname(link)
@@ -82,7 +82,7 @@ def _surroundings(file: str, home: str) -> list[str]:
 
 
 def _links(file: str) -> list[str]:
-    """The file, what it links to, and so on."""
+    """The file and the chain of its symbolic links."""
     chain = [os.path.abspath(file)]
     while os.path.islink(chain[-1]) and len(chain) < MAX_LINKS:
         chain.append(os.path.normpath(os.path.join(os.path.dirname(chain[-1]), os.readlink(chain[-1]))))
@@ -91,7 +91,7 @@ def _links(file: str) -> list[str]:
 
 
 def _base_prefix(prefix: str) -> list[str]:
-    """Where the interpreter of a virtual environment comes from."""
+    """The installation behind a virtual environment."""
     try:
         with open(os.path.join(prefix, "pyvenv.cfg"), encoding="utf-8", errors="replace") as file:
             lines = file.read(HEAD_BYTES).splitlines()
@@ -110,7 +110,7 @@ def _may_open_up(folder: str, home: str) -> bool:
 
 
 def _script(argv: Sequence[str], cwd: str | None, home: str) -> list[str]:
-    """What an interpreter is given to run, with what lies beside it."""
+    """The script an interpreter is given, with its folder."""
     if not INTERPRETERS.fullmatch(os.path.basename(argv[0])):
         return []
     for word in argv[1:]:
@@ -130,7 +130,7 @@ def _head(file: str) -> bytes:
 
 
 def _interpreter(head: bytes, cwd: str | None, env: Mapping[str, str]) -> tuple[str | None, bool]:
-    """The interpreter a first line names, and whether `env` was to find it. `env` with options is left alone."""
+    """The interpreter of a `#!` line, and whether `env` finds it. `env` with options is not resolved."""
     if not head.startswith(b"#!"):
         return None, False
     words = os.fsdecode(head[2:].split(b"\n", 1)[0]).split()
@@ -140,7 +140,7 @@ def _interpreter(head: bytes, cwd: str | None, env: Mapping[str, str]) -> tuple[
 
 
 def _loader(head: bytes) -> str | None:
-    """The loader named by an ELF file of 64 bits, little-endian; None for a static program and for other kinds."""
+    """The loader of a 64-bit little-endian ELF file; None for static programs and other formats."""
     if head[:6] != b"\x7fELF\x02\x01" or len(head) < 64:
         return None
     (table,) = struct.unpack_from("<Q", head, 32)

@@ -1,11 +1,11 @@
 """Puts this process into a sandbox and becomes the program: `python -I -S launcher.py RULES -- program arguments`.
 
-RULES is one JSON object with the fields of `Rules` in `sandbox.py`. Applied in this order, and inherited by everything the
-program starts: no new privileges, Landlock (files, TCP ports, signals), a seccomp filter (kinds of sockets, starting programs,
-the metadata of files, the machine itself), execve. Exit code 126 and one line on stderr when something that must be held can't be.
+RULES is one JSON object with the fields of `SandboxRules` in `sandbox.py`. The launcher applies in this order: no new privileges, Landlock
+(files, TCP ports, signals), a seccomp filter (kinds of sockets, starting programs, metadata of files, privileged calls), execve.
+Everything the program starts inherits them. If a required rule can't be enforced, it exits with code 126 and one line on stderr.
 
-Stands alone: the standard library and this file. Must not: start anything before all rules hold, read the environment for
-rules, leave a descriptor or a changed signal behind. Enforces S2/MCP-002 for child processes.
+Stands alone: the standard library and this file. Must not: start anything before all rules are in force, read rules from the environment,
+or leave a descriptor or a changed signal behind. Enforces S2/MCP-002 for child processes.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ READING: Final = READ_FILE | READ_DIR
 WRITING: Final = (
     READING | WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_SYM
 ) | (REFER | TRUNCATE | IOCTL_DEV)
-"""Never MAKE_CHAR and MAKE_BLOCK: a device node made by root is a way round every rule about files."""
+"""Without MAKE_CHAR and MAKE_BLOCK: a device node made by root bypasses every rule about files."""
 OF_A_FILE: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
-"""The rights a rule about something that is no folder may have."""
+"""The rights that a rule about a file, not a folder, may have."""
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _RULE_PATH, _RULE_PORT = 1, 2
@@ -125,7 +125,7 @@ class _Kernel:
 
 
 def landlock_abi() -> int:
-    """The version of Landlock this kernel has; 0 where there is none, where it is off, and where we may not ask."""
+    """The Landlock version of this kernel; 0 if there is none, it is off, or asking is not allowed."""
     if not sys.platform.startswith("linux"):
         return 0
     try:
@@ -135,7 +135,7 @@ def landlock_abi() -> int:
 
 
 def syscall_numbers() -> SyscallNumbers | None:
-    """The numbers of this machine, if its programs are of 64 bits and its kernel can filter; None: no seccomp for us."""
+    """The numbers of this machine, if it is a known 64-bit one and its kernel can filter; None: no seccomp."""
     numbers = (
         SYSCALL_NUMBERS.get(os.uname().machine) if sys.maxsize > 2**32 and sys.platform.startswith("linux") else None
     )
@@ -149,7 +149,7 @@ def syscall_numbers() -> SyscallNumbers | None:
 
 
 def unenforceable_rules(rules: Mapping[str, Any], abi: int, has_seccomp: bool) -> list[str]:
-    """What of these rules can't be held with this Landlock and seccomp, in words."""
+    """The rules that this Landlock version and seccomp can't enforce, in words."""
     has_ports = bool(rules["connect"] or rules["bind"])
     held = {
         "files": abi >= 1,
@@ -185,7 +185,7 @@ def restrict_files_ports_and_signals(kernel: _Kernel, rules: Mapping[str, Any], 
 
 
 def handled_rights(rules: Mapping[str, Any], abi: int) -> int:
-    """Every right on files this version knows; starting programs only where some are listed (the filter does the rest)."""
+    """Every right on files that this version knows; EXECUTE only if programs are listed (else the filter decides)."""
     handled = (MAKE_SYM << 1) - 1
     if rules["run"] != "listed":
         handled &= ~EXECUTE
@@ -209,7 +209,7 @@ def _allow_path(kernel: _Kernel, ruleset: int, path: str, rights: int) -> None:
         os.close(descriptor)
 
 
-# seccomp: a classic BPF program. Each block looks at one system call and ends the program when it is that one.
+# seccomp: a classic BPF program. Each block is about one system call and decides if it is that call.
 
 
 def _load(offset: int) -> _Instruction:
@@ -244,7 +244,7 @@ def _deny(numbers: Sequence[int], answer: int) -> list[_Instruction]:
 def _one_of(
     argument: Sequence[_Instruction], values: Sequence[int], then: Sequence[_Instruction]
 ) -> list[_Instruction]:
-    """Go on with `then` if the argument is one of these, else go on behind it."""
+    """Continue with `then` if the argument is one of these values, else after it."""
     tests = [_equal(value, len(values) - 1 - index, 0) for index, value in enumerate(values[:-1])]
     return [*argument, *tests, _equal(values[-1], 0, len(then)), *then]
 
@@ -265,7 +265,7 @@ def _socket_body(*, tcp: bool, more: bool) -> list[_Instruction]:
 
 
 def _secret_body(words: Sequence[int]) -> list[_Instruction]:
-    """Only who knows the secret, given in the arguments execve does not have: us, once."""
+    """Allow only a caller that knows the secret, passed in arguments execve does not use: the launcher, once."""
     tests: list[_Instruction] = []
     for place, word in enumerate(words, start=3):
         for half, high in ((word & 0xFFFFFFFF, False), (word >> 32, True)):
@@ -276,7 +276,7 @@ def _secret_body(words: Sequence[int]) -> list[_Instruction]:
 def filter_program(
     rules: Mapping[str, Any], numbers: SyscallNumbers, abi: int, secret: Sequence[int]
 ) -> list[_Instruction]:
-    """The filter for these rules. Programs of another word size are ended: their system calls have other numbers."""
+    """The filter for these rules. Programs of another word size are killed, because their system calls have other numbers."""
     program = [_load(4), _equal(numbers.audit, 1, 0), _answer(KILL_PROCESS), _load(0)]
     if numbers is SYSCALL_NUMBERS["x86_64"]:
         program += [(0x35, 0, 1, _X32), _answer(_ERRNO | errno.ENOSYS)]
@@ -325,7 +325,7 @@ def _find(program: str, path: str) -> str:
 
 
 def _environment() -> list[bytes]:
-    """As it was given to us: the interpreter adds to its own copy."""
+    """The environment as it was given: the interpreter adds to its own copy."""
     try:
         with open("/proc/self/environ", "rb") as file:
             return [entry for entry in file.read().split(b"\0") if entry]
@@ -340,7 +340,7 @@ def _texts(values: Sequence[bytes]) -> Any:
 def _becoming(
     kernel: _Kernel, argv: Sequence[str], secret: Sequence[int], numbers: SyscallNumbers | None
 ) -> Callable[[], int]:
-    """A call that becomes the program, with everything made ready: once the rules hold, nothing more can be looked up."""
+    """A prepared execve: once the rules are in force, nothing more can be looked up."""
     file = os.fsencode(_find(argv[0], os.environ.get("PATH", os.defpath)))
     arguments, environment = _texts([os.fsencode(one) for one in argv]), _texts(_environment())
     if numbers is None:

@@ -1,12 +1,12 @@
-"""From a declaration of effects to what the kernel is told: the rules, which of them it can hold, and the launcher's command line.
+"""Turns a declaration of effects into sandbox rules, finds out which of them this kernel can enforce, and builds the launcher's command.
 
-A declaration is complete, so the rules name everything: what is declared, and the little without which no program starts.
-Must not: apply anything to this process (`launcher.py` does, to the child), or say "enforced" of what is not.
+A declaration is complete, so the rules list everything: what is declared, and the little that every program needs to start.
+Must not: restrict this process (`launcher.py` restricts the child), or call a rule "enforced" that is not.
 Enforces S2/MCP-002 for child processes (decision D12).
 
-What no kernel can hold yet is said in the level: with `write` declared, modes, owners and times of files elsewhere; with `bind`
-declared, listening without binding first. Two things are outside: ports are held, hosts are not; and a list in `run` is about
-programs the kernel is asked to start. Whatever code runs, by whatever trick, runs under the same rules.
+The level says what no kernel can enforce yet: with `write` declared, modes, owners and times of files elsewhere; with `bind` declared,
+listening without binding first. Two limits remain: rules are about ports, not hosts; and a list in `run` is about programs the kernel is
+asked to start. All code in the child, however it got there, runs under the same rules.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ SYSTEM_READ: Final = (
     *("/dev/zero", "/dev/random", "/dev/urandom"),
     *("/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm", "/sys/devices/system/cpu"),
 )
-"""What every program may read: the system's programs and libraries, what the loader and language runtimes look at when they
-start, and of /proc only what is about itself. Not /etc/passwd, not a temporary directory, not a home, no other process."""
+"""Paths every program may read: the system's programs and libraries, what loaders and language runtimes read when they start, and its own
+part of /proc. Not /etc/passwd, temporary directories, home directories or other processes."""
 
 SYSTEM_WRITE: Final = ("/dev/null", "/dev/full")
 
@@ -43,7 +43,7 @@ NETWORK_READ: Final = (
     *("/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services"),
     *("/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted", "/etc/ca-certificates"),
 )
-"""What a program that may use the network may read as well: how names are looked up, and whom to trust. No private keys."""
+"""Paths a program with network access may read as well: name resolution and certificate authorities. No private keys."""
 
 DECLARED: Final = "declared"
 ENFORCED: Final = "enforced"
@@ -52,7 +52,7 @@ ANY_FREE_PORT: Final = "listening on a port the kernel chooses"
 
 
 class SandboxSupport(Struct, frozen=True):
-    """What this kernel can hold. `details` says in words what it can't."""
+    """What this kernel can enforce. `details` says in words what it can't."""
 
     abi: int
     landlock: bool
@@ -61,7 +61,7 @@ class SandboxSupport(Struct, frozen=True):
 
 
 class SandboxRules(Struct, frozen=True):
-    """What the launcher is told. Complete: every list names all that is allowed."""
+    """What the launcher is told. Every list names all that is allowed."""
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
@@ -75,31 +75,31 @@ class SandboxRules(Struct, frozen=True):
 
 
 class SandboxedLaunch(Struct, frozen=True):
-    """A program ready to be started in its sandbox, and what that will be worth."""
+    """A program ready to start in its sandbox, and how much of its declaration is enforced."""
 
     launch: Launch
     level: str
 
 
 def probe() -> SandboxSupport:
-    """Ask this kernel; nothing is changed by asking."""
+    """Find out what this kernel can enforce. Changes nothing."""
     abi, seccomp = launcher.landlock_abi(), launcher.syscall_numbers() is not None
     return SandboxSupport(abi, abi > 0, seccomp, tuple(_lacks(abi, seccomp)))
 
 
 def _lacks(abi: int, seccomp: bool) -> Iterable[str]:
     if abi == 0:
-        yield "no Landlock: files, TCP ports and signals can't be held"
+        yield "no Landlock: files, TCP ports and signals can't be enforced"
     needed = ((launcher.ABI_TRUNCATE, "cutting files short"), (launcher.ABI_TCP, "TCP ports"))
     for since, what in (*needed, (launcher.ABI_SCOPE, "signals")):
         if 0 < abi < since:
-            yield f"Landlock ABI {abi}: {what} can't be held, which ABI {since} can"
+            yield f"Landlock ABI {abi}: {what} can't be enforced (needs ABI {since})"
     if not seccomp:
-        yield "no seccomp filter for this machine: UDP, Unix sockets and starting programs can't be held"
+        yield "no seccomp filter for this machine: UDP, Unix sockets and starting programs can't be enforced"
 
 
 def rules_of(effects: Effects, program: Executable, listed: tuple[Executable, ...] = ()) -> SandboxRules:
-    """The rules for a program with these effects. `listed` are the programs `run` names, as far as they exist."""
+    """The rules for a program with these effects. `listed` are the existing programs that `run` names."""
     uses_network = bool(effects.connect or effects.bind or effects.sockets)
     executes = [file for one in (program, *listed) for file in one.executes] if listed else []
     reads = [
@@ -126,12 +126,12 @@ def _once(places: Iterable[str]) -> tuple[str, ...]:
 
 
 def unenforceable(rules: SandboxRules, support: SandboxSupport) -> tuple[str, ...]:
-    """What of these rules this kernel can't hold, in words."""
+    """The rules this kernel can't enforce, in words."""
     return tuple(launcher.unenforceable_rules(msgspec.to_builtins(rules), support.abi, support.seccomp))
 
 
 def level_of(rules: SandboxRules, support: SandboxSupport) -> str:
-    """How far the declaration is more than words."""
+    """How much of the declaration is enforced, as shown to users."""
     if not support.landlock and not support.seccomp:
         return DECLARED
     missing = [*unenforceable(rules, support)]
@@ -143,13 +143,13 @@ def level_of(rules: SandboxRules, support: SandboxSupport) -> str:
 
 
 def command_line(rules: SandboxRules, program: Executable) -> tuple[str, ...]:
-    """The launcher with its rules, then the program."""
+    """The launcher with its rules, followed by the program."""
     text = msgspec.json.encode(rules).decode()
     return (sys.executable, "-I", "-S", LAUNCHER, text, "--", *program.argv)
 
 
 def confine(launch: Launch, effects: Effects, *, ask: Callable[[], SandboxSupport] = probe) -> SandboxedLaunch:
-    """The same program, to be started through the launcher. Raises SpawnError: no such program, or it could not be held."""
+    """The same program, started through the launcher. Raises SpawnError if it does not exist or its rules can't be enforced."""
     if not effects.enforce:
         return SandboxedLaunch(launch, DECLARED)
     program = resolve_executable(launch.argv, launch.cwd, launch.env)
@@ -172,7 +172,7 @@ def confine(launch: Launch, effects: Effects, *, ask: Callable[[], SandboxSuppor
 
 
 def _is_here(place: str) -> bool:
-    """Not every system has every place of ours; of a declared one the launcher says that it is missing."""
+    """Whether a path is kept: system paths only if they exist. The launcher reports a declared path that is missing."""
     return place not in (*SYSTEM_READ, *NETWORK_READ) or os.path.exists(place)
 
 

@@ -1,8 +1,8 @@
-"""What a program was seen doing, read from strace's output, and the declaration of effects that would have allowed it. Pure.
+"""Reads strace's output, and proposes the declaration of effects that would have allowed what the program did. Pure.
 
-Sees system calls of the program and of everything it starts: files opened, made, moved and deleted, TCP ports, other sockets, programs
-started. Does not see: what the session did not exercise, hosts (ports only), what goes through io_uring, and metadata that was only
-looked at, which no declaration holds back. Must not: propose less than was seen and seemed to matter; a person narrows it.
+Sees the system calls of a program and of everything it starts: files opened, created, moved and deleted, TCP ports, other sockets, programs
+started. Does not see: what the session did not exercise, hosts (ports only), operations of io_uring, and metadata that was only read, which
+no declaration restricts. Must not: propose less than the program did; a person narrows it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ STRACE: Final = ("-f", "-qq", "-yy", "-s", "4096", "-e", "signal=none", "-e", TR
 MAX_SEEN: Final = 20_000
 MAX_LINE_CHARS: Final = 20_000
 MAX_PROGRAMS: Final = 8
-"""More than these are the work of a package runner or a shell, and a list of them would be out of date tomorrow."""
+"""More programs than these come from a package runner or a shell; a list of them would soon be out of date."""
 SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm", "/home", "/root", "/etc")
 _TOGETHER: Final = 3
-"""As many files of one folder are worth the folder."""
+"""So many files of one folder are replaced by the folder."""
 
 _CALL: Final = re.compile(r"(\d+) +(\w+)\((.*)", re.DOTALL)
 _RESUMED: Final = re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)", re.DOTALL)
@@ -48,16 +48,16 @@ _OF_FILE: Final = frozenset(
 )
 _SENDS: Final = frozenset({"connect", "bind", "sendto", "sendmsg", "sendmmsg"})
 _TRIED: Final = frozenset({"EINPROGRESS", "ECONNREFUSED", "ETIMEDOUT", "ENETUNREACH", "EHOSTUNREACH", "EADDRINUSE"})
-"""What became of an attempt the declaration has to allow all the same."""
+"""Errors of attempts that the declaration has to allow as well."""
 
 
 class ObservedEffects(Struct):
-    """Everything that was done. `is_partial` when there was more than is looked at."""
+    """Everything the program did. `is_partial`: there was more than `MAX_SEEN` paths."""
 
     read: set[str] = field(default_factory=set)
     write: set[str] = field(default_factory=set)
     made: set[str] = field(default_factory=set)
-    """What was made, moved or deleted: a matter of the folder it is in."""
+    """Paths created, moved or deleted, which needs write access to their folder."""
     connect: set[int] = field(default_factory=set)
     bind: set[int] = field(default_factory=set)
     run: dict[str, None] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class ObservedEffects(Struct):
 
 
 class StraceParser:
-    """Takes the lines of strace's output one by one. `cwd` is where the program began."""
+    """Takes the lines of strace's output one by one. `cwd` is the folder the program started in."""
 
     def __init__(self, cwd: str) -> None:
         self.seen = ObservedEffects()
@@ -86,7 +86,7 @@ class StraceParser:
         self.seen.is_partial = len(self.seen.read) + len(self.seen.write) + len(self.seen.made) > MAX_SEEN
 
     def _joined(self, line: str) -> str:
-        """A call that was interrupted by another thread's is one again."""
+        """Joins the two halves of a call that another thread's call interrupted."""
         resumed = _RESUMED.match(line)
         if resumed:
             return self._begun.pop(resumed[1], "") + resumed[2]
@@ -151,7 +151,7 @@ class StraceParser:
 
 
 def _unescaped(text: str) -> str:
-    """The text strace wrote, as the file system spells it: bytes beyond ASCII are written as numbers."""
+    """A path without strace's escapes, which stand for bytes beyond ASCII."""
 
     def one(found: re.Match[str]) -> str:
         code = found[1]
@@ -165,7 +165,7 @@ def _unescaped(text: str) -> str:
 def propose_effects(
     seen: ObservedEffects, *, always_read: Iterable[str], always_write: Iterable[str], exists: Callable[[str], bool]
 ) -> dict[str, Any]:
-    """The `effects` that would have allowed it, without what every program may do anyway."""
+    """The `effects` that would have allowed it, without what every program may do."""
     made = {os.path.dirname(path) for path in seen.made if not _is_under(path, always_write)}
     changed = {path for path in seen.write if not _is_under(path, always_write)}
     writes = _fewest({_there(path, exists) for path in made | changed})
@@ -182,12 +182,12 @@ def propose_effects(
 
 
 def _is_own(path: str) -> bool:
-    """A process looking at itself, by its number."""
+    """Whether a path is in /proc/<pid>: the process reads about itself."""
     return re.match(r"/proc/\d+(/|$)", path) is not None
 
 
 def _there(path: str, exists: Callable[[str], bool]) -> str:
-    """The path, or the nearest folder above it that is there when the program starts."""
+    """The path, or the nearest folder above it that exists when the program starts."""
     while not exists(path) and path not in ("/", ""):
         path = os.path.dirname(path)
     return path
@@ -198,7 +198,7 @@ def _is_under(path: str, places: Iterable[str]) -> bool:
 
 
 def _fewest(paths: set[str]) -> list[str]:
-    """Few places that cover all: the folder where many of its files are named, and nothing that another one covers."""
+    """A short list that covers all paths: a folder instead of many of its files, and no path inside another."""
     kept, together = paths, _TOGETHER
     while True:
         folders: dict[str, int] = {}
@@ -222,13 +222,13 @@ def _outermost(paths: set[str]) -> set[str]:
 
 
 def notes_on(seen: ObservedEffects, effects: Mapping[str, Any]) -> list[str]:
-    """What whoever reads the proposal has to know."""
+    """Notes for the reader of the proposal."""
     notes = [
         "What the session did not do is not in it. Read it, narrow what is too wide, and try the server with it.",
         *(f"It used a {one}, which `sockets` allows together with all others." for one in sorted(seen.sockets)),
     ]
     if effects.get("connect"):
-        notes.append("Ports are held, hosts are not.")
+        notes.append("Ports are restricted, hosts are not.")
     if effects.get("run") is True:
         notes.append(f"It started {len(seen.run)} programs, so `run` is true: any program it can read.")
     notes += [
