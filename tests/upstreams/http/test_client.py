@@ -15,7 +15,7 @@ import pytest
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.pool import PoolLimits
-from pactgate.upstreams.http.request_message import Target
+from pactgate.upstreams.http.request_message import HttpTarget
 from tests.support.certificates import tls_pair
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import (
@@ -60,7 +60,7 @@ async def test_a_request_goes_out_as_one_write_with_exactly_these_bytes() -> Non
     server = await asyncio.get_running_loop().create_server(Wire, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with client_of() as client:
-        target = Target("s", f"http://127.0.0.1:{port}/mcp?x=1")
+        target = HttpTarget("s", f"http://127.0.0.1:{port}/mcp?x=1")
         await client.request(b"POST", target, b"A: b\r\n", b'{"a":1}')
         await client.request(b"GET", target, b"A: b\r\n")
     server.close()
@@ -74,7 +74,7 @@ async def test_a_request_goes_out_as_one_write_with_exactly_these_bytes() -> Non
 @on_both_loops
 async def test_sixty_four_requests_share_eight_connections_and_each_gets_its_own_answer() -> None:
     async with ScriptedHttp(echo) as server, client_of(PoolLimits(max_open=8)) as client:
-        target = Target("s", server.url)
+        target = HttpTarget("s", server.url)
         bodies = [b'{"number":%d}' % number for number in range(64)]
         async with asyncio.timeout(LIMIT_S):
             responses = await asyncio.gather(*(client.request(b"POST", target, b"", body) for body in bodies))
@@ -95,7 +95,7 @@ async def test_a_kept_connection_that_dies_under_a_request_is_not_tried_again() 
         peer.reset()
 
     async with ScriptedHttp(play) as server, client_of() as client:
-        target = Target("s", server.url)
+        target = HttpTarget("s", server.url)
         await client.request(b"POST", target, b"", b'"first"')
         with pytest.raises(GatewayFailure) as caught:
             await client.request(b"POST", target, b"", b'"second"')
@@ -117,7 +117,7 @@ async def test_a_kept_connection_found_closed_before_the_write_is_replaced() -> 
             closed.set()
 
     async with ScriptedHttp(play) as server, client_of() as client:
-        target = Target("s", server.url)
+        target = HttpTarget("s", server.url)
         await client.request(b"POST", target, b"", b"{}")
         async with asyncio.timeout(LIMIT_S):
             await closed.wait()
@@ -135,7 +135,7 @@ async def test_cancelling_a_request_closes_its_connection() -> None:
         gone.set()
 
     async with ScriptedHttp(play) as server, client_of() as client:
-        asking = asyncio.ensure_future(client.request(b"POST", Target("s", server.url), b"", b"{}"))
+        asking = asyncio.ensure_future(client.request(b"POST", HttpTarget("s", server.url), b"", b"{}"))
         async with asyncio.timeout(LIMIT_S):
             await arrived.wait()
             asking.cancel()
@@ -155,7 +155,7 @@ async def test_a_cancelled_wait_for_a_connection_sends_nothing() -> None:
             await peer.send(answer(b"{}"))
 
     async with ScriptedHttp(play) as server, client_of(PoolLimits(max_open=1)) as client:
-        target = Target("s", server.url)
+        target = HttpTarget("s", server.url)
         asking = [asyncio.ensure_future(client.request(b"POST", target, b"", b"%d" % number)) for number in range(3)]
         async with asyncio.timeout(LIMIT_S):
             while not seen:
@@ -172,7 +172,7 @@ async def test_an_early_answer_to_a_request_that_is_still_being_written_ends_the
         await peer.gone()
 
     async with ScriptedHttp(play) as server, client_of() as client:
-        target = Target("s", server.url)
+        target = HttpTarget("s", server.url)
         for _ in range(2):
             response = await client.request(b"POST", target, b"", b"x" * (16 << 20))
             assert response.status == 413
@@ -190,7 +190,7 @@ async def test_abandoning_a_target_ends_its_exchanges_and_no_others() -> None:
             await peer.send(answer(b"{}"))
 
     async with ScriptedHttp(play) as server, client_of(PoolLimits(max_open=2)) as client:
-        mine, other = Target("mine", server.url), Target("other", server.url)
+        mine, other = HttpTarget("mine", server.url), HttpTarget("other", server.url)
         sent = asyncio.ensure_future(client.request(b"POST", mine, b"", b"{}"))
         kept = asyncio.ensure_future(client.request(b"POST", other, b"", b"{}"))
         async with asyncio.timeout(LIMIT_S):
@@ -223,19 +223,19 @@ async def test_a_target_abandoned_while_its_connection_is_dialled_sends_nothing_
             await peer.send(answer(b"{}"))
 
     async with ScriptedHttp(play) as server, client_of() as client:
-        mine = Target("mine", server.url)
+        mine = HttpTarget("mine", server.url)
         asking = asyncio.ensure_future(client.request(b"POST", mine, b"", b'"mine"'))
         await asyncio.sleep(0)
         client.abandon(mine)
         assert (await _failure(asking)).verdict is Verdict.DID_NOT_RUN
-        await client.request(b"POST", Target("other", server.url), b"", b'"other"')
+        await client.request(b"POST", HttpTarget("other", server.url), b"", b'"other"')
         assert (seen, server.connections) == ([b'"other"'], 1)
 
 
 async def test_a_client_closed_while_it_dials_sends_nothing_and_leaves_nothing() -> None:
     async with ScriptedHttp(echo) as server:
         client = HttpClient()
-        asking = asyncio.ensure_future(client.request(b"POST", Target("s", server.url), b"", b"{}"))
+        asking = asyncio.ensure_future(client.request(b"POST", HttpTarget("s", server.url), b"", b"{}"))
         await asyncio.sleep(0)
         await client.close()
         assert (await _failure(asking)).verdict is Verdict.DID_NOT_RUN
@@ -257,7 +257,7 @@ async def test_one_that_waits_gets_another_connection_when_the_one_handed_over_h
                 return
 
     async with ScriptedHttp(play) as server, client_of(PoolLimits(max_open=1)) as client:
-        target = Target("s", server.url)
+        target = HttpTarget("s", server.url)
         async with asyncio.timeout(LIMIT_S):
             first = asyncio.ensure_future(client.request(b"POST", target, b"", b'"first"'))
             second = asyncio.ensure_future(client.request(b"POST", target, b"", b'"second"'))
@@ -280,7 +280,7 @@ async def test_one_tls_context_is_made_and_only_for_https(tmp_path: Path, monkey
 
     monkeypatch.setattr(ssl, "create_default_context", counted)
     async with ScriptedHttp(echo) as plain, client_of() as client:
-        await client.request(b"POST", Target("s", plain.url), b"", b"{}")
+        await client.request(b"POST", HttpTarget("s", plain.url), b"", b"{}")
         assert made == []
     monkeypatch.setattr(ssl, "create_default_context", make)
     server_tls, _ = tls_pair(tmp_path)
@@ -288,7 +288,7 @@ async def test_one_tls_context_is_made_and_only_for_https(tmp_path: Path, monkey
     async with ScriptedHttp(echo, tls=server_tls) as secure, client_of() as client:
         for _ in range(2):
             with pytest.raises(GatewayFailure) as caught:
-                await client.request(b"POST", Target("s", secure.url), b"", b"{}")
+                await client.request(b"POST", HttpTarget("s", secure.url), b"", b"{}")
             assert caught.value.details == {"permanent": True}
     assert len(made) == 1
 
@@ -305,7 +305,7 @@ async def test_closing_the_client_ends_everything_it_has_open() -> None:
 
     async with ScriptedHttp(play) as server:
         client = HttpClient()
-        target = Target("s", server.url)
+        target = HttpTarget("s", server.url)
         stream = (await client.request(b"POST", target, b"", b"stream")).stream
         assert stream is not None
         await client.request(b"POST", target, b"", b"whole")
@@ -340,7 +340,7 @@ async def test_requests_and_streams_travel_over_tls(tmp_path: Path) -> None:
     async with ScriptedHttp(play, tls=server_tls) as server:
         client = HttpClient(tls=client_tls)
         try:
-            target = Target("s", server.url)
+            target = HttpTarget("s", server.url)
             assert (await client.request(b"POST", target, b"", big)).body == big
             stream = (await client.request(b"GET", target, b"")).stream
             assert stream is not None
@@ -362,14 +362,14 @@ async def test_idle_connections_are_closed_in_time_without_being_asked() -> None
         gone.set()
 
     async with ScriptedHttp(play) as server, client_of(PoolLimits(idle_s=0.05)) as client:
-        await client.request(b"POST", Target("s", server.url), b"", b"{}")
+        await client.request(b"POST", HttpTarget("s", server.url), b"", b"{}")
         async with asyncio.timeout(LIMIT_S):
             await gone.wait()
 
 
 async def test_nothing_is_left_after_two_thousand_requests() -> None:
     async with ScriptedHttp(echo) as server, client_of() as client:
-        target = Target("s", server.url)
+        target = HttpTarget("s", server.url)
 
         async def ask(count: int) -> None:
             for _ in range(count):
@@ -387,7 +387,7 @@ async def test_nothing_is_left_after_two_thousand_requests() -> None:
 async def test_small_packets_are_not_held_back() -> None:
     """TCP_NODELAY: the kernel must not wait for more to send."""
     async with ScriptedHttp(echo) as server, client_of() as client:
-        target = Target("s", server.url)
+        target = HttpTarget("s", server.url)
         await client.request(b"POST", target, b"", b"{}")
         ours = [
             item

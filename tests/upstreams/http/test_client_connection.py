@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.client_connection import MAX_HEAD_BYTES
-from pactgate.upstreams.http.pool import Pool, PoolLimits
-from pactgate.upstreams.http.request_message import Target
-from pactgate.upstreams.http.response import Response, Waiting
+from pactgate.upstreams.http.pool import ConnectionPool, PoolLimits
+from pactgate.upstreams.http.request_message import HttpTarget
+from pactgate.upstreams.http.response import HttpResponse, Waiting
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import LAST_CHUNK, LIMIT_S, Peer, Play, ScriptedHttp, answer, chunk, stream_head
 
@@ -31,9 +31,9 @@ class Ask:
     def __init__(self, client: HttpClient, server: ScriptedHttp) -> None:
         self.client = client
         self.server = server
-        self.target = Target("s", server.url)
+        self.target = HttpTarget("s", server.url)
 
-    async def __call__(self, *, max_body_bytes: int = 1 << 20) -> Response:
+    async def __call__(self, *, max_body_bytes: int = 1 << 20) -> HttpResponse:
         async with asyncio.timeout(LIMIT_S):
             return await self.client.request(b"POST", self.target, b"X: y\r\n", b"{}", max_body_bytes=max_body_bytes)
 
@@ -319,7 +319,7 @@ async def test_an_answer_nobody_waits_for_any_more_frees_or_ends_its_connection(
         gone.set()
 
     async with ScriptedHttp(play) as server:
-        pool, target = Pool(PoolLimits(), lambda: None), Target("s", server.url)
+        pool, target = ConnectionPool(PoolLimits(), lambda: None), HttpTarget("s", server.url)
         connection = await pool.obtain(target)
         waiting = Waiting()
         connection.begin(waiting, target, b"GET" + target.tail + b"\r\n", 1000)
@@ -512,7 +512,7 @@ async def test_an_answer_with_a_known_head_is_read_whole_in_whatever_pieces_its_
         await peer.gone()
 
     async with ScriptedHttp(play) as server:
-        client, target = HttpClient(), Target("s", server.url)
+        client, target = HttpClient(), HttpTarget("s", server.url)
         async with asyncio.timeout(LIMIT_S):
             for _ in range(3):
                 response = await client.request(b"POST", target, b"", b"{}")
@@ -536,7 +536,7 @@ async def test_more_than_a_known_head_promised_is_not_taken_and_ends_the_connect
         await peer.gone()
 
     async with ScriptedHttp(play) as server:
-        client, target = HttpClient(), Target("s", server.url)
+        client, target = HttpClient(), HttpTarget("s", server.url)
         async with asyncio.timeout(LIMIT_S):
             for _ in range(3):
                 assert (await client.request(b"POST", target, b"", b"{}")).body == BODY

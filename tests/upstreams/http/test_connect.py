@@ -15,10 +15,10 @@ import pytest
 from pactgate.config.sections.network import TlsSettings
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.egress import Egress
+from pactgate.upstreams.http.egress import EgressPolicy
 from pactgate.upstreams.http.pool import PoolLimits
 from pactgate.upstreams.http.proxy import NetworkSettings
-from pactgate.upstreams.http.request_message import Target
+from pactgate.upstreams.http.request_message import HttpTarget
 from tests.support.certificates import Authority
 from tests.support.loops import on_both_loops
 from tests.support.proxy_server import ProxyServer
@@ -44,11 +44,11 @@ async def client_of(tls: ssl.SSLContext | None = None, limits: PoolLimits | None
             await client.close()
 
 
-def through(proxy: str, url: str, tls: TlsSettings | None = None) -> Target:
-    return Target("files", url, network=NetworkSettings(proxy, tls, {}))
+def through(proxy: str, url: str, tls: TlsSettings | None = None) -> HttpTarget:
+    return HttpTarget("files", url, network=NetworkSettings(proxy, tls, {}))
 
 
-async def failure_of(client: HttpClient, target: Target) -> GatewayFailure:
+async def failure_of(client: HttpClient, target: HttpTarget) -> GatewayFailure:
     with pytest.raises(GatewayFailure) as caught:
         async with asyncio.timeout(LIMIT_S):
             await client.request(b"POST", target, b"", b"{}")
@@ -208,7 +208,7 @@ async def test_a_host_the_operator_did_not_name_is_checked_before_the_proxy_hear
 
     async with ProxyServer(1, reply=b"HTTP/1.1 502 No\r\n\r\n") as proxy:
         client = HttpClient(resolve=resolve)
-        egress = Egress("files", ["api.example"], network=NetworkSettings(proxy.url(), None, {}))
+        egress = EgressPolicy("files", ["api.example"], network=NetworkSettings(proxy.url(), None, {}))
         with pytest.raises(GatewayFailure) as inner:
             await client.request(b"GET", egress.target("https://inner.example/x"), b"")
         assert inner.value.kind is Kind.DESTINATION_REFUSED
@@ -254,13 +254,13 @@ async def test_a_client_certificate_opens_a_server_that_asks_for_one(tmp_path: P
         serving = asyncio.ensure_future(asyncio.to_thread(handshakes, listening, context))
         url = f"https://localhost:{listening.getsockname()[1]}/mcp"
 
-        def target(certificate: Path | None = None, key: Path | None = None) -> Target:
+        def target(certificate: Path | None = None, key: Path | None = None) -> HttpTarget:
             tls = TlsSettings(
                 ca_file=str(authority.file),
                 cert_file=str(certificate) if certificate else None,
                 key_file=str(key) if key else None,
             )
-            return Target("files", url, network=NetworkSettings(None, tls, {}))
+            return HttpTarget("files", url, network=NetworkSettings(None, tls, {}))
 
         async with client_of() as client:
             assert (await client.request(b"POST", target(*own), b"", b"{}")).status == 200
@@ -276,7 +276,7 @@ async def test_a_client_certificate_opens_a_server_that_asks_for_one(tmp_path: P
 
 async def test_connections_are_shared_only_by_targets_with_the_same_proxy_and_certificates(tmp_path: Path) -> None:
     def key(proxy: str | None = None, tls: TlsSettings | None = None, **more: bool) -> str:
-        return Target("files", "https://api.example/x", network=NetworkSettings(proxy, tls, {}), **more).key
+        return HttpTarget("files", "https://api.example/x", network=NetworkSettings(proxy, tls, {}), **more).key
 
     keys = [
         key(),
@@ -299,15 +299,15 @@ async def test_an_untrusted_certificate_leads_to_the_setting_that_would_trust_it
     authority, other = Authority(tmp_path), Authority(tmp_path, "other")
     async with ScriptedHttp(echo, tls=authority.server_context("localhost"), host="localhost") as server:
         async with client_of() as client:
-            plain = await failure_of(client, Target("files", server.url))
+            plain = await failure_of(client, HttpTarget("files", server.url))
             settings = NetworkSettings(None, TlsSettings(ca_file=str(other.file)), {})
-            wrong = await failure_of(client, Target("files", server.url, network=settings))
+            wrong = await failure_of(client, HttpTarget("files", server.url, network=settings))
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "gone.pem"))
         async with client_of() as client:
-            gone = await failure_of(client, Target("files", server.url))
+            gone = await failure_of(client, HttpTarget("files", server.url))
         monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
         async with client_of() as client:
-            assert (await client.request(b"POST", Target("files", server.url), b"", b"{}")).status == 200
+            assert (await client.request(b"POST", HttpTarget("files", server.url), b"", b"{}")).status == 200
     assert "`tls.caFile` of files or in SSL_CERT_FILE" in plain.message
     assert "was it signed by an authority in `tls.caFile` of files?" in wrong.message
     assert "SSL_CERT_FILE names a file that can't be read" in gone.message

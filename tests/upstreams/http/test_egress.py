@@ -10,8 +10,8 @@ import pytest
 
 from pactgate.core.failures import Category, GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.egress import Egress, checked_addresses, host_of, look_up
-from pactgate.upstreams.http.request_message import Target
+from pactgate.upstreams.http.egress import EgressPolicy, checked_addresses, host_of, resolve_host
+from pactgate.upstreams.http.request_message import HttpTarget
 
 FORBIDDEN = [
     "127.0.0.1",
@@ -69,7 +69,7 @@ FORBIDDEN = [
 @pytest.mark.parametrize("form", ["https://{}/x", "https://{}:8443/x"])
 def test_no_spelling_of_an_address_that_is_not_public_gets_through(host: str, form: str) -> None:
     with pytest.raises(GatewayFailure) as raised:
-        Egress("shop", ["api.example"]).target(form.format(host))
+        EgressPolicy("shop", ["api.example"]).target(form.format(host))
     failure = raised.value
     assert (failure.kind, failure.category) == (Kind.DESTINATION_REFUSED, Category.TRANSPORT_FAILURE)
     assert failure.verdict is Verdict.DID_NOT_RUN
@@ -78,12 +78,12 @@ def test_no_spelling_of_an_address_that_is_not_public_gets_through(host: str, fo
 
 @pytest.mark.parametrize("host", ["8.8.8.8", "93.184.215.14", "[2606:4700::1111]", "api.example", "other.example."])
 def test_public_hosts_are_called_and_looked_up_first(host: str) -> None:
-    assert Egress("shop", []).target(f"https://{host}/x").is_guarded
+    assert EgressPolicy("shop", []).target(f"https://{host}/x").is_guarded
 
 
 def test_a_host_the_operator_did_not_name_is_called_over_https_only() -> None:
     with pytest.raises(GatewayFailure):
-        Egress("shop", []).target("http://other.example/x")
+        EgressPolicy("shop", []).target("http://other.example/x")
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_a_host_the_operator_did_not_name_is_called_over_https_only() -> None:
     ],
 )
 def test_a_host_the_operator_named_is_called_as_it_is(named: str, url: str) -> None:
-    assert not Egress("shop", [named]).target(url).is_guarded
+    assert not EgressPolicy("shop", [named]).target(url).is_guarded
 
 
 def test_naming_one_spelling_does_not_name_another() -> None:
     with pytest.raises(GatewayFailure):
-        Egress("shop", ["127.0.0.1"]).target("https://2130706433/x")
+        EgressPolicy("shop", ["127.0.0.1"]).target("https://2130706433/x")
 
 
 async def resolving(*addresses: str) -> Any:
@@ -116,7 +116,7 @@ async def resolving(*addresses: str) -> Any:
     "addresses", [("127.0.0.1",), ("8.8.8.8", "10.0.0.1"), ("2606:4700::1111", "::ffff:10.0.0.1"), ("fe80::1%eth0",)]
 )
 async def test_a_name_that_leads_inward_is_refused_even_if_it_leads_outward_too(addresses: tuple[str, ...]) -> None:
-    target = Target("shop", "https://rebind.example/x", is_guarded=True)
+    target = HttpTarget("shop", "https://rebind.example/x", is_guarded=True)
     with pytest.raises(GatewayFailure) as raised:
         await checked_addresses(target, await resolving(*addresses))
     assert raised.value.kind is Kind.DESTINATION_REFUSED
@@ -138,17 +138,17 @@ async def test_a_name_that_changes_its_mind_is_looked_up_once(monkeypatch: pytes
     monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", connect)
     client = HttpClient(resolve=resolve)
     with pytest.raises(GatewayFailure) as raised:
-        await client.request(b"GET", Target("shop", "https://rebind.example/x", is_guarded=True), b"")
+        await client.request(b"GET", HttpTarget("shop", "https://rebind.example/x", is_guarded=True), b"")
     await client.close()
     assert raised.value.kind is Kind.CONNECTION_FAILED
     assert dialled == [("8.8.8.8", 443, "rebind.example")]
 
 
 async def test_the_real_resolver_gives_addresses_and_a_guarded_localhost_is_refused() -> None:
-    assert "127.0.0.1" in await look_up("localhost", 80) or "::1" in await look_up("localhost", 80)
+    assert "127.0.0.1" in await resolve_host("localhost", 80) or "::1" in await resolve_host("localhost", 80)
     client = HttpClient()
     with pytest.raises(GatewayFailure) as raised:
-        await client.request(b"GET", Target("shop", "https://localhost/x", is_guarded=True), b"")
+        await client.request(b"GET", HttpTarget("shop", "https://localhost/x", is_guarded=True), b"")
     await client.close()
     assert raised.value.kind is Kind.DESTINATION_REFUSED
 
@@ -160,7 +160,7 @@ async def test_a_name_server_that_never_answers_is_a_timeout_of_connecting() -> 
         return ()
 
     client = HttpClient(resolve=resolve)
-    slow = Target("shop", "https://slow.example/x", is_guarded=True, connect_timeout_s=0.05)
+    slow = HttpTarget("shop", "https://slow.example/x", is_guarded=True, connect_timeout_s=0.05)
     with pytest.raises(GatewayFailure) as raised:
         await client.request(b"GET", slow, b"")
     await client.close()
@@ -169,7 +169,7 @@ async def test_a_name_server_that_never_answers_is_a_timeout_of_connecting() -> 
 
 
 def test_guarded_connections_share_no_pool_with_others() -> None:
-    assert Target("a", "https://x.example", is_guarded=True).key != Target("b", "https://x.example").key
+    assert HttpTarget("a", "https://x.example", is_guarded=True).key != HttpTarget("b", "https://x.example").key
 
 
 @pytest.mark.parametrize(
@@ -182,4 +182,4 @@ def test_a_url_that_can_be_read_in_two_ways_has_no_host(url: str) -> None:
 @pytest.mark.parametrize("url", ["ftp://api.example/x", "file:///x", "HTTPS://api.example/x", "//api.example/x", ""])
 def test_only_http_and_https_are_called(url: str) -> None:
     with pytest.raises(GatewayFailure):
-        Egress("shop", ["api.example"]).target(url)
+        EgressPolicy("shop", ["api.example"]).target(url)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol.framing import ServerEvent
 from pactgate.upstreams.http import event_stream
-from pactgate.upstreams.http.event_stream import Events, Exchange, Position, answered_id, listen
-from pactgate.upstreams.http.request_message import Target
-from pactgate.upstreams.http.response import Response, Stream
+from pactgate.upstreams.http.event_stream import EventStreamReader, ResumePosition, StreamedRequest, answered_id, listen
+from pactgate.upstreams.http.request_message import HttpTarget
+from pactgate.upstreams.http.response import HttpResponse, ResponseStream
 
-TARGET = Target("s", "http://h/")
+TARGET = HttpTarget("s", "http://h/")
 
 
 class Source:
@@ -38,30 +38,30 @@ def an_event(id_: str | None = None, retry_ms: int | None = None) -> ServerEvent
 
 async def test_events_come_one_by_one_and_leaving_ends_the_stream() -> None:
     source = Source()
-    stream = Stream(source)
-    with Events(stream, TARGET, 100) as events:
+    stream = ResponseStream(source)
+    with EventStreamReader(stream, TARGET, 100) as events:
         stream.take(b"data: 1\n\ndata: 2\n\nda")
         assert [(await _event(events)).data, (await _event(events)).data] == [b"1", b"2"]
     assert source.is_closed
 
 
-async def _event(events: Events) -> ServerEvent:
+async def _event(events: EventStreamReader) -> ServerEvent:
     event = await events.next()
     assert event is not None
     return event
 
 
 async def test_an_event_over_the_bound_is_an_invalid_frame() -> None:
-    stream = Stream(Source())
+    stream = ResponseStream(Source())
     stream.take(b"data: " + b"x" * 200)
-    with Events(stream, TARGET, 100) as events, pytest.raises(GatewayFailure) as caught:
+    with EventStreamReader(stream, TARGET, 100) as events, pytest.raises(GatewayFailure) as caught:
         await events.next()
     assert caught.value.kind is Kind.INVALID_FRAME
 
 
 @pytest.mark.parametrize(("retry_ms", "wait_s"), [(None, 1.0), (0, 0.05), (300, 0.3), (10**12, 5.0)])
 def test_the_wait_before_resuming_is_the_servers_within_bounds(retry_ms: int | None, wait_s: float) -> None:
-    position = Position()
+    position = ResumePosition()
     position.note(an_event("a", retry_ms))
     position.note(an_event("b"))
     assert position.wait_s == wait_s
@@ -69,14 +69,14 @@ def test_the_wait_before_resuming_is_the_servers_within_bounds(retry_ms: int | N
 
 @given(st.text(max_size=30))
 def test_an_event_id_is_sent_back_exactly_or_not_at_all(event_id: str) -> None:
-    position = Position()
+    position = ResumePosition()
     position.note(an_event(event_id))
     assert position.line in (b"", f"Last-Event-ID: {event_id}\r\n".encode())
     assert position.line.count(b"\n") <= 1
 
 
 def test_the_last_id_counts_and_a_long_one_is_not_sent() -> None:
-    position = Position()
+    position = ResumePosition()
     assert position.line == b""
     position.note(an_event("a"))
     position.note(an_event("b"))
@@ -106,8 +106,8 @@ def test_an_answer_is_told_from_everything_else(text: bytes, id_: bytes | None) 
 
 
 async def test_an_answer_from_elsewhere_ends_the_pause_and_the_stream_of_its_exchange() -> None:
-    exchange, stream = Exchange(1), Stream(Source())
-    with exchange.read(Events(stream, TARGET, 100)) as events:
+    exchange, stream = StreamedRequest(1), ResponseStream(Source())
+    with exchange.read(EventStreamReader(stream, TARGET, 100)) as events:
         reading = asyncio.ensure_future(events.next())
         await asyncio.sleep(0)
         stream.end(None)
@@ -123,7 +123,7 @@ async def test_an_answer_from_elsewhere_ends_the_pause_and_the_stream_of_its_exc
 class Script:
     """What each attempt to open the stream finds; the waits between them are written down instead of waited."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *found: Callable[[], Events | Response]) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *found: Callable[[], EventStreamReader | HttpResponse]) -> None:
         self.found = list(found)
         self.waits: list[float] = []
         self.lines: list[bytes] = []
@@ -134,9 +134,9 @@ class Script:
     async def _wait(self, seconds: float) -> None:
         self.waits.append(seconds)
 
-    async def _fetch(self, position: Position) -> Events | Response:
+    async def _fetch(self, position: ResumePosition) -> EventStreamReader | HttpResponse:
         self.lines.append(position.line)
-        return self.found.pop(0)() if self.found else Response(405, {})
+        return self.found.pop(0)() if self.found else HttpResponse(405, {})
 
     async def run(self) -> None:
         await listen(
@@ -147,17 +147,17 @@ class Script:
         )
 
 
-def stream_of(text: bytes) -> Callable[[], Events]:
-    def made() -> Events:
-        stream = Stream(Source())
+def stream_of(text: bytes) -> Callable[[], EventStreamReader]:
+    def made() -> EventStreamReader:
+        stream = ResponseStream(Source())
         stream.take(text)
         stream.end(None)
-        return Events(stream, TARGET, 1000)
+        return EventStreamReader(stream, TARGET, 1000)
 
     return made
 
 
-def broken() -> Events:
+def broken() -> EventStreamReader:
     raise GatewayFailure(Kind.CONNECTION_FAILED, "nobody there")
 
 
@@ -188,7 +188,7 @@ async def test_pauses_grow_while_nothing_comes_and_begin_anew_after_something_ca
 ) -> None:
     nothing = stream_of(b"")
     script = Script(
-        monkeypatch, broken, nothing, lambda: Response(503, {}), *[broken] * 5, stream_of(b"data: 1\n\n"), nothing
+        monkeypatch, broken, nothing, lambda: HttpResponse(503, {}), *[broken] * 5, stream_of(b"data: 1\n\n"), nothing
     )
     await script.run()
     floors = [1, 2, 4, 8, 16, 30, 30, 30, 1, 2]
@@ -201,8 +201,8 @@ async def test_pauses_grow_while_nothing_comes_and_begin_anew_after_something_ca
 async def test_listening_ends_when_it_is_cancelled() -> None:
     source = Source()
 
-    async def fetch(_: Position) -> Events:
-        return Events(Stream(source), TARGET, 100)
+    async def fetch(_: ResumePosition) -> EventStreamReader:
+        return EventStreamReader(ResponseStream(source), TARGET, 100)
 
     listening = asyncio.ensure_future(listen(fetch, lambda _: None, lambda _: False, lambda *_: None))
     await asyncio.sleep(0)

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.upstreams.http.client_connection import Connection
+from pactgate.upstreams.http.client_connection import ClientConnection
 from pactgate.upstreams.http.connect import Connector
-from pactgate.upstreams.http.pool import Pool, PoolLimits
-from pactgate.upstreams.http.request_message import Target
+from pactgate.upstreams.http.pool import ConnectionPool, PoolLimits
+from pactgate.upstreams.http.request_message import HttpTarget
 from pactgate.upstreams.http.response import Waiting
 from tests.support.certificates import tls_pair
 from tests.support.loops import on_both_loops
@@ -48,16 +48,16 @@ async def serving(peer: Peer) -> None:
 
 
 class Lender:
-    def __init__(self, pool: Pool, server: ScriptedHttp) -> None:
+    def __init__(self, pool: ConnectionPool, server: ScriptedHttp) -> None:
         self.pool = pool
         self.server = server
-        self.target = Target("s", server.url)
+        self.target = HttpTarget("s", server.url)
 
-    async def lend(self) -> Connection:
+    async def lend(self) -> ClientConnection:
         async with asyncio.timeout(LIMIT_S):
             return await self.pool.obtain(self.target)
 
-    async def use(self) -> Connection:
+    async def use(self) -> ClientConnection:
         """Lend a connection for one exchange, after which it goes back by itself."""
         connection = await self.lend()
         request = b"GET" + self.target.tail + b"\r\n"
@@ -76,7 +76,7 @@ class Lender:
 @asynccontextmanager
 async def lending(limits: PoolLimits | None = None, play: Play = serving) -> AsyncIterator[Lender]:
     async with ScriptedHttp(play) as server:
-        pool = Pool(limits or PoolLimits(), lambda: None)
+        pool = ConnectionPool(limits or PoolLimits(), lambda: None)
         try:
             yield Lender(pool, server)
         finally:
@@ -207,7 +207,7 @@ async def test_a_connection_the_server_closed_while_idle_is_not_lent_again() -> 
 async def test_its_owner_is_told_to_sweep_whenever_there_is_something_to_sweep_again() -> None:
     async with ScriptedHttp(serving) as server:
         told: list[None] = []
-        lender = Lender(Pool(PoolLimits(), lambda: told.append(None)), server)
+        lender = Lender(ConnectionPool(PoolLimits(), lambda: told.append(None)), server)
         for _ in range(3):
             first = await lender.use()
         assert len(told) == 1, "it is watched until a sweep finds nothing idle"
@@ -350,10 +350,10 @@ def test_more_than_the_bound_are_not_kept_idle_for_long() -> None:
 
 
 async def fails(url: str, tls: ssl.SSLContext | None = None, limits: PoolLimits | None = None) -> GatewayFailure:
-    pool = Pool(limits or PoolLimits(), lambda: None, Connector(tls=tls))
+    pool = ConnectionPool(limits or PoolLimits(), lambda: None, Connector(tls=tls))
     with pytest.raises(GatewayFailure) as caught:
         async with asyncio.timeout(LIMIT_S):
-            await pool.obtain(Target("files", url))
+            await pool.obtain(HttpTarget("files", url))
     assert pool.is_unused
     assert caught.value.server == "files"
     assert caught.value.verdict is Verdict.DID_NOT_RUN
@@ -438,8 +438,8 @@ async def test_giving_up_while_dialling_leaves_nothing(tmp_path: Path) -> None:
         gone.set()
 
     async with ScriptedHttp(play) as server:
-        pool = Pool(PoolLimits(), lambda: None)
-        target = Target("s", server.url.replace("http:", "https:"))
+        pool = ConnectionPool(PoolLimits(), lambda: None)
+        target = HttpTarget("s", server.url.replace("http:", "https:"))
         dialling = asyncio.ensure_future(pool.obtain(target))
         async with asyncio.timeout(LIMIT_S):
             await accepted.wait()

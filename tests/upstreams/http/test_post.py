@@ -7,7 +7,7 @@ import asyncio
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol.messages import Response as Answer
 from pactgate.upstreams.http.post import Post
-from pactgate.upstreams.http.response import Response, Stream
+from pactgate.upstreams.http.response import HttpResponse, ResponseStream
 from tests.upstreams.test_pending import LOST, Ledger, Sink
 
 LIMIT_S = 5.0
@@ -34,13 +34,13 @@ class Reader:
         self.go_on = asyncio.Event()
         self.ended = asyncio.Event()
 
-    def take_whole(self, id_: int, response: Response) -> None:
+    def take_whole(self, id_: int, response: HttpResponse) -> None:
         if self._problem is not None:
             raise self._problem
         if self._answers:
             self.post.answered(Answer(id_, response.body))
 
-    async def take_stream(self, id_: int, response: Response) -> None:
+    async def take_stream(self, id_: int, response: HttpResponse) -> None:
         try:
             await self.go_on.wait()
             self.take_whole(id_, response)
@@ -56,20 +56,20 @@ def posted(*, answers: bool = True, problem: Exception | None = None) -> tuple[P
 
 async def test_a_whole_answer_is_told_before_anything_else_happens() -> None:
     post, sink, _ = posted()
-    post.took(Response(200, {}, b"{}"))
+    post.took(HttpResponse(200, {}, b"{}"))
     assert sink.told == [b"{}"]
 
 
 async def test_what_is_wrong_with_an_answer_is_told() -> None:
     problem = GatewayFailure(Kind.INVALID_FRAME, "no JSON")
     post, sink, _ = posted(problem=problem)
-    post.took(Response(200, {}, b"<html>"))
+    post.took(HttpResponse(200, {}, b"<html>"))
     assert sink.told == [problem]
 
 
 async def test_an_answer_to_something_else_is_a_failure_of_this_request() -> None:
     post, sink, _ = posted(answers=False)
-    post.took(Response(200, {}, b"{}"))
+    post.took(HttpResponse(200, {}, b"{}"))
     assert [str(told) for told in sink.told] == ["7 was not answered"]
 
 
@@ -81,7 +81,7 @@ async def test_a_broken_connection_is_told() -> None:
 
 async def test_a_stream_is_followed_to_its_answer() -> None:
     post, sink, reader = posted()
-    post.took(Response(200, {}, b"{}", Stream(Source())))
+    post.took(HttpResponse(200, {}, b"{}", ResponseStream(Source())))
     assert sink.told == []
     reader.go_on.set()
     async with asyncio.timeout(LIMIT_S):
@@ -91,7 +91,7 @@ async def test_a_stream_is_followed_to_its_answer() -> None:
 
 async def test_giving_up_ends_whoever_follows_the_stream() -> None:
     post, sink, reader = posted()
-    post.took(Response(200, {}, b"{}", Stream(Source())))
+    post.took(HttpResponse(200, {}, b"{}", ResponseStream(Source())))
     await asyncio.sleep(0)
     post.give_up()
     async with asyncio.timeout(LIMIT_S):
@@ -105,7 +105,7 @@ async def test_a_mistake_of_ours_while_following_is_reported_and_the_request_fai
     loop.set_exception_handler(lambda _loop, facts: reported.append(facts.get("exception")))
     post, sink, reader = posted(problem=ZeroDivisionError("a bug"))
     reader.go_on.set()
-    post.took(Response(200, {}, b"{}", Stream(Source())))
+    post.took(HttpResponse(200, {}, b"{}", ResponseStream(Source())))
     async with asyncio.timeout(LIMIT_S):
         await reader.ended.wait()
         while not reported:

@@ -10,23 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
-from pactgate.upstreams.http.refusals import OwnHeaders, refusal, retry_after_ms
-from pactgate.upstreams.http.request_message import Target
-from pactgate.upstreams.http.response import Response
+from pactgate.upstreams.http.refusals import ConfiguredHeaders, retry_after_ms, status_failure
+from pactgate.upstreams.http.request_message import HttpTarget
+from pactgate.upstreams.http.response import HttpResponse
 
-TARGET = Target("files", "http://h:1/secret-path")
+TARGET = HttpTarget("files", "http://h:1/secret-path")
 
 
 def refused(status: int, body: bytes = b"", **headers: str) -> GatewayFailure:
     given_headers = {name.encode(): value.encode() for name, value in headers.items()}
-    return refusal(TARGET, Response(status, given_headers, body), OwnHeaders("files", {}))
+    return status_failure(TARGET, HttpResponse(status, given_headers, body), ConfiguredHeaders("files", {}))
 
 
 def test_configured_headers_are_encoded_once_with_a_name_for_ourselves() -> None:
     assert (
-        OwnHeaders("s", {"Authorization": "Bearer x"}).block == b"Authorization: Bearer x\r\nUser-Agent: pactgate\r\n"
+        ConfiguredHeaders("s", {"Authorization": "Bearer x"}).block
+        == b"Authorization: Bearer x\r\nUser-Agent: pactgate\r\n"
     )
-    assert OwnHeaders("s", {"user-agent": "mine"}).block == b"user-agent: mine\r\n"
+    assert ConfiguredHeaders("s", {"user-agent": "mine"}).block == b"user-agent: mine\r\n"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_configured_headers_are_encoded_once_with_a_name_for_ourselves() -> None
 )
 def test_a_header_the_gateway_sets_itself_can_not_be_configured(name: str) -> None:
     with pytest.raises(GatewayFailure) as caught:
-        OwnHeaders("files", {name: "x"})
+        ConfiguredHeaders("files", {name: "x"})
     assert caught.value.kind is Kind.INVALID_CONFIG
     assert name in caught.value.message
 
@@ -43,14 +44,14 @@ def test_a_header_the_gateway_sets_itself_can_not_be_configured(name: str) -> No
 @pytest.mark.parametrize("value", ["secret\r\nX: y", "secr\u00e9t", "secret\0"])
 def test_a_configured_value_that_can_not_be_sent_is_named_but_not_shown(value: str) -> None:
     with pytest.raises(GatewayFailure) as caught:
-        OwnHeaders("files", {"X-Key": value})
+        ConfiguredHeaders("files", {"X-Key": value})
     assert caught.value.kind is Kind.INVALID_CONFIG
     assert "X-Key" in caught.value.message
     assert "sec" not in caught.value.message
 
 
 def test_what_a_server_wrote_is_quoted_without_the_credentials_it_was_sent() -> None:
-    own = OwnHeaders("s", {"Authorization": "Bearer abcdef123456", "X-Key": "k3y-k3y"})
+    own = ConfiguredHeaders("s", {"Authorization": "Bearer abcdef123456", "X-Key": "k3y-k3y"})
     quoted = own.quote(b"bad header Authorization: Bearer abcdef123456 / abcdef123456 / k3y-k3y")
     assert "abcdef123456" not in quoted
     assert "k3y-k3y" not in quoted
@@ -59,7 +60,7 @@ def test_what_a_server_wrote_is_quoted_without_the_credentials_it_was_sent() -> 
 
 @given(st.binary(max_size=3000))
 def test_a_quote_is_one_printable_bounded_line(body: bytes) -> None:
-    quoted = OwnHeaders("s", {}).quote(body)
+    quoted = ConfiguredHeaders("s", {}).quote(body)
     assert len(quoted) <= 201
     assert quoted.isprintable()
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.upstreams.http.request_message import Target, UnsafeHeaderError, header_block, header_line, media_type
+from pactgate.upstreams.http.request_message import HttpTarget, UnsafeHeaderError, header_block, header_line, media_type
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
@@ -54,7 +54,7 @@ def test_a_media_type_is_compared_without_parameters_and_case() -> None:
     ],
 )
 def test_a_url_becomes_a_place_to_connect_to_and_a_request_line(url: str, origin: str, line: bytes) -> None:
-    target = Target("s", url)
+    target = HttpTarget("s", url)
     assert target.origin == origin
     assert target.tail == line + b"Accept-Encoding: identity\r\n"
 
@@ -75,14 +75,14 @@ def test_a_url_becomes_a_place_to_connect_to_and_a_request_line(url: str, origin
 )
 def test_a_url_that_can_not_be_used_is_a_configuration_error_without_its_credentials(url: str) -> None:
     with pytest.raises(GatewayFailure) as caught:
-        Target("s", url)
+        HttpTarget("s", url)
     assert caught.value.kind is Kind.INVALID_CONFIG
     assert "secret" not in caught.value.message
 
 
 @pytest.mark.requirement("S4/F3")
 def test_a_message_about_a_target_shows_neither_address_nor_path_nor_query() -> None:
-    assert str(Target("s", "http://10.0.0.5:81/token/abc?key=def")) == "s"
+    assert str(HttpTarget("s", "http://10.0.0.5:81/token/abc?key=def")) == "s"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_message_about_a_target_shows_neither_address_nor_path_nor_query() -> 
     ],
 )
 def test_a_reference_on_the_same_origin_is_resolved(reference: str, path: bytes) -> None:
-    resolved = Target("s", "http://h:1/a/sse").resolve(reference)
+    resolved = HttpTarget("s", "http://h:1/a/sse").resolve(reference)
     assert resolved is not None
     assert resolved.tail.startswith(path)
 
@@ -114,4 +114,4 @@ def test_a_reference_on_the_same_origin_is_resolved(reference: str, path: bytes)
     ],
 )
 def test_a_reference_that_leads_elsewhere_is_refused(reference: str) -> None:
-    assert Target("s", "http://h:1/a/sse").resolve(reference) is None
+    assert HttpTarget("s", "http://h:1/a/sse").resolve(reference) is None

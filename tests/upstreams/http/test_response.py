@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.upstreams.http.response import Response, Stream
+from pactgate.upstreams.http.response import HttpResponse, ResponseStream
 
 
 class Source:
@@ -28,7 +28,7 @@ class Source:
 
 
 async def test_what_arrived_since_the_last_read_is_read_at_once_and_the_end_is_empty() -> None:
-    stream = Stream(Source())
+    stream = ResponseStream(Source())
     stream.take(b"a")
     stream.take(b"b")
     assert await stream.read() == b"ab"
@@ -39,7 +39,7 @@ async def test_what_arrived_since_the_last_read_is_read_at_once_and_the_end_is_e
 
 
 async def test_a_reader_that_waits_is_woken_by_the_first_byte() -> None:
-    stream = Stream(Source())
+    stream = ResponseStream(Source())
     reading = asyncio.ensure_future(stream.read())
     await asyncio.sleep(0)
     stream.take(b"a")
@@ -47,7 +47,7 @@ async def test_a_reader_that_waits_is_woken_by_the_first_byte() -> None:
 
 
 async def test_what_arrived_before_a_break_is_read_before_the_break_is_raised() -> None:
-    stream = Stream(Source())
+    stream = ResponseStream(Source())
     stream.take(b"a")
     stream.end(GatewayFailure(Kind.CONNECTION_LOST, "gone"))
     assert await stream.read() == b"a"
@@ -58,7 +58,7 @@ async def test_what_arrived_before_a_break_is_read_before_the_break_is_raised() 
 
 async def test_a_slow_reader_pauses_the_connection_once_and_resumes_it_by_reading() -> None:
     source = Source()
-    stream = Stream(source)
+    stream = ResponseStream(source)
     for _ in range(6):
         stream.take(b"x" * 65536)
     assert source.told == ["pause"]
@@ -67,7 +67,7 @@ async def test_a_slow_reader_pauses_the_connection_once_and_resumes_it_by_readin
 
 
 async def test_a_reader_that_gives_up_leaves_the_stream_readable() -> None:
-    stream = Stream(Source())
+    stream = ResponseStream(Source())
     reading = asyncio.ensure_future(stream.read())
     await asyncio.sleep(0)
     reading.cancel()
@@ -78,10 +78,10 @@ async def test_a_reader_that_gives_up_leaves_the_stream_readable() -> None:
 
 async def test_ending_tells_the_source_unless_the_stream_has_ended_by_itself() -> None:
     source = Source()
-    Stream(source).close()
-    Stream(source).let_finish()
+    ResponseStream(source).close()
+    ResponseStream(source).let_finish()
     assert source.told == ["abort", "drain"]
-    ended = Stream(source)
+    ended = ResponseStream(source)
     ended.end(None)
     ended.close()
     ended.let_finish()
@@ -99,10 +99,10 @@ async def test_ending_tells_the_source_unless_the_stream_has_ended_by_itself() -
     ],
 )
 def test_json_is_known_by_its_type_without_parameters(said: bytes, is_json: bool) -> None:
-    assert Response(200, {b"content-type": said}).is_json is is_json
+    assert HttpResponse(200, {b"content-type": said}).is_json is is_json
 
 
 def test_headers_are_read_as_text() -> None:
-    response = Response(200, {b"retry-after": b"\xe9"})
+    response = HttpResponse(200, {b"retry-after": b"\xe9"})
     assert response.header(b"retry-after") == "\u00e9"
     assert response.header(b"absent") == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pactgate.upstreams.http.response import Response
+from pactgate.upstreams.http.response import HttpResponse
 from pactgate.upstreams.http.response_head_cache import Heads
 
 BODY = b'{"jsonrpc":"2.0","id":1,"result":{}}'
@@ -15,9 +15,9 @@ HEAD = (
 HEADERS = {b"content-type": b"application/json", b"content-length": b"%d" % len(BODY), b"keep-alive": b"timeout=7"}
 
 
-def known(data: bytes = HEAD + BODY, response: Response | None = None) -> Heads:
+def known(data: bytes = HEAD + BODY, response: HttpResponse | None = None) -> Heads:
     heads = Heads()
-    heads.note(data, response or Response(200, HEADERS, BODY))
+    heads.note(data, response or HttpResponse(200, HEADERS, BODY))
     return heads
 
 
@@ -53,16 +53,16 @@ def test_anything_else_is_left_to_the_parser(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "response"),
     [
-        (HEAD + BODY, Response(201, HEADERS, BODY)),
-        (HEAD + BODY, Response(200, {**HEADERS, b"transfer-encoding": b"chunked"}, BODY)),
-        (HEAD + BODY, Response(200, {**HEADERS, b"content-encoding": b"gzip"}, BODY)),
-        (HEAD + BODY, Response(200, {**HEADERS, b"content-type": b"text/event-stream"}, BODY)),
-        (HEAD + BODY, Response(200, {b"content-type": b"application/json"}, BODY)),
-        (HEAD + BODY, Response(200, {**HEADERS, b"content-length": b"+36"}, BODY)),
-        (b"HTTP/1.1 100 Continue\r\n\r\n" + HEAD + BODY, Response(200, HEADERS, BODY)),
-        (HEAD.replace(b"HTTP/1.1", b"HTTP/1.0") + BODY, Response(200, HEADERS, BODY)),
-        (BODY, Response(200, HEADERS, BODY)),
-        (HEAD.replace(b"\r\n\r\n", b"\r\nX: %b\r\n\r\n" % (b"x" * 2000)) + BODY, Response(200, HEADERS, BODY)),
+        (HEAD + BODY, HttpResponse(201, HEADERS, BODY)),
+        (HEAD + BODY, HttpResponse(200, {**HEADERS, b"transfer-encoding": b"chunked"}, BODY)),
+        (HEAD + BODY, HttpResponse(200, {**HEADERS, b"content-encoding": b"gzip"}, BODY)),
+        (HEAD + BODY, HttpResponse(200, {**HEADERS, b"content-type": b"text/event-stream"}, BODY)),
+        (HEAD + BODY, HttpResponse(200, {b"content-type": b"application/json"}, BODY)),
+        (HEAD + BODY, HttpResponse(200, {**HEADERS, b"content-length": b"+36"}, BODY)),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + HEAD + BODY, HttpResponse(200, HEADERS, BODY)),
+        (HEAD.replace(b"HTTP/1.1", b"HTTP/1.0") + BODY, HttpResponse(200, HEADERS, BODY)),
+        (BODY, HttpResponse(200, HEADERS, BODY)),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nX: %b\r\n\r\n" % (b"x" * 2000)) + BODY, HttpResponse(200, HEADERS, BODY)),
     ],
     ids=[
         "other status",
@@ -77,7 +77,7 @@ def test_anything_else_is_left_to_the_parser(data: bytes) -> None:
         "long",
     ],
 )
-def test_only_whole_plain_answers_are_noted(data: bytes, response: Response) -> None:
+def test_only_whole_plain_answers_are_noted(data: bytes, response: HttpResponse) -> None:
     heads = known(data, response)
     assert heads.find(data) is None
 
@@ -92,7 +92,7 @@ def test_a_server_that_never_says_the_same_twice_does_not_fill_the_memory() -> N
     heads = Heads()
     for number in range(2000):
         head = HEAD.replace(b"timeout=7", b"timeout=%d" % number)
-        heads.note(head + BODY, Response(200, HEADERS, BODY))
+        heads.note(head + BODY, HttpResponse(200, HEADERS, BODY))
     assert len(heads) <= 256
 
 

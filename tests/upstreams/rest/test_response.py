@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.core.failures import Category, ErrorCode, GatewayFailure, Kind, Verdict
-from pactgate.upstreams.http.refusals import OwnHeaders
+from pactgate.upstreams.http.refusals import ConfiguredHeaders
 from pactgate.upstreams.rest.response import KEPT_CHARS, Reading, ResponseReader
 from tests.support.rest_api import plain
 
@@ -20,7 +20,7 @@ SECRET = "s3cr3t-token-value"
 
 
 def reader(settings: dict[str, Any] | None = None, **reading: Any) -> ResponseReader:
-    own = OwnHeaders("shop", {"Authorization": f"Bearer {SECRET}"})
+    own = ConfiguredHeaders("shop", {"Authorization": f"Bearer {SECRET}"})
     return ResponseReader(plain(**(settings or {})), Reading("shop", **reading), own, b'{"k":1}')
 
 

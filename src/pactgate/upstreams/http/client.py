@@ -14,15 +14,15 @@ import ssl
 from typing import Final
 
 from pactgate.core.failures import Verdict
-from pactgate.upstreams.http.client_connection import Connection, Takes
+from pactgate.upstreams.http.client_connection import ClientConnection, ResponseMode
 from pactgate.upstreams.http.connect import Connector
-from pactgate.upstreams.http.egress import Resolve, look_up
-from pactgate.upstreams.http.pool import Pool, PoolLimits, closed
-from pactgate.upstreams.http.request_message import Target
-from pactgate.upstreams.http.response import Response, Taker, Waiting
+from pactgate.upstreams.http.egress import Resolve, resolve_host
+from pactgate.upstreams.http.pool import ConnectionPool, PoolLimits, connection_closed
+from pactgate.upstreams.http.request_message import HttpTarget
+from pactgate.upstreams.http.response import HttpResponse, Taker, Waiting
 
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
-_ANY_OF: Final = {b"HEAD": Takes.HEAD}
+_ANY_OF: Final = {b"HEAD": ResponseMode.HEAD}
 _SWEEP_S: Final = 5.0
 _CLOSE_S: Final = 1.0
 
@@ -31,25 +31,25 @@ class HttpClient:
     """One for the whole gateway. Made anywhere, used on one event loop, ended by `close`."""
 
     def __init__(
-        self, limits: PoolLimits | None = None, *, tls: ssl.SSLContext | None = None, resolve: Resolve = look_up
+        self, limits: PoolLimits | None = None, *, tls: ssl.SSLContext | None = None, resolve: Resolve = resolve_host
     ) -> None:
         self._limits = limits or PoolLimits()
         self._connector = Connector(tls=tls, resolve=resolve)
-        self._pools: dict[str, Pool] = {}
+        self._pools: dict[str, ConnectionPool] = {}
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     async def request(
         self,
         method: bytes,
-        target: Target,
+        target: HttpTarget,
         headers: bytes,
         body: bytes = b"",
         *,
         tail: bytes | None = None,
         max_body_bytes: int = MAX_BODY_BYTES,
         takes_any: bool = False,
-    ) -> Response:
+    ) -> HttpResponse:
         """One exchange; `headers` is a block of encoded lines. An event stream is returned at its head, all else whole.
 
         `tail` is what `target.tail_of` gives for another path of the target. With `takes_any` redirects, codings and event streams are
@@ -62,7 +62,7 @@ class HttpClient:
         length = b"Content-Length: %d\r\n\r\n" % len(body) if body else b"\r\n"
         text = b"".join((method, tail or target.tail, headers, length, body))
         waiting = Waiting()
-        takes = _ANY_OF.get(method, Takes.ANY) if takes_any else Takes.MCP
+        takes = _ANY_OF.get(method, ResponseMode.ANY) if takes_any else ResponseMode.MCP
         connection.begin(waiting, target, text, max_body_bytes, takes)
         try:
             return await waiting.answer
@@ -72,8 +72,8 @@ class HttpClient:
             raise
 
     def begin(
-        self, taker: Taker, target: Target, headers: bytes, body: bytes, max_body_bytes: int
-    ) -> Connection | None:
+        self, taker: Taker, target: HttpTarget, headers: bytes, body: bytes, max_body_bytes: int
+    ) -> ClientConnection | None:
         """The same POST without waiting, where a kept connection is free; the taker is told. None: nothing was sent."""
         pool = self._pools.get(target.key)
         connection = pool.take() if pool is not None and not target.is_closed else None
@@ -82,7 +82,7 @@ class HttpClient:
             connection.begin(taker, target, text, max_body_bytes)
         return connection
 
-    def abandon(self, target: Target) -> None:
+    def abandon(self, target: HttpTarget) -> None:
         """Nothing more goes to this target or comes from it; other targets of the same origin are left alone."""
         target.is_closed = True
         pool = self._pools.get(target.key)
@@ -103,21 +103,21 @@ class HttpClient:
                 for pool in pools:
                     await pool.emptied()
 
-    async def _obtain(self, target: Target) -> Connection:
+    async def _obtain(self, target: HttpTarget) -> ClientConnection:
         """A connection nothing was written on. One that dies between being lent and being used is replaced."""
         while True:
             if self._refuses(target):
-                raise closed(target, Verdict.DID_NOT_RUN)
+                raise connection_closed(target, Verdict.DID_NOT_RUN)
             pool = self._pools.get(target.key)
             if pool is None:
-                pool = self._pools[target.key] = Pool(self._limits, self._schedule_sweep, self._connector)
+                pool = self._pools[target.key] = ConnectionPool(self._limits, self._schedule_sweep, self._connector)
             connection = await pool.obtain(target)
             if self._refuses(target):
                 pool.give_back(connection)
             elif connection.is_open:
                 return connection
 
-    def _refuses(self, target: Target) -> bool:
+    def _refuses(self, target: HttpTarget) -> bool:
         return self._is_closed or target.is_closed
 
     def _schedule_sweep(self) -> None:

@@ -19,8 +19,8 @@ import httptools
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.proxy import credentials_refused
-from pactgate.upstreams.http.request_message import Target, media_type
-from pactgate.upstreams.http.response import Response, Stream, Taker
+from pactgate.upstreams.http.request_message import HttpTarget, media_type
+from pactgate.upstreams.http.response import HttpResponse, ResponseStream, Taker
 from pactgate.upstreams.http.response_head_cache import Heads, Known
 from pactgate.upstreams.http.tls import certificate_refused
 
@@ -33,7 +33,7 @@ _NOT_PROCESSED: Final = frozenset({301, 302, 307, 308})
 _heads: Final = Heads()
 
 
-class Takes(Enum):
+class ResponseMode(Enum):
     """What an exchange takes for an answer: what MCP allows, anything HTTP allows, or the same without a body."""
 
     MCP = 0
@@ -41,14 +41,17 @@ class Takes(Enum):
     HEAD = 2
 
 
-_HEAD: Final = Takes.HEAD
+_HEAD: Final = ResponseMode.HEAD
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """`on_free` is called when an exchange has ended and another can begin, `on_lost` once when the connection is gone."""
 
     def __init__(
-        self, target: Target, on_free: Callable[[Connection], None], on_lost: Callable[[Connection], None]
+        self,
+        target: HttpTarget,
+        on_free: Callable[[ClientConnection], None],
+        on_lost: Callable[[ClientConnection], None],
     ) -> None:
         self.target = target
         self.expires_at = 0.0
@@ -60,11 +63,11 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._taker: Taker | None = None
-        self._stream: Stream | None = None
+        self._stream: ResponseStream | None = None
         self._drain_timer: asyncio.TimerHandle | None = None
         self._is_busy = False
         self._max_body_bytes = 0
-        self._takes = Takes.MCP
+        self._takes = ResponseMode.MCP
         self._reset()
 
     def _reset(self) -> None:
@@ -95,7 +98,12 @@ class Connection(asyncio.Protocol):
         return self._is_busy
 
     def begin(
-        self, taker: Taker, target: Target, request: bytes, max_body_bytes: int, takes: Takes = Takes.MCP
+        self,
+        taker: Taker,
+        target: HttpTarget,
+        request: bytes,
+        max_body_bytes: int,
+        takes: ResponseMode = ResponseMode.MCP,
     ) -> None:
         """Write a request. The taker gets the answer; one that is not there any more must be taken back by `give_up`."""
         assert self._transport is not None
@@ -185,7 +193,7 @@ class Connection(asyncio.Protocol):
         """An answer whose head needs no reading: what follows is its body, now or in further pieces."""
         self.hint_s = known.hint_s
         if known.end + known.length == len(data):
-            self._free(is_reusable=True, response=Response(200, known.headers, data[known.end :]))
+            self._free(is_reusable=True, response=HttpResponse(200, known.headers, data[known.end :]))
             return
         self._is_clean = False
         self._known, self._status, self._headers = known, 200, known.headers
@@ -201,7 +209,7 @@ class Connection(asyncio.Protocol):
             return
         body = b"".join(self._body)
         is_exact = self._body_bytes == known.length
-        self._free(is_reusable=is_exact, response=Response(200, known.headers, body[: known.length]))
+        self._free(is_reusable=is_exact, response=HttpResponse(200, known.headers, body[: known.length]))
 
     def eof_received(self) -> None:
         """The transport closes by itself; `connection_lost` follows."""
@@ -244,9 +252,9 @@ class Connection(asyncio.Protocol):
             self._refuse_encodings(headers)
         if status >= 300:
             self._check_refusal(status, headers)
-        if self._takes is not Takes.MCP:
+        if self._takes is not ResponseMode.MCP:
             if (
-                self._takes is Takes.HEAD
+                self._takes is ResponseMode.HEAD
             ):  # the length is that of a body that does not come, which the parser can't be told
                 self._is_complete = self._is_dirty = True
             return
@@ -281,19 +289,19 @@ class Connection(asyncio.Protocol):
     # Inside.
 
     def _hand_over_stream(self, status: int) -> None:
-        self._stream = stream = Stream(self)
+        self._stream = stream = ResponseStream(self)
         taker, self._taker = self._taker, None
         if taker is None:
             self.abort()
         else:
-            taker.took(Response(status, self._headers, b"", stream))
+            taker.took(HttpResponse(status, self._headers, b"", stream))
 
     def _deliver(self) -> None:
         """What there is, to whoever takes it, when it ended with the connection."""
         taker, self._taker = self._taker, None
         stream, self._stream = self._stream, None
         if taker is not None:
-            taker.took(Response(self._status, self._headers, b"".join(self._body)))
+            taker.took(HttpResponse(self._status, self._headers, b"".join(self._body)))
         if stream is not None:
             stream.end(None)
 
@@ -302,7 +310,7 @@ class Connection(asyncio.Protocol):
             self._drain_timer.cancel()
             self._drain_timer = None
         stream, self._stream = self._stream, None
-        response = Response(self._status, self._headers, b"".join(self._body)) if stream is None else None
+        response = HttpResponse(self._status, self._headers, b"".join(self._body)) if stream is None else None
         is_reusable = self._is_kept and not self._is_dirty
         self.hint_s = _heads.hint(self._headers)
         if is_reusable and response is not None and self._takes is not _HEAD:
@@ -313,7 +321,7 @@ class Connection(asyncio.Protocol):
         if stream is not None:
             stream.end(None)
 
-    def _free(self, *, is_reusable: bool, response: Response | None) -> None:
+    def _free(self, *, is_reusable: bool, response: HttpResponse | None) -> None:
         """The exchange has ended. The connection is given back first: whoever takes the answer may want it at once."""
         transport = self._transport
         assert transport is not None
@@ -343,11 +351,11 @@ class Connection(asyncio.Protocol):
     def _check_refusal(self, status: int, headers: dict[bytes, bytes]) -> None:
         if status == 407 and self.target.proxy is not None:
             self._refuse(credentials_refused(self.target.proxy, self.target.server))
-        if status < 400 and self._takes is Takes.MCP:
+        if status < 400 and self._takes is ResponseMode.MCP:
             self._refuse(self._redirect(status, headers.get(b"location", b"")))
 
     def _refuse_encodings(self, headers: dict[bytes, bytes]) -> None:
-        content = headers.get(b"content-encoding", b"").strip().lower() if self._takes is Takes.MCP else b""
+        content = headers.get(b"content-encoding", b"").strip().lower() if self._takes is ResponseMode.MCP else b""
         transfer = headers.get(b"transfer-encoding", b"chunked").strip().lower()
         if content not in (b"", b"identity") or transfer != b"chunked":
             used = content or transfer
@@ -362,7 +370,7 @@ class Connection(asyncio.Protocol):
 
     def _oversized(self) -> GatewayFailure:
         what = f"answered HTTP {self._status} with more than {self._max_body_bytes} bytes or {_MAX_PIECES} chunks"
-        if self._takes is Takes.MCP:
+        if self._takes is ResponseMode.MCP:
             return self._invalid(what)
         return GatewayFailure(Kind.RESPONSE_TOO_LARGE, f"{self.target} {what}.", server=self.target.server)
 

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.upstreams.http.client_connection import Connection
-from pactgate.upstreams.http.egress import Resolve, checked_addresses, look_up
+from pactgate.upstreams.http.client_connection import ClientConnection
+from pactgate.upstreams.http.egress import Resolve, checked_addresses, resolve_host
 from pactgate.upstreams.http.proxy import Proxy, credentials_refused
-from pactgate.upstreams.http.request_message import Target
+from pactgate.upstreams.http.request_message import HttpTarget
 from pactgate.upstreams.http.tls import TlsContexts, certificate_refused, why_untrusted
 from pactgate.upstreams.http.tunnel import ConnectReply, TunnelRefusedError, TunnelReplyError
 
@@ -46,12 +46,14 @@ class _ProxyUnreachableError(OSError):
 class Connector:
     """Opens connections for all pools of a client."""
 
-    def __init__(self, *, tls: ssl.SSLContext | None = None, resolve: Resolve = look_up) -> None:
+    def __init__(self, *, tls: ssl.SSLContext | None = None, resolve: Resolve = resolve_host) -> None:
         """`tls` replaces the default context, for servers without `tls` settings."""
         self._contexts = TlsContexts(tls)
         self._resolve = resolve
 
-    async def connect(self, target: Target, make: Callable[[], Connection], timeout_s: float) -> Connection:
+    async def connect(
+        self, target: HttpTarget, make: Callable[[], ClientConnection], timeout_s: float
+    ) -> ClientConnection:
         """A connection with nothing written on it. Raises a failure; cancelling leaves no socket."""
         try:
             async with asyncio.timeout(timeout_s):
@@ -62,7 +64,7 @@ class Connector:
             raise _failed(target, "it closed the connection at once")
         return connection
 
-    async def _connect(self, target: Target, make: Callable[[], Connection]) -> Connection:
+    async def _connect(self, target: HttpTarget, make: Callable[[], ClientConnection]) -> ClientConnection:
         """To the first host that accepts. Hosts that were checked are addresses, so nothing is looked up twice."""
         hosts = await checked_addresses(target, self._resolve) if target.is_guarded else (target.host,)
         tls = self._contexts.for_settings(target.server, target.tls) if target.is_tls else None
@@ -86,8 +88,8 @@ class Connector:
             raise _ProxyUnreachableError(problem) from problem
 
     async def _open_tunnel(
-        self, target: Target, proxy: Proxy, host: str, make: Callable[[], Connection], tls: ssl.SSLContext
-    ) -> Connection:
+        self, target: HttpTarget, proxy: Proxy, host: str, make: Callable[[], ClientConnection], tls: ssl.SSLContext
+    ) -> ClientConnection:
         reply = await self._open_proxy(proxy, ConnectReply)
         transport = reply.transport
         try:
@@ -115,7 +117,7 @@ async def _open(host: str, port: int, make: Callable[[], _P], tls: ssl.SSLContex
     return protocol
 
 
-def _unreachable(target: Target, problem: OSError | UnicodeError, timeout_s: float) -> GatewayFailure:
+def _unreachable(target: HttpTarget, problem: OSError | UnicodeError, timeout_s: float) -> GatewayFailure:
     proxy = target.proxy
     match problem:
         case TimeoutError():
@@ -157,7 +159,7 @@ def _why_no_proxy(problem: OSError | UnicodeError) -> str:
             return _REASONS.get(number) or (os.strerror(number) if number else "connecting failed")
 
 
-def _proxy_refusal(target: Target, proxy: Proxy, status: int) -> GatewayFailure:
+def _proxy_refusal(target: HttpTarget, proxy: Proxy, status: int) -> GatewayFailure:
     """A reply to CONNECT that is no success."""
     if status == 407:
         return credentials_refused(proxy, target.server)
@@ -166,7 +168,7 @@ def _proxy_refusal(target: Target, proxy: Proxy, status: int) -> GatewayFailure:
     return _proxy_failed(target, proxy, f"it could not reach the server (HTTP {status})")
 
 
-def _proxy_failed(target: Target, proxy: Proxy, why: str, *, is_permanent: bool = False) -> GatewayFailure:
+def _proxy_failed(target: HttpTarget, proxy: Proxy, why: str, *, is_permanent: bool = False) -> GatewayFailure:
     todo = f'Correct {proxy.source}, or let the server be called directly (`proxy`: "none", or NO_PROXY).'
     return GatewayFailure(
         Kind.CONNECTION_FAILED,
@@ -182,7 +184,7 @@ def _error_number(problem: OSError) -> int:
     return problem.errno or (int(found[1]) if found else 0)
 
 
-def _failed(target: Target, why: str, *, is_permanent: bool = False) -> GatewayFailure:
+def _failed(target: HttpTarget, why: str, *, is_permanent: bool = False) -> GatewayFailure:
     return GatewayFailure(
         Kind.CONNECTION_FAILED,
         f"{target} can't be reached: {why}.",

@@ -15,45 +15,45 @@ _FREE_BYTES: Final = 1024 * 1024
 _WINDOWS: Final = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 
 
-class UnknownCodingError(ValueError):
+class UnknownEncodingError(ValueError):
     """A coding we do not read."""
 
 
-class BombError(ValueError):
+class DecompressionBombError(ValueError):
     """More than the bound allows."""
 
 
-class BrokenCodingError(ValueError):
+class CorruptEncodingError(ValueError):
     """Bytes that are not what their header says, or not all of it."""
 
 
-def inflate(body: bytes, coding: str, max_bytes: int) -> bytes:
+def decompress(body: bytes, coding: str, max_bytes: int) -> bytes:
     """The body without its coding."""
     name = coding.strip().lower()
     if name in ("", "identity"):
         return body
     window = _WINDOWS.get(name)
     if window is None:
-        raise UnknownCodingError(f"the coding {name[:40]!r}, though only identity was asked for")
+        raise UnknownEncodingError(f"the coding {name[:40]!r}, though only identity was asked for")
     bound = min(max_bytes, max(_FREE_BYTES, MAX_RATIO * len(body)))
     try:
         return _unpack(body, window, bound)
     except zlib.error:
         if name != "deflate":
-            raise BrokenCodingError(f"{name} that can't be unpacked") from None
+            raise CorruptEncodingError(f"{name} that can't be unpacked") from None
     try:
         return _unpack(body, -zlib.MAX_WBITS, bound)  # half of the servers that say deflate mean it without its frame
     except zlib.error:
-        raise BrokenCodingError(f"{name} that can't be unpacked") from None
+        raise CorruptEncodingError(f"{name} that can't be unpacked") from None
 
 
 def _unpack(body: bytes, window: int, bound: int) -> bytes:
     machine = zlib.decompressobj(wbits=window)
     data = machine.decompress(body, bound + 1)
     if len(data) > bound:
-        raise BombError(f"more than {bound} bytes when unpacked")
+        raise DecompressionBombError(f"more than {bound} bytes when unpacked")
     if not machine.eof:
-        raise BrokenCodingError("compressed data that ends too early")
+        raise CorruptEncodingError("compressed data that ends too early")
     if machine.unused_data:
-        raise BrokenCodingError("compressed data with something behind it")
+        raise CorruptEncodingError("compressed data with something behind it")
     return data

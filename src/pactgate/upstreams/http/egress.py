@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.http.addresses import address_of, is_public
 from pactgate.upstreams.http.proxy import DIRECT, NetworkSettings
-from pactgate.upstreams.http.request_message import Target
+from pactgate.upstreams.http.request_message import HttpTarget
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a name, each as text. Raises OSError or UnicodeError."""
@@ -30,13 +30,13 @@ _HOST: Final = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45}")
 _MAX_ADDRESSES: Final = 64
 
 
-async def look_up(host: str, port: int) -> Sequence[str]:
+async def resolve_host(host: str, port: int) -> Sequence[str]:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-class Egress:
+class EgressPolicy:
     """Where one server's requests may go. `named` are the hosts the operator wrote for it."""
 
     def __init__(
@@ -52,15 +52,15 @@ class Egress:
         self._named = frozenset(_folded(host) for host in named)
         self._connect_timeout_s = connect_timeout_s
 
-    def target(self, url: str) -> Target:
+    def target(self, url: str) -> HttpTarget:
         """Where this URL leads, or the failure that says why it may not be called."""
         host = host_of(url)
         if not url.startswith(("http://", "https://")):
-            raise refused(self._server, "it is neither http nor https")
+            raise destination_refused(self._server, "it is neither http nor https")
         is_named = self.names(url)
         if not is_named:
             self._require_public(host, url)
-        return Target(
+        return HttpTarget(
             self._server,
             url,
             is_guarded=not is_named,
@@ -75,20 +75,20 @@ class Egress:
 
     def _require_public(self, host: str | None, url: str) -> None:
         if host is None or not _HOST.fullmatch(host):
-            raise refused(self._server, "it has no host that can be called")
+            raise destination_refused(self._server, "it has no host that can be called")
         why = why_forbidden(host)
         if why is not None:
-            raise refused(self._server, why)
+            raise destination_refused(self._server, why)
         if not url.startswith("https://"):
-            raise refused(self._server, "hosts the operator did not name are called over https only")
+            raise destination_refused(self._server, "hosts the operator did not name are called over https only")
 
 
-async def checked_addresses(target: Target, resolve: Resolve) -> tuple[str, ...]:
+async def checked_addresses(target: HttpTarget, resolve: Resolve) -> tuple[str, ...]:
     """The addresses of a guarded target, all of them public. One that is not spoils the rest: it is how names are made to lie."""
     addresses = tuple(await resolve(target.host, target.port))[:_MAX_ADDRESSES]
     for address in addresses:
         if why_forbidden(address) is not None:
-            raise refused(target.server, f"the name {target.host!r} leads to an address that is not public")
+            raise destination_refused(target.server, f"the name {target.host!r} leads to an address that is not public")
     return addresses
 
 
@@ -103,7 +103,7 @@ def why_forbidden(host: str) -> str | None:
     return "its address is not a public one"
 
 
-def refused(server: str, why: str) -> GatewayFailure:
+def destination_refused(server: str, why: str) -> GatewayFailure:
     return GatewayFailure(
         Kind.DESTINATION_REFUSED,
         f"{server} may not call that host: {why}. If you mean it, name the host in `allowedHosts` of {server}.",

@@ -17,9 +17,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol.framing import EventDecoder, Oversized, ServerEvent
-from pactgate.upstreams.http.refusals import invalid
-from pactgate.upstreams.http.request_message import Target
-from pactgate.upstreams.http.response import Response, Stream
+from pactgate.upstreams.http.refusals import invalid_response
+from pactgate.upstreams.http.request_message import HttpTarget
+from pactgate.upstreams.http.response import HttpResponse, ResponseStream
 
 _RETRY_MS: Final = 1000
 _MIN_RETRY_MS: Final = 50
@@ -29,17 +29,17 @@ _MAX_PAUSE_S: Final = 30.0
 _SAFE_EVENT_ID: Final = re.compile(r"[\x20-\x7e]{1,1024}")
 
 
-class Events:
+class EventStreamReader:
     """The events of one stream, each bounded in size. Leaving the `with` block ends the stream, whatever the reason."""
 
-    def __init__(self, stream: Stream, target: Target, max_bytes: int) -> None:
+    def __init__(self, stream: ResponseStream, target: HttpTarget, max_bytes: int) -> None:
         self._stream = stream
         self._target = target
         self._max_bytes = max_bytes
         self._decoder = EventDecoder(max_bytes)
         self._ready: deque[ServerEvent] = deque()
 
-    def __enter__(self) -> Events:
+    def __enter__(self) -> EventStreamReader:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -54,7 +54,7 @@ class Events:
             try:
                 self._ready.extend(self._decoder.feed(data))
             except Oversized as problem:
-                raise invalid(self._target, f"sent an event of more than {self._max_bytes} bytes") from problem
+                raise invalid_response(self._target, f"sent an event of more than {self._max_bytes} bytes") from problem
         return self._ready.popleft()
 
     def let_finish(self) -> None:
@@ -62,7 +62,7 @@ class Events:
         self._stream.let_finish()
 
 
-class Position:
+class ResumePosition:
     """Where a broken stream can be taken up again, and how soon the server wants that (SEP-1699)."""
 
     __slots__ = ("_last_id", "_retry_ms", "tries")
@@ -95,7 +95,7 @@ class Position:
         return (_RETRY_MS if self._retry_ms is None else self._retry_ms) / 1000
 
 
-class Exchange:
+class StreamedRequest:
     """A request whose answer is waited for. It may come on any stream of its session, and ends the waiting on all of them."""
 
     __slots__ = ("_events", "_pause", "id", "is_answered", "position")
@@ -103,11 +103,11 @@ class Exchange:
     def __init__(self, id_: int) -> None:
         self.id = id_
         self.is_answered = False
-        self.position = Position()
-        self._events: Events | None = None
+        self.position = ResumePosition()
+        self._events: EventStreamReader | None = None
         self._pause: asyncio.Future[None] | None = None
 
-    def read(self, events: Events) -> Events:
+    def read(self, events: EventStreamReader) -> EventStreamReader:
         """These events are read now for the answer."""
         self._events = events
         return events
@@ -143,20 +143,20 @@ def answered_id(text: bytes) -> bytes | None:
 
 
 async def listen(
-    fetch: Callable[[Position], Awaitable[Events | Response]],
+    fetch: Callable[[ResumePosition], Awaitable[EventStreamReader | HttpResponse]],
     take: Callable[[ServerEvent], object],
-    may_ask_again: Callable[[Response], bool],
+    may_ask_again: Callable[[HttpResponse], bool],
     report: Callable[[str, str], None],
 ) -> None:
     """Keep one stream open for what belongs to no request, until the server says it has none. Pauses grow and are jittered,
     except where the server asks for one: after a stream that brought something, that is kept to."""
-    position = Position()
+    position = ResumePosition()
     pause_s = _PAUSE_S
     while True:
         asked_s = None
         try:
             found = await fetch(position)
-            if isinstance(found, Response):
+            if isinstance(found, HttpResponse):
                 if not may_ask_again(found):
                     return
             elif await _relay(found, position, take):
@@ -170,7 +170,7 @@ async def listen(
             pause_s = min(pause_s * 2, _MAX_PAUSE_S)
 
 
-async def _relay(events: Events, position: Position, take: Callable[[ServerEvent], object]) -> bool:
+async def _relay(events: EventStreamReader, position: ResumePosition, take: Callable[[ServerEvent], object]) -> bool:
     """True when the stream brought anything."""
     has_brought = False
     with events:

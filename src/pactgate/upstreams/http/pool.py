@@ -14,9 +14,9 @@ from typing import Final
 from msgspec import Struct
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.upstreams.http.client_connection import Connection
+from pactgate.upstreams.http.client_connection import ClientConnection
 from pactgate.upstreams.http.connect import Connector
-from pactgate.upstreams.http.request_message import Target
+from pactgate.upstreams.http.request_message import HttpTarget
 
 _MARGIN_S: Final = 1.0
 """How long before the server's own idle limit a connection is no longer lent: longer than a request is on its way."""
@@ -35,7 +35,7 @@ class PoolLimits(Struct, frozen=True):
     connect_timeout_s: float = 10.0
 
 
-class Pool:
+class ConnectionPool:
     """`on_idle` is called when the first connection begins to be idle; its owner then calls `sweep` every few seconds while any is."""
 
     def __init__(self, limits: PoolLimits, on_idle: Callable[[], None], connector: Connector | None = None) -> None:
@@ -43,10 +43,10 @@ class Pool:
         self._connector = connector or Connector()
         self._on_idle = on_idle
         self._loop = asyncio.get_running_loop()
-        self._open: set[Connection] = set()
+        self._open: set[ClientConnection] = set()
         self._opening = 0
-        self._idle: deque[Connection] = deque()
-        self._waiting: deque[tuple[Target, asyncio.Future[Connection | None]]] = deque()
+        self._idle: deque[ClientConnection] = deque()
+        self._waiting: deque[tuple[HttpTarget, asyncio.Future[ClientConnection | None]]] = deque()
         self._keep_s = limits.idle_s
         self._is_closed = False
         self._is_watched = False
@@ -66,7 +66,7 @@ class Pool:
         """How long an idle connection is lent again: the limit, or less if the server was seen to close them sooner."""
         return self._keep_s
 
-    def take(self) -> Connection | None:
+    def take(self) -> ClientConnection | None:
         """A kept connection that is still good, without waiting."""
         idle = self._idle
         while idle:
@@ -76,7 +76,7 @@ class Pool:
             connection.abort()
         return None
 
-    async def obtain(self, target: Target) -> Connection:
+    async def obtain(self, target: HttpTarget) -> ClientConnection:
         """A connection, kept or new, in the order of asking. A kept one may have died since: look at `is_open`."""
         connection = self.take()
         if connection is not None:
@@ -89,7 +89,7 @@ class Pool:
             self._opening += 1
         return await self._dial(target)
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: ClientConnection) -> None:
         """A connection whose exchange ended properly."""
         if self._is_closed or not connection.is_open:
             connection.abort()
@@ -111,7 +111,7 @@ class Pool:
     def sweep(self) -> None:
         """Close what has been idle too long, and the oldest beyond `max_idle`."""
         now = self._loop.time()
-        kept: deque[Connection] = deque()
+        kept: deque[ClientConnection] = deque()
         while self._idle:
             connection = self._idle.pop()
             is_surplus = len(kept) >= self._limits.max_idle and now - connection.idle_since >= _TRIM_AGE_S
@@ -122,23 +122,23 @@ class Pool:
         self._idle = kept
         self._is_watched = bool(kept)
 
-    def abandon(self, target: Target) -> None:
+    def abandon(self, target: HttpTarget) -> None:
         """End what is under way for one target."""
         for connection in list(self._open):
             if connection.target is target and connection.is_busy:
-                connection.fail(closed(target, Verdict.MAY_HAVE_RUN))
+                connection.fail(connection_closed(target, Verdict.MAY_HAVE_RUN))
         for waiting, turn in self._waiting:
             if waiting is target and not turn.done():
-                turn.set_exception(closed(target, Verdict.DID_NOT_RUN))
+                turn.set_exception(connection_closed(target, Verdict.DID_NOT_RUN))
 
     def close(self) -> None:
         """End every connection and every wait."""
         self._is_closed = True
         for target, turn in self._waiting:
             if not turn.done():
-                turn.set_exception(closed(target, Verdict.DID_NOT_RUN))
+                turn.set_exception(connection_closed(target, Verdict.DID_NOT_RUN))
         for connection in list(self._open):
-            connection.fail(closed(connection.target, Verdict.MAY_HAVE_RUN))
+            connection.fail(connection_closed(connection.target, Verdict.MAY_HAVE_RUN))
 
     async def emptied(self) -> None:
         """After `close`: returns when the last socket is gone."""
@@ -147,14 +147,14 @@ class Pool:
 
     # Inside.
 
-    def _next_turn(self) -> asyncio.Future[Connection | None] | None:
+    def _next_turn(self) -> asyncio.Future[ClientConnection | None] | None:
         while self._waiting:
             _, turn = self._waiting.popleft()
             if not turn.done():
                 return turn
         return None
 
-    async def _wait_turn(self, target: Target) -> Connection | None:
+    async def _wait_turn(self, target: HttpTarget) -> ClientConnection | None:
         """A free connection, or None together with the right to open one."""
         if len(self._waiting) >= _MAX_WAITING:
             raise GatewayFailure(
@@ -162,7 +162,7 @@ class Pool:
                 f"{_MAX_WAITING} requests already wait for a connection to {target}.",
                 server=target.server,
             )
-        turn: asyncio.Future[Connection | None] = self._loop.create_future()
+        turn: asyncio.Future[ClientConnection | None] = self._loop.create_future()
         place = (target, turn)
         self._waiting.append(place)
         try:
@@ -175,7 +175,7 @@ class Pool:
             if place in self._waiting:
                 self._waiting.remove(place)
 
-    def _pass_on(self, connection: Connection | None) -> None:
+    def _pass_on(self, connection: ClientConnection | None) -> None:
         """The one whose turn it was is gone."""
         if connection is None:
             self._opening -= 1
@@ -190,12 +190,12 @@ class Pool:
                 self._opening += 1
                 turn.set_result(None)
 
-    async def _dial(self, target: Target) -> Connection:
+    async def _dial(self, target: HttpTarget) -> ClientConnection:
         connection = None
         timeout_s = target.connect_timeout_s or self._limits.connect_timeout_s
         try:
             connection = await self._connector.connect(
-                target, lambda: Connection(target, self.give_back, self._forget), timeout_s
+                target, lambda: ClientConnection(target, self.give_back, self._forget), timeout_s
             )
         finally:
             self._opening -= 1
@@ -205,7 +205,7 @@ class Pool:
                 self._offer_room()
         return connection
 
-    def _forget(self, connection: Connection) -> None:
+    def _forget(self, connection: ClientConnection) -> None:
         self._open.discard(connection)
         try:
             self._idle.remove(connection)
@@ -221,7 +221,7 @@ class Pool:
             self._offer_room()
 
 
-def closed(target: Target, verdict: Verdict) -> GatewayFailure:
+def connection_closed(target: HttpTarget, verdict: Verdict) -> GatewayFailure:
     return GatewayFailure(
         Kind.CONNECTION_LOST,
         f"The connection to {target} was closed by the gateway.",

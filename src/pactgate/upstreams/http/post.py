@@ -10,16 +10,16 @@ import asyncio
 from typing import Protocol
 
 from pactgate.core.failures import GatewayFailure
-from pactgate.upstreams.http.response import Response, Taker
+from pactgate.upstreams.http.response import HttpResponse, Taker
 from pactgate.upstreams.pending import Ledger, Sent, Sink
 
 
 class Reader(Protocol):
     """What a post needs of its channel. Both raise what is wrong with an answer."""
 
-    def take_whole(self, id_: int, response: Response) -> None: ...
+    def take_whole(self, id_: int, response: HttpResponse) -> None: ...
 
-    async def take_stream(self, id_: int, response: Response) -> None: ...
+    async def take_stream(self, id_: int, response: HttpResponse) -> None: ...
 
 
 class Busy(Protocol):
@@ -41,7 +41,7 @@ class Post(Sent):
         self._task: asyncio.Task[None] | None = None
         self.connection: Busy | None = None
 
-    def took(self, response: Response) -> None:
+    def took(self, response: HttpResponse) -> None:
         self.connection = None
         if response.stream is not None:
             self._task = asyncio.get_running_loop().create_task(self._reader.take_stream(self.id, response))

@@ -10,9 +10,9 @@ import asyncio
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.recording import Hop, Tap
 from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
-from pactgate.upstreams.http.client_connection import Connection
-from pactgate.upstreams.http.request_message import Target
-from pactgate.upstreams.http.response import Response, Stream, Taker
+from pactgate.upstreams.http.client_connection import ClientConnection
+from pactgate.upstreams.http.request_message import HttpTarget
+from pactgate.upstreams.http.response import HttpResponse, ResponseStream, Taker
 
 
 class ObservedClient:
@@ -23,8 +23,14 @@ class ObservedClient:
         self._client = client
 
     async def request(
-        self, method: bytes, target: Target, headers: bytes, body: bytes = b"", *, max_body_bytes: int = MAX_BODY_BYTES
-    ) -> Response:
+        self,
+        method: bytes,
+        target: HttpTarget,
+        headers: bytes,
+        body: bytes = b"",
+        *,
+        max_body_bytes: int = MAX_BODY_BYTES,
+    ) -> HttpResponse:
         hop = self.tap.requested(method.decode("ascii"), "", headers, body)
         try:
             response = await self._client.request(method, target, headers, body, max_body_bytes=max_body_bytes)
@@ -37,7 +43,7 @@ class ObservedClient:
         return _seen(response, hop)
 
     def begin(
-        self, taker: Taker, target: Target, headers: bytes, body: bytes, max_body_bytes: int
+        self, taker: Taker, target: HttpTarget, headers: bytes, body: bytes, max_body_bytes: int
     ) -> ObservedPost | None:
         """As `HttpClient.begin`; what can give the request up is the observer's."""
         post = ObservedPost(taker)
@@ -53,13 +59,13 @@ class ObservedPost:
 
     __slots__ = ("_taker", "connection", "hop")
 
-    connection: Connection
+    connection: ClientConnection
     hop: Hop
 
     def __init__(self, taker: Taker) -> None:
         self._taker = taker
 
-    def took(self, response: Response) -> None:
+    def took(self, response: HttpResponse) -> None:
         self._taker.took(_seen(response, self.hop))
 
     def failed(self, failure: GatewayFailure) -> None:
@@ -71,7 +77,7 @@ class ObservedPost:
         self.connection.give_up(self)
 
 
-def _seen(response: Response, hop: Hop) -> Response:
+def _seen(response: HttpResponse, hop: Hop) -> HttpResponse:
     if response.stream is None:
         hop.answered(response.status, response.headers, response.body)
     else:
@@ -80,12 +86,12 @@ def _seen(response: Response, hop: Hop) -> Response:
     return response
 
 
-class ObservedStream(Stream):
+class ObservedStream(ResponseStream):
     """A stream whose reader is watched. Its end is told once."""
 
     __slots__ = ("_hop", "_inner")
 
-    def __init__(self, inner: Stream, hop: Hop) -> None:
+    def __init__(self, inner: ResponseStream, hop: Hop) -> None:
         self._inner = inner
         self._hop: Hop | None = hop
 

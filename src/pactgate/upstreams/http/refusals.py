@@ -11,8 +11,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
-from pactgate.upstreams.http.request_message import Target, UnsafeHeaderError, header_block
-from pactgate.upstreams.http.response import Response
+from pactgate.upstreams.http.request_message import HttpTarget, UnsafeHeaderError, header_block
+from pactgate.upstreams.http.response import HttpResponse
 
 ACCEPT_BOTH: Final = b"Accept: application/json, text/event-stream\r\n"
 ACCEPT_EVENTS: Final = b"Accept: text/event-stream\r\n"
@@ -32,7 +32,7 @@ _SNIPPET_CHARS: Final = 200
 _MIN_SECRET_CHARS: Final = 6
 
 
-class OwnHeaders:
+class ConfiguredHeaders:
     """The headers an operator configured for one server, encoded once; knows how to keep their values out of messages."""
 
     def __init__(self, server: str, headers: Mapping[str, str], also_secret: Iterable[str] = ()) -> None:
@@ -74,11 +74,11 @@ def _unusable(server: str, why: str) -> GatewayFailure:
     )
 
 
-def invalid(target: Target, what: str) -> GatewayFailure:
+def invalid_response(target: HttpTarget, what: str) -> GatewayFailure:
     return GatewayFailure(Kind.INVALID_FRAME, f"{target} {what}.", server=target.server)
 
 
-def refusal(target: Target, response: Response, own: OwnHeaders) -> GatewayFailure:
+def status_failure(target: HttpTarget, response: HttpResponse, own: ConfiguredHeaders) -> GatewayFailure:
     """A status that is no success, as a failure that says what to do about it."""
     status = response.status
     details: dict[str, Any] = {"status": status}

@@ -44,7 +44,7 @@ def media_type(content_type: bytes) -> bytes:
     return content_type.split(b";", 1)[0].strip().lower()
 
 
-class Target:
+class HttpTarget:
     """Where the requests of one channel go, and how they get there. `is_closed` stops requests that have not left.
 
     Targets with the same `key` share connections: same origin, same proxy, same certificates. A guarded target is one the operator did not
@@ -100,12 +100,12 @@ class Target:
         """The rest of a request's first line, and the headers every request has, for a path and query that are encoded already."""
         return b"%b%b%b" % (self._before_path, path.encode("ascii"), self._after_path)
 
-    def resolve(self, reference: str) -> Target | None:
+    def resolve(self, reference: str) -> HttpTarget | None:
         """Another place on the same origin, or None when the reference leads elsewhere or nowhere."""
         if _UNPRINTABLE.search(reference):
             return None
         try:
-            target = Target(self.server, urljoin(self.url, reference), network=self.network)
+            target = HttpTarget(self.server, urljoin(self.url, reference), network=self.network)
         except (GatewayFailure, ValueError):
             return None
         return target if target.key == self.key else None

@@ -18,7 +18,7 @@ _HIGH_BYTES: Final = 256 * 1024
 """More unread bytes than this pause the connection."""
 
 
-class Source(Protocol):
+class StreamSource(Protocol):
     """What a stream needs of its connection."""
 
     def pause(self) -> None: ...
@@ -30,13 +30,13 @@ class Source(Protocol):
     def abort(self) -> None: ...
 
 
-class Response(Struct):
+class HttpResponse(Struct):
     """`body` when it came whole, `stream` when it is an event stream. Header names are lower case; the first value counts."""
 
     status: int
     headers: dict[bytes, bytes]
     body: bytes = b""
-    stream: Stream | None = None
+    stream: ResponseStream | None = None
 
     def header(self, name: bytes) -> str:
         return self.headers.get(name, b"").decode("latin-1")
@@ -50,7 +50,7 @@ class Response(Struct):
 class Taker(Protocol):
     """Whoever takes what one request brings: exactly one of the two, once. Called on the event loop; must not raise."""
 
-    def took(self, response: Response) -> None: ...
+    def took(self, response: HttpResponse) -> None: ...
 
     def failed(self, failure: GatewayFailure) -> None: ...
 
@@ -61,9 +61,9 @@ class Waiting:
     __slots__ = ("answer",)
 
     def __init__(self) -> None:
-        self.answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
 
-    def took(self, response: Response) -> None:
+    def took(self, response: HttpResponse) -> None:
         if not self.answer.done():
             self.answer.set_result(response)
         elif response.stream is not None:
@@ -81,13 +81,13 @@ class Waiting:
                 stream.close()
 
 
-class Stream:
+class ResponseStream:
     """The body of an event stream. Whoever got it must end it with `close` or `let_finish`."""
 
     __slots__ = ("_buffer", "_failure", "_is_paused", "_source", "_waiter")
 
-    def __init__(self, source: Source) -> None:
-        self._source: Source | None = source
+    def __init__(self, source: StreamSource) -> None:
+        self._source: StreamSource | None = source
         self._buffer = bytearray()
         self._failure: GatewayFailure | None = None
         self._waiter: asyncio.Future[None] | None = None

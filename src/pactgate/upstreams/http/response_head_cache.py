@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from pactgate.upstreams.http.response import Response
+from pactgate.upstreams.http.response import HttpResponse
 
 _MOST: Final = 256
 _MAX_HEAD_BYTES: Final = 1024
@@ -46,7 +46,7 @@ class Heads:
         known = self._known.get(data[:end]) if end > 0 else None
         return known if known is not None and known.end + known.length >= len(data) else None
 
-    def note(self, data: bytes, response: Response) -> None:
+    def note(self, data: bytes, response: HttpResponse) -> None:
         """An answer the parser has read; `data` is the first piece it came in."""
         end = data.find(_END)
         length = response.headers.get(b"content-length", b"")

@@ -17,12 +17,19 @@ from pactgate.core.recording import Tap
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.channel import Outgoing, Receiver
 from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
-from pactgate.upstreams.http.event_stream import Events
-from pactgate.upstreams.http.pool import closed
+from pactgate.upstreams.http.event_stream import EventStreamReader
+from pactgate.upstreams.http.pool import connection_closed
 from pactgate.upstreams.http.proxy import DIRECT, NetworkSettings
-from pactgate.upstreams.http.refusals import ACCEPT_BOTH, ACCEPT_EVENTS, JSON_CONTENT, OwnHeaders, invalid, refusal
-from pactgate.upstreams.http.request_message import Target, header_line
-from pactgate.upstreams.http.response import Response
+from pactgate.upstreams.http.refusals import (
+    ACCEPT_BOTH,
+    ACCEPT_EVENTS,
+    JSON_CONTENT,
+    ConfiguredHeaders,
+    invalid_response,
+    status_failure,
+)
+from pactgate.upstreams.http.request_message import HttpTarget, header_line
+from pactgate.upstreams.http.response import HttpResponse
 
 _VERSION_HEADER_SINCE: Final = "2025-06-18"
 
@@ -47,9 +54,9 @@ class HttpSseChannel:
         network: NetworkSettings = DIRECT,
     ) -> None:
         """`emit` is taken because all channels take it; nothing here happens that the session does not hear of."""
-        self._target = Target(server, url, network=network)
-        self._endpoint: Target | None = None
-        self._own = OwnHeaders(server, headers)
+        self._target = HttpTarget(server, url, network=network)
+        self._endpoint: HttpTarget | None = None
+        self._own = ConfiguredHeaders(server, headers)
         self._client = client
         self._max_bytes = max_frame_bytes
         self._tap = tap
@@ -66,7 +73,7 @@ class HttpSseChannel:
         if response.stream is None:
             raise self._not_offered(response)
         with ExitStack() as ending:
-            events = ending.enter_context(Events(response.stream, self._target, self._max_bytes))
+            events = ending.enter_context(EventStreamReader(response.stream, self._target, self._max_bytes))
             self._endpoint = await self._read_endpoint(events)
             ending.pop_all()
         self._receiver = receiver
@@ -79,7 +86,7 @@ class HttpSseChannel:
     async def send(self, frame: Outgoing) -> None:
         """Post one frame. An answer to it comes on the stream."""
         if self._receiver is None or self._endpoint is None:
-            raise closed(self._target, Verdict.DID_NOT_RUN)
+            raise connection_closed(self._target, Verdict.DID_NOT_RUN)
         if self._tap is not None:
             self._tap.passed(frame.text, from_client=True)
         response = await self._client.request(
@@ -90,7 +97,7 @@ class HttpSseChannel:
         elif response.status >= 300:
             if response.status == 404:
                 self._lose("no longer knows our session (HTTP 404)")
-            raise refusal(self._target, response, self._own)
+            raise status_failure(self._target, response, self._own)
 
     async def close(self) -> None:
         if self._receiver is None:
@@ -106,16 +113,16 @@ class HttpSseChannel:
             if target is not None:
                 self._client.abandon(target)
 
-    async def _read_endpoint(self, events: Events) -> Target:
+    async def _read_endpoint(self, events: EventStreamReader) -> HttpTarget:
         event = await events.next()
         if event is None or event.event != "endpoint":
-            raise invalid(self._target, "did not begin its stream with an `endpoint` event")
+            raise invalid_response(self._target, "did not begin its stream with an `endpoint` event")
         endpoint = self._target.resolve(event.data.decode("utf-8", "replace").strip())
         if endpoint is None:
-            raise invalid(self._target, "named an endpoint that is not on its own origin")
+            raise invalid_response(self._target, "named an endpoint that is not on its own origin")
         return endpoint
 
-    async def _read(self, events: Events) -> None:
+    async def _read(self, events: EventStreamReader) -> None:
         what = "ended its event stream"
         with events:
             try:
@@ -135,7 +142,9 @@ class HttpSseChannel:
                 GatewayFailure(Kind.CONNECTION_LOST, f"{self._target} {what}.", server=self._target.server)
             )
 
-    def _not_offered(self, response: Response) -> GatewayFailure:
+    def _not_offered(self, response: HttpResponse) -> GatewayFailure:
         if response.status == 200:
-            return invalid(self._target, f"answered HTTP 200, but not with events: {self._own.quote(response.body)!r}")
-        return refusal(self._target, response, self._own)
+            return invalid_response(
+                self._target, f"answered HTTP 200, but not with events: {self._own.quote(response.body)!r}"
+            )
+        return status_failure(self._target, response, self._own)

@@ -24,14 +24,21 @@ from pactgate.protocol.messages import ErrorReply
 from pactgate.protocol.versions import LATEST_MODERN, LEGACY, MODERN, Era
 from pactgate.upstreams.channel import Outgoing, Receiver
 from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
-from pactgate.upstreams.http.event_stream import Events, Exchange, Position, answered_id, listen
-from pactgate.upstreams.http.pool import closed
+from pactgate.upstreams.http.event_stream import EventStreamReader, ResumePosition, StreamedRequest, answered_id, listen
+from pactgate.upstreams.http.pool import connection_closed
 from pactgate.upstreams.http.post import Post
 from pactgate.upstreams.http.proxy import DIRECT, NetworkSettings
 from pactgate.upstreams.http.recording_client import ObservedClient
-from pactgate.upstreams.http.refusals import ACCEPT_BOTH, ACCEPT_EVENTS, JSON_CONTENT, OwnHeaders, invalid, refusal
-from pactgate.upstreams.http.request_message import Target, UnsafeHeaderError, header_block, header_line
-from pactgate.upstreams.http.response import Response, Stream
+from pactgate.upstreams.http.refusals import (
+    ACCEPT_BOTH,
+    ACCEPT_EVENTS,
+    JSON_CONTENT,
+    ConfiguredHeaders,
+    invalid_response,
+    status_failure,
+)
+from pactgate.upstreams.http.request_message import HttpTarget, UnsafeHeaderError, header_block, header_line
+from pactgate.upstreams.http.response import HttpResponse, ResponseStream
 from pactgate.upstreams.pending import Ledger, Sink
 
 _VERSION_HEADER_SINCE: Final = "2025-06-18"
@@ -49,7 +56,7 @@ _DELETE_S: Final = 1.0
 class NotStreamableHttp(GatewayFailure):
     """Before the era is settled: a status that says there is no such endpoint, without a JSON-RPC answer."""
 
-    def __init__(self, target: Target, status: int) -> None:
+    def __init__(self, target: HttpTarget, status: int) -> None:
         super().__init__(
             Kind.HTTP_STATUS,
             f"{target} answered HTTP {status}: no Streamable HTTP endpoint at that address. Check `url`.",
@@ -78,8 +85,8 @@ class HttpChannel:
         network: NetworkSettings = DIRECT,
     ) -> None:
         self.closing_cancels = False
-        self._target = Target(server, url, network=network)
-        self._own = OwnHeaders(server, headers)
+        self._target = HttpTarget(server, url, network=network)
+        self._own = ConfiguredHeaders(server, headers)
         self._client = client
         self._emit = emit
         self._max_bytes = max_frame_bytes
@@ -90,7 +97,7 @@ class HttpChannel:
         self._version_line = b""
         self._session_line = b""
         self._mirrored: dict[tuple[str, str | None], bytes] = {}
-        self._exchanges: dict[bytes, Exchange] = {}
+        self._exchanges: dict[bytes, StreamedRequest] = {}
         self._is_initialized = False
         self._is_expired = False
         self._listener: asyncio.Task[None] | None = None
@@ -108,7 +115,7 @@ class HttpChannel:
 
     async def send(self, frame: Outgoing) -> None:
         if self._receiver is None:
-            raise closed(self._target, Verdict.DID_NOT_RUN)
+            raise connection_closed(self._target, Verdict.DID_NOT_RUN)
         is_modern = self._era is MODERN or (self._era is None and frame.method == "server/discover")
         response = await (self._observed or self._client).request(
             b"POST", self._target, self._head(frame, is_modern), frame.text, max_body_bytes=self._max_bytes
@@ -133,7 +140,7 @@ class HttpChannel:
         post.connection = client.begin(post, self._target, head, frame.text, self._max_bytes)
         return None if post.connection is None else post
 
-    async def take_stream(self, id_: int, response: Response) -> None:
+    async def take_stream(self, id_: int, response: HttpResponse) -> None:
         """For `Post`: an event stream, to its end."""
         assert response.stream is not None
         await self._follow(id_, self._events(response.stream), can_resume=self._era is not MODERN)
@@ -196,7 +203,7 @@ class HttpChannel:
         if self._receiver is not None:
             self._receiver.receive(text, for_request)
 
-    def _expect_acceptance(self, frame: Outgoing, response: Response) -> None:
+    def _expect_acceptance(self, frame: Outgoing, response: HttpResponse) -> None:
         if response.stream is not None:
             response.stream.let_finish()
         elif response.status >= 300:
@@ -205,21 +212,23 @@ class HttpChannel:
             self._is_initialized = True
             self._listen_when_ready()
 
-    def take_whole(self, id_: int, response: Response) -> None:
+    def take_whole(self, id_: int, response: HttpResponse) -> None:
         """An answer that is no stream."""
         if response.status == 200:
             if not response.is_json:
-                raise invalid(self._target, f"answered HTTP 200, but not with JSON: {self._own.quote(response.body)!r}")
+                raise invalid_response(
+                    self._target, f"answered HTTP 200, but not with JSON: {self._own.quote(response.body)!r}"
+                )
             if not response.body:
-                raise invalid(self._target, "answered HTTP 200 with nothing in it")
+                raise invalid_response(self._target, "answered HTTP 200 with nothing in it")
             if self._receiver is not None:
                 self._receiver.receive(response.body)
         elif response.status < 300:
-            raise invalid(self._target, f"accepted a request without answering it (HTTP {response.status})")
+            raise invalid_response(self._target, f"accepted a request without answering it (HTTP {response.status})")
         else:
             self._take_refusal(id_, response)
 
-    def _take_refusal(self, id_: int, response: Response) -> None:
+    def _take_refusal(self, id_: int, response: HttpResponse) -> None:
         """A JSON-RPC error is an answer whatever the status; what does not name our request still answers this exchange."""
         status = response.status
         error = messages.decode_from_upstream(response.body) if response.body[:1] == b"{" else None
@@ -238,9 +247,9 @@ class HttpChannel:
     def _has_expired(self, status: int) -> bool:
         return status == 404 and bool(self._session_line) and self._era is LEGACY
 
-    def _refused(self, response: Response) -> GatewayFailure:
+    def _refused(self, response: HttpResponse) -> GatewayFailure:
         if not self._has_expired(response.status):
-            return refusal(self._target, response, self._own)
+            return status_failure(self._target, response, self._own)
         if self._receiver is not None and not self._is_expired:
             self._is_expired = True
             self._receiver.lost(self._expired(None))
@@ -257,10 +266,10 @@ class HttpChannel:
 
     # Event streams.
 
-    async def _follow(self, id_: int, events: Events, *, can_resume: bool) -> None:
+    async def _follow(self, id_: int, events: EventStreamReader, *, can_resume: bool) -> None:
         """Pass on what the stream brings until the answer has come; take a broken legacy stream up again."""
         key = b"%d" % id_
-        exchange = self._exchanges[key] = Exchange(id_)
+        exchange = self._exchanges[key] = StreamedRequest(id_)
         try:
             await self._read(exchange, events)
             while not exchange.is_answered:
@@ -270,13 +279,13 @@ class HttpChannel:
         finally:
             self._exchanges.pop(key, None)
 
-    async def _read(self, exchange: Exchange, events: Events) -> None:
+    async def _read(self, exchange: StreamedRequest, events: EventStreamReader) -> None:
         with exchange.read(events):
             while not exchange.is_answered and (event := await self._next_or_broken(events)) is not None:
                 exchange.position.note(event)
                 self._pass_on(event, exchange.id)
 
-    async def _next_or_broken(self, events: Events) -> ServerEvent | None:
+    async def _next_or_broken(self, events: EventStreamReader) -> ServerEvent | None:
         """A reset ends a stream as an orderly end does: what matters is whether the answer came."""
         try:
             return await events.next()
@@ -294,7 +303,7 @@ class HttpChannel:
             if answered is not None:
                 answered.finish()
 
-    async def _resume(self, exchange: Exchange) -> None:
+    async def _resume(self, exchange: StreamedRequest) -> None:
         """One more try; it counts until an event comes."""
         what = "ended its stream before the answer"
         if exchange.position.tries >= _RESUME_TRIES:
@@ -309,41 +318,41 @@ class HttpChannel:
             if failure.kind not in _WORTH_ANOTHER_TRY:
                 raise
             return
-        if isinstance(found, Events):
+        if isinstance(found, EventStreamReader):
             await self._read(exchange, found)
         elif found.status < 500:
             raise self._cut_off(f"{what} and does not resume it (HTTP {found.status})")
 
-    async def _fetch_events(self, position: Position) -> Events | Response:
+    async def _fetch_events(self, position: ResumePosition) -> EventStreamReader | HttpResponse:
         head = ACCEPT_EVENTS + self._own.block + self._session_line + self._version_line + position.line
         response = await (self._observed or self._client).request(
             b"GET", self._target, head, max_body_bytes=self._max_bytes
         )
         return response if response.stream is None else self._events(response.stream)
 
-    def _events(self, stream: Stream) -> Events:
-        return Events(stream, self._target, self._max_bytes)
+    def _events(self, stream: ResponseStream) -> EventStreamReader:
+        return EventStreamReader(stream, self._target, self._max_bytes)
 
     def _cut_off(self, what: str) -> GatewayFailure:
         return GatewayFailure(Kind.CONNECTION_LOST, f"{self._target} {what}.", server=self._target.server)
 
     # Legacy sessions.
 
-    def _begin_session(self, response: Response) -> None:
+    def _begin_session(self, response: HttpResponse) -> None:
         session_id = response.header(b"mcp-session-id")
         if not session_id:
             return
         if not _SESSION_ID.fullmatch(session_id):
             if response.stream is not None:
                 response.stream.close()
-            raise invalid(
+            raise invalid_response(
                 self._target, "gave a session id that can't be sent back; it must be visible ASCII, at most 1024"
             )
         self._session_line = f"Mcp-Session-Id: {session_id}\r\n".encode("ascii")
 
     async def _end_session(self) -> None:
         """A courtesy on a target of its own, since everything else of this channel is already ended."""
-        target = Target(self._target.server, self._target.url, network=self._target.network)
+        target = HttpTarget(self._target.server, self._target.url, network=self._target.network)
         try:
             async with asyncio.timeout(_DELETE_S):
                 head = self._own.block + self._session_line + self._version_line
@@ -367,7 +376,7 @@ class HttpChannel:
         """Whether the stream for what belongs to no request is open, or being opened."""
         return self._listener is not None and not self._listener.done()
 
-    def _may_listen_later(self, response: Response) -> bool:
+    def _may_listen_later(self, response: HttpResponse) -> bool:
         """The listener got no stream: may it ask again later?"""
         status = response.status
         if self._has_expired(status):

@@ -17,7 +17,7 @@ from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.egress import Egress, host_of
+from pactgate.upstreams.http.egress import EgressPolicy, host_of
 from pactgate.upstreams.openapi.mapping import Mapped, by_reason, some_of
 from pactgate.upstreams.openapi.source import has_changed, load_document
 from pactgate.upstreams.rest.server import RestApi, RestServer
@@ -99,7 +99,7 @@ def described_api(config: ServerConfig, mapped: Mapped) -> RestApi:
     hosts = {host for url in written if url and (host := host_of(url))}
     named = frozenset({*hosts, *config.allowed_hosts})
     try:
-        Egress(config.id, named).target(mapped.base_url)
+        EgressPolicy(config.id, named).target(mapped.base_url)
     except GatewayFailure as failure:
         failure.message = f"{failure.message} Only its document names that host; `baseUrl` names it as well."
         failure.details["permanent"] = True

@@ -17,7 +17,7 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.proxy import network_of
-from pactgate.upstreams.http.request_message import Target, header_block
+from pactgate.upstreams.http.request_message import HttpTarget, header_block
 from pactgate.upstreams.openapi.document_text import MAX_DOCUMENT_BYTES, UnreadableDocument, read_text
 from pactgate.upstreams.openapi.mapping import Mapped, map_document
 
@@ -74,9 +74,9 @@ def _map(config: ServerConfig, fetched: bytes | None) -> Loaded:
 
 async def _fetch(config: ServerConfig, url: str, client: HttpClient) -> bytes:
     network = network_of(config)
-    target = Target(config.id, url, network=network)
+    target = HttpTarget(config.id, url, network=network)
     pairs = [("User-Agent", "pactgate"), _ACCEPT]
-    if config.base_url is not None and Target(config.id, config.base_url, network=network).key == target.key:
+    if config.base_url is not None and HttpTarget(config.id, config.base_url, network=network).key == target.key:
         pairs += config.headers.items()  # a document beside its API may want the same credentials
     headers = header_block(pairs)
     response = await client.request(b"GET", target, headers, max_body_bytes=MAX_DOCUMENT_BYTES, takes_any=True)

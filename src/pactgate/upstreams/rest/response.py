@@ -21,8 +21,13 @@ from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.protocol import messages
 from pactgate.protocol.json_limits import check_shape
 from pactgate.protocol.messages import encode_json
-from pactgate.upstreams.http.decompress import BombError, BrokenCodingError, UnknownCodingError, inflate
-from pactgate.upstreams.http.refusals import REFUSED_UNREAD, OwnHeaders, retry_after_ms
+from pactgate.upstreams.http.decompress import (
+    CorruptEncodingError,
+    DecompressionBombError,
+    UnknownEncodingError,
+    decompress,
+)
+from pactgate.upstreams.http.refusals import REFUSED_UNREAD, ConfiguredHeaders, retry_after_ms
 from pactgate.upstreams.rest.body import essence, is_json
 
 SHOWN_CHARS: Final = 2000
@@ -64,7 +69,7 @@ class Reading(Struct, frozen=True):
 class ResponseReader:
     """Reads the answers of one endpoint. `meta` is what every result of it has in its `_meta`, encoded."""
 
-    def __init__(self, endpoint: Endpoint, reading: Reading, own: OwnHeaders, meta: bytes = b"") -> None:
+    def __init__(self, endpoint: Endpoint, reading: Reading, own: ConfiguredHeaders, meta: bytes = b"") -> None:
         self._endpoint = endpoint
         self._reading = reading
         self._own = own
@@ -151,10 +156,10 @@ class ResponseReader:
 
     def _unpacked(self, headers: Mapping[bytes, bytes], body: bytes) -> bytes:
         try:
-            return inflate(body, headers[b"content-encoding"].decode("latin-1"), self._reading.max_bytes)
-        except BombError as problem:
+            return decompress(body, headers[b"content-encoding"].decode("latin-1"), self._reading.max_bytes)
+        except DecompressionBombError as problem:
             raise self._failure(Kind.RESPONSE_TOO_LARGE, f"answered with {problem}.", {}) from None
-        except (UnknownCodingError, BrokenCodingError) as problem:
+        except (UnknownEncodingError, CorruptEncodingError) as problem:
             raise self._failure(Kind.UNDECODABLE_RESPONSE, f"answered with {problem}.", {}) from None
 
     def _decoded(self, headers: Mapping[bytes, bytes], body: bytes) -> str:

@@ -19,11 +19,11 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.egress import Egress, host_of, refused
+from pactgate.upstreams.http.egress import EgressPolicy, destination_refused, host_of
 from pactgate.upstreams.http.proxy import network_of
-from pactgate.upstreams.http.refusals import OwnHeaders
-from pactgate.upstreams.http.request_message import Target, header_line
-from pactgate.upstreams.http.response import Response
+from pactgate.upstreams.http.refusals import ConfiguredHeaders
+from pactgate.upstreams.http.request_message import HttpTarget, header_line
+from pactgate.upstreams.http.response import HttpResponse
 from pactgate.upstreams.in_process import unknown_tool
 from pactgate.upstreams.rest.credentials import Credential, headers_of, query_of, with_query
 from pactgate.upstreams.rest.request import HttpRequest, RequestPlan
@@ -62,7 +62,7 @@ class _Tool:
     __slots__ = ("base_url", "endpoint", "headers", "method", "own", "plan", "query", "reader")
 
     def __init__(
-        self, endpoint: Endpoint, base_url: str, reading: Reading, own: OwnHeaders, accept: str, query: str = ""
+        self, endpoint: Endpoint, base_url: str, reading: Reading, own: ConfiguredHeaders, accept: str, query: str = ""
     ) -> None:
         parts = urlsplit(base_url)
         target = f"{endpoint.method} {parts.hostname}"
@@ -93,20 +93,20 @@ class RestServer:
         self.info = api.info
         self._id = config.id
         self._client = client
-        own = OwnHeaders(config.id, given)
+        own = ConfiguredHeaders(config.id, given)
         self._has_credentials = bool(given or api.credentials)
         self._hops = config.follow_redirects
         self._max_body_bytes = max_body_bytes
         limit_s = config.connection_timeout_ms / 1000
-        self._egress = Egress(config.id, api.named_hosts, connect_timeout_s=limit_s, network=network_of(config))
-        self._targets: dict[str, Target] = {}
-        owns: dict[tuple[Credential, ...], OwnHeaders] = {(): own}
+        self._egress = EgressPolicy(config.id, api.named_hosts, connect_timeout_s=limit_s, network=network_of(config))
+        self._targets: dict[str, HttpTarget] = {}
+        owns: dict[tuple[Credential, ...], ConfiguredHeaders] = {(): own}
         self._tools: dict[str, _Tool] = {}
         for endpoint in api.endpoints:
             needed = api.credentials.get(endpoint.name, ())
             if needed not in owns:
                 secrets = [one.value for one in needed]
-                owns[needed] = OwnHeaders(config.id, given | headers_of(needed), secrets)
+                owns[needed] = ConfiguredHeaders(config.id, given | headers_of(needed), secrets)
             base_url = endpoint.base_url or api.base_url
             self._tools[endpoint.name] = _Tool(endpoint, base_url, reading, owns[needed], accept, query_of(needed))
         self._definitions = _definitions(api.endpoints, announces_output=reading.checks_output)
@@ -126,7 +126,9 @@ class RestServer:
         if tool is None:
             raise unknown_tool(self._id, name)
         if name in self._strangers and self._has_credentials:
-            raise refused(self._id, "only the document names it, and the credentials of this server are not for it")
+            raise destination_refused(
+                self._id, "only the document names it, and the credentials of this server are not for it"
+            )
         try:
             return await self._exchange(tool, params.get("arguments"))
         except GatewayFailure as failure:
@@ -150,12 +152,12 @@ class RestServer:
                 raise
         return tool.reader.read(response.status, response.headers, response.body)
 
-    async def _send(self, method: bytes, target: Target, headers: bytes, body: bytes, tail: bytes) -> Response:
+    async def _send(self, method: bytes, target: HttpTarget, headers: bytes, body: bytes, tail: bytes) -> HttpResponse:
         return await self._client.request(
             method, target, headers, body, tail=tail, max_body_bytes=self._max_body_bytes, takes_any=True
         )
 
-    def _target(self, base_url: str) -> Target:
+    def _target(self, base_url: str) -> HttpTarget:
         target = self._targets.get(base_url)
         if target is None:
             target = self._targets[base_url] = self._egress.target(base_url)
@@ -163,7 +165,9 @@ class RestServer:
 
     # Redirects.
 
-    async def _follow(self, tool: _Tool, request: HttpRequest, start: Target, response: Response) -> Response:
+    async def _follow(
+        self, tool: _Tool, request: HttpRequest, start: HttpTarget, response: HttpResponse
+    ) -> HttpResponse:
         """Where the redirects lead. The last answer is a redirect itself where there are more of them than allowed."""
         method, body, url = request.method, request.body, start.origin + request.path
         for _ in range(self._hops):
@@ -181,7 +185,7 @@ class RestServer:
             response = await self._send(method.encode(), target, headers, body, target.tail)
         return response
 
-    def _hop(self, url: str, start: Target, method: str, response: Response) -> Target:
+    def _hop(self, url: str, start: HttpTarget, method: str, response: HttpResponse) -> HttpTarget:
         target = self._egress.target(url)
         if start.is_tls and not target.is_tls:
             raise _unfollowed(self._id, response, "it leads from https to http")
@@ -194,17 +198,17 @@ def _definitions(endpoints: Iterable[Endpoint], *, announces_output: bool) -> li
     return [definition(endpoint, announces_output=announces_output) for endpoint in endpoints]
 
 
-def _location(server: str, url: str, response: Response) -> str:
+def _location(server: str, url: str, response: HttpResponse) -> str:
     where = response.header(b"location")
     if not where or not where.isprintable() or "\\" in where:
         raise _unfollowed(server, response, "it does not say where to")
     try:
         return urldefrag(urljoin(url, where)).url
     except ValueError:
-        raise refused(server, "it can't be read") from None
+        raise destination_refused(server, "it can't be read") from None
 
 
-def _unfollowed(server: str, response: Response, why: str) -> GatewayFailure:
+def _unfollowed(server: str, response: HttpResponse, why: str) -> GatewayFailure:
     return GatewayFailure(
         Kind.HTTP_STATUS,
         f"{server} answered with a redirect (HTTP {response.status}) that is not followed: {why}.",
