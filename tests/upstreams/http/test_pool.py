@@ -1,4 +1,4 @@
-"""Kept connections: how many, how long, for whom, and what is said when there is none."""
+"""The connection pool: how many connections, how long, for whom, and the failure when there is none."""
 
 from __future__ import annotations
 

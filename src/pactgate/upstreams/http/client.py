@@ -1,9 +1,9 @@
-"""Our HTTP/1.1 client: kept connections per origin, one write per request, one wake-up per whole answer.
+"""The gateway's HTTP/1.1 client: a keep-alive connection pool per origin, one write per request, one wake-up per whole response.
 
-A request is written at most once (D6): another connection is used only while nothing was written. Stale connections are met before
-the write: closed ones leave their pool at once, and idle ones leave it before the server's own limit, whether it names that limit or
-is seen to keep it. Must not: follow redirects, decode bodies, or put paths, queries or header values into messages. The caller owns
-the deadline.
+A request is written at most once (D6): another connection is used only while nothing was written. Stale connections are found before the
+write: a closed connection leaves its pool at once, and an idle one leaves it before the server's own idle limit, which the server announces
+or the pool learns. Must not: follow redirects, decode bodies, or put paths, queries or header values into messages. The caller sets the
+deadline.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CLOSE_S: Final = 1.0
 
 
 class HttpClient:
-    """One for the whole gateway. Made anywhere, used on one event loop, ended by `close`."""
+    """One client for the whole gateway, used on one event loop and ended by `close`."""
 
     def __init__(
         self, limits: PoolLimits | None = None, *, tls: ssl.SSLContext | None = None, resolve: Resolve = resolve_host
@@ -50,10 +50,10 @@ class HttpClient:
         max_body_bytes: int = MAX_BODY_BYTES,
         takes_any: bool = False,
     ) -> HttpResponse:
-        """One exchange; `headers` is a block of encoded lines. An event stream is returned at its head, all else whole.
+        """Send one request. `headers` is a block of encoded lines. An event stream is returned at its head, any other response whole.
 
-        `tail` is what `target.tail_of` gives for another path of the target. With `takes_any` redirects, codings and event streams are
-        answers like any other. Cancelling closes the connection. Raises a transport failure that says whether the request can have run.
+        `tail` is the result of `target.tail_of` for another path of the target. With `takes_any`, redirects, encodings and event streams
+        are responses like any other. Cancelling closes the connection. Raises a failure that says whether the request can have run.
         """
         pool = self._pools.get(target.key)
         connection = pool.take() if pool is not None and not target.is_closed else None
@@ -74,7 +74,7 @@ class HttpClient:
     def begin(
         self, taker: Taker, target: HttpTarget, headers: bytes, body: bytes, max_body_bytes: int
     ) -> ClientConnection | None:
-        """The same POST without waiting, where a kept connection is free; the taker is told. None: nothing was sent."""
+        """Send a POST without waiting, if a pooled connection is free; the taker gets the response. None: nothing was sent."""
         pool = self._pools.get(target.key)
         connection = pool.take() if pool is not None and not target.is_closed else None
         if connection is not None:
@@ -83,14 +83,14 @@ class HttpClient:
         return connection
 
     def abandon(self, target: HttpTarget) -> None:
-        """Nothing more goes to this target or comes from it; other targets of the same origin are left alone."""
+        """End all requests of this target and refuse new ones. Other targets of the same origin are not affected."""
         target.is_closed = True
         pool = self._pools.get(target.key)
         if pool is not None:
             pool.abandon(target)
 
     async def close(self) -> None:
-        """End every connection and every wait, bounded; afterwards no socket is left."""
+        """End every connection and every wait, within a bound. No socket is left afterwards."""
         self._is_closed = True
         if self._sweeping is not None:
             self._sweeping.cancel()
@@ -104,7 +104,7 @@ class HttpClient:
                     await pool.emptied()
 
     async def _obtain(self, target: HttpTarget) -> ClientConnection:
-        """A connection nothing was written on. One that dies between being lent and being used is replaced."""
+        """A connection with nothing written on it. One that dies between checkout and use is replaced."""
         while True:
             if self._refuses(target):
                 raise connection_closed(target, Verdict.DID_NOT_RUN)

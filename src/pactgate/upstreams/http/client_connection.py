@@ -1,8 +1,8 @@
-"""One kept connection to an HTTP/1.1 server: one exchange at a time, parsed by httptools, bounded in every direction.
+"""One keep-alive connection to an HTTP/1.1 server: one request at a time, parsed by httptools, with bounds in every direction.
 
-A whole answer costs one write and one wake-up; an event stream is handed over at its head. Must not: repeat anything, follow
-anything, or let bytes nobody asked for become the next request's answer. A connection goes back to its pool only after an answer
-that ended where it said it would. Enforces T21 and T22 (no encodings; heads, bodies and what stands between body bytes bounded).
+A whole response costs one write and one wake-up; an event stream is handed over at its head. Must not: repeat a request, follow a redirect,
+or take unrequested bytes for the next response. A connection returns to its pool only after a response that ended where it said it would.
+Encodings are refused; heads, bodies and the bytes between chunks are bounded, so that a server can't exhaust the gateway.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pactgate.upstreams.http.tls import certificate_refused
 
 MAX_HEAD_BYTES: Final = 32 * 1024
 _MAX_PIECES: Final = 100_000
-"""An answer may come in so many pieces: 8 MiB in chunks of one byte would hold the event loop for seconds."""
+"""The most pieces of one response: 8 MiB in chunks of one byte would block the event loop for seconds."""
 _DRAIN_BYTES: Final = 64 * 1024
 _DRAIN_S: Final = 1.0
 _NOT_PROCESSED: Final = frozenset({301, 302, 307, 308})
@@ -34,7 +34,7 @@ _heads: Final = Heads()
 
 
 class ResponseMode(Enum):
-    """What an exchange takes for an answer: what MCP allows, anything HTTP allows, or the same without a body."""
+    """Which responses a request accepts: those MCP allows, any HTTP allows, or any without a body (HEAD)."""
 
     MCP = 0
     ANY = 1
@@ -45,7 +45,7 @@ _HEAD: Final = ResponseMode.HEAD
 
 
 class ClientConnection(asyncio.Protocol):
-    """`on_free` is called when an exchange has ended and another can begin, `on_lost` once when the connection is gone."""
+    """`on_free` is called when a response has ended and another request can begin, `on_lost` once when the connection is gone."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport.write(request)
 
     def give_up(self, taker: Taker) -> None:
-        """Whoever waited is gone. An answer that came whole in the meantime has freed the connection: leave it alone then."""
+        """The caller is gone: close the connection, unless a whole response has freed it in the meantime."""
         if self._taker is taker:
             self._taker = None
             self.abort()
@@ -127,7 +127,7 @@ class ClientConnection(asyncio.Protocol):
             self._transport.abort()
 
     def fail(self, failure: GatewayFailure) -> None:
-        """The exchange ends with this failure, and the connection with it."""
+        """End the request and the connection with this failure."""
         self.abort()
         taker, self._taker = self._taker, None
         stream, self._stream = self._stream, None
@@ -164,7 +164,7 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._is_busy:
-            self.abort()  # bytes nobody asked for must not become the next request's answer
+            self.abort()  # unrequested bytes must not become the next response
             return
         if self._is_clean:
             known = _heads.find(data) if self._takes is not _HEAD else None
@@ -212,7 +212,7 @@ class ClientConnection(asyncio.Protocol):
         self._free(is_reusable=is_exact, response=HttpResponse(200, known.headers, body[: known.length]))
 
     def eof_received(self) -> None:
-        """The transport closes by itself; `connection_lost` follows."""
+        """The transport closes itself; `connection_lost` follows."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._drain_timer is not None:
@@ -241,7 +241,7 @@ class ClientConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         if self._is_complete:
-            return  # a second answer in the same bytes; the connection is closed after this feed
+            return  # a second response in the same bytes; the connection is closed after this feed
         status = self._parser.get_status_code()
         if status < 200:
             self._headers.clear()
@@ -253,10 +253,8 @@ class ClientConnection(asyncio.Protocol):
         if status >= 300:
             self._check_refusal(status, headers)
         if self._takes is not ResponseMode.MCP:
-            if (
-                self._takes is ResponseMode.HEAD
-            ):  # the length is that of a body that does not come, which the parser can't be told
-                self._is_complete = self._is_dirty = True
+            if self._takes is ResponseMode.HEAD:
+                self._is_complete = self._is_dirty = True  # the parser would wait for a body of the stated length
             return
         if status == 200:
             kind = headers.get(b"content-type", b"")
@@ -282,7 +280,7 @@ class ClientConnection(asyncio.Protocol):
                 self._refuse(self._oversized())
 
     def on_message_complete(self) -> None:
-        if self._status and not self._is_complete:  # without a status: an interim answer (1xx), the real one follows
+        if self._status and not self._is_complete:  # without a status it was an interim response (1xx)
             self._is_complete = True
             self._is_kept = self._parser.should_keep_alive()
 
@@ -297,7 +295,7 @@ class ClientConnection(asyncio.Protocol):
             taker.took(HttpResponse(status, self._headers, b"", stream))
 
     def _deliver(self) -> None:
-        """What there is, to whoever takes it, when it ended with the connection."""
+        """Deliver a response whose end was the end of the connection."""
         taker, self._taker = self._taker, None
         stream, self._stream = self._stream, None
         if taker is not None:
@@ -322,7 +320,7 @@ class ClientConnection(asyncio.Protocol):
             stream.end(None)
 
     def _free(self, *, is_reusable: bool, response: HttpResponse | None) -> None:
-        """The exchange has ended. The connection is given back first: whoever takes the answer may want it at once."""
+        """The response has ended. The connection returns to the pool first, because its receiver may send a request at once."""
         transport = self._transport
         assert transport is not None
         taker, self._taker = self._taker, None
@@ -344,7 +342,7 @@ class ClientConnection(asyncio.Protocol):
     # Failures.
 
     def _refuse(self, failure: GatewayFailure) -> None:
-        """From inside a parser callback: raising is what stops the parser."""
+        """Called inside a parser callback: raising stops the parser."""
         self._problem = failure
         raise failure
 
@@ -358,12 +356,8 @@ class ClientConnection(asyncio.Protocol):
         content = headers.get(b"content-encoding", b"").strip().lower() if self._takes is ResponseMode.MCP else b""
         transfer = headers.get(b"transfer-encoding", b"chunked").strip().lower()
         if content not in (b"", b"identity") or transfer != b"chunked":
-            used = content or transfer
-            self._refuse(
-                self._invalid(
-                    f"answered in the encoding {used[:40].decode('latin-1')!r}, though only identity was asked for"
-                )
-            )
+            used = (content or transfer)[:40].decode("latin-1")
+            self._refuse(self._invalid(f"answered in the encoding {used!r}, though only identity was asked for"))
 
     def _invalid(self, what: str) -> GatewayFailure:
         return GatewayFailure(Kind.INVALID_FRAME, f"{self.target} {what}.", server=self.target.server)

@@ -37,7 +37,7 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
 
 
 class EgressPolicy:
-    """Where one server's requests may go. `named` are the hosts the operator wrote for it."""
+    """Which hosts one server's requests may go to. `named` are the hosts the operator wrote in its configuration."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class EgressPolicy:
         self._connect_timeout_s = connect_timeout_s
 
     def target(self, url: str) -> HttpTarget:
-        """Where this URL leads, or the failure that says why it may not be called."""
+        """The target of this URL. Raises the failure that says why it may not be called."""
         host = host_of(url)
         if not url.startswith(("http://", "https://")):
             raise destination_refused(self._server, "it is neither http nor https")
@@ -69,7 +69,7 @@ class EgressPolicy:
         )
 
     def names(self, url: str) -> bool:
-        """Whether the operator wrote the host of this URL."""
+        """Whether the operator named the host of this URL."""
         host = host_of(url)
         return host is not None and _folded(host) in self._named
 
@@ -84,7 +84,7 @@ class EgressPolicy:
 
 
 async def checked_addresses(target: HttpTarget, resolve: Resolve) -> tuple[str, ...]:
-    """The addresses of a guarded target, all of them public. One that is not spoils the rest: it is how names are made to lie."""
+    """The addresses of a guarded target. All must be public: a name with one private address is a DNS rebinding attempt."""
     addresses = tuple(await resolve(target.host, target.port))[:_MAX_ADDRESSES]
     for address in addresses:
         if why_forbidden(address) is not None:
@@ -93,7 +93,7 @@ async def checked_addresses(target: HttpTarget, resolve: Resolve) -> tuple[str, 
 
 
 def why_forbidden(host: str) -> str | None:
-    """Why a host may not be called, as far as its text says; None for public addresses, and for names, which are looked up later."""
+    """Why a host may not be called, judged by its text; None for public addresses, and for names, which are resolved later."""
     name = _folded(host)
     if name == "localhost" or name.endswith(".localhost"):
         return "it is this machine"
@@ -112,7 +112,7 @@ def destination_refused(server: str, why: str) -> GatewayFailure:
 
 
 def host_of(url: str) -> str | None:
-    """The host a URL names; None where there is none, or where two readers could disagree about it."""
+    """The host of a URL; None if it has none, or if two parsers could disagree about it."""
     try:
         parts = urlsplit(url)
         host = parts.hostname

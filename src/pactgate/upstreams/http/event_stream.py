@@ -1,6 +1,6 @@
-"""Event streams of an upstream: read event by event within bounds, taken up again where they broke, listened to for good.
+"""Event streams of a server: read event by event within bounds, resumed where they broke, and kept open for server messages.
 
-Must not: know sessions or decide what a message means; it only sees whether one answers a given request.
+Must not: know sessions or decide what a message means; it only sees whether a message answers a given request.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SAFE_EVENT_ID: Final = re.compile(r"[\x20-\x7e]{1,1024}")
 
 
 class EventStreamReader:
-    """The events of one stream, each bounded in size. Leaving the `with` block ends the stream, whatever the reason."""
+    """The events of one stream, each bounded in size. Leaving the `with` block ends the stream."""
 
     def __init__(self, stream: ResponseStream, target: HttpTarget, max_bytes: int) -> None:
         self._stream = stream
@@ -46,7 +46,7 @@ class EventStreamReader:
         self._stream.close()
 
     async def next(self) -> ServerEvent | None:
-        """The next event, or None at the end of the stream. Raises what broke it."""
+        """The next event, or None at the end of the stream. Raises the failure that broke it."""
         while not self._ready:
             data = await self._stream.read()
             if not data:
@@ -58,12 +58,12 @@ class EventStreamReader:
         return self._ready.popleft()
 
     def let_finish(self) -> None:
-        """The rest is of no interest; a server that ends the stream soon keeps its connection."""
+        """Discard the rest; the connection returns to the pool if the stream ends soon."""
         self._stream.let_finish()
 
 
 class ResumePosition:
-    """Where a broken stream can be taken up again, and how soon the server wants that (SEP-1699)."""
+    """Where a broken stream can be resumed, and how long the server asks to wait before (SEP-1699)."""
 
     __slots__ = ("_last_id", "_retry_ms", "tries")
 
@@ -81,7 +81,7 @@ class ResumePosition:
 
     @property
     def line(self) -> bytes:
-        """The header that resumes after the last event; empty when there was no id, or none that a header can hold."""
+        """The header that resumes after the last event; empty without an id, or with one that a header can't hold."""
         if self._last_id is None or not _SAFE_EVENT_ID.fullmatch(self._last_id):
             return b""
         return f"Last-Event-ID: {self._last_id}\r\n".encode("ascii")
@@ -96,7 +96,7 @@ class ResumePosition:
 
 
 class StreamedRequest:
-    """A request whose answer is waited for. It may come on any stream of its session, and ends the waiting on all of them."""
+    """A request whose response may come on any stream of its session."""
 
     __slots__ = ("_events", "_pause", "id", "is_answered", "position")
 
@@ -108,7 +108,7 @@ class StreamedRequest:
         self._pause: asyncio.Future[None] | None = None
 
     def read(self, events: EventStreamReader) -> EventStreamReader:
-        """These events are read now for the answer."""
+        """Note the stream that is read for the response now."""
         self._events = events
         return events
 
@@ -120,7 +120,7 @@ class StreamedRequest:
             self._pause.set_result(None)
 
     async def pause(self) -> None:
-        """As long as the server asked for, or until the answer has come."""
+        """Wait as long as the server asked for, or until the response has come."""
         self._pause = asyncio.get_running_loop().create_future()
         await asyncio.wait({self._pause}, timeout=self.position.wait_s)
 
@@ -133,10 +133,10 @@ class _Glance(Struct):
 _glance: Final = msgspec.json.Decoder(_Glance)
 
 
-def answered_id(text: bytes) -> bytes | None:
-    """The id of the request this message answers, as it is written; None for a message that is no answer."""
+def answered_id(data: bytes) -> bytes | None:
+    """The id of the request this message answers, as JSON; None for any other message."""
     try:
-        seen = _glance.decode(text)
+        seen = _glance.decode(data)
     except msgspec.DecodeError:
         return None
     return bytes(seen.id) if seen.method is UNSET and seen.id is not UNSET else None
@@ -148,8 +148,10 @@ async def listen(
     may_ask_again: Callable[[HttpResponse], bool],
     report: Callable[[str, str], None],
 ) -> None:
-    """Keep one stream open for what belongs to no request, until the server says it has none. Pauses grow and are jittered,
-    except where the server asks for one: after a stream that brought something, that is kept to."""
+    """Keep one stream open for messages that belong to no request, until the server offers none.
+
+    Reconnects use exponential backoff with jitter; after a stream with events, the pause the server asked for.
+    """
     position = ResumePosition()
     pause_s = _PAUSE_S
     while True:
@@ -171,7 +173,7 @@ async def listen(
 
 
 async def _relay(events: EventStreamReader, position: ResumePosition, take: Callable[[ServerEvent], object]) -> bool:
-    """True when the stream brought anything."""
+    """Whether the stream had any event."""
     has_brought = False
     with events:
         while (event := await events.next()) is not None:

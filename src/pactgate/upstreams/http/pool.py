@@ -1,7 +1,7 @@
-"""The kept connections to one origin: bounded in number and age, waited for in order, dialled with causes one can act on.
+"""The connection pool of one origin: keep-alive connections, bounded in number and age, waited for in order.
 
-Must not: write a request or decide about repeating one. A connection is lent to one exchange at a time; the last one used is the
-first one lent, so that the others grow old and are closed.
+Must not: write a request, repeat one, or open a connection itself (`connect.py` does). A connection serves one request at a time. The most
+recently used connection is used first, so that the others age and are closed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from pactgate.upstreams.http.connect import Connector
 from pactgate.upstreams.http.request_message import HttpTarget
 
 _MARGIN_S: Final = 1.0
-"""How long before the server's own idle limit a connection is no longer lent: longer than a request is on its way."""
+"""A connection is not used in the last second before the server's idle limit: a request needs less time to arrive."""
 _LEARNT_FLOOR_S: Final = 2.0
-"""A server that restarts closes young connections too; that must not end keeping them."""
+"""The shortest idle limit the pool learns. A server that restarts closes young connections, too; that must not end keep-alive."""
 _TRIM_AGE_S: Final = 1.0
 _MAX_WAITING: Final = 1024
 
 
 class PoolLimits(Struct, frozen=True):
-    """Per origin. Between sweeps more than `max_idle` may be idle, never more than `max_open`."""
+    """Limits per origin. Between sweeps more than `max_idle` connections may be idle, never more than `max_open`."""
 
     max_open: int = 100
     max_idle: int = 32
@@ -36,7 +36,7 @@ class PoolLimits(Struct, frozen=True):
 
 
 class ConnectionPool:
-    """`on_idle` is called when the first connection begins to be idle; its owner then calls `sweep` every few seconds while any is."""
+    """`on_idle` is called when the first connection becomes idle; its owner then calls `sweep` every few seconds until none is."""
 
     def __init__(self, limits: PoolLimits, on_idle: Callable[[], None], connector: Connector | None = None) -> None:
         self._limits = limits
@@ -50,7 +50,7 @@ class ConnectionPool:
         self._keep_s = limits.idle_s
         self._is_closed = False
         self._is_watched = False
-        """Whether its owner will sweep it."""
+        """Whether the owner sweeps the pool."""
         self._emptied = asyncio.Event()
 
     @property
@@ -63,11 +63,11 @@ class ConnectionPool:
 
     @property
     def keep_s(self) -> float:
-        """How long an idle connection is lent again: the limit, or less if the server was seen to close them sooner."""
+        """How long an idle connection is used again: the limit, or less if the server closed connections sooner."""
         return self._keep_s
 
     def take(self) -> ClientConnection | None:
-        """A kept connection that is still good, without waiting."""
+        """An idle connection that is still good, without waiting."""
         idle = self._idle
         while idle:
             connection = idle.pop()
@@ -77,7 +77,7 @@ class ConnectionPool:
         return None
 
     async def obtain(self, target: HttpTarget) -> ClientConnection:
-        """A connection, kept or new, in the order of asking. A kept one may have died since: look at `is_open`."""
+        """An idle or a new connection, first come, first served. It may have died in the meantime: check `is_open`."""
         connection = self.take()
         if connection is not None:
             return connection
@@ -90,7 +90,7 @@ class ConnectionPool:
         return await self._dial(target)
 
     def give_back(self, connection: ClientConnection) -> None:
-        """A connection whose exchange ended properly."""
+        """Return a connection whose response ended properly."""
         if self._is_closed or not connection.is_open:
             connection.abort()
             return
@@ -109,7 +109,7 @@ class ConnectionPool:
             self._on_idle()
 
     def sweep(self) -> None:
-        """Close what has been idle too long, and the oldest beyond `max_idle`."""
+        """Close connections that were idle too long, and the oldest beyond `max_idle`."""
         now = self._loop.time()
         kept: deque[ClientConnection] = deque()
         while self._idle:
@@ -123,7 +123,7 @@ class ConnectionPool:
         self._is_watched = bool(kept)
 
     def abandon(self, target: HttpTarget) -> None:
-        """End what is under way for one target."""
+        """End the running and waiting requests of one target."""
         for connection in list(self._open):
             if connection.target is target and connection.is_busy:
                 connection.fail(connection_closed(target, Verdict.MAY_HAVE_RUN))
@@ -141,7 +141,7 @@ class ConnectionPool:
             connection.fail(connection_closed(connection.target, Verdict.MAY_HAVE_RUN))
 
     async def emptied(self) -> None:
-        """After `close`: returns when the last socket is gone."""
+        """Wait, after `close`, until the last socket is gone."""
         if self._open:
             await self._emptied.wait()
 
@@ -176,7 +176,7 @@ class ConnectionPool:
                 self._waiting.remove(place)
 
     def _pass_on(self, connection: ClientConnection | None) -> None:
-        """The one whose turn it was is gone."""
+        """Give the turn of a cancelled request to the next one."""
         if connection is None:
             self._opening -= 1
             self._offer_room()

@@ -1,6 +1,6 @@
-"""What the two HTTP transports share: the operator's headers, and what a status that refuses means.
+"""Parts that both HTTP transports share: the configured headers of a server, and failures for HTTP statuses.
 
-Must not: let a credential, an unbounded text or a control character of a server into a message.
+Must not: let a credential, an unbounded text or a control character from a server into a message.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _RESERVED: Final = frozenset(
     }
 )
 REFUSED_UNREAD: Final = frozenset({400, 401, 403, 404, 405, 406, 411, 413, 414, 415, 421, 429, 431})
-"""Statuses that say the request was not acted on."""
+"""Statuses that say that the server did not act on the request."""
 _MAX_RETRY_AFTER_MS: Final = 3_600_000
 _SNIPPET_CHARS: Final = 200
 _MIN_SECRET_CHARS: Final = 6
 
 
 class ConfiguredHeaders:
-    """The headers an operator configured for one server, encoded once; knows how to keep their values out of messages."""
+    """The headers an operator configured for one server, encoded once. Keeps their values out of messages."""
 
     def __init__(self, server: str, headers: Mapping[str, str], also_secret: Iterable[str] = ()) -> None:
         taken = sorted(name for name in headers if name.lower() in _RESERVED or name.lower().startswith("mcp-param-"))
@@ -53,13 +53,13 @@ class ConfiguredHeaders:
         )
 
     def quote(self, body: bytes) -> str:
-        """The beginning of what a server wrote, on one line, printable, without our own header values."""
+        """The beginning of a response body for a message: one line, printable, configured header values masked."""
         text = self.mask(body[: _SNIPPET_CHARS * 8].decode("utf-8", "replace"))
         words = " ".join("".join(character if character.isprintable() else " " for character in text).split())
         return words if len(words) <= _SNIPPET_CHARS else words[:_SNIPPET_CHARS] + "…"
 
     def mask(self, text: str) -> str:
-        """The same without our own header values: what we send, a server may repeat."""
+        """The text with configured header values masked, because a server may repeat them."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
@@ -79,7 +79,7 @@ def invalid_response(target: HttpTarget, what: str) -> GatewayFailure:
 
 
 def status_failure(target: HttpTarget, response: HttpResponse, own: ConfiguredHeaders) -> GatewayFailure:
-    """A status that is no success, as a failure that says what to do about it."""
+    """The failure for a status that is no success, with a hint what to do."""
     status = response.status
     details: dict[str, Any] = {"status": status}
     code: ErrorCode | None = None
@@ -104,7 +104,7 @@ def status_failure(target: HttpTarget, response: HttpResponse, own: ConfiguredHe
 
 
 def retry_after_ms(value: str) -> int | None:
-    """`Retry-After` in either of its forms, at most an hour; None when it is absent or unreadable."""
+    """`Retry-After` in seconds or as a date, at most an hour; None if it is absent or unreadable."""
     value = value.strip()
     if value.isascii() and value.isdigit():
         return min(int(value[:9]) * 1000, _MAX_RETRY_AFTER_MS)

@@ -1,8 +1,7 @@
-"""What stands at the head of an HTTP/1.1 request: where it goes, and header lines that can't inject.
+"""The head of an HTTP/1.1 request: its target, and header lines that can't inject others.
 
-Pure: no sockets, no clocks. Must not: show an address, a path, a query or a header value in a message: they are for
-callers, and credentials live there (also in `key`).
-Enforces T8 (no header injection towards upstreams).
+Pure: no sockets, no clocks. Must not: show an address, a path, a query or a header value in a message, because clients read messages and
+credentials are in them (also in `key`). Header injection towards servers is refused here.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class UnsafeHeaderError(ValueError):
-    """A header that can't be written without changing what the request means. Says the name, never the value."""
+    """A header that would change the meaning of the request. The message has its name, never its value."""
 
 
 def header_line(name: str, value: str) -> bytes:
@@ -93,15 +92,15 @@ class HttpTarget:
         self.tail = self.tail_of(path)
 
     def __str__(self) -> str:
-        """For messages, which callers read: who it is, never where."""
+        """For messages, which clients read: the id of the server, never its address."""
         return self.server
 
     def tail_of(self, path: str) -> bytes:
-        """The rest of a request's first line, and the headers every request has, for a path and query that are encoded already."""
+        """The rest of the request line and the headers every request has, for an encoded path and query."""
         return b"%b%b%b" % (self._before_path, path.encode("ascii"), self._after_path)
 
     def resolve(self, reference: str) -> HttpTarget | None:
-        """Another place on the same origin, or None when the reference leads elsewhere or nowhere."""
+        """Another path on the same origin; None if the reference leads to another origin or is invalid."""
         if _UNPRINTABLE.search(reference):
             return None
         try:

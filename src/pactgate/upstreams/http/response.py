@@ -1,6 +1,6 @@
-"""What an HTTP request brings: a whole answer, or an event stream that is read while it arrives, with back-pressure.
+"""HTTP responses: a whole one, or an event stream that is read while it arrives, with back-pressure.
 
-Must not: know sockets or the parser; the connection behind a stream is only paused, resumed, drained or ended.
+Must not: know sockets or the parser; the connection behind a stream is only paused, resumed, drained or aborted.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pactgate.upstreams.http.request_message import media_type
 
 JSON_TYPE: Final = b"application/json"
 _HIGH_BYTES: Final = 256 * 1024
-"""More unread bytes than this pause the connection."""
+"""With more unread bytes than this, reading from the connection pauses."""
 
 
 class StreamSource(Protocol):
-    """What a stream needs of its connection."""
+    """The connection behind a stream."""
 
     def pause(self) -> None: ...
 
@@ -31,7 +31,7 @@ class StreamSource(Protocol):
 
 
 class HttpResponse(Struct):
-    """`body` when it came whole, `stream` when it is an event stream. Header names are lower case; the first value counts."""
+    """A response with a `body`, or with a `stream` of events. Header names are lower case; the first value of a name counts."""
 
     status: int
     headers: dict[bytes, bytes]
@@ -82,7 +82,7 @@ class Waiting:
 
 
 class ResponseStream:
-    """The body of an event stream. Whoever got it must end it with `close` or `let_finish`."""
+    """The body of an event stream. Its reader must end it with `close` or `let_finish`."""
 
     __slots__ = ("_buffer", "_failure", "_is_paused", "_source", "_waiter")
 
@@ -94,7 +94,7 @@ class ResponseStream:
         self._is_paused = False
 
     async def read(self) -> bytes:
-        """What has arrived since the last read, waiting for the first byte; b"" at the end. Raises what broke the stream."""
+        """The bytes since the last read; waits for at least one. b"" at the end. Raises the failure that broke the stream."""
         if not self._buffer and self._source is not None:
             self._waiter = asyncio.get_running_loop().create_future()
             try:
@@ -111,12 +111,12 @@ class ResponseStream:
         return data
 
     def close(self) -> None:
-        """End the exchange here and now; the server sees the connection close."""
+        """End the stream now. The server sees its connection close."""
         if self._source is not None:
             self._source.abort()
 
     def let_finish(self) -> None:
-        """What was wanted has been seen: the rest is thrown away, and the connection kept if the stream ends soon."""
+        """Discard the rest; the connection returns to the pool if the stream ends soon."""
         if self._source is not None:
             self._source.drain()
 

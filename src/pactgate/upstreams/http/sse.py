@@ -1,7 +1,7 @@
-"""The HTTP+SSE transport of revision 2024-11-05 as a `Channel`: one stream brings everything, messages are posted beside it.
+"""The HTTP+SSE transport of revision 2024-11-05 as a `Channel`: one stream carries all server messages, client messages are posted.
 
-The stream is the session: when it ends, the channel is lost. Must not: post to an address on another origin, whatever the stream's
-`endpoint` event says (T9), or send a message twice (D6).
+The stream is the session: when it ends, the channel is lost. Must not: send a message twice (D6), or post to another origin, whatever the
+stream's `endpoint` event says: a server could otherwise send our credentials elsewhere.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class HttpSseChannel:
         tap: Tap | None = None,
         network: NetworkSettings = DIRECT,
     ) -> None:
-        """`emit` is taken because all channels take it; nothing here happens that the session does not hear of."""
+        """`emit` is unused: all channels have the same parameters."""
         self._target = HttpTarget(server, url, network=network)
         self._endpoint: HttpTarget | None = None
         self._own = ConfiguredHeaders(server, headers)
@@ -66,7 +66,7 @@ class HttpSseChannel:
         self._reader: asyncio.Task[None] | None = None
 
     async def open(self, receiver: Receiver) -> None:
-        """Open the stream and wait for its first event, the address to post to."""
+        """Open the stream and wait for its first event, which has the address for messages."""
         response = await self._client.request(
             b"GET", self._target, ACCEPT_EVENTS + self._own.block, max_body_bytes=self._max_bytes
         )
@@ -84,7 +84,7 @@ class HttpSseChannel:
             self._head = JSON_CONTENT + ACCEPT_BOTH + self._own.block + header_line("MCP-Protocol-Version", version)
 
     async def send(self, frame: Outgoing) -> None:
-        """Post one frame. An answer to it comes on the stream."""
+        """Post one frame. The response comes on the stream."""
         if self._receiver is None or self._endpoint is None:
             raise connection_closed(self._target, Verdict.DID_NOT_RUN)
         if self._tap is not None:
