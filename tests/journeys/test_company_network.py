@@ -91,3 +91,11 @@ async def test_a_client_certificate_that_can_not_be_read_is_named_by_its_setting
     async with pactgate.Gateway.open(file) as gateway:
         envelope = await gateway.invoke("crm.look", {})
     assert "`tls.certFile` of crm can't be used: no such file" in json.dumps(envelope)
+
+
+async def test_a_proxy_that_does_not_answer_is_named_by_the_failure_of_connecting(tmp_path: Path) -> None:
+    async with ProxyServer(1, reply=b"") as proxy:
+        file = configuration(tmp_path, proxy=proxy.url(), connectionTimeoutMs=1000)
+        async with pactgate.Gateway.open(file) as gateway:
+            envelope = await gateway.invoke("crm.look", {})
+    assert f"was not reached through the proxy http://localhost:{proxy.port} within 0.9 s" in json.dumps(envelope)

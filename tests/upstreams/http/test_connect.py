@@ -45,7 +45,7 @@ async def client_of(tls: ssl.SSLContext | None = None, limits: PoolLimits | None
 
 
 def through(proxy: str, url: str, tls: TlsSettings | None = None) -> HttpTarget:
-    return HttpTarget("files", url, network=NetworkSettings(proxy, tls, {}))
+    return HttpTarget("files", url, network=NetworkSettings(proxy=proxy, tls=tls))
 
 
 async def failure_of(client: HttpClient, target: HttpTarget) -> GatewayFailure:
@@ -208,7 +208,7 @@ async def test_a_host_the_operator_did_not_name_is_checked_before_the_proxy_hear
 
     async with ProxyServer(1, reply=b"HTTP/1.1 502 No\r\n\r\n") as proxy:
         client = HttpClient(resolve=resolve)
-        egress = EgressPolicy("files", ["api.example"], network=NetworkSettings(proxy.url(), None, {}))
+        egress = EgressPolicy("files", ["api.example"], network=NetworkSettings(proxy=proxy.url()))
         with pytest.raises(GatewayFailure) as inner:
             await client.request(b"GET", egress.target("https://inner.example/x"), b"")
         assert inner.value.kind is Kind.DESTINATION_REFUSED
@@ -260,7 +260,7 @@ async def test_a_client_certificate_opens_a_server_that_asks_for_one(tmp_path: P
                 cert_file=str(certificate) if certificate else None,
                 key_file=str(key) if key else None,
             )
-            return HttpTarget("files", url, network=NetworkSettings(None, tls, {}))
+            return HttpTarget("files", url, network=NetworkSettings(tls=tls))
 
         async with client_of() as client:
             assert (await client.request(b"POST", target(*own), b"", b"{}")).status == 200
@@ -276,7 +276,7 @@ async def test_a_client_certificate_opens_a_server_that_asks_for_one(tmp_path: P
 
 async def test_connections_are_shared_only_by_targets_with_the_same_proxy_and_certificates(tmp_path: Path) -> None:
     def key(proxy: str | None = None, tls: TlsSettings | None = None, **more: bool) -> str:
-        return HttpTarget("files", "https://api.example/x", network=NetworkSettings(proxy, tls, {}), **more).key
+        return HttpTarget("files", "https://api.example/x", network=NetworkSettings(proxy=proxy, tls=tls), **more).key
 
     keys = [
         key(),
@@ -300,7 +300,7 @@ async def test_an_untrusted_certificate_leads_to_the_setting_that_would_trust_it
     async with ScriptedHttp(echo, tls=authority.server_context("localhost"), host="localhost") as server:
         async with client_of() as client:
             plain = await failure_of(client, HttpTarget("files", server.url))
-            settings = NetworkSettings(None, TlsSettings(ca_file=str(other.file)), {})
+            settings = NetworkSettings(tls=TlsSettings(ca_file=str(other.file)))
             wrong = await failure_of(client, HttpTarget("files", server.url, network=settings))
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "gone.pem"))
         async with client_of() as client:

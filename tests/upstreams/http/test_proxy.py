@@ -14,7 +14,7 @@ from pactgate.upstreams.http.proxy import NetworkSettings, Proxy, network_of, ro
 
 def chosen(url: str, environ: Mapping[str, str], setting: str | None = None) -> str | None:
     parts = urlsplit(url)
-    found = NetworkSettings(setting, None, environ).proxy_for(
+    found = NetworkSettings(proxy=setting, environ=environ).proxy_for(
         "files", parts.scheme, parts.hostname or "", parts.port or 0
     )
     return None if found is None else str(found)
@@ -92,7 +92,7 @@ LOOPBACK = ["localhost", "LOCALHOST.", "api.localhost", "127.0.0.1", "127.8.9.1"
 @pytest.mark.parametrize("host", LOOPBACK)
 @pytest.mark.parametrize("setting", [None, "http://p:1"])
 def test_a_loopback_address_is_never_given_to_a_proxy(host: str, setting: str | None) -> None:
-    network = NetworkSettings(setting, None, {"ALL_PROXY": "http://p:1"})
+    network = NetworkSettings(proxy=setting, environ={"ALL_PROXY": "http://p:1"})
     assert network.proxy_for("files", "http", host, 80) is None
 
 
@@ -108,7 +108,7 @@ def test_the_settings_of_a_server_become_its_network() -> None:
 
 
 def test_credentials_become_a_header_and_are_shown_nowhere() -> None:
-    network = NetworkSettings("http://us%40er:p%3Aw%25@proxy.example:3128", None, {})
+    network = NetworkSettings(proxy="http://us%40er:p%3Aw%25@proxy.example:3128")
     proxy = network.proxy_for("files", "https", "api.example", 443)
     assert proxy is not None
     assert proxy.authorization == b"Proxy-Authorization: Basic dXNAZXI6cDp3JQ==\r\n"
@@ -130,9 +130,9 @@ def test_a_proxy_that_can_not_be_used_is_a_configuration_error_that_names_its_pl
 
 
 def test_two_proxies_are_the_same_only_with_the_same_credentials() -> None:
-    one = Proxy("http", "p", 1, "x", b"a")
-    assert one == Proxy("http", "p", 1, "x", b"a")
-    assert one != Proxy("http", "p", 1, "x", b"b")
+    one = Proxy(scheme="http", host="p", port=1, source="x", authorization=b"a")
+    assert one == Proxy(scheme="http", host="p", port=1, source="x", authorization=b"a")
+    assert one != Proxy(scheme="http", host="p", port=1, source="x", authorization=b"b")
 
 
 @pytest.mark.parametrize(

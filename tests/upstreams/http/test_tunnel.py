@@ -25,7 +25,9 @@ async def established(reply: bytes, *cuts: int, host: str = "api.example") -> by
     transport: Any = written
     protocol.connection_made(transport)
     asking = asyncio.ensure_future(
-        protocol.establish(Proxy("http", "p", 1, "x", b"Proxy-Authorization: y\r\n"), host, 443)
+        protocol.establish(
+            Proxy(scheme="http", host="p", port=1, source="x", authorization=b"Proxy-Authorization: y\r\n"), host, 443
+        )
     )
     await asyncio.sleep(0)
     for start, end in zip((0, *cuts), (*cuts, len(reply)), strict=True):

@@ -23,8 +23,11 @@ from pactgate.upstreams.http.addresses import address_of
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
+_SHARE_OF_CONNECTING: Final = 0.9
+"""Less than all of `connectionTimeoutMs`, so that the failure that names the proxy comes before the general one."""
 
-class Proxy(Struct, frozen=True):
+
+class Proxy(Struct, frozen=True, kw_only=True):
     """An HTTP proxy. `source` says where it was configured; `authorization` is a whole header line, or empty."""
 
     scheme: str
@@ -46,12 +49,14 @@ class Proxy(Struct, frozen=True):
         return f"Proxy({self})"
 
 
-class NetworkSettings(Struct, frozen=True):
+class NetworkSettings(Struct, frozen=True, kw_only=True):
     """How the targets of one server are reached. The default is directly, with the system's certificate authorities."""
 
     proxy: str | None = None
     tls: TlsSettings | None = None
     environ: Mapping[str, str] = {}
+    proxy_timeout_s: float | None = None
+    """How long connecting through a proxy may take; None: as long as any other connection."""
 
     def proxy_for(self, server: str, scheme: str, host: str, port: int) -> Proxy | None:
         """The proxy for one origin. Raises an INVALID_CONFIG failure if the one configured can't be used."""
@@ -70,7 +75,12 @@ DIRECT: Final = NetworkSettings()
 
 def network_of(config: ServerConfig, environ: Mapping[str, str] | None = None) -> NetworkSettings:
     """How a server is reached: by its own settings, and by the environment of the gateway."""
-    return NetworkSettings(config.proxy, config.tls, os.environ if environ is None else environ)
+    return NetworkSettings(
+        proxy=config.proxy,
+        tls=config.tls,
+        environ=os.environ if environ is None else environ,
+        proxy_timeout_s=config.connection_timeout_ms / 1000 * _SHARE_OF_CONNECTING,
+    )
 
 
 def route_of(config: ServerConfig, environ: Mapping[str, str] | None = None) -> tuple[Proxy | None, str]:
@@ -124,7 +134,13 @@ def _parse(server: str, source: str, url: str) -> Proxy:
     if parts.username is not None:
         user, password = unquote(parts.username), unquote(parts.password or "")
         line = b"Proxy-Authorization: Basic %b\r\n" % base64.b64encode(f"{user}:{password}".encode())
-    return Proxy(parts.scheme, parts.hostname, parts.port or _DEFAULT_PORTS[parts.scheme], source, line)
+    return Proxy(
+        scheme=parts.scheme,
+        host=parts.hostname,
+        port=parts.port or _DEFAULT_PORTS[parts.scheme],
+        source=source,
+        authorization=line,
+    )
 
 
 def _is_loopback(host: str) -> bool:

@@ -66,7 +66,6 @@ class HttpTarget:
     ) -> None:
         scheme, host, port, path = _split(server, url)
         self.is_guarded = is_guarded
-        self.connect_timeout_s = connect_timeout_s
         self.network = network
         self.server = server
         self.url = url
@@ -74,6 +73,7 @@ class HttpTarget:
         self.port = port
         self.is_tls = scheme == "https"
         self.proxy = network.proxy_for(server, scheme, host, port)
+        self.connect_timeout_s = connect_timeout_s or (network.proxy_timeout_s if self.proxy else None)
         self.tls = network.tls if self.is_tls and not is_guarded else None
         self.is_closed = False
         # One string, because its hash is computed once; every request looks its pool up by it.
