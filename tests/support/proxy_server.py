@@ -9,6 +9,7 @@ import asyncio
 import base64
 import contextlib
 import ssl
+from collections.abc import Callable
 
 LIMIT_S = 5
 
@@ -26,6 +27,7 @@ class ProxyServer:
         self._tls = tls
         self._tasks: set[asyncio.Task[None]] = set()
         self.asked: list[str] = []
+        self._news = asyncio.Event()
 
     async def __aenter__(self) -> ProxyServer:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
@@ -43,6 +45,12 @@ class ProxyServer:
     def open_connections(self) -> int:
         return len(self._tasks)
 
+    async def until(self, condition: Callable[[ProxyServer], object]) -> None:
+        async with asyncio.timeout(LIMIT_S):
+            while not condition(self):
+                self._news.clear()
+                await self._news.wait()
+
     def url(self, credentials: str = "") -> str:
         user = f"{credentials}@" if credentials else ""
         return f"{'https' if self._tls else 'http'}://{user}localhost:{self.port}"
@@ -57,11 +65,13 @@ class ProxyServer:
             pass  # one side has gone, or the test is over
         finally:
             self._tasks.discard(task)
+            self._news.set()
             writer.transport.abort()
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         self.asked.append(head)
+        self._news.set()
         if self._reply is not None:
             writer.write(self._reply)
             await writer.drain()

@@ -98,13 +98,10 @@ async def test_a_proxy_may_be_reached_over_https_itself(tmp_path: Path) -> None:
 async def test_giving_up_while_the_proxy_is_silent_leaves_nothing() -> None:
     async with ScriptedHttp(echo) as server, ProxyServer(server.port, reply=b"") as proxy, client_of() as client:
         asking = asyncio.ensure_future(client.request(b"POST", through(proxy.url(), f"https://{NAME}/"), b"", b"{}"))
-        async with asyncio.timeout(LIMIT_S):
-            while not proxy.asked:
-                await asyncio.sleep(0.01)
-            asking.cancel()
-            await asyncio.wait({asking})
-            while proxy.open_connections:
-                await asyncio.sleep(0.01)
+        await proxy.until(lambda proxy: proxy.asked)
+        asking.cancel()
+        await asyncio.wait({asking}, timeout=LIMIT_S)
+        await proxy.until(lambda proxy: not proxy.open_connections)
 
 
 # Requests for whole URLs

@@ -91,20 +91,19 @@ class Connector:
         self, target: HttpTarget, proxy: Proxy, host: str, make: Callable[[], ClientConnection], tls: ssl.SSLContext
     ) -> ClientConnection:
         reply = await self._open_proxy(proxy, ConnectReply)
-        transport = reply.transport
+        encrypted: asyncio.Transport | None = None
         try:
             await reply.establish(proxy, host, target.port)
             connection = make()
             loop = asyncio.get_running_loop()
-            encrypted = await loop.start_tls(transport, connection, tls, server_hostname=target.host)
+            encrypted = await loop.start_tls(reply.transport, connection, tls, server_hostname=target.host)
         except TunnelRefusedError as refusal:
-            transport.abort()
             if refusal.status < 500:
                 raise _proxy_refusal(target, proxy, refusal.status) from refusal
             raise  # the proxy can't reach this address; there may be another
-        except BaseException:
-            transport.abort()
-            raise
+        finally:
+            if encrypted is None:
+                reply.transport.abort()
         assert encrypted is not None
         connection.connection_made(encrypted)  # `start_tls` leaves this to its caller
         return connection
