@@ -32,7 +32,7 @@ BUILT_IN = {
     ("conformance/rule.py", "NotImplementedError"): "a rule without a check is no rule",
     ("conformance/live.py", "OSError"): "a capture that can't be written, told by the command line",
     ("core/frozen.py", "TypeError"): "an attempt to change what is sealed: a bug of ours",
-    ("demo/loop.py", "ValueError"): "told to the JSON reader, which makes a parse error of it",
+    ("demo/*", "ValueError"): "arguments a tool of the demo refuses, which become a result with isError",
     ("pipeline/kernel.py", "CancelledError"): "a request that was cancelled, as whoever waits for it knows it",
     ("policy/schema/validation.py", "ValueError"): "how the schema engine is told no",
     ("protocol/framing.py", "ValueError"): "an event of ours that can't be written: a bug of ours",

@@ -77,7 +77,7 @@ def finished(failure: GatewayFailure | None = None, outcome: str = "ok") -> even
             version="2026-07-28",
             duration_ms=1.23456,
             server="almanac",
-            tool="almanac.moon_phase",
+            tool="almanac.date_facts",
             outcome=failure.mode if failure else outcome,
             failure=failure.record() if failure else None,
         )
@@ -140,7 +140,7 @@ def test_every_event_becomes_a_line(event: Event, as_json: bool) -> None:
 def test_a_finished_request_is_logged_with_its_record_flat(log: Log) -> None:
     log.telemetry.emit(finished(GatewayFailure(Kind.CALL_TIMEOUT, "too slow", server="almanac")))
     (line,) = log.objects()
-    assert (line["level"], line["outcome"], line["tool"]) == ("warning", "timeout", "almanac.moon_phase")
+    assert (line["level"], line["outcome"], line["tool"]) == ("warning", "timeout", "almanac.date_facts")
     assert (line["duration_ms"], line["failure"]["verdict"]) == (1.235, "may_have_run")
 
 

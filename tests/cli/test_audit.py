@@ -64,22 +64,22 @@ def test_without_a_log_the_invocation_is_wrong(words: tuple[str, ...], tmp_path:
 
 
 def test_the_log_of_a_running_gateway_is_found_by_its_configuration_and_shown(gateway: Served) -> None:
-    gateway.run("call", "sun_times", "place=Lisbon", "date=2026-06-21")
-    gateway.run("call", "sun_times", f"place={CANARY}")
+    gateway.run("call", "date_facts", "date=2026-06-21")
+    gateway.run("call", "date_facts", f"date={CANARY}")
     done = gateway.run("audit", "verify")
     assert done.returncode == 0, done.stderr
     shown = gateway.run("audit", "show").stdout
     assert "(log opened)" in shown
-    assert "almanac.sun_times" in shown
+    assert "almanac.date_facts" in shown
     records = [json.loads(line) for line in gateway.run("audit", "show", "--json").stdout.splitlines()]
     calls = [record["arguments"] for record in records if record["kind"] == "call"]
-    assert {"place": "Lisbon", "date": "2026-06-21"} in calls
-    assert {"place": "***"} in calls
+    assert {"date": "2026-06-21"} in calls
+    assert {"date": "***"} in calls
     assert CANARY not in (gateway.folder / "audit.jsonl").read_text()
 
 
 def test_the_story_of_a_refused_call_says_where_it_stopped_and_what_to_do(gateway: Served) -> None:
-    refused = gateway.run("call", "sun_times", "place=Lisbon", "date:=3")
+    refused = gateway.run("call", "date_facts", "date:=3")
     done = gateway.run("explain", request_id(refused.stderr))
     assert done.returncode == 0, done.stderr
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in done.stdout.splitlines()[1:]}
@@ -91,7 +91,7 @@ def test_the_story_of_a_refused_call_says_where_it_stopped_and_what_to_do(gatewa
 
 
 def test_the_story_of_an_answered_call_is_the_same_from_the_gateway_and_from_the_log(gateway: Served) -> None:
-    answer = json.loads(gateway.run("call", "sun_times", "place=Oslo", "date=2026-06-21", "--json").stdout)
+    answer = json.loads(gateway.run("call", "date_facts", "date=2026-06-22", "--json").stdout)
     known = answer["_meta"]["dev.pactgate/envelope"]["requestId"]
     told = json.loads(gateway.run("explain", known, "--json").stdout)
     read: dict[str, Any] = json.loads(
@@ -101,11 +101,11 @@ def test_the_story_of_an_answered_call_is_the_same_from_the_gateway_and_from_the
     assert read["source"].startswith("audit log")
     for fact in ("tool", "server", "category", "outcome", "verdict", "gates", "revision", "next", "durationMs"):
         assert told[fact] == read[fact], fact
-    assert read["arguments"] == {"place": "Oslo", "date": "2026-06-21"}
+    assert read["arguments"] == {"date": "2026-06-22"}
 
 
 def test_the_tool_explain_tells_an_administrator_what_the_command_tells(gateway: Served) -> None:
-    answer = json.loads(gateway.run("call", "sun_times", "place=Rome", "date=2026-06-21", "--json").stdout)
+    answer = json.loads(gateway.run("call", "date_facts", "date=2026-06-23", "--json").stdout)
     known = answer["_meta"]["dev.pactgate/envelope"]["requestId"]
     told = json.loads(gateway.run("explain", known, "--json", **TOKEN).stdout)
     by_tool = gateway.run("call", "explain", f"requestId={known}", "--server", "pactgate", "--json", **TOKEN)
@@ -114,7 +114,7 @@ def test_the_tool_explain_tells_an_administrator_what_the_command_tells(gateway:
 
 
 def test_a_call_through_tool_invoke_and_a_changed_setting_are_shown_as_what_they_are(gateway: Served) -> None:
-    wish = json.dumps({"name": "almanac.sun_times", "arguments": {"place": "Bern", "date": "2026-06-21"}})
+    wish = json.dumps({"name": "almanac.date_facts", "arguments": {"date": "2026-06-24"}})
     by_tool = gateway.run("call", "tool_invoke", "--server", "pactgate", "--args", wish, "--json", **TOKEN)
     known = json.loads(by_tool.stdout)["_meta"]["dev.pactgate/envelope"]["requestId"]
     assert "through pactgate.tool_invoke" in gateway.run("explain", known, **TOKEN).stdout

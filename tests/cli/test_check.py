@@ -186,7 +186,7 @@ def test_live_every_server_is_shown_as_it_is_and_ended_again(tmp_path: Path) -> 
     assert (done.returncode, done.stderr) == (0, "")
     rows = {line.split()[0]: line.split() for line in done.stdout.splitlines()}
     assert rows["old"][1:8] == ["connected", "legacy", "2025-11-25", "stdio", "2", "1", "0"]
-    assert rows["new"][1:6] == ["connected", "modern", "2026-07-28", "stdio", "5"]
+    assert rows["new"][1:6] == ["connected", "modern", "2026-07-28", "stdio", "3"]
     assert "--live" not in done.stdout
     assert processes_with(str(tmp_path)) == []
 

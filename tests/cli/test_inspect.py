@@ -36,7 +36,7 @@ def test_servers_piped_are_aligned_columns_without_colour(gateway: Served) -> No
     head, *rows = done.stdout.splitlines()
     facts = "SERVER STATUS ERA REVISION TRANSPORT TOOLS PROMPTS RESOURCES LATENCY SINCE NOTE"
     assert head.split() == facts.split()
-    shown = r"almanac +connected +legacy +2025-11-25 +stdio +5 +0 +0 +\d+ ms +(\d+ min )?\d+ s +almanac 1\.0\.0"
+    shown = r"almanac +connected +legacy +2025-11-25 +stdio +3 +0 +0 +\d+ ms +(\d+ min )?\d+ s +almanac 1\.0\.0"
     assert re.fullmatch(shown, rows[0])
     assert rows[3].split()[:2] == ["off", "disabled"]
     assert len({row.index("stdio") for row in rows}) == 1
@@ -50,10 +50,10 @@ def test_servers_as_json_are_what_the_gateway_said(gateway: Served) -> None:
 
 def test_tools_can_be_narrowed_to_one_server(gateway: Served) -> None:
     everything = gateway.run("tools").stdout.splitlines()
-    assert len(everything) == 1 + 5 + 5 + 7
+    assert len(everything) == 1 + 3 + 3 + 7
     some = json.loads(gateway.run("tools", "--server", "almanac", "--json").stdout)
     assert {tool["serverId"] for tool in some} == {"almanac"}
-    assert some[0]["exposedName"] == "almanac__sun_times"
+    assert some[0]["exposedName"] == "almanac__date_facts"
 
 
 def test_a_server_without_tools_and_one_that_is_not_there_are_different_things(gateway: Served) -> None:
@@ -69,7 +69,7 @@ def test_tools_show_their_category_with_the_reason(gateway: Served) -> None:
     row = json.loads(gateway.run("tools", "--json").stdout)[0]
     cells = re.split(" {2,}", first)
     assert cells[:5] == [
-        "almanac__sun_times",
+        "almanac__date_facts",
         "almanac",
         row.get("category") or "-",
         "200/min, 50 at once",
@@ -88,8 +88,8 @@ def test_status_sums_it_up(gateway: Served) -> None:
 def test_a_call_works_under_every_name_of_the_tool(gateway: Served, name: str) -> None:
     done = gateway.run("call", name, "date=2026-11-16")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("2026-11-16 is a Monday")
     assert done.stdout.count('"isoWeek"') == 1
+    assert '"Monday"' in done.stdout
 
 
 def test_a_call_at_one_server_uses_its_own_names(gateway: Served) -> None:
@@ -121,12 +121,12 @@ def test_arguments_that_can_not_be_read_are_a_wrong_invocation(gateway: Served) 
 
 
 def test_a_tool_that_failed_is_exit_code_1_with_its_words_shown(gateway: Served) -> None:
-    done = gateway.run("call", "sun_times", "place=Atlantis")
+    done = gateway.run("call", "convert_units", "value=1", "from=mi", "to=smoots")
     assert done.returncode == 1
-    assert "Atlantis" in done.stdout
+    assert "smoots" in done.stdout
     assert "error: The tool says that it failed." in done.stderr
     assert re.search(r"request: [0-9a-f-]{36}", done.stderr)
-    assert gateway.run("call", "sun_times", "place=Atlantis", "--json").returncode == 1
+    assert gateway.run("call", "convert_units", "value=1", "from=mi", "to=smoots", "--json").returncode == 1
 
 
 def test_an_unknown_tool_says_that_nothing_ran(gateway: Served) -> None:
@@ -147,7 +147,7 @@ def test_progress_is_shown_on_a_terminal_while_one_waits(gateway: Served) -> Non
     code, received = gateway.run_on_terminal("call", "countdown", "steps=4", "intervalMs=350")
     assert code == 0
     assert b"of 4" in received
-    assert b"Counted 4 steps down" in received
+    assert b'"steps": 4' in received
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def test_help_names_every_command_with_examples(tmp_path: Path) -> None:
     assert done.returncode == 0
     for command in COMMANDS:
         assert f"\n  {command} " in done.stdout
-    assert "pactgate call sun_times place=Lisbon" in done.stdout
+    assert "pactgate call date_facts date=2026-06-21" in done.stdout
 
 
 @pytest.mark.parametrize("command", COMMANDS)

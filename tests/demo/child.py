@@ -73,11 +73,11 @@ class Child:
         return answer
 
 
-def legacy(version: str = "2025-11-25") -> Child:
+def legacy() -> Child:
     """The almanac, after the handshake."""
     child = Child("almanac")
-    client = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    assert child.ask("initialize", client)["result"]["protocolVersion"] == version
+    client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    assert child.ask("initialize", client)["result"]["protocolVersion"] == "2025-11-25"
     child.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
     return child
 

@@ -67,7 +67,7 @@ class Announcer:
         self.say("In a client's configuration:")
         self.say(f"  {json.dumps({'mcpServers': {'pactgate': _client_entry(endpoint, token, needs_token)}})}")
         self.say("From another terminal:")
-        for words in ("tools", "call sun_times place=Lisbon" if is_demo else "servers"):
+        for words in ("tools", "call date_facts date=2026-06-21" if is_demo else "servers"):
             self.say(f"  {command()} {_with_address(words, address)}")
         self.say()
 

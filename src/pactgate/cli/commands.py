@@ -22,7 +22,7 @@ Examples:
   pactgate serve                                  the demo, when there is no configuration
   pactgate serve --config pactgate.jsonc          your servers behind one endpoint
   pactgate tools                                  what can be called
-  pactgate call sun_times place=Lisbon            call it
+  pactgate call date_facts date=2026-06-21        call it
   pactgate call countdown steps:=3 --json         an argument as JSON, the answer as JSON
   pactgate add weather --openapi weather.yaml     a REST API behind the gateway
   pactgate check                                  is the configuration good?
@@ -193,7 +193,7 @@ def status(url: _Url = None, token: _Token = None, as_json: _Json = False) -> No
 @app.command(epilog="Example: pactgate call almanac.convert_units value=26.2 from=mi to=km")
 def call(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The tool: almanac__moon_phase, almanac.moon_phase, or moon_phase.")
+        str, typer.Argument(metavar="NAME", help="The tool: almanac__date_facts, almanac.date_facts, or date_facts.")
     ],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Arguments; KEY:=JSON for a value as JSON.")
@@ -295,7 +295,7 @@ def replay(
     )
 
 
-@app.command(epilog="Example: pactgate probe almanac.moon_phase date=2026-11-16")
+@app.command(epilog="Example: pactgate probe almanac.date_facts date=2026-11-16")
 def probe(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The tool.")],
     arguments: Annotated[

@@ -1,6 +1,4 @@
-"""Small MCP servers of ours for the gateway that is started without a configuration: one of each era, and a file of Python tools.
+"""The servers of the gateway that is started without a configuration: two MCP servers, a file of Python tools and a REST API.
 
-They run as child processes (`python -m pactgate.demo.almanac`, `python -m pactgate.demo.scratchpad`) and are written on
-the standard library and the revision table alone. Must not import anything else of ours: they stand on the other side
-of the wire, and they have to start at once.
+They run as child processes, such as `python -m pactgate.demo.almanac`. Must not: import anything of the gateway but the revision table.
 """

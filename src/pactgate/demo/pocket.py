@@ -1,22 +1,19 @@
-"""Pocket tools: a shopping list, dice, checksums. Python functions under the contract, one of which does not keep to it.
+"""Pocket tools: a shopping list. Python functions under the contract, one of which does not keep to it.
 
 Served by `"tools": "pocket.py"`; the gateway knows the category, the effects and the error codes of each from its declaration.
 """
 
 from __future__ import annotations
 
-import hashlib
-import random
 import threading
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from pactgate import ToolError, tool
 
 MAX_ITEMS = 100
-
 _items: list[str] = []
 _guard = threading.Lock()
 
@@ -25,19 +22,9 @@ class ShoppingList(Struct):
     items: list[str]
 
 
-class Roll(Struct):
-    dice: list[int]
-    sum: int
-
-
-@tool(
-    category="mutation",
-    idempotent=True,
-    effects=["state"],
-    errors={"LIST_FULL": f"The list holds {MAX_ITEMS} things already."},
-)
+@tool(category="mutation", idempotent=True, effects=["state"], errors={"LIST_FULL": "The list holds too many items."})
 def shopping_add(item: Annotated[str, Meta(min_length=1, max_length=100)]) -> ShoppingList:
-    """Puts a thing on the shopping list; what is on it already stays there once.
+    """Puts an item on the shopping list, unless it is there already.
 
     Args:
         item: What to buy.
@@ -55,29 +42,6 @@ def shopping_list() -> ShoppingList:
     """Shows the shopping list."""
     with _guard:
         return ShoppingList([*_items])
-
-
-@tool(category="execution", idempotent=False, effects=[])
-def roll_dice(count: Annotated[int, Meta(ge=1, le=100)] = 2, sides: Annotated[int, Meta(ge=2, le=1000)] = 6) -> Roll:
-    """Rolls dice. Not idempotent: the next roll is another one.
-
-    Args:
-        count: How many dice.
-        sides: How many sides each has.
-    """
-    dice = [random.randint(1, sides) for _ in range(count)]
-    return Roll(dice, sum(dice))
-
-
-@tool(category="query", idempotent=True, effects=[], cache_ttl_ms=60_000)
-def checksum(text: str, algorithm: Literal["sha256", "blake2b", "md5"] = "sha256") -> str:
-    """Computes the checksum of a text.
-
-    Args:
-        text: The text, taken as UTF-8.
-        algorithm: How.
-    """
-    return hashlib.new(algorithm, text.encode()).hexdigest()
 
 
 @tool(category="query", idempotent=True, effects=[])
