@@ -17,7 +17,7 @@ from scripts.lint_sources import Finding, Source, called, handlers, names
 AUTHORS = ("runner/", "demo/pocket.py", "tools.py", "testing.py", "pytest_plugin.py")
 """Code that runs in the process of the author of a tool or a test: an exception there is meant for the author, not for a client."""
 
-BUGS_OF_OURS = {"ContextError", "IllegalTransition"}
+BUGS_OF_OURS = {"ContextError", "IllegalTransitionError"}
 """Raised when code of ours breaks an invariant of ours. Nothing catches them but the kernel, which says `internal`."""
 
 BUILT_IN = {

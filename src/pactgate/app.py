@@ -17,9 +17,8 @@ from pactgate import __version__
 from pactgate.audit.audit_log import AuditLog
 from pactgate.audit.call_history import Stories
 from pactgate.capture.recorders import Taps
-from pactgate.catalog.caller_sessions import PRIVATE_POOL
-from pactgate.catalog.connections import Changes as ServerChanges
-from pactgate.catalog.connections import Connections
+from pactgate.catalog.caller_sessions import CALLER_SESSION_POOL
+from pactgate.catalog.connections import Connections, ServerChanges
 from pactgate.catalog.discovery_report import DiscoveryReport
 from pactgate.config.load import load
 from pactgate.config.model import Config
@@ -114,7 +113,7 @@ class Gateway:
         self.stories = Stories(lambda: [gate.name for gate in self.tool_call.gates])
         self._audit = self._audit_log()
         self._client = HttpClient()
-        self._private_client = HttpClient(PRIVATE_POOL)
+        self._private_client = HttpClient(CALLER_SESSION_POOL)
         self._child_reaper = ChildReaper()
         self._http: HttpServer | None = None
         self._face: HttpFace | None = None
@@ -145,7 +144,7 @@ class Gateway:
             max_age_s=config.discovery.discovery_interval_ms / 1000,
             built_in=(_OWN,),
         )
-        self.connections.on_offer_changed = self._offer_changed
+        self.connections.on_catalog_changed = self._catalog_changed
         self._housekeeping = Housekeeping(self._cache, self._shelf, self.connections, self._emit)
         self.relaying = Relaying()
         subscriptions = Subscriptions(self.connections, lambda server: self.book.server_limit_ms(server))
@@ -363,7 +362,7 @@ class Gateway:
     def _masked(self, text: str) -> str:
         return self._mask(text)
 
-    def _offer_changed(self, server: str) -> None:
+    def _catalog_changed(self, server: str) -> None:
         """What was kept of a server is about what it offered before."""
         self.recall.drop_server(server)
         self._housekeeping.on_offer_changed()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pactgate.catalog.backoff import Pauses
+from pactgate.catalog.backoff import Backoff
 
 
 @pytest.mark.requirement("S0/ECO-101")
 def test_pauses_grow_are_capped_and_jittered() -> None:
-    pauses = Pauses(first_s=1, factor=2, cap_s=30)
+    backoff = Backoff(first_s=1, factor=2, cap_s=30)
     for retry in range(1, 12):
         full = min(30, 2 ** (retry - 1))
-        drawn = [pauses.before(retry) for _ in range(50)]
+        drawn = [backoff.before(retry) for _ in range(50)]
         assert all(full / 2 <= pause <= full for pause in drawn)
         assert len(set(drawn)) > 1

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pactgate.catalog import caller_sessions
-from pactgate.catalog.caller_sessions import PrivateSessions
+from pactgate.catalog.caller_sessions import CallerSessions
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller
@@ -56,10 +56,10 @@ class Made:
         self.dialer = Dialer()
         self.shared = shared
         config = ServerConfig(id="files", **settings)
-        self.sessions = PrivateSessions(config, self.dialer, lambda notice: None)  # type: ignore[arg-type]
+        self.sessions = CallerSessions(config, self.dialer, lambda notice: None)  # type: ignore[arg-type]
 
-    async def lend(self, who: Caller, capabilities: Mapping[str, Any] = FORM) -> Session:
-        return await self.sessions.lend(self.shared, who, capabilities)
+    async def acquire(self, who: Caller, capabilities: Mapping[str, Any] = FORM) -> Session:
+        return await self.sessions.acquire(self.shared, who, capabilities)
 
 
 @asynccontextmanager
@@ -100,18 +100,18 @@ async def test_who_gets_a_session_of_its_own(
 
 async def test_callers_share_a_session_only_if_nobody_can_tell_them_apart() -> None:
     async with made() as both:
-        first = await both.lend(asker(session="s1"))
+        first = await both.acquire(asker(session="s1"))
         assert first.peer.capabilities == FORM
-        assert await both.lend(asker(session="s1")) is first
+        assert await both.acquire(asker(session="s1")) is first
         others = [
-            await both.lend(asker(session="s2")),
-            await both.lend(asker(session="s1"), ALL),
-            ada := await both.lend(asker(Era.MODERN, subject="ada")),
-            await both.lend(asker(Era.MODERN, subject="eve")),
-            await both.lend(asker(Era.MODERN, subject="ada"), ALL),
+            await both.acquire(asker(session="s2")),
+            await both.acquire(asker(session="s1"), ALL),
+            ada := await both.acquire(asker(Era.MODERN, subject="ada")),
+            await both.acquire(asker(Era.MODERN, subject="eve")),
+            await both.acquire(asker(Era.MODERN, subject="ada"), ALL),
         ]
         assert len({id(each) for each in [first, *others]}) == 6
-        assert await both.lend(asker(Era.MODERN, subject="ada")) is ada
+        assert await both.acquire(asker(Era.MODERN, subject="ada")) is ada
         assert len(both.sessions.of(asker(session="s1"))) == 2
         assert both.sessions.of(asker(session="s")) == []
 
@@ -119,7 +119,7 @@ async def test_callers_share_a_session_only_if_nobody_can_tell_them_apart() -> N
 async def test_calls_at_the_same_time_open_one_session() -> None:
     async with made() as both:
         both.dialer.may_open.clear()
-        calls = [asyncio.create_task(both.lend(asker(session="s1"))) for _ in range(5)]
+        calls = [asyncio.create_task(both.acquire(asker(session="s1"))) for _ in range(5)]
         for _ in range(5):
             await asyncio.sleep(0)
         calls[0].cancel()
@@ -130,36 +130,36 @@ async def test_calls_at_the_same_time_open_one_session() -> None:
 
 async def test_a_session_that_has_ended_is_opened_anew() -> None:
     async with made() as both:
-        first = await both.lend(asker(session="s1"))
+        first = await both.acquire(asker(session="s1"))
         first.peer.lost(GatewayFailure(Kind.CONNECTION_LOST, "gone"))
-        assert await both.lend(asker(session="s1")) is not first
+        assert await both.acquire(asker(session="s1")) is not first
 
 
 async def test_why_it_can_not_be_opened_is_said_and_forgotten() -> None:
     async with made() as both:
         both.dialer.failure = GatewayFailure(Kind.CONNECTION_FAILED, "no")
         with pytest.raises(GatewayFailure) as caught:
-            await both.lend(asker(session="s1"))
+            await both.acquire(asker(session="s1"))
         assert (caught.value.kind, caught.value.verdict) == (Kind.CONNECTION_FAILED, Verdict.DID_NOT_RUN)
         both.dialer.failure = None
-        await both.lend(asker(session="s1"))
+        await both.acquire(asker(session="s1"))
 
 
 async def test_one_that_does_not_open_in_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     async with made(connection_timeout_ms=10) as both:
         both.dialer.may_open.clear()
         with pytest.raises(GatewayFailure) as caught:
-            await both.lend(asker(session="s1"))
+            await both.acquire(asker(session="s1"))
         assert caught.value.kind is Kind.CONNECT_TIMEOUT
 
 
 async def test_a_modern_server_without_a_handshake_serves_from_the_shared_session() -> None:
     async with made(Era.MODERN) as both:
         both.dialer.failure = GatewayFailure(Kind.CONNECTION_FAILED, "just now")
-        assert await both.lend(asker()) is both.shared
+        assert await both.acquire(asker()) is both.shared
         assert both.sessions.is_wanted(both.shared, asker(), FORM)
         both.dialer.failure = GatewayFailure(Kind.HTTP_STATUS, "400")
-        assert await both.lend(asker()) is both.shared
+        assert await both.acquire(asker()) is both.shared
         assert not both.sessions.is_wanted(both.shared, asker(), FORM)
         assert both.sessions.is_wanted(await session(Era.MODERN), asker(), FORM)
 
@@ -167,17 +167,17 @@ async def test_a_modern_server_without_a_handshake_serves_from_the_shared_sessio
 async def test_the_longest_unused_makes_room_unless_all_are_busy() -> None:
     async with made() as both:
         both.sessions.max_count = 2
-        first, second = [await both.lend(asker(session=name)) for name in ("s1", "s2")]
+        first, second = [await both.acquire(asker(session=name)) for name in ("s1", "s2")]
         busy = asyncio.create_task(first.peer.request("tools/call", {}))
         await asyncio.sleep(0)
-        third = await both.lend(asker(session="s3"))
+        third = await both.acquire(asker(session="s3"))
         assert (first.peer.is_open, len(both.sessions)) == (True, 2)
         await asyncio.sleep(0)
         assert not second.peer.is_open
         also = asyncio.create_task(third.peer.request("tools/call", {}))
         await asyncio.sleep(0)
         with pytest.raises(GatewayFailure) as caught:
-            await both.lend(asker(session="s4"))
+            await both.acquire(asker(session="s4"))
         assert caught.value.kind is Kind.OVERLOADED
         for task in (busy, also):
             task.cancel()
@@ -186,11 +186,11 @@ async def test_the_longest_unused_makes_room_unless_all_are_busy() -> None:
 
 async def test_the_idle_and_the_ended_are_swept(monkeypatch: pytest.MonkeyPatch) -> None:
     async with made() as both:
-        idle = await both.lend(asker(session="s1"))
+        idle = await both.acquire(asker(session="s1"))
         both.sessions.sweep()
         assert len(both.sessions) == 1
         monkeypatch.setattr(caller_sessions, "IDLE_S", 0.0)
-        busy = await both.lend(asker(session="s2"))
+        busy = await both.acquire(asker(session="s2"))
         request = asyncio.create_task(busy.peer.request("tools/call", {}))
         await asyncio.sleep(0)
         both.sessions.sweep()
@@ -208,7 +208,7 @@ async def test_the_idle_and_the_ended_are_swept(monkeypatch: pytest.MonkeyPatch)
 async def test_closing_ends_what_is_being_opened() -> None:
     async with made() as both:
         both.dialer.may_open.clear()
-        lending = asyncio.create_task(both.lend(asker(session="s1")))
+        lending = asyncio.create_task(both.acquire(asker(session="s1")))
         await asyncio.sleep(0)
         await both.sessions.close()
         with pytest.raises(GatewayFailure) as caught:

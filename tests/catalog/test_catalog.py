@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from pactgate.catalog.catalog import MISSING_KEY, Catalog, name_offer
-from pactgate.catalog.discovery import Discovered, Found, FoundTool
+from pactgate.catalog.catalog import MISSING_KEY, Catalog, name_entries
+from pactgate.catalog.discovery import DiscoveredEntry, DiscoveredLists, DiscoveredTool
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
 
 INFO = b'{"name":"pactgate","version":"0"}'
 
 
-def found(member: str, key: str) -> Found:
-    return Found(key, json.dumps({member: key, "extra": None}).encode(), "0")
+def found(member: str, key: str) -> DiscoveredEntry:
+    return DiscoveredEntry(key, json.dumps({member: key, "extra": None}).encode(), "0")
 
 
-FILES = Discovered(
-    tools=(FoundTool("read", b'{"name":"read","inputSchema":{"type":"object"},"x":null}', "0"),),
+FILES = DiscoveredLists(
+    tools=(DiscoveredTool("read", b'{"name":"read","inputSchema":{"type":"object"},"x":null}', "0"),),
     prompts=(found("name", "ask"),),
     resources=(found("uri", "file:///a"),),
     templates=(found("uriTemplate", "file:///{path}"),),
@@ -27,7 +27,7 @@ FILES = Discovered(
 
 
 def catalog(**more: Any) -> Catalog:
-    return Catalog({"files": name_offer("files", FILES, "double_underscore")}, server_info=INFO, **more)
+    return Catalog({"files": name_entries("files", FILES, "double_underscore")}, server_info=INFO, **more)
 
 
 @pytest.mark.parametrize(

@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.catalog.catalog import Catalog, name_offer
+from pactgate.catalog.catalog import Catalog, name_entries
 from pactgate.catalog.conflicts import (
-    MAX_HAZARDS,
-    Hazard,
-    HazardKind,
-    Severity,
-    find_hazards,
-    find_static_hazards,
+    MAX_CONFLICTS,
+    Conflict,
+    ConflictKind,
+    ConflictSeverity,
+    find_conflicts,
+    find_static_conflicts,
     merge,
 )
-from pactgate.catalog.discovery import Discovered, Found, FoundTool
+from pactgate.catalog.discovery import DiscoveredEntry, DiscoveredLists, DiscoveredTool
 from pactgate.config.server_settings import ServerConfig
 
-NOTE, HAZARD = Severity.NOTE, Severity.HAZARD
+NOTE, HAZARD = ConflictSeverity.NOTE, ConflictSeverity.HAZARD
 
 
 def definition(member: str, key: str, more: dict[str, Any]) -> tuple[str, bytes, str]:
@@ -32,27 +32,31 @@ def definition(member: str, key: str, more: dict[str, Any]) -> tuple[str, bytes,
     return key, text, hashlib.sha256(text).hexdigest()
 
 
-def tool(name: str, description: str = "", **more: Any) -> FoundTool:
+def tool(name: str, description: str = "", **more: Any) -> DiscoveredTool:
     schema = {"inputSchema": {"type": "object"}}
-    return FoundTool(*definition("name", name, {"description": description, **schema, **more}))
+    return DiscoveredTool(*definition("name", name, {"description": description, **schema, **more}))
 
 
-def catalog(naming: str = "double_underscore", missing: dict[str, str] | None = None, **servers: Discovered) -> Catalog:
+def catalog(
+    naming: str = "double_underscore", missing: dict[str, str] | None = None, **servers: DiscoveredLists
+) -> Catalog:
     """Server ids with `_` for the hyphen Python has no name for."""
-    offers = {id_: name_offer(id_, found, naming) for key, found in servers.items() if (id_ := key.replace("_", "-"))}
-    return Catalog(offers, server_info=b"{}", missing=missing)
+    server_catalogs = {
+        id_: name_entries(id_, found, naming) for key, found in servers.items() if (id_ := key.replace("_", "-"))
+    }
+    return Catalog(server_catalogs, server_info=b"{}", missing=missing)
 
 
-def tools(*found: FoundTool) -> Discovered:
-    return Discovered(tools=found)
+def tools(*found: DiscoveredTool) -> DiscoveredLists:
+    return DiscoveredLists(tools=found)
 
 
-def brief(hazards: tuple[Hazard, ...]) -> list[tuple[str, str, tuple[str, ...], Severity]]:
-    return [(hazard.kind.value, hazard.subject, hazard.servers, hazard.severity) for hazard in hazards]
+def brief(conflicts: tuple[Conflict, ...]) -> list[tuple[str, str, tuple[str, ...], ConflictSeverity]]:
+    return [(conflict.kind.value, conflict.subject, conflict.servers, conflict.severity) for conflict in conflicts]
 
 
-def found(**servers: Discovered) -> list[tuple[str, str, tuple[str, ...], Severity]]:
-    return brief(find_hazards(catalog(**servers)))
+def found(**servers: DiscoveredLists) -> list[tuple[str, str, tuple[str, ...], ConflictSeverity]]:
+    return brief(find_conflicts(catalog(**servers)))
 
 
 def test_servers_that_share_nothing_are_no_hazard() -> None:
@@ -67,31 +71,31 @@ def test_the_same_tool_on_several_servers_is_one_note_that_names_them_all() -> N
 
 
 def test_different_tools_under_one_name_shadow_each_other() -> None:
-    hazards = find_hazards(catalog(crm=tools(tool("search", "people")), files=tools(tool("search", "files"))))
-    assert brief(hazards) == [("tool_shadowing", "search", ("crm", "files"), HAZARD)]
-    assert "crm and files" in hazards[0].message
+    conflicts = find_conflicts(catalog(crm=tools(tool("search", "people")), files=tools(tool("search", "files"))))
+    assert brief(conflicts) == [("tool_shadowing", "search", ("crm", "files"), HAZARD)]
+    assert "crm and files" in conflicts[0].message
 
 
 def test_order_spacing_and_pictures_do_not_make_a_definition_another_one() -> None:
-    one = FoundTool("x", b'{"name":"x","inputSchema":{"type":"object","a":1},"icons":[]}', "1")
-    other = FoundTool("x", b'{ "inputSchema": {"a": 1, "type": "object"}, "name": "x", "_meta": {"k": 1} }', "2")
+    one = DiscoveredTool("x", b'{"name":"x","inputSchema":{"type":"object","a":1},"icons":[]}', "1")
+    other = DiscoveredTool("x", b'{ "inputSchema": {"a": 1, "type": "object"}, "name": "x", "_meta": {"k": 1} }', "2")
     assert found(a=tools(one), b=tools(other)) == [("tool_namespace_overlap", "x", ("a", "b"), NOTE)]
 
 
 def test_prompts_and_uris_that_overlap_are_told() -> None:
-    def offer(text: str) -> Discovered:
-        return Discovered(
-            prompts=(Found(*definition("name", "ask", {"description": text})),),
-            resources=(Found(*definition("uri", "file:///a", {"name": text})),),
-            templates=(Found(*definition("uriTemplate", "file:///{path}", {"name": text})),),
+    def server_catalog(text: str) -> DiscoveredLists:
+        return DiscoveredLists(
+            prompts=(DiscoveredEntry(*definition("name", "ask", {"description": text})),),
+            resources=(DiscoveredEntry(*definition("uri", "file:///a", {"name": text})),),
+            templates=(DiscoveredEntry(*definition("uriTemplate", "file:///{path}", {"name": text})),),
         )
 
-    assert found(a=offer("x"), b=offer("y")) == [
+    assert found(a=server_catalog("x"), b=server_catalog("y")) == [
         ("prompt_overlap", "ask", ("a", "b"), HAZARD),
         ("uri_overlap", "file:///a", ("a", "b"), NOTE),
         ("uri_overlap", "file:///{path}", ("a", "b"), NOTE),
     ]
-    assert found(a=offer("x"), b=offer("x"))[0] == ("prompt_overlap", "ask", ("a", "b"), NOTE)
+    assert found(a=server_catalog("x"), b=server_catalog("x"))[0] == ("prompt_overlap", "ask", ("a", "b"), NOTE)
 
 
 @pytest.mark.parametrize(
@@ -106,17 +110,21 @@ def test_prompts_and_uris_that_overlap_are_told() -> None:
         ("readFiIe", "readFile", "look_alike_names", HAZARD),
     ],
 )
-def test_names_that_look_alike_on_two_servers(one: str, other: str, kind: str, severity: Severity) -> None:
-    hazards = find_hazards(catalog(a=tools(tool(one)), b=tools(tool(other))))
-    assert [(hazard.kind, hazard.servers, hazard.severity) for hazard in hazards] == [(kind, ("a", "b"), severity)]
-    assert hazards[0].message.isascii()
+def test_names_that_look_alike_on_two_servers(one: str, other: str, kind: str, severity: ConflictSeverity) -> None:
+    conflicts = find_conflicts(catalog(a=tools(tool(one)), b=tools(tool(other))))
+    assert [(conflict.kind, conflict.servers, conflict.severity) for conflict in conflicts] == [
+        (kind, ("a", "b"), severity)
+    ]
+    assert conflicts[0].message.isascii()
 
 
 def test_prompts_can_look_alike_too() -> None:
-    def offer(name: str) -> Discovered:
-        return Discovered(prompts=(Found(*definition("name", name, {})),))
+    def server_catalog(name: str) -> DiscoveredLists:
+        return DiscoveredLists(prompts=(DiscoveredEntry(*definition("name", name, {})),))
 
-    assert found(a=offer("ask"), b=offer("\u0430sk")) == [("look_alike_names", "ask", ("a", "b"), HAZARD)]
+    assert found(a=server_catalog("ask"), b=server_catalog("\u0430sk")) == [
+        ("look_alike_names", "ask", ("a", "b"), HAZARD)
+    ]
 
 
 @pytest.mark.parametrize("name", ["files.read", "files__read", "f\u0456les__read", "Files__Read"])
@@ -134,8 +142,8 @@ def test_a_tool_with_a_neighbours_prefix_is_worth_a_note() -> None:
 
 
 def test_the_prefix_of_a_server_that_is_down_is_known_too() -> None:
-    hazards = find_hazards(catalog(missing={"files": "down"}, proxy=tools(tool("files.read"))))
-    assert brief(hazards) == [("foreign_name_claimed", "proxy.files.read", ("proxy", "files"), NOTE)]
+    conflicts = find_conflicts(catalog(missing={"files": "down"}, proxy=tools(tool("files.read"))))
+    assert brief(conflicts) == [("foreign_name_claimed", "proxy.files.read", ("proxy", "files"), NOTE)]
 
 
 @pytest.mark.parametrize(
@@ -151,9 +159,9 @@ def test_the_prefix_of_a_server_that_is_down_is_known_too() -> None:
 def test_a_description_that_speaks_of_a_neighbours_tool_is_a_hazard(text: str, naming: str) -> None:
     if naming == "dot":
         text = text.replace("files__read", "files.read")
-    hazards = find_hazards(catalog(naming, files=tools(tool("read")), evil=tools(tool("add", text))))
-    assert brief(hazards) == [("foreign_tool_named", "evil.add", ("evil", "files"), HAZARD)]
-    assert "files.read" in hazards[0].message
+    conflicts = find_conflicts(catalog(naming, files=tools(tool("read")), evil=tools(tool("add", text))))
+    assert brief(conflicts) == [("foreign_tool_named", "evil.add", ("evil", "files"), HAZARD)]
+    assert "files.read" in conflicts[0].message
 
 
 def test_so_is_any_other_text_of_a_definition() -> None:
@@ -161,9 +169,11 @@ def test_so_is_any_other_text_of_a_definition() -> None:
     assert found(files=tools(tool("read")), evil=tools(tool("add", inputSchema=schema))) == [
         ("foreign_tool_named", "evil.add", ("evil", "files"), HAZARD)
     ]
-    prompt = Discovered(prompts=(Found(*definition("name", "ask", {"description": "then files.read"})),))
+    prompt = DiscoveredLists(prompts=(DiscoveredEntry(*definition("name", "ask", {"description": "then files.read"})),))
     assert found(files=tools(tool("read")), evil=prompt)[0][:2] == ("foreign_tool_named", "evil.ask")
-    resource = Discovered(resources=(Found(*definition("uri", "x://y", {"description": "then files.read"})),))
+    resource = DiscoveredLists(
+        resources=(DiscoveredEntry(*definition("uri", "x://y", {"description": "then files.read"})),)
+    )
     assert found(files=tools(tool("read")), evil=resource)[0][:2] == ("foreign_tool_named", "evil+x://y")
 
 
@@ -194,21 +204,21 @@ def test_the_worst_comes_first_and_the_order_does_not_depend_on_who_connected_fi
         "b1": tools(tool("other")),
         "bl": tools(tool("another")),
     }
-    expected = find_hazards(catalog(**servers))
-    assert [hazard.severity for hazard in expected] == sorted(hazard.severity for hazard in expected)
+    expected = find_conflicts(catalog(**servers))
+    assert [conflict.severity for conflict in expected] == sorted(conflict.severity for conflict in expected)
     for seed in range(5):
         ids = list(servers)
         random.Random(seed).shuffle(ids)
-        assert find_hazards(catalog(**{id_: servers[id_] for id_ in ids})) == expected
+        assert find_conflicts(catalog(**{id_: servers[id_] for id_ in ids})) == expected
 
 
 def test_what_is_told_is_bounded_and_says_how_much_is_left() -> None:
     many = tools(*(tool(f"t{number}-{'x' * 240}", "b.t1") for number in range(1000)))
-    hazards = find_hazards(catalog(a=many, b=many))
-    assert len(hazards) == MAX_HAZARDS
-    assert (hazards[-1].kind, hazards[-1].severity) == (HazardKind.NOT_SHOWN, NOTE)
-    assert str(1000 - MAX_HAZARDS + 1) in hazards[-1].message
-    assert max(len(hazard.message) for hazard in hazards) < 500
+    conflicts = find_conflicts(catalog(a=many, b=many))
+    assert len(conflicts) == MAX_CONFLICTS
+    assert (conflicts[-1].kind, conflicts[-1].severity) == (ConflictKind.NOT_SHOWN, NOTE)
+    assert str(1000 - MAX_CONFLICTS + 1) in conflicts[-1].message
+    assert max(len(conflict.message) for conflict in conflicts) < 500
 
 
 names = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1, max_size=20)
@@ -216,8 +226,10 @@ names = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1
 
 @given(st.lists(names, max_size=5), st.lists(names, max_size=5))
 def test_no_names_can_break_it(one: list[str], other: list[str]) -> None:
-    offers = {"a": tools(*map(tool, dict.fromkeys(one))), "b": tools(*map(tool, dict.fromkeys(other)))}
-    shared = {hazard.subject for hazard in find_hazards(catalog(**offers)) if hazard.kind.startswith("tool_")}
+    server_catalogs = {"a": tools(*map(tool, dict.fromkeys(one))), "b": tools(*map(tool, dict.fromkeys(other)))}
+    shared = {
+        conflict.subject for conflict in find_conflicts(catalog(**server_catalogs)) if conflict.kind.startswith("tool_")
+    }
     assert shared == set(one) & set(other)
 
 
@@ -232,21 +244,21 @@ def test_the_same_program_or_url_configured_twice_is_seen_without_running_anythi
         ServerConfig(id="c", url="https://x.example/mcp"),
         ServerConfig(id="d", url="https://x.example/mcp/"),
     ]
-    hazards = find_static_hazards(servers)
-    assert brief(hazards) == [
+    conflicts = find_static_conflicts(servers)
+    assert brief(conflicts) == [
         ("duplicate_server", "a", ("a", "b"), HAZARD),
         ("duplicate_server", "c", ("c", "d"), HAZARD),
     ]
-    assert "secret" not in str(hazards)
+    assert "secret" not in str(conflicts)
 
 
 def test_other_arguments_credentials_or_a_disabled_server_make_it_another_one() -> None:
-    assert find_static_hazards([program("a", args=("x",)), program("b", args=("y",))]) == ()
-    assert find_static_hazards([program("a", env={"T": "1"}), program("b", env={"T": "2"})]) == ()
-    assert find_static_hazards([program("a"), program("b", enabled=False)]) == ()
+    assert find_static_conflicts([program("a", args=("x",)), program("b", args=("y",))]) == ()
+    assert find_static_conflicts([program("a", env={"T": "1"}), program("b", env={"T": "2"})]) == ()
+    assert find_static_conflicts([program("a"), program("b", enabled=False)]) == ()
 
 
 def test_findings_of_two_looks_are_told_once() -> None:
-    static = find_static_hazards([program("db1", "x"), program("dbl", "y")])
-    live = find_hazards(catalog(db1=tools(tool("a")), dbl=tools(tool("a"))))
-    assert [hazard.kind for hazard in merge(static, live)] == ["look_alike_servers", "tool_namespace_overlap"]
+    static = find_static_conflicts([program("db1", "x"), program("dbl", "y")])
+    live = find_conflicts(catalog(db1=tools(tool("a")), dbl=tools(tool("a"))))
+    assert [conflict.kind for conflict in merge(static, live)] == ["look_alike_servers", "tool_namespace_overlap"]

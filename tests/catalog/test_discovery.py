@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.catalog.discovery import Discovered, discover
+from pactgate.catalog.discovery import DiscoveredLists, discover
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.dialer import Dialer, Session
 from pactgate.upstreams.http.client import HttpClient
@@ -40,7 +40,7 @@ async def connected(**options: Any) -> AsyncIterator[Session]:
         await child_reaper.close()
 
 
-async def found(**options: Any) -> Discovered:
+async def found(**options: Any) -> DiscoveredLists:
     async with connected(**options) as session:
         return await discover(session)
 

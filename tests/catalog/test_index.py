@@ -9,25 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.catalog.catalog import name_offer
-from pactgate.catalog.discovery import Discovered, FoundTool
-from pactgate.catalog.index import TOOL, NameIndex, ToolIndex, exposed_name, server_of
+from pactgate.catalog.catalog import name_entries
+from pactgate.catalog.discovery import DiscoveredLists, DiscoveredTool
+from pactgate.catalog.index import TOOL_KIND, NameIndex, ToolIndex, exposed_name, server_of
 from pactgate.core.failures import GatewayFailure, Kind
 
 STRICT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-def found(*names: str) -> tuple[FoundTool, ...]:
+def found(*names: str) -> tuple[DiscoveredTool, ...]:
     return tuple(
-        FoundTool(name, json.dumps({"name": name, "inputSchema": {"type": "object"}, "x": None}).encode(), name)
+        DiscoveredTool(name, json.dumps({"name": name, "inputSchema": {"type": "object"}, "x": None}).encode(), name)
         for name in names
     )
 
 
-def index(naming: str = "double_underscore", **servers: tuple[FoundTool, ...]) -> ToolIndex:
+def index(naming: str = "double_underscore", **servers: tuple[DiscoveredTool, ...]) -> ToolIndex:
     ids = {id_: id_.replace("_", "-") for id_ in servers}
-    named = {ids[id_]: name_offer(ids[id_], Discovered(tools), naming).tools for id_, tools in servers.items()}
-    return NameIndex(named, TOOL)
+    named = {ids[id_]: name_entries(ids[id_], DiscoveredLists(tools), naming).tools for id_, tools in servers.items()}
+    return NameIndex(named, TOOL_KIND)
 
 
 def kind_of(names: ToolIndex, name: str, scope: str | None = None) -> Kind:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from pactgate.catalog.backoff import Pauses
+from pactgate.catalog.backoff import Backoff
 from pactgate.catalog.supervisor import Supervisor
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Event, ServerConnecting, ServerFailed
@@ -25,13 +25,13 @@ from pactgate.upstreams.process.child_reaper import ChildReaper
 from tests.support.processes import running_children
 from tests.support.servers import methods, scripted
 
-QUICK = Pauses(first_s=0.02, cap_s=0.05, after_giving_up_s=0.05, between_lists_s=0.05, steady_s=10)
+QUICK = Backoff(first_s=0.02, cap_s=0.05, after_giving_up_s=0.05, between_lists_s=0.05, steady_s=10)
 
 
 class Watched:
     """A supervisor with everything it said; `until` waits for a state of the world."""
 
-    def __init__(self, config: ServerConfig, pauses: Pauses) -> None:
+    def __init__(self, config: ServerConfig, backoff: Backoff) -> None:
         self.events: list[Event] = []
         self._news = asyncio.Event()
         self.child_reaper, self.client = ChildReaper(), HttpClient()
@@ -43,7 +43,7 @@ class Watched:
             client_info={"name": "tests", "version": "0"},
             max_frame_bytes=2**20,
         )
-        self.supervisor = Supervisor(config, dialer, self._news.set, self._hear, pauses=pauses)
+        self.supervisor = Supervisor(config, dialer, self._news.set, self._hear, backoff=backoff)
 
     def _hear(self, event: Event) -> None:
         self.events.append(event)
@@ -60,8 +60,8 @@ class Watched:
 
 
 @asynccontextmanager
-async def running(config: ServerConfig, pauses: Pauses = QUICK) -> AsyncIterator[Watched]:
-    watched = Watched(config, pauses)
+async def running(config: ServerConfig, backoff: Backoff = QUICK) -> AsyncIterator[Watched]:
+    watched = Watched(config, backoff)
     watched.supervisor.start()
     try:
         yield watched
@@ -89,7 +89,7 @@ async def test_an_always_failing_server_is_tried_max_retries_plus_one_times_and_
 ) -> None:
     options = {"fail_first": {"file": str(tmp_path / "starts"), "times": 1000}}
     config = scripted(options=options, max_retries=3, era="legacy")
-    async with running(config, Pauses(first_s=0.01, cap_s=0.02, after_giving_up_s=60)) as watched:
+    async with running(config, Backoff(first_s=0.01, cap_s=0.02, after_giving_up_s=60)) as watched:
         await watched.until(lambda: watched.count(ServerFailed) == 1)
         row = watched.supervisor.row()
     assert (tmp_path / "starts").stat().st_size == 4
@@ -110,7 +110,7 @@ async def test_a_server_that_works_at_the_third_attempt_is_connected_without_err
 async def test_without_retries_there_is_one_attempt(tmp_path: Path) -> None:
     options = {"fail_first": {"file": str(tmp_path / "starts"), "times": 1000}}
     config = scripted(options=options, max_retries=0, era="legacy")
-    async with running(config, Pauses(after_giving_up_s=60)) as watched:
+    async with running(config, Backoff(after_giving_up_s=60)) as watched:
         await watched.until(lambda: watched.count(ServerFailed) == 1)
     assert (tmp_path / "starts").stat().st_size == 1
 
@@ -118,7 +118,7 @@ async def test_without_retries_there_is_one_attempt(tmp_path: Path) -> None:
 @pytest.mark.requirement("S0/ECO-101")
 async def test_a_program_that_does_not_exist_is_not_tried_again() -> None:
     config = ServerConfig(id="files", command="no-such-program-anywhere", max_retries=3)
-    async with running(config, Pauses(after_giving_up_s=60)) as watched:
+    async with running(config, Backoff(after_giving_up_s=60)) as watched:
         await watched.until(lambda: watched.count(ServerFailed) == 1)
         assert watched.count(ServerConnecting) == 1
         assert "no-such-program-anywhere" in (watched.supervisor.last_error or "")
@@ -127,7 +127,7 @@ async def test_a_program_that_does_not_exist_is_not_tried_again() -> None:
 @pytest.mark.requirement("S0/ECO-100")
 async def test_a_server_that_never_answers_is_a_connection_timeout_naming_server_and_operation() -> None:
     config = scripted(options={"hang": "handshake"}, connection_timeout_ms=1000, max_retries=0, era="legacy")
-    async with running(config, Pauses(after_giving_up_s=60)) as watched:
+    async with running(config, Backoff(after_giving_up_s=60)) as watched:
         with pytest.raises(GatewayFailure) as caught:
             await watched.supervisor.ready()
         assert running_children() == []
@@ -164,7 +164,7 @@ async def test_calls_during_the_first_attempt_share_it(tmp_path: Path) -> None:
 async def test_a_caller_of_a_failing_server_is_told_at_once_why(tmp_path: Path) -> None:
     options = {"fail_first": {"file": str(tmp_path / "starts"), "times": 1000}}
     config = scripted(options=options, max_retries=0, era="legacy")
-    async with running(config, Pauses(first_s=30, cap_s=30, after_giving_up_s=60)) as watched:
+    async with running(config, Backoff(first_s=30, cap_s=30, after_giving_up_s=60)) as watched:
         await watched.until(lambda: watched.count(ServerFailed) == 1)
         with pytest.raises(GatewayFailure) as caught:
             await asyncio.wait_for(watched.supervisor.ready(), 1)
@@ -176,7 +176,7 @@ async def test_a_caller_of_a_failing_server_is_told_at_once_why(tmp_path: Path) 
 async def test_a_call_wakes_a_server_that_was_given_up(tmp_path: Path) -> None:
     options = {"fail_first": {"file": str(tmp_path / "starts"), "times": 1}}
     config = scripted(options=options, max_retries=0, era="legacy")
-    async with running(config, Pauses(first_s=0.01, after_giving_up_s=60)) as watched:
+    async with running(config, Backoff(first_s=0.01, after_giving_up_s=60)) as watched:
         await watched.until(lambda: watched.count(ServerFailed) == 1)
         async with asyncio.timeout(10):
             while watched.supervisor.status is not ServerStatus.CONNECTED:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.catalog.uris import Target, UriIndex, full_uri
+from pactgate.catalog.uris import ResourceTarget, UriIndex, full_uri
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Resource
 
@@ -24,7 +24,7 @@ def index(**uris: str) -> UriIndex:
 @pytest.mark.requirement("S0/ECO-003")
 @given(server=st.from_regex(r"[a-z][a-z0-9-]{0,49}", fullmatch=True), uri=st.text(min_size=1))
 def test_every_full_uri_leads_back_to_its_server_and_its_own_uri(server: str, uri: str) -> None:
-    assert UriIndex({}).resolve(full_uri(server, uri), {server}) == Target(server, uri)
+    assert UriIndex({}).resolve(full_uri(server, uri), {server}) == ResourceTarget(server, uri)
 
 
 @pytest.mark.requirement("S0/ECO-003")
@@ -34,7 +34,9 @@ def test_uris_that_differ_only_in_their_scheme_stay_apart() -> None:
 
 
 def test_a_servers_own_uri_is_understood_while_one_server_lists_it() -> None:
-    assert index(files="file:///a", web="http://b").resolve("file:///a", SERVERS) == Target("files", "file:///a")
+    assert index(files="file:///a", web="http://b").resolve("file:///a", SERVERS) == ResourceTarget(
+        "files", "file:///a"
+    )
 
 
 def test_a_uri_of_several_servers_is_ambiguous_and_the_candidates_are_named() -> None:
@@ -52,4 +54,4 @@ def test_a_uri_nobody_lists_is_unknown(uri: str) -> None:
 
 
 def test_on_one_server_alone_every_uri_is_that_servers_own() -> None:
-    assert index().resolve("anything+else:x", SERVERS, "files") == Target("files", "anything+else:x")
+    assert index().resolve("anything+else:x", SERVERS, "files") == ResourceTarget("files", "anything+else:x")

@@ -6,7 +6,7 @@ import asyncio
 import gc
 from datetime import datetime
 
-from pactgate.catalog.waiting import now, unwatched, wait_for
+from pactgate.catalog.waiting import quiet_future, utc_now, wait_for
 
 
 async def test_a_wait_ends_with_the_event_or_the_limit() -> None:
@@ -19,12 +19,12 @@ async def test_a_wait_ends_with_the_event_or_the_limit() -> None:
 async def test_a_failure_nobody_asks_for_is_no_warning() -> None:
     problems: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: problems.append(context))
-    unwatched().set_exception(ValueError("nobody looks"))
-    unwatched().cancel()
+    quiet_future().set_exception(ValueError("nobody looks"))
+    quiet_future().cancel()
     await asyncio.sleep(0)
     gc.collect()
     assert problems == []
 
 
 def test_times_of_day_carry_their_zone() -> None:
-    assert datetime.fromisoformat(now()).tzinfo is not None
+    assert datetime.fromisoformat(utc_now()).tzinfo is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.catalog.connections import Changes
+from pactgate.catalog.connections import ServerChanges
 from pactgate.config import change
 from pactgate.config.model import Config
 from pactgate.config.problems import Path
@@ -43,13 +43,13 @@ class Stage:
             health_window_s=0.05,
         )
 
-    async def _apply(self, config: Config) -> Changes:
+    async def _apply(self, config: Config) -> ServerChanges:
         await self.gate.wait()
         touched = tuple(id_ for id_ in config.servers if config.servers[id_] != self.config.servers[id_])
         self.connected = {"a"} - self.cost if touched and not self.applied else {"a"}
         self.config = config
         self.applied.append(config)
-        return Changes(changed=touched)
+        return ServerChanges(changed=touched)
 
     def _keep(self, running: Config, path: Path, value: Any) -> None:
         if self.refusal is not None:

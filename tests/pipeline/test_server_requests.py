@@ -415,7 +415,7 @@ async def test_what_a_server_finished_without_the_answer_is_kept_for_the_caller(
     log, who = tmp_path / "log", asker(Era.MODERN)
     async with open_gateway(asking(log=log)) as inside:
         state = (await first_round(inside, who))["requestState"]
-        (session,) = inside.gateway.connections.servers["asking"].private.of(who)
+        (session,) = inside.gateway.connections.servers["asking"].caller_sessions.of(who)
         ids = [entry["id"] for entry in logged(log) if entry.get("method") == "tools/call"]
         answer = {"jsonrpc": "2.0", "id": ids[-1], "result": {"content": [{"type": "text", "text": '"gave up"'}]}}
         session.peer.receive(json.dumps(answer).encode())

@@ -15,7 +15,7 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-ECO-001: Tool Discovery is Idempotent",
         enforced_by=(
             "pactgate.catalog.discovery:discover",
-            "pactgate.catalog.list_cache:Lister",
+            "pactgate.catalog.list_cache:ListCache",
             "pactgate.catalog.discovery_report:discover_all",
         ),
     ),
@@ -59,7 +59,7 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-ECO-101: Retry Logic Bounded",
         enforced_by=(
             "pactgate.catalog.supervisor:Supervisor",
-            "pactgate.catalog.backoff:Pauses.before",
+            "pactgate.catalog.backoff:Backoff.before",
         ),
     ),
     Requirement(
@@ -69,7 +69,7 @@ REQUIREMENTS = (
         "discovery.",
         source=f"{TITLE}, INV-MCP-ECO-200: Server State Consistency",
         enforced_by=(
-            "pactgate.catalog.lifecycle:step",
+            "pactgate.catalog.lifecycle:next_status",
             "pactgate.catalog.supervisor:Supervisor.row",
         ),
     ),

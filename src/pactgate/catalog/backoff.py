@@ -7,7 +7,7 @@ import random
 from msgspec import Struct
 
 
-class Pauses(Struct, frozen=True):
+class Backoff(Struct, frozen=True):
     """All in seconds."""
 
     first_s: float = 1.0

@@ -26,13 +26,13 @@ IDLE_S: Final = 300.0
 SWEEP_S: Final = 30.0
 MAX_PROCESSES: Final = 32
 MAX_SESSIONS: Final = 64
-PRIVATE_POOL: Final = PoolLimits(max_open=256)
+CALLER_SESSION_POOL: Final = PoolLimits(max_open=256)
 """Connections to one origin: a listening one for each session, one for each call under way or parked, and always some for answers."""
 _NO_SUCH_ERA: Final = frozenset({Kind.UPSTREAM_ERROR, Kind.HTTP_STATUS, Kind.INVALID_FRAME, Kind.CONNECT_TIMEOUT})
 _DIALLED: Final = frozenset({"stdio", "http", "sse"})
 
 
-class _Private:
+class _CallerSession:
     __slots__ = ("opening", "used_at")
 
     def __init__(self, opening: asyncio.Task[Session], used_at: float) -> None:
@@ -56,14 +56,14 @@ class _Private:
         return self.opening.done() and (session is None or session.peer.is_idle)
 
 
-class PrivateSessions:
+class CallerSessions:
     """The private sessions with one server, by caller, the longest unused first."""
 
     def __init__(self, config: ServerConfig, dialer: Dialer, on_notice: Callable[[Notification], None]) -> None:
         self._config = config
         self._dialer = dialer
         self._on_notice = on_notice
-        self._held: OrderedDict[str, _Private] = OrderedDict()
+        self._held: OrderedDict[str, _CallerSession] = OrderedDict()
         self._ending: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
         self._has_no_handshake: Session | None = None
@@ -88,7 +88,7 @@ class PrivateSessions:
         is_bridged_better = caller.era is Era.LEGACY and can_be_asked(capabilities)
         return is_bridged_better and self._config.era == "auto" and shared is not self._has_no_handshake
 
-    async def lend(self, shared: Session, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
+    async def acquire(self, shared: Session, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
         """The caller's own session, opened if need be; the shared one where the server turns out to speak only the modern era."""
         key = _key(caller, capabilities)
         held = self._held.get(key)
@@ -132,14 +132,14 @@ class PrivateSessions:
             if not held.is_usable or (held.is_idle and now - held.used_at >= IDLE_S):
                 self._drop(key, held)
 
-    def _open(self, key: str, shared: Session, capabilities: Mapping[str, Any]) -> _Private:
+    def _open(self, key: str, shared: Session, capabilities: Mapping[str, Any]) -> _CallerSession:
         former = self._held.get(key)
         if former is not None:
             self._drop(key, former)
         self._make_room()
         loop = asyncio.get_running_loop()
         opening = loop.create_task(self._dial(shared, capabilities), name=f"private session with {self._config.id}")
-        held = self._held[key] = _Private(opening, loop.time())
+        held = self._held[key] = _CallerSession(opening, loop.time())
         if self._sweeper is None:
             self._sweeper = loop.call_later(SWEEP_S, self._sweep_again)
         return held
@@ -182,7 +182,7 @@ class PrivateSessions:
             operation="connect",
         )
 
-    def _drop(self, key: str, held: _Private) -> None:
+    def _drop(self, key: str, held: _CallerSession) -> None:
         if self._held.get(key) is held:
             del self._held[key]
             task = asyncio.get_running_loop().create_task(_end(held))
@@ -195,7 +195,7 @@ class PrivateSessions:
         self._sweeper = loop.call_later(SWEEP_S, self._sweep_again) if self._held else None
 
 
-async def _end(held: _Private) -> None:
+async def _end(held: _CallerSession) -> None:
     if not held.opening.done():
         held.opening.cancel()
         await asyncio.wait({held.opening})

@@ -11,8 +11,17 @@ from typing import Final, NamedTuple
 
 from msgspec import Raw
 
-from pactgate.catalog.discovery import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Discovered, Found, FoundTool, Listing
-from pactgate.catalog.index import PROMPT, SEPARATORS, TOOL, NameIndex, PromptIndex, ToolIndex, exposed_name
+from pactgate.catalog.discovery import (
+    PROMPTS,
+    RESOURCES,
+    TEMPLATES,
+    TOOLS,
+    DiscoveredEntry,
+    DiscoveredLists,
+    DiscoveredTool,
+    ListMethod,
+)
+from pactgate.catalog.index import PROMPT_KIND, SEPARATORS, TOOL_KIND, NameIndex, PromptIndex, ToolIndex, exposed_name
 from pactgate.catalog.uris import UriIndex, full_uri
 from pactgate.core.values import Prompt, Resource, Tool, Traits
 from pactgate.policy.categories import categorise
@@ -25,7 +34,7 @@ MISSING_KEY: Final = "dev.pactgate/missing"
 """In the `_meta` of a list: servers that offer nothing at the moment, each with the reason."""
 
 
-class Offer(NamedTuple):
+class ServerCatalog(NamedTuple):
     """What one server offers, under the names callers use."""
 
     tools: tuple[Tool, ...] = ()
@@ -33,7 +42,7 @@ class Offer(NamedTuple):
     resources: tuple[Resource, ...] = ()
     templates: tuple[Resource, ...] = ()
 
-    def differing(self, other: Offer) -> set[str]:
+    def differing(self, other: ServerCatalog) -> set[str]:
         """Which lists differ, by the names their notices have."""
         pairs = {
             "tools": (self.tools, other.tools),
@@ -43,9 +52,11 @@ class Offer(NamedTuple):
         return {kind for kind, (mine, others) in pairs.items() if mine != others}
 
 
-def name_offer(server: str, found: Discovered, naming: str, categories: Mapping[str, str] | None = None) -> Offer:
+def name_entries(
+    server: str, found: DiscoveredLists, naming: str, categories: Mapping[str, str] | None = None
+) -> ServerCatalog:
     separator = SEPARATORS[naming]
-    return Offer(
+    return ServerCatalog(
         tuple(_tool(server, tool, separator, categories or {}) for tool in found.tools),
         tuple(_prompt(server, prompt, separator) for prompt in found.prompts),
         tuple(_resource(server, item, RESOURCES.key) for item in found.resources),
@@ -54,20 +65,20 @@ def name_offer(server: str, found: Discovered, naming: str, categories: Mapping[
 
 
 class Catalog:
-    """One moment. `offers` has every server that may be called, in the order of the configuration."""
+    """One moment. `by_server` has every server that may be called, in the order of the configuration."""
 
     def __init__(
         self,
-        offers: Mapping[str, Offer],
+        by_server: Mapping[str, ServerCatalog],
         *,
         server_info: bytes,
         missing: Mapping[str, str] | None = None,
         own_resources: tuple[bytes, ...] = (),
     ) -> None:
-        self.tools: ToolIndex = NameIndex({server: offer.tools for server, offer in offers.items()}, TOOL)
-        self.prompts: PromptIndex = NameIndex({server: offer.prompts for server, offer in offers.items()}, PROMPT)
-        self.resources = UriIndex({server: offer.resources for server, offer in offers.items()})
-        self.templates = UriIndex({server: offer.templates for server, offer in offers.items()})
+        self.tools: ToolIndex = NameIndex({server: own.tools for server, own in by_server.items()}, TOOL_KIND)
+        self.prompts: PromptIndex = NameIndex({server: own.prompts for server, own in by_server.items()}, PROMPT_KIND)
+        self.resources = UriIndex({server: own.resources for server, own in by_server.items()})
+        self.templates = UriIndex({server: own.templates for server, own in by_server.items()})
         self.missing = dict(missing or {})
         self._server_info = server_info
         self._own_resources = own_resources
@@ -95,7 +106,7 @@ class Catalog:
             return encode_json(result).removesuffix(STALE.encode())
         return encode_json(result)
 
-    def _definitions(self, method: str, scope: str | None) -> tuple[Listing, list[bytes]]:
+    def _definitions(self, method: str, scope: str | None) -> tuple[ListMethod, list[bytes]]:
         if method == TOOLS.method:
             tools = self.tools.entries(scope)
             return TOOLS, [tool.definition if scope else tool.exposed_definition for tool in tools]
@@ -107,7 +118,7 @@ class Catalog:
         return listing, own + [item.definition if scope else item.full_definition for item in index.entries(scope)]
 
 
-def _tool(server: str, found: FoundTool, separator: str, categories: Mapping[str, str]) -> Tool:
+def _tool(server: str, found: DiscoveredTool, separator: str, categories: Mapping[str, str]) -> Tool:
     exposed = exposed_name(server, found.key, separator)
     full_name = f"{server}.{found.key}"
     kind = categorise(full_name, found.annotations, categories, found.contract)
@@ -130,18 +141,18 @@ def _tool(server: str, found: FoundTool, separator: str, categories: Mapping[str
     )
 
 
-def _prompt(server: str, found: Found, separator: str) -> Prompt:
+def _prompt(server: str, found: DiscoveredEntry, separator: str) -> Prompt:
     exposed = exposed_name(server, found.key, separator)
     renamed = _renamed(found, "name", exposed)
     return Prompt(server, found.key, f"{server}.{found.key}", exposed, found.definition, renamed, found.digest)
 
 
-def _resource(server: str, found: Found, member: str) -> Resource:
+def _resource(server: str, found: DiscoveredEntry, member: str) -> Resource:
     full = full_uri(server, found.key)
     return Resource(server, found.key, full, found.definition, _renamed(found, member, full), found.digest)
 
 
-def _renamed(found: Found, member: str, name: str) -> bytes:
+def _renamed(found: DiscoveredEntry, member: str, name: str) -> bytes:
     members = messages.members(found.definition)
     members[member] = Raw(encode_json(name))
     return encode_json(members)

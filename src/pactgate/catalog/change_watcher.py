@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from pactgate.catalog.backoff import Pauses
+from pactgate.catalog.backoff import Backoff
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol import messages
@@ -36,7 +36,7 @@ _ACK_S: Final = 10.0
 _uri: Final = msgspec.json.Decoder(str)
 
 
-class _Listen:
+class _ListenStream:
     """One `subscriptions/listen` that was acknowledged."""
 
     __slots__ = ("honoured", "task")
@@ -46,7 +46,7 @@ class _Listen:
         self.honoured = honoured
 
 
-class Watch:
+class ChangeWatcher:
     """The changes of one server. `on_lists` is told the notice of a changed list, `on_updated` the URI of a changed resource."""
 
     def __init__(
@@ -55,17 +55,17 @@ class Watch:
         on_lists: Callable[[Notification], None],
         on_updated: Callable[[str, str], None],
         emit: Emit,
-        pauses: Pauses,
+        backoff: Backoff,
     ) -> None:
         self._server = server
         self._on_lists = on_lists
         self._on_updated = on_updated
         self._emit = emit
-        self._pauses = pauses
+        self._backoff = backoff
         self._holds: dict[str, int] = {}
         self._stale: set[str] = set()
         self._session: Session | None = None
-        self._listen: _Listen | None = None
+        self._listen: _ListenStream | None = None
         self._is_opened = asyncio.Event()
         self._turn = asyncio.Lock()
         self._tidying: asyncio.Task[None] | None = None
@@ -94,13 +94,13 @@ class Watch:
                 return
             self._on_updated(self._server, uri)
 
-    def gives_notices(self, session: Session) -> bool:
+    def sends_list_changed(self, session: Session) -> bool:
         """Whether a change of its tools would be heard of, so that nobody has to ask."""
         if session.identity.era is Era.MODERN:
             return self._listen is not None and self._listen.honoured.get("toolsListChanged") is True
         return _can(session, "tools", "listChanged") and session.hears_unasked
 
-    async def hold(self, session: Session, uri: str) -> None:
+    async def subscribe(self, session: Session, uri: str) -> None:
         """Hear of this resource from now on; one more holder where there is one already. Raises why the server won't say."""
         async with self._turn:
             if uri not in self._holds:
@@ -110,7 +110,7 @@ class Watch:
                 await self._begin(session, uri)
             self._holds[uri] = self._holds.get(uri, 0) + 1
 
-    def drop(self, uri: str) -> None:
+    def unsubscribe(self, uri: str) -> None:
         """One holder less. The server is told later that nobody listens any more."""
         left = self._holds.get(uri, 0) - 1
         if left > 0:
@@ -180,11 +180,11 @@ class Watch:
                 await asyncio.wait({listen.task})
                 if listen is self._listen:
                     self._listen = None
-                    await asyncio.sleep(self._pauses.before(1))
+                    await asyncio.sleep(self._backoff.before(1))
             elif failure is None or failure.kind is Kind.UPSTREAM_ERROR:  # nothing to listen to, or it will not have it
                 await self._is_opened.wait()
             else:
-                await asyncio.sleep(self._pauses.before(failures))
+                await asyncio.sleep(self._backoff.before(failures))
 
     async def _try_to_listen(self, session: Session) -> GatewayFailure | None:
         try:
@@ -224,7 +224,7 @@ class Watch:
         finally:
             if not acknowledged.done():
                 task.cancel()
-        before, self._listen = self._listen, _Listen(task, acknowledged.result())
+        before, self._listen = self._listen, _ListenStream(task, acknowledged.result())
         self._is_opened.set()
         if before is not None:
             before.task.cancel()

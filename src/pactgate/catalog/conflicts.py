@@ -2,7 +2,7 @@
 speak of a neighbour's tools.
 
 The gateway itself always tells servers apart, by the names it exposes; a hazard is what a client, a model or a person may still
-confuse. A `hazard` should be looked at; a `note` is worth knowing. Pure, linear in what the servers wrote, bounded in what it
+confuse. A `conflict` should be looked at; a `note` is worth knowing. Pure, linear in what the servers wrote, bounded in what it
 says. Must not: hide or rename anything, or repeat more of an upstream's text than a name.
 """
 
@@ -26,7 +26,7 @@ from pactgate.protocol import messages
 if TYPE_CHECKING:  # looking at a configuration should not load all that makes a catalog
     from pactgate.catalog.catalog import Catalog
 
-MAX_HAZARDS: Final = 200
+MAX_CONFLICTS: Final = 200
 _NAME_CHARS: Final = 80
 _NAMED: Final = 4
 """How many of a kind a sentence lists before it counts the rest."""
@@ -34,12 +34,12 @@ _QUALIFIED: Final = re.compile(r"(?<![\w.-])[a-z][a-z0-9-]{0,49}(?:\.|__)[\w.-]+
 _COSMETIC: Final = ("_meta", "icons")
 
 
-class Severity(StrEnum):
+class ConflictSeverity(StrEnum):
     HAZARD = "hazard"
     NOTE = "note"
 
 
-class HazardKind(StrEnum):
+class ConflictKind(StrEnum):
     """In the order they are told."""
 
     LOOK_ALIKE_SERVERS = "look_alike_servers"
@@ -55,17 +55,17 @@ class HazardKind(StrEnum):
     NOT_SHOWN = "not_shown"
 
 
-class Hazard(Struct, frozen=True):
+class Conflict(Struct, frozen=True):
     """One finding. `subject` is the name it is about, `servers` are all who share in it, `message` is a whole sentence."""
 
-    kind: HazardKind
+    kind: ConflictKind
     subject: str
     servers: tuple[str, ...]
     message: str
-    severity: Severity
+    severity: ConflictSeverity
 
 
-def find_hazards(catalog: Catalog) -> tuple[Hazard, ...]:
+def find_conflicts(catalog: Catalog) -> tuple[Conflict, ...]:
     """Everything to be known of the servers of one catalog, the worst first, the same for the same catalog."""
     tools, prompts = catalog.tools.entries(), catalog.prompts.entries()
     resources, templates = catalog.resources.entries(), catalog.templates.entries()
@@ -86,46 +86,50 @@ def find_hazards(catalog: Catalog) -> tuple[Hazard, ...]:
     )
 
 
-def find_static_hazards(servers: Iterable[ServerConfig]) -> tuple[Hazard, ...]:
+def find_static_conflicts(servers: Iterable[ServerConfig]) -> tuple[Conflict, ...]:
     """What the configuration alone shows, before anything runs."""
     enabled = [server for server in servers if server.enabled]
     return _told([*_look_alike_servers(sorted(server.id for server in enabled)), *_configured_twice(enabled)])
 
 
-def merge(*findings: Iterable[Hazard]) -> tuple[Hazard, ...]:
+def merge(*findings: Iterable[Conflict]) -> tuple[Conflict, ...]:
     """Findings of several looks at the same servers, each told once."""
-    return _told([hazard for found in findings for hazard in found if hazard.kind is not HazardKind.NOT_SHOWN])
+    return _told([conflict for found in findings for conflict in found if conflict.kind is not ConflictKind.NOT_SHOWN])
 
 
-def _told(found: Iterable[Hazard]) -> tuple[Hazard, ...]:
+def _told(found: Iterable[Conflict]) -> tuple[Conflict, ...]:
     ordered = sorted(set(found), key=_rank)
-    if len(ordered) <= MAX_HAZARDS:
+    if len(ordered) <= MAX_CONFLICTS:
         return tuple(ordered)
-    rest = ordered[MAX_HAZARDS - 1 :]
-    severity = Severity.HAZARD if any(one.severity is Severity.HAZARD for one in rest) else Severity.NOTE
-    more = Hazard(HazardKind.NOT_SHOWN, "", (), f"There are {len(rest)} more of these.", severity)
-    return (*ordered[: MAX_HAZARDS - 1], more)
+    rest = ordered[MAX_CONFLICTS - 1 :]
+    severity = (
+        ConflictSeverity.HAZARD
+        if any(one.severity is ConflictSeverity.HAZARD for one in rest)
+        else ConflictSeverity.NOTE
+    )
+    more = Conflict(ConflictKind.NOT_SHOWN, "", (), f"There are {len(rest)} more of these.", severity)
+    return (*ordered[: MAX_CONFLICTS - 1], more)
 
 
-def _rank(hazard: Hazard) -> tuple[bool, int, str, tuple[str, ...], str]:
-    is_note = hazard.severity is Severity.NOTE
-    return is_note, _ORDER[hazard.kind], hazard.subject, hazard.servers, hazard.message
+def _rank(conflict: Conflict) -> tuple[bool, int, str, tuple[str, ...], str]:
+    is_note = conflict.severity is ConflictSeverity.NOTE
+    return is_note, _ORDER[conflict.kind], conflict.subject, conflict.servers, conflict.message
 
 
-_ORDER: Final = {kind: place for place, kind in enumerate(HazardKind)}
+_ORDER: Final = {kind: place for place, kind in enumerate(ConflictKind)}
 
 
 # Servers.
 
 
-def _look_alike_servers(ids: Sequence[str]) -> Iterator[Hazard]:
+def _look_alike_servers(ids: Sequence[str]) -> Iterator[Conflict]:
     for alike in _grouped(ids, lambda id_: drawn(id_).replace("_", "")):
         if len(alike) > 1:
             message = f"The servers {_names(alike)} look alike: a person or a model may take one for another."
-            yield Hazard(HazardKind.LOOK_ALIKE_SERVERS, alike[0], tuple(alike), message, Severity.HAZARD)
+            yield Conflict(ConflictKind.LOOK_ALIKE_SERVERS, alike[0], tuple(alike), message, ConflictSeverity.HAZARD)
 
 
-def _configured_twice(servers: Sequence[ServerConfig]) -> Iterator[Hazard]:
+def _configured_twice(servers: Sequence[ServerConfig]) -> Iterator[Conflict]:
     for same in _grouped(servers, _identity):
         if len(same) > 1:
             ids = sorted(server.id for server in same)
@@ -137,7 +141,7 @@ def _configured_twice(servers: Sequence[ServerConfig]) -> Iterator[Hazard]:
                 else "call the same address"
             )
             message = f"{_names(ids)} {what} in the same way: everything it offers is there {len(ids)} times."
-            yield Hazard(HazardKind.DUPLICATE_SERVER, ids[0], tuple(ids), message, Severity.HAZARD)
+            yield Conflict(ConflictKind.DUPLICATE_SERVER, ids[0], tuple(ids), message, ConflictSeverity.HAZARD)
 
 
 def _identity(server: ServerConfig) -> Any:
@@ -153,7 +157,7 @@ def _identity(server: ServerConfig) -> Any:
 # Descriptions.
 
 
-def _neighbours_named(listed: Sequence[Entry | Resource], tools: Sequence[Tool]) -> Iterator[Hazard]:
+def _neighbours_named(listed: Sequence[Entry | Resource], tools: Sequence[Tool]) -> Iterator[Conflict]:
     """Text that steers a caller towards another server's tool, wherever in a definition it stands."""
     by_name = {name: tool for tool in tools for name in (tool.full_name, tool.exposed_name)}
     if len(_servers(listed)) < 2:
@@ -167,7 +171,9 @@ def _neighbours_named(listed: Sequence[Entry | Resource], tools: Sequence[Tool])
                 "it may lead a model from one server to the other."
             )
             servers = (entry.server, *sorted(set(named.values())))
-            yield Hazard(HazardKind.FOREIGN_TOOL_NAMED, cut(who, _NAME_CHARS), servers, message, Severity.HAZARD)
+            yield Conflict(
+                ConflictKind.FOREIGN_TOOL_NAMED, cut(who, _NAME_CHARS), servers, message, ConflictSeverity.HAZARD
+            )
 
 
 def _tools_in(entry: Entry | Resource, by_name: dict[str, Tool]) -> Iterator[Tool]:
@@ -195,7 +201,7 @@ def _texts(value: Any) -> Iterator[str]:
 # Names.
 
 
-def _neighbours_claimed(tools: Sequence[Tool], servers: Sequence[str]) -> Iterator[Hazard]:
+def _neighbours_claimed(tools: Sequence[Tool], servers: Sequence[str]) -> Iterator[Conflict]:
     """A tool that calls itself `files.read` or `files__read` and is not one of `files`."""
     qualified = {form(tool.full_name): tool for tool in tools for form in (drawn, separated)}
     ids = dict.fromkeys(servers)
@@ -203,74 +209,76 @@ def _neighbours_claimed(tools: Sequence[Tool], servers: Sequence[str]) -> Iterat
         other = qualified.get(separated(tool.name)) or qualified.get(drawn(tool.name))
         if other is not None and other.server != tool.server:
             message = f"{tool.server} offers a tool that calls itself {_spelt(tool.name)}, as if it were {_spelt(other.full_name)}."
-            yield _claim(tool, other.server, message, Severity.HAZARD)
+            yield _claim(tool, other.server, message, ConflictSeverity.HAZARD)
             continue
         prefix = server_of(tool.name, ids)
         if prefix not in (None, tool.server):
             message = (
                 f"{tool.server} offers a tool that calls itself {_spelt(tool.name)}, as if it belonged to {prefix}."
             )
-            yield _claim(tool, str(prefix), message, Severity.NOTE)
+            yield _claim(tool, str(prefix), message, ConflictSeverity.NOTE)
 
 
-def _claim(tool: Tool, other: str, message: str, severity: Severity) -> Hazard:
-    return Hazard(
-        HazardKind.FOREIGN_NAME_CLAIMED, cut(tool.full_name, _NAME_CHARS), (tool.server, other), message, severity
+def _claim(tool: Tool, other: str, message: str, severity: ConflictSeverity) -> Conflict:
+    return Conflict(
+        ConflictKind.FOREIGN_NAME_CLAIMED, cut(tool.full_name, _NAME_CHARS), (tool.server, other), message, severity
     )
 
 
-def _look_alikes(noun: str, entries: Sequence[Entry]) -> Iterator[Hazard]:
+def _look_alikes(noun: str, entries: Sequence[Entry]) -> Iterator[Conflict]:
     """Different names on different servers that a program or a person takes for the same."""
     for alike in _grouped(entries, lambda entry: separated(entry.name)):
         if len({fold(entry.name) for entry in alike}) == 1:
             why = "differ only in case or in the form of letters"
-            yield from _likeness(noun, alike, why, HazardKind.NAMES_EQUAL_AFTER_FOLDING, Severity.NOTE)
+            yield from _likeness(noun, alike, why, ConflictKind.NAMES_EQUAL_AFTER_FOLDING, ConflictSeverity.NOTE)
         else:
             why = "differ only in what stands between words"
-            yield from _likeness(noun, alike, why, HazardKind.LOOK_ALIKE_NAMES, Severity.NOTE)
+            yield from _likeness(noun, alike, why, ConflictKind.LOOK_ALIKE_NAMES, ConflictSeverity.NOTE)
     for alike in _grouped(entries, lambda entry: drawn(entry.name)):
         if len({separated(entry.name) for entry in alike}) > 1:
             why = "look alike and are not the same"
-            yield from _likeness(noun, alike, why, HazardKind.LOOK_ALIKE_NAMES, Severity.HAZARD)
+            yield from _likeness(noun, alike, why, ConflictKind.LOOK_ALIKE_NAMES, ConflictSeverity.HAZARD)
 
 
-def _likeness(noun: str, alike: Sequence[Entry], why: str, kind: HazardKind, severity: Severity) -> Iterator[Hazard]:
+def _likeness(
+    noun: str, alike: Sequence[Entry], why: str, kind: ConflictKind, severity: ConflictSeverity
+) -> Iterator[Conflict]:
     names, servers = sorted({entry.name for entry in alike}), _servers(alike)
     if len(names) > 1 and len(servers) > 1:
         whole = _names(sorted(entry.full_name for entry in alike))
-        yield Hazard(kind, cut(names[0], _NAME_CHARS), servers, f"The {noun}s {whole} {why}.", severity)
+        yield Conflict(kind, cut(names[0], _NAME_CHARS), servers, f"The {noun}s {whole} {why}.", severity)
 
 
-def _shared_tools(tools: Sequence[Tool]) -> Iterator[Hazard]:
+def _shared_tools(tools: Sequence[Tool]) -> Iterator[Conflict]:
     for same, servers in _shared(tools, lambda tool: tool.name):
         name = _spelt(same[0].name)
         if _is_one_definition(same):
-            kind, severity = HazardKind.TOOL_NAMESPACE_OVERLAP, Severity.NOTE
+            kind, severity = ConflictKind.TOOL_NAMESPACE_OVERLAP, ConflictSeverity.NOTE
             message = f"{_names(servers)} offer the same tool {name}; without the server's name it can't be called."
         else:
-            kind, severity = HazardKind.TOOL_SHADOWING, Severity.HAZARD
+            kind, severity = ConflictKind.TOOL_SHADOWING, ConflictSeverity.HAZARD
             message = (
                 f"{_names(servers)} offer different tools under the name {name}: "
                 "a client that leaves the server's name out may mean either."
             )
-        yield Hazard(kind, cut(same[0].name, _NAME_CHARS), servers, message, severity)
+        yield Conflict(kind, cut(same[0].name, _NAME_CHARS), servers, message, severity)
 
 
-def _shared_prompts(prompts: Sequence[Entry]) -> Iterator[Hazard]:
+def _shared_prompts(prompts: Sequence[Entry]) -> Iterator[Conflict]:
     for same, servers in _shared(prompts, lambda prompt: prompt.name):
         is_one = _is_one_definition(same)
         message = f"{_names(servers)} offer {'the same prompt' if is_one else 'different prompts under the name'} {_spelt(same[0].name)}."
-        severity = Severity.NOTE if is_one else Severity.HAZARD
-        yield Hazard(HazardKind.PROMPT_OVERLAP, cut(same[0].name, _NAME_CHARS), servers, message, severity)
+        severity = ConflictSeverity.NOTE if is_one else ConflictSeverity.HAZARD
+        yield Conflict(ConflictKind.PROMPT_OVERLAP, cut(same[0].name, _NAME_CHARS), servers, message, severity)
 
 
-def _shared_uris(noun: str, resources: Sequence[Resource]) -> Iterator[Hazard]:
+def _shared_uris(noun: str, resources: Sequence[Resource]) -> Iterator[Conflict]:
     for same, servers in _shared(resources, lambda resource: resource.uri):
         uri = same[0].uri
         message = (
             f"{_names(servers)} list the {noun} {_spelt(uri)}; without the server's name in front it can't be read."
         )
-        yield Hazard(HazardKind.URI_OVERLAP, cut(uri, _NAME_CHARS), servers, message, Severity.NOTE)
+        yield Conflict(ConflictKind.URI_OVERLAP, cut(uri, _NAME_CHARS), servers, message, ConflictSeverity.NOTE)
 
 
 def _is_one_definition(entries: Sequence[Entry]) -> bool:

@@ -13,9 +13,9 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pactgate.catalog.backoff import Pauses
-from pactgate.catalog.catalog import Catalog, Offer, name_offer
-from pactgate.catalog.discovery import TOOLS, Discovered
+from pactgate.catalog.backoff import Backoff
+from pactgate.catalog.catalog import Catalog, ServerCatalog, name_entries
+from pactgate.catalog.discovery import TOOLS, DiscoveredLists
 from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import server_of
 from pactgate.catalog.supervisor import Supervisor
@@ -27,12 +27,12 @@ from pactgate.policy.access import sees_everything
 from pactgate.protocol.cache_hints import Hint, together
 from pactgate.upstreams.dialer import Dialer, Session
 
-_NOTHING: Final = Offer()
+_NOTHING: Final = ServerCatalog()
 SETTLING_S: Final = 1.0
 """How long after the start a list waits for servers that are still connecting."""
 
 
-class Changes(Struct, frozen=True):
+class ServerChanges(Struct, frozen=True):
     """What a new configuration did to the servers."""
 
     added: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Connections:
         server_info: bytes,
         own_resources: tuple[bytes, ...] = (),
         emit: Emit,
-        pauses: Pauses | None = None,
+        backoff: Backoff | None = None,
         mask: Callable[[str], str] = str,
         max_age_s: float = 60.0,
         built_in: Iterable[ServerConfig] = (),
@@ -68,14 +68,14 @@ class Connections:
         self._server_info = server_info
         self._own_resources = own_resources
         self._emit = emit
-        self._pauses = pauses
+        self._backoff = backoff
         self._mask = mask
         self._max_age_s = max_age_s
-        self._named: dict[str, tuple[Discovered, Offer]] = {}
-        self._offers: dict[str, Offer] = {}
+        self._named: dict[str, tuple[DiscoveredLists, ServerCatalog]] = {}
+        self._by_server: dict[str, ServerCatalog] = {}
         self._is_started = False
         self._settling_until = 0.0
-        self.on_offer_changed: Callable[[str], None] = _ignore
+        self.on_catalog_changed: Callable[[str], None] = _ignore
         """Told the id of each server whose offer has changed, after the catalog was swapped."""
         self.on_lists_changed: Callable[[str, set[str], set[str]], None] = _ignore_lists
         """Told of each server which of its lists differ, and which it said had changed, after the catalog was swapped."""
@@ -142,7 +142,7 @@ class Connections:
 
     async def apply(
         self, servers: Iterable[ServerConfig], *, naming: str, categories: Mapping[str, str] | None = None
-    ) -> Changes:
+    ) -> ServerChanges:
         """Make the servers be these: others are ended, changed ones begin anew, untouched ones notice nothing."""
         wanted = {config.id: config for config in servers}
         before = self._supervisors
@@ -160,7 +160,7 @@ class Connections:
         ended = [item.stop() for id_, item in before.items() if id_ not in kept]
         await asyncio.gather(*ended, *(self.set_enabled(id_, wanted[id_].enabled) for id_ in toggled))
         self._changed()
-        return Changes(
+        return ServerChanges(
             tuple(id_ for id_ in wanted if id_ not in before),
             tuple(id_ for id_ in before if id_ not in wanted),
             tuple(id_ for id_ in wanted if id_ in before and (id_ not in kept or id_ in toggled)),
@@ -236,7 +236,7 @@ class Connections:
             self._make_dialer(config),
             self._changed,
             emit or self._emit,
-            pauses=self._pauses,
+            backoff=self._backoff,
             mask=self._mask,
             max_age_s=self._max_age_s,
             on_updated=lambda server, uri: self.on_updated(server, uri),
@@ -248,29 +248,31 @@ class Connections:
         for id_, supervisor in everyone.items():
             found = supervisor.lists.found
             if id_ not in self._named or self._named[id_][0] is not found:
-                self._named[id_] = (found, name_offer(id_, found, self._naming, self._categories))
-        offers, before = {id_: self._named[id_][1] for id_ in everyone}, self._offers
-        if offers != self._offers or self.missing() != self.catalog.missing:
-            changed = [id_ for id_ in {**self._offers, **offers} if offers.get(id_) != self._offers.get(id_)]
-            self._offers = offers
+                self._named[id_] = (found, name_entries(id_, found, self._naming, self._categories))
+        by_server, before = {id_: self._named[id_][1] for id_ in everyone}, self._by_server
+        if by_server != self._by_server or self.missing() != self.catalog.missing:
+            changed = [
+                id_ for id_ in {**self._by_server, **by_server} if by_server.get(id_) != self._by_server.get(id_)
+            ]
+            self._by_server = by_server
             self.catalog = self._make_catalog(self._supervisors)
             self._whole_catalog = None
             for id_ in changed:
-                self.on_offer_changed(id_)
-        self._tell_lists(before, offers)
+                self.on_catalog_changed(id_)
+        self._tell_lists(before, by_server)
 
-    def _tell_lists(self, before: Mapping[str, Offer], offers: Mapping[str, Offer]) -> None:
-        for id_ in {**before, **offers}:
-            old, new = before.get(id_, _NOTHING), offers.get(id_, _NOTHING)
+    def _tell_lists(self, before: Mapping[str, ServerCatalog], by_server: Mapping[str, ServerCatalog]) -> None:
+        for id_ in {**before, **by_server}:
+            old, new = before.get(id_, _NOTHING), by_server.get(id_, _NOTHING)
             supervisor = self._supervisors.get(id_)
-            said = supervisor.lists.take_confirmed() if supervisor is not None else set()
+            said = supervisor.lists.take_announced() if supervisor is not None else set()
             differing = old.differing(new) if old is not new else set()
             if differing or said:
                 self.on_lists_changed(id_, differing, said)
 
     def _make_catalog(self, servers: Iterable[str]) -> Catalog:
         return Catalog(
-            {id_: self._offers[id_] for id_ in servers if id_ in self._offers},
+            {id_: self._by_server[id_] for id_ in servers if id_ in self._by_server},
             server_info=self._server_info,
             missing=self.missing(),
             own_resources=self._own_resources,

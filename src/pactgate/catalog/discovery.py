@@ -32,7 +32,7 @@ MAX_DEFINITION_BYTES: Final = 512 * 1024
 _AT_ONCE: Final = 16
 
 
-class Listing(NamedTuple):
+class ListMethod(NamedTuple):
     """One kind of list: how it is asked for, where its entries are, and which member names an entry."""
 
     method: str
@@ -41,13 +41,13 @@ class Listing(NamedTuple):
     key: str
 
 
-TOOLS: Final = Listing("tools/list", "tools", "tools", "name")
-PROMPTS: Final = Listing("prompts/list", "prompts", "prompts", "name")
-RESOURCES: Final = Listing("resources/list", "resources", "resources", "uri")
-TEMPLATES: Final = Listing("resources/templates/list", "resourceTemplates", "resources", "uriTemplate")
+TOOLS: Final = ListMethod("tools/list", "tools", "tools", "name")
+PROMPTS: Final = ListMethod("prompts/list", "prompts", "prompts", "name")
+RESOURCES: Final = ListMethod("resources/list", "resources", "resources", "uri")
+TEMPLATES: Final = ListMethod("resources/templates/list", "resourceTemplates", "resources", "uriTemplate")
 
 
-class Found(Struct, frozen=True):
+class DiscoveredEntry(Struct, frozen=True):
     """An entry of a list as its server defines it; `key` is its name or URI."""
 
     key: str
@@ -55,7 +55,7 @@ class Found(Struct, frozen=True):
     digest: str
 
 
-class FoundTool(Found, frozen=True):
+class DiscoveredTool(DiscoveredEntry, frozen=True):
     input_check: SchemaCheck | None = None
     output_check: SchemaCheck | None = None
     annotations: dict[str, Any] = {}
@@ -64,13 +64,13 @@ class FoundTool(Found, frozen=True):
     """Read only from servers of ours; anybody may write anything into `_meta`."""
 
 
-class Discovered(Struct, frozen=True):
+class DiscoveredLists(Struct, frozen=True):
     """What one server offers, and why some of it was left out."""
 
-    tools: tuple[FoundTool, ...] = ()
-    prompts: tuple[Found, ...] = ()
-    resources: tuple[Found, ...] = ()
-    templates: tuple[Found, ...] = ()
+    tools: tuple[DiscoveredTool, ...] = ()
+    prompts: tuple[DiscoveredEntry, ...] = ()
+    resources: tuple[DiscoveredEntry, ...] = ()
+    templates: tuple[DiscoveredEntry, ...] = ()
     left_out: tuple[str, ...] = ()
 
 
@@ -78,7 +78,9 @@ Hints = dict[str, Hint]
 """What a server said about the freshness of each list, by method."""
 
 
-async def discover(session: Session, known: Discovered | None = None, hints: Hints | None = None) -> Discovered:
+async def discover(
+    session: Session, known: DiscoveredLists | None = None, hints: Hints | None = None
+) -> DiscoveredLists:
     """Everything a connected server offers, in its own order. The caller bounds the time.
 
     What is defined as it was in `known` is not worked out again. `hints` is filled with what the server says about freshness.
@@ -96,10 +98,10 @@ async def discover(session: Session, known: Discovered | None = None, hints: Hin
     prompts, resources, templates = (
         _read(found, listing, left_out) for found, listing in zip(others, (PROMPTS, RESOURCES, TEMPLATES), strict=True)
     )
-    return Discovered(tools, prompts, resources, templates, tuple(left_out))
+    return DiscoveredLists(tools, prompts, resources, templates, tuple(left_out))
 
 
-async def _ask_leniently(session: Session, listing: Listing, left_out: list[str], hints: Hints) -> list[Raw]:
+async def _ask_leniently(session: Session, listing: ListMethod, left_out: list[str], hints: Hints) -> list[Raw]:
     """A list beside the tools: its failure is said, and costs nothing but itself."""
     try:
         return await _ask(session, listing, hints)
@@ -110,7 +112,7 @@ async def _ask_leniently(session: Session, listing: Listing, left_out: list[str]
         return []
 
 
-async def _ask(session: Session, listing: Listing, hints: Hints) -> list[Raw]:
+async def _ask(session: Session, listing: ListMethod, hints: Hints) -> list[Raw]:
     """All pages of one list."""
     if listing.capability not in session.identity.capabilities:
         return []
@@ -139,7 +141,7 @@ _entries: Final = msgspec.json.Decoder(list[Raw])
 _text: Final = msgspec.json.Decoder(str)
 
 
-def _page(text: bytes, listing: Listing, session: Session) -> tuple[list[Raw], str | None, Hint | None]:
+def _page(text: bytes, listing: ListMethod, session: Session) -> tuple[list[Raw], str | None, Hint | None]:
     try:
         members = messages.members(text)
         entries = _entries.decode(members[listing.member])
@@ -151,8 +153,8 @@ def _page(text: bytes, listing: Listing, session: Session) -> tuple[list[Raw], s
         raise _unusable(session, listing, str(problem)) from problem
 
 
-def _read(definitions: list[Raw], listing: Listing, left_out: list[str]) -> tuple[Found, ...]:
-    found: dict[str, Found] = {}
+def _read(definitions: list[Raw], listing: ListMethod, left_out: list[str]) -> tuple[DiscoveredEntry, ...]:
+    found: dict[str, DiscoveredEntry] = {}
     for raw in definitions:
         key = _key(raw, listing)
         if isinstance(key, _BadEntry):
@@ -160,19 +162,19 @@ def _read(definitions: list[Raw], listing: Listing, left_out: list[str]) -> tupl
         elif key in found:
             left_out.append(f"{key}: listed twice in {listing.method}, the first one is used")
         else:
-            found[key] = Found(key, bytes(raw), _digest(raw))
+            found[key] = DiscoveredEntry(key, bytes(raw), _digest(raw))
     return tuple(found.values())
 
 
 async def _read_tools(
     definitions: list[Raw],
-    before: dict[str, FoundTool],
+    before: dict[str, DiscoveredTool],
     left_out: list[str],
     *,
     drops_bad_headers: bool,
     has_contracts: bool,
-) -> tuple[FoundTool, ...]:
-    tools: list[FoundTool] = []
+) -> tuple[DiscoveredTool, ...]:
+    tools: list[DiscoveredTool] = []
     for number, found in enumerate(_read(definitions, TOOLS, left_out)):
         if number % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)  # a thousand schemas take a second, and others are being served meanwhile
@@ -186,7 +188,7 @@ async def _read_tools(
     return tuple(tools)
 
 
-def _tool(found: Found, *, drops_bad_headers: bool, has_contracts: bool) -> FoundTool | str:
+def _tool(found: DiscoveredEntry, *, drops_bad_headers: bool, has_contracts: bool) -> DiscoveredTool | str:
     """The tool, or why it can't be offered."""
     members = messages.members(found.definition)
     if "inputSchema" not in members:
@@ -207,7 +209,7 @@ def _tool(found: Found, *, drops_bad_headers: bool, has_contracts: bool) -> Foun
         return contract
     annotations = messages.value(members.get("annotations", Raw(b"{}")))
     told = annotations if isinstance(annotations, dict) else {}
-    return FoundTool(
+    return DiscoveredTool(
         found.key,
         found.definition if contract is None else without_contract(found.definition),
         found.digest,
@@ -223,7 +225,7 @@ class _BadEntry(NamedTuple):
     why: str
 
 
-def _key(raw: Raw, listing: Listing) -> str | _BadEntry:
+def _key(raw: Raw, listing: ListMethod) -> str | _BadEntry:
     text = bytes(raw)
     if len(text) > MAX_DEFINITION_BYTES:
         return _BadEntry(f"its definition has more than {MAX_DEFINITION_BYTES} bytes")
@@ -241,7 +243,7 @@ def _digest(raw: Raw) -> str:
     return hashlib.sha256(bytes(raw)).hexdigest()[:32]
 
 
-def _unusable(session: Session, listing: Listing, why: str) -> GatewayFailure:
+def _unusable(session: Session, listing: ListMethod, why: str) -> GatewayFailure:
     return GatewayFailure(
         Kind.MALFORMED_RESULT,
         f"{listing.method} of {session.peer.server} can't be used: {why}",

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from pactgate.catalog.supervisor import Supervisor
-from pactgate.catalog.waiting import now
+from pactgate.catalog.waiting import utc_now
 from pactgate.core.failures import EcosystemCode, GatewayFailure
 from pactgate.core.values import ServerStatus
 
@@ -48,7 +48,7 @@ async def discover_all(
     asked = [servers.get(id_) or id_ for id_ in only] if only is not None else list(servers.values())
     rows = await asyncio.gather(*(_ask(server, force=force, max_age_s=max_age_s) for server in asked))
     shown = tuple(row for row in rows if include_disabled or row.status != "skipped")
-    return DiscoveryReport(shown, round((time.monotonic() - started) * 1000), now())
+    return DiscoveryReport(shown, round((time.monotonic() - started) * 1000), utc_now())
 
 
 async def _ask(server: Supervisor | str, *, force: bool, max_age_s: float) -> ServerResult:

@@ -22,7 +22,7 @@ SEPARATORS: Final = {"double_underscore": "__", "dot": "."}
 EntryT = TypeVar("EntryT", bound=Entry)
 
 
-class Noun(NamedTuple):
+class EntryKind(NamedTuple):
     """How an index speaks of what it holds."""
 
     word: str
@@ -31,8 +31,8 @@ class Noun(NamedTuple):
     ambiguous: Kind
 
 
-TOOL: Final = Noun("tool", "tools/list", Kind.UNKNOWN_TOOL, Kind.AMBIGUOUS_TOOL)
-PROMPT: Final = Noun("prompt", "prompts/list", Kind.UNKNOWN_PROMPT, Kind.AMBIGUOUS_PROMPT)
+TOOL_KIND: Final = EntryKind("tool", "tools/list", Kind.UNKNOWN_TOOL, Kind.AMBIGUOUS_TOOL)
+PROMPT_KIND: Final = EntryKind("prompt", "prompts/list", Kind.UNKNOWN_PROMPT, Kind.AMBIGUOUS_PROMPT)
 
 
 def exposed_name(server: str, name: str, separator: str) -> str:
@@ -48,8 +48,8 @@ def exposed_name(server: str, name: str, separator: str) -> str:
 class NameIndex(Generic[EntryT]):
     """All entries of one moment, in the order of the configuration and then of each server's own list."""
 
-    def __init__(self, named: Mapping[str, tuple[EntryT, ...]], noun: Noun) -> None:
-        self._noun = noun
+    def __init__(self, named: Mapping[str, tuple[EntryT, ...]], kind: EntryKind) -> None:
+        self._kind = kind
         self._entries = tuple(entry for own in named.values() for entry in own)
         self._by_server = dict(named)
         self._by_full = {entry.full_name: entry for entry in self._entries}
@@ -86,16 +86,16 @@ class NameIndex(Generic[EntryT]):
 
     def _unknown(self, name: str, scope: str | None) -> GatewayFailure:
         where = f"the server {scope}" if scope else "any connected server"
-        message = f"No {self._noun.word} {name!r} on {where}. {self._noun.method} shows what there is."
-        return GatewayFailure(self._noun.unknown, message, tool=self._as_tool(name), server=scope)
+        message = f"No {self._kind.word} {name!r} on {where}. {self._kind.method} shows what there is."
+        return GatewayFailure(self._kind.unknown, message, tool=self._as_tool(name), server=scope)
 
     def _ambiguous(self, name: str, candidates: list[EntryT]) -> GatewayFailure:
         names = [entry.full_name for entry in candidates]
         message = f"{name!r} is offered by several servers; say which one: {', '.join(names)}."
-        return GatewayFailure(self._noun.ambiguous, message, tool=self._as_tool(name), details={"candidates": names})
+        return GatewayFailure(self._kind.ambiguous, message, tool=self._as_tool(name), details={"candidates": names})
 
     def _as_tool(self, name: str) -> str | None:
-        return name if self._noun is TOOL else None
+        return name if self._kind is TOOL_KIND else None
 
 
 ToolIndex = NameIndex[Tool]

@@ -12,7 +12,7 @@ from typing import Final
 from pactgate.core.values import ServerStatus
 
 
-class Happening(StrEnum):
+class Trigger(StrEnum):
     ATTEMPT_BEGAN = "attempt began"
     CONNECTED = "connected"
     ATTEMPT_FAILED = "attempt failed"
@@ -23,34 +23,34 @@ class Happening(StrEnum):
     ENABLED = "enabled"
 
 
-_S, _H = ServerStatus, Happening
+_S, _T = ServerStatus, Trigger
 
-TRANSITIONS: Final[dict[tuple[ServerStatus, Happening], ServerStatus]] = {
-    (_S.DISCONNECTED, _H.ATTEMPT_BEGAN): _S.CONNECTING,
-    (_S.ERROR, _H.ATTEMPT_BEGAN): _S.CONNECTING,
-    (_S.CONNECTING, _H.ATTEMPT_BEGAN): _S.CONNECTING,
-    (_S.CONNECTING, _H.CONNECTED): _S.CONNECTED,
-    (_S.CONNECTING, _H.ATTEMPT_FAILED): _S.CONNECTING,
-    (_S.CONNECTING, _H.GAVE_UP): _S.ERROR,
-    (_S.CONNECTED, _H.LOST): _S.DISCONNECTED,
-    (_S.DISCONNECTED, _H.STOPPED): _S.DISCONNECTED,
-    (_S.CONNECTING, _H.STOPPED): _S.DISCONNECTED,
-    (_S.CONNECTED, _H.STOPPED): _S.DISCONNECTED,
-    (_S.ERROR, _H.STOPPED): _S.DISCONNECTED,
-    (_S.DISCONNECTED, _H.DISABLED): _S.DISABLED,
-    (_S.CONNECTING, _H.DISABLED): _S.DISABLED,
-    (_S.CONNECTED, _H.DISABLED): _S.DISABLED,
-    (_S.ERROR, _H.DISABLED): _S.DISABLED,
-    (_S.DISABLED, _H.ENABLED): _S.DISCONNECTED,
+TRANSITIONS: Final[dict[tuple[ServerStatus, Trigger], ServerStatus]] = {
+    (_S.DISCONNECTED, _T.ATTEMPT_BEGAN): _S.CONNECTING,
+    (_S.ERROR, _T.ATTEMPT_BEGAN): _S.CONNECTING,
+    (_S.CONNECTING, _T.ATTEMPT_BEGAN): _S.CONNECTING,
+    (_S.CONNECTING, _T.CONNECTED): _S.CONNECTED,
+    (_S.CONNECTING, _T.ATTEMPT_FAILED): _S.CONNECTING,
+    (_S.CONNECTING, _T.GAVE_UP): _S.ERROR,
+    (_S.CONNECTED, _T.LOST): _S.DISCONNECTED,
+    (_S.DISCONNECTED, _T.STOPPED): _S.DISCONNECTED,
+    (_S.CONNECTING, _T.STOPPED): _S.DISCONNECTED,
+    (_S.CONNECTED, _T.STOPPED): _S.DISCONNECTED,
+    (_S.ERROR, _T.STOPPED): _S.DISCONNECTED,
+    (_S.DISCONNECTED, _T.DISABLED): _S.DISABLED,
+    (_S.CONNECTING, _T.DISABLED): _S.DISABLED,
+    (_S.CONNECTED, _T.DISABLED): _S.DISABLED,
+    (_S.ERROR, _T.DISABLED): _S.DISABLED,
+    (_S.DISABLED, _T.ENABLED): _S.DISCONNECTED,
 }
 
 
-class IllegalTransition(Exception):  # noqa: N818 - it names what happened
+class IllegalTransitionError(Exception):
     """The supervisor asked for a step the table does not have."""
 
 
-def step(status: ServerStatus, happening: Happening) -> ServerStatus:
+def next_status(status: ServerStatus, trigger: Trigger) -> ServerStatus:
     try:
-        return TRANSITIONS[status, happening]
+        return TRANSITIONS[status, trigger]
     except KeyError:
-        raise IllegalTransition(f"{status} has no row for {happening}") from None
+        raise IllegalTransitionError(f"{status} has no row for {trigger}") from None

@@ -10,10 +10,10 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from pactgate.catalog.backoff import Pauses
+from pactgate.catalog.backoff import Backoff
 from pactgate.catalog.change_watcher import LIST_CHANGED
-from pactgate.catalog.discovery import Discovered, Hints, discover
-from pactgate.catalog.waiting import now, unwatched, wait_for
+from pactgate.catalog.discovery import DiscoveredLists, Hints, discover
+from pactgate.catalog.waiting import quiet_future, utc_now, wait_for
 from pactgate.core.events import DiscoveryFailed, Emit, ServerDiscovered
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol.cache_hints import STALE, Hint
@@ -21,13 +21,13 @@ from pactgate.protocol.messages import Notification
 from pactgate.upstreams.dialer import Session
 
 
-class Lister:
+class ListCache:
     """What one server offers, as of the last good answer."""
 
     def __init__(
-        self, server: str, on_change: Callable[[], None], emit: Emit, pauses: Pauses, mask: Callable[[str], str]
+        self, server: str, on_change: Callable[[], None], emit: Emit, backoff: Backoff, mask: Callable[[str], str]
     ) -> None:
-        self.found = Discovered()
+        self.found = DiscoveredLists()
         self.listed_at: str | None = None
         self.problem: str | None = None
         self.failure: GatewayFailure | None = None
@@ -37,20 +37,20 @@ class Lister:
         self._server = server
         self._on_change = on_change
         self._emit = emit
-        self._pauses = pauses
+        self._backoff = backoff
         self._mask = mask
         self._fresh_since: float | None = None
         self._hints: Hints = {}
         self._hinted_at = 0.0
         self._noticed: set[str] = set()
-        self._confirmed: set[str] = set()
+        self._announced: set[str] = set()
         self._wanted = asyncio.Event()
         self._is_urgent = asyncio.Event()
         self._is_asking = False
         self._next: asyncio.Future[None] | None = None
 
     async def run(
-        self, session: Session, limit_ms: int, max_age_s: float, gives_notices: Callable[[Session], bool]
+        self, session: Session, limit_ms: int, max_age_s: float, sends_list_changed: Callable[[Session], bool]
     ) -> None:
         """Until cancelled, which the end of the connection does. A flood of notices costs one list per pause.
 
@@ -63,11 +63,11 @@ class Lister:
                 self._is_urgent.clear()
                 failures = 0 if await self._list(session, limit_ms) else failures + 1
                 if failures:
-                    await wait_for(self._is_urgent, self._pauses.before(failures))
+                    await wait_for(self._is_urgent, self._backoff.before(failures))
                 else:
                     listed_at = time.monotonic()
-                    await wait_for(self._wanted, None if gives_notices(session) else max_age_s)
-                    await wait_for(self._is_urgent, listed_at + self._pauses.between_lists_s - time.monotonic())
+                    await wait_for(self._wanted, None if sends_list_changed(session) else max_age_s)
+                    await wait_for(self._is_urgent, listed_at + self._backoff.between_lists_s - time.monotonic())
         finally:
             self._tell(self._gone())
 
@@ -83,7 +83,7 @@ class Lister:
         """Wait for an answer given from now on, be it to a question already asked; raises why there is none."""
         answer = self._next
         if answer is None:
-            answer = self._next = unwatched()
+            answer = self._next = quiet_future()
         if not self._is_asking:
             self._is_urgent.set()
             self._wanted.set()
@@ -106,14 +106,14 @@ class Lister:
             self._wanted.set()
         return left
 
-    def take_confirmed(self) -> set[str]:
+    def take_announced(self) -> set[str]:
         """The lists the server said had changed, and that were asked for since."""
-        confirmed, self._confirmed = self._confirmed, set()
+        confirmed, self._announced = self._announced, set()
         return confirmed
 
     def forget(self) -> None:
         """A server that is gone, or not wanted any more, offers nothing."""
-        self.found, self.problem, self.failure, self._fresh_since = Discovered(), None, None, None
+        self.found, self.problem, self.failure, self._fresh_since = DiscoveredLists(), None, None, None
 
     async def _list(self, session: Session, limit_ms: int) -> bool:
         started = time.monotonic()
@@ -131,7 +131,7 @@ class Lister:
         else:
             self._accept(found, started)
             self._hints, self._hinted_at = hints, started
-            self._confirmed |= noticed
+            self._announced |= noticed
         finally:
             self._is_asking = False
         if failure is not None:
@@ -141,11 +141,11 @@ class Lister:
         self._tell(failure)
         return failure is None
 
-    def _accept(self, found: Discovered, started: float) -> None:
+    def _accept(self, found: DiscoveredLists, started: float) -> None:
         if found != self.found:
             self.found = found
         self.problem = self.failure = None
-        self.listed_at = now()
+        self.listed_at = utc_now()
         self._fresh_since = time.monotonic()
         self._emit(ServerDiscovered(self._server, len(found.tools), (self._fresh_since - started) * 1000))
 

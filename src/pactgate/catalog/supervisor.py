@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from pactgate.catalog.backoff import Pauses
-from pactgate.catalog.caller_sessions import PrivateSessions
-from pactgate.catalog.change_watcher import Watch
-from pactgate.catalog.lifecycle import Happening, step
-from pactgate.catalog.list_cache import Lister
-from pactgate.catalog.waiting import now, unwatched, wait_for
+from pactgate.catalog.backoff import Backoff
+from pactgate.catalog.caller_sessions import CallerSessions
+from pactgate.catalog.change_watcher import ChangeWatcher
+from pactgate.catalog.lifecycle import Trigger, next_status
+from pactgate.catalog.list_cache import ListCache
+from pactgate.catalog.waiting import quiet_future, utc_now, wait_for
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.contract import REPORT_METHOD
 from pactgate.core.events import (
@@ -57,7 +57,7 @@ class Supervisor:
         emit: Emit,
         *,
         on_updated: Callable[[str, str], None] = _ignore,
-        pauses: Pauses | None = None,
+        backoff: Backoff | None = None,
         mask: Callable[[str], str] = str,
         max_age_s: float = _RELIST_AFTER_S,
     ) -> None:
@@ -70,12 +70,12 @@ class Supervisor:
         self._dialer = dialer
         self._on_change = on_change
         self._emit = emit
-        self._pauses = pauses or Pauses()
+        self._backoff = backoff or Backoff()
         self._mask = mask
         self._max_age_s = max_age_s
-        self.lists = Lister(config.id, on_change, emit, self._pauses, mask)
-        self.watch = Watch(config.id, self.lists.notice, on_updated, emit, self._pauses)
-        self.private = PrivateSessions(config, dialer, self.lists.notice)
+        self.lists = ListCache(config.id, on_change, emit, self._backoff, mask)
+        self.change_watcher = ChangeWatcher(config.id, self.lists.notice, on_updated, emit, self._backoff)
+        self.caller_sessions = CallerSessions(config, dialer, self.lists.notice)
         self._failure: GatewayFailure | None = None
         self._attempt: asyncio.Future[Session]
         self._wake = asyncio.Event()
@@ -90,20 +90,20 @@ class Supervisor:
 
     def start(self) -> None:
         if self.config.enabled and self._task is None:
-            self._attempt = unwatched()
+            self._attempt = quiet_future()
             self._task = asyncio.create_task(self._run(), name=f"supervisor {self.config.id}")
 
     async def stop(self) -> None:
         await self._end_task()
         if self.status is not ServerStatus.DISABLED:
-            self._step(Happening.STOPPED)
+            self._step(Trigger.STOPPED)
 
     def enable(self) -> None:
         """Connect a server that was disabled."""
         if self.status is ServerStatus.DISABLED:
             self.config = replace(self.config, enabled=True)
             self.lists.settled.clear()
-            self._step(Happening.ENABLED)
+            self._step(Trigger.ENABLED)
             self.start()
 
     async def disable(self) -> None:
@@ -114,7 +114,7 @@ class Supervisor:
             self.last_error = None
             self.lists.forget()
             self.lists.settled.set()
-            self._step(Happening.DISABLED)
+            self._step(Trigger.DISABLED)
 
     async def ready(self) -> Session:
         """The connected session. Waits for an attempt under way, never for a pause between attempts; raises what the last one met."""
@@ -135,13 +135,13 @@ class Supervisor:
     async def session_for(self, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
         """The session that serves this caller's calls: the shared one, or one of its own where the server may ask it something."""
         shared = await self.ready()
-        if not self.private.is_wanted(shared, caller, capabilities):
+        if not self.caller_sessions.is_wanted(shared, caller, capabilities):
             return shared
-        return await self.private.lend(shared, caller, capabilities)
+        return await self.caller_sessions.acquire(shared, caller, capabilities)
 
     def wants_own_session(self, caller: Caller, capabilities: Mapping[str, Any]) -> bool:
         """Whether that is one of its own, or not known yet."""
-        return self.session is None or self.private.is_wanted(self.session, caller, capabilities)
+        return self.session is None or self.caller_sessions.is_wanted(self.session, caller, capabilities)
 
     async def refresh(self, *, force: bool, max_age_s: float) -> bool:
         """See that what the server offers was asked for lately; whether it had to be asked. Raises why it can't be known."""
@@ -192,7 +192,7 @@ class Supervisor:
             "lastDiscoveredAt": self.lists.listed_at,
             "latencyMs": round(session.connect_ms, 1) if session else None,
             "attempts": self.attempts,
-            "callerSessions": len(self.private),
+            "callerSessions": len(self.caller_sessions),
             "pid": session.pid if session else None,
             "effectsLevel": session.effects_level if session else None,
         }
@@ -204,11 +204,11 @@ class Supervisor:
             while True:
                 session = await self._connect_series()
                 if session is None:
-                    await self._pause(self._pauses.after_giving_up_s)
+                    await self._pause(self._backoff.after_giving_up_s)
                 else:
                     await self._live(session)
                     if self._quick_ends > 1:
-                        await self._pause(self._pauses.before(self._quick_ends - 1))
+                        await self._pause(self._backoff.before(self._quick_ends - 1))
         finally:
             self._attempt.set_exception(self._not_running())
 
@@ -217,13 +217,13 @@ class Supervisor:
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
-        await self.private.close()
+        await self.caller_sessions.close()
 
     async def _connect_series(self) -> Session | None:
         self.attempts = 0
         for retry in range(self.config.max_retries + 1):
             if retry:
-                await self._pause(self._pauses.before(retry))
+                await self._pause(self._backoff.before(retry))
             self.attempts = retry + 1
             session = await self._try_once()
             if session is not None:
@@ -234,12 +234,12 @@ class Supervisor:
         self._failure.attempts = self.attempts
         self.last_error = f"{self._failure.message} (after {self.attempts} attempt{'s' * (self.attempts > 1)})"
         self.lists.forget()
-        self._step(Happening.GAVE_UP)
+        self._step(Trigger.GAVE_UP)
         self._emit(ServerFailed(self.config.id, self.attempts, self._failure.message))
         return None
 
     async def _try_once(self) -> Session | None:
-        self._step(Happening.ATTEMPT_BEGAN)
+        self._step(Trigger.ATTEMPT_BEGAN)
         self._wake.clear()
         self._emit(ServerConnecting(self.config.id, self.attempts))
         limit_ms = self.config.connection_timeout_ms
@@ -252,11 +252,11 @@ class Supervisor:
             self._fail(_as_connect_failure(failure))
         else:
             self._connected(session)
-            attempt, self._attempt = self._attempt, unwatched()
+            attempt, self._attempt = self._attempt, quiet_future()
             attempt.set_result(session)
             return session
         assert self._failure is not None
-        attempt, self._attempt = self._attempt, unwatched()
+        attempt, self._attempt = self._attempt, quiet_future()
         attempt.set_exception(self._failure.again())
         return None
 
@@ -264,13 +264,15 @@ class Supervisor:
         """From connected to lost."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        listing = self.lists.run(session, self.config.request_timeout_ms, self._max_age_s, self.watch.gives_notices)
+        listing = self.lists.run(
+            session, self.config.request_timeout_ms, self._max_age_s, self.change_watcher.sends_list_changed
+        )
         lister = asyncio.create_task(listing, name=f"lists of {self.config.id}")
-        watcher = asyncio.create_task(self.watch.run(session), name=f"changes of {self.config.id}")
+        watcher = asyncio.create_task(self.change_watcher.run(session), name=f"changes of {self.config.id}")
         try:
             reason = await session.peer.ended()
             self._lost(reason)
-            self._quick_ends = self._quick_ends + 1 if loop.time() - began < self._pauses.steady_s else 0
+            self._quick_ends = self._quick_ends + 1 if loop.time() - began < self._backoff.steady_s else 0
         finally:
             self.session = None
             lister.cancel()
@@ -279,19 +281,19 @@ class Supervisor:
 
     async def _part(self, session: Session, watcher: asyncio.Task[None]) -> None:
         await session.peer.close()
-        await self.watch.close()
+        await self.change_watcher.close()
         await asyncio.wait({watcher})
 
     # What happens to it.
 
     def _connected(self, session: Session) -> None:
-        session.peer.on_notice = self._on_report if session.is_ours else self.watch.notice
+        session.peer.on_notice = self._on_report if session.is_ours else self.change_watcher.notice
         self.session = session
         self.last_error = self._not_reloaded = None
         self._failure = None
         self._is_failing = False
-        self.last_connected_at = now()
-        self._step(Happening.CONNECTED)
+        self.last_connected_at = utc_now()
+        self._step(Trigger.CONNECTED)
         identity = session.identity
         self._emit(
             ServerConnected(self.config.id, identity.era.value, identity.version, self.attempts, session.connect_ms)
@@ -300,7 +302,7 @@ class Supervisor:
     def _on_report(self, notification: Notification) -> None:
         """A runner of ours may also say what no answer could carry."""
         if notification.method != REPORT_METHOD:
-            self.watch.notice(notification)
+            self.change_watcher.notice(notification)
             return
         report = contracts.read_report(notification.params)
         if report is None:
@@ -320,7 +322,7 @@ class Supervisor:
         self._failure = reason
         self.last_error = reason.message
         self.lists.settled.set()
-        self._step(Happening.LOST)
+        self._step(Trigger.LOST)
         self._emit(ServerDisconnected(self.config.id, reason.message))
 
     def _fail(self, failure: GatewayFailure) -> None:
@@ -332,18 +334,18 @@ class Supervisor:
         self._is_failing = True
         self.last_error = failure.message
         self.lists.settled.set()
-        self._step(Happening.ATTEMPT_FAILED)
+        self._step(Trigger.ATTEMPT_FAILED)
 
     async def _pause(self, seconds: float) -> None:
         """Wait, but no longer than until somebody asks for the server; a moment's rest there always is."""
-        rest_s = min(seconds, self._pauses.first_s)
+        rest_s = min(seconds, self._backoff.first_s)
         self._is_resting = True
         await asyncio.sleep(rest_s)
         self._is_resting = False
         await wait_for(self._wake, seconds - rest_s)
 
-    def _step(self, happening: Happening) -> None:
-        self.status = step(self.status, happening)
+    def _step(self, trigger: Trigger) -> None:
+        self.status = next_status(self.status, trigger)
         self._on_change()
 
     def _not_running(self) -> GatewayFailure:

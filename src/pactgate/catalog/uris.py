@@ -18,7 +18,7 @@ OWN_SCHEME: Final = "pactgate://"
 """Resources of the gateway itself."""
 
 
-class Target(NamedTuple):
+class ResourceTarget(NamedTuple):
     """Where to read, and under which URI the server knows it."""
 
     server: str
@@ -42,16 +42,16 @@ class UriIndex:
     def entries(self, scope: str | None = None) -> tuple[Resource, ...]:
         return self._all if scope is None else self._by_server.get(scope, ())
 
-    def resolve(self, uri: str, servers: Collection[str], scope: str | None = None) -> Target:
+    def resolve(self, uri: str, servers: Collection[str], scope: str | None = None) -> ResourceTarget:
         """The server that holds a URI: named in it, or the only one that lists it."""
         if scope is not None:
-            return Target(scope, uri)
+            return ResourceTarget(scope, uri)
         server, found, own = uri.partition(MARK)
         if found and server in servers:
-            return Target(server, own)
+            return ResourceTarget(server, own)
         holders = self._servers.get(uri, [])
         if len(holders) == 1:
-            return Target(holders[0], uri)
+            return ResourceTarget(holders[0], uri)
         if holders:
             raise _ambiguous(uri, holders)
         raise GatewayFailure(

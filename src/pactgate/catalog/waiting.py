@@ -16,7 +16,7 @@ async def wait_for(event: asyncio.Event, timeout_s: float | None) -> None:
         return
 
 
-def unwatched() -> asyncio.Future[Any]:
+def quiet_future() -> asyncio.Future[Any]:
     """A future whose failure is no warning when nobody asks: it is in the state all the same."""
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     future.add_done_callback(_retrieve)
@@ -28,6 +28,6 @@ def _retrieve(outcome: asyncio.Future[Any]) -> None:
         outcome.exception()
 
 
-def now() -> str:
+def utc_now() -> str:
     """The time of day for people, as the requirement documents spell it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

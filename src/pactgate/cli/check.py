@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from pactgate.catalog.conflicts import Hazard, Severity, find_static_hazards
+from pactgate.catalog.conflicts import Conflict, ConflictSeverity, find_static_conflicts
 from pactgate.cli import terminal
 from pactgate.cli.composition import is_hazardous, sentences
 from pactgate.cli.document_check import documents_report, read_documents, show_documents
@@ -23,7 +23,7 @@ from pactgate.config.reader import FORMATS
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import Mask, visible
 
-_SEVERITY_STYLES: Final = {Severity.HAZARD: "red", Severity.NOTE: "yellow"}
+_SEVERITY_STYLES: Final = {ConflictSeverity.HAZARD: "red", ConflictSeverity.NOTE: "yellow"}
 
 
 def check(path: str | None, *, is_live: bool, as_json: bool) -> int:
@@ -66,7 +66,7 @@ def show_warnings(config: Config) -> None:
 
 
 def _check_text(config: Config, *, as_json: bool) -> int:
-    hazards = find_static_hazards(config.servers.values())
+    hazards = find_static_conflicts(config.servers.values())
     read = read_documents(config)
     code = 1 if is_hazardous(hazards) or any(isinstance(found, str) for found in read.values()) else 0
     if as_json:
@@ -92,7 +92,7 @@ def _check_live(config: Config, *, as_json: bool) -> int:
 
     with terminal.spinner("connecting to the servers") as turning:
         seen = asyncio.run(visit(config, turning.tell if turning else None))
-    hazards = merge(find_static_hazards(config.servers.values()), seen.hazards)
+    hazards = merge(find_static_conflicts(config.servers.values()), seen.hazards)
     code = 1 if is_hazardous(hazards) or any(map(is_troubled, seen.rows)) else 0
     if as_json:
         terminal.say_json({**_report(config, hazards, is_ok=code == 0), "live": seen.rows})
@@ -129,12 +129,12 @@ def _show_settings(config: Config) -> None:
     terminal.table(columns, shown)
 
 
-def _show_hazards(hazards: Iterable[Hazard]) -> None:
+def _show_hazards(hazards: Iterable[Conflict]) -> None:
     for severity, text in sentences(hazards):
         terminal.item(severity, _SEVERITY_STYLES[severity], text)
 
 
-def _report(config: Config, hazards: Iterable[Hazard], *, is_ok: bool) -> dict[str, Any]:
+def _report(config: Config, hazards: Iterable[Conflict], *, is_ok: bool) -> dict[str, Any]:
     mask = Mask(config.secrets)
     return {
         "ok": is_ok,
@@ -158,7 +158,7 @@ def _server(server: ServerConfig, mask: Mask) -> dict[str, Any]:
     }
 
 
-def _as_dict(found: Problem | Hazard) -> dict[str, Any]:
+def _as_dict(found: Problem | Conflict) -> dict[str, Any]:
     return {name: getattr(found, name) for name in found.__struct_fields__}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from pactgate.catalog.conflicts import Hazard, Severity
+from pactgate.catalog.conflicts import Conflict, ConflictSeverity
 from pactgate.core.display import cut
 
 _ALIKE: Final = 3
@@ -15,23 +15,23 @@ _SUBJECT_CHARS: Final = 40
 
 
 class Sentence(NamedTuple):
-    severity: Severity
+    severity: ConflictSeverity
     text: str
 
 
-def sentences(hazards: Iterable[Hazard]) -> list[Sentence]:
-    groups: dict[tuple[str, str, tuple[str, ...]], list[Hazard]] = {}
+def sentences(hazards: Iterable[Conflict]) -> list[Sentence]:
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Conflict]] = {}
     for hazard in hazards:
         groups.setdefault((hazard.severity, hazard.kind, hazard.servers), []).append(hazard)
     return [sentence for alike in groups.values() for sentence in _sum_up(alike)]
 
 
-def is_hazardous(hazards: Iterable[Hazard]) -> bool:
+def is_hazardous(hazards: Iterable[Conflict]) -> bool:
     """Whether anything should be looked at; notes are only worth knowing."""
-    return any(hazard.severity is Severity.HAZARD for hazard in hazards)
+    return any(hazard.severity is ConflictSeverity.HAZARD for hazard in hazards)
 
 
-def _sum_up(alike: list[Hazard]) -> list[Sentence]:
+def _sum_up(alike: list[Conflict]) -> list[Sentence]:
     if len(alike) <= _ALIKE:
         return [Sentence(hazard.severity, hazard.message) for hazard in alike]
     first, *others = alike

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from pactgate.app import build
-from pactgate.catalog.conflicts import Hazard, find_hazards
+from pactgate.catalog.conflicts import Conflict, find_conflicts
 from pactgate.config.model import Config
 from pactgate.config.sections.audit import Audit
 from pactgate.config.server_settings import ServerConfig
@@ -28,7 +28,7 @@ class Visit(NamedTuple):
     """The state of each server as `/api/servers` would show it, and what they do to each other."""
 
     rows: list[dict[str, Any]]
-    hazards: tuple[Hazard, ...]
+    hazards: tuple[Conflict, ...]
 
 
 async def visit(config: Config, tell: Tell | None = None) -> Visit:
@@ -42,7 +42,7 @@ async def visit(config: Config, tell: Tell | None = None) -> Visit:
         rows = [
             {**row, "lastError": row["lastError"] or errors.get(row["serverId"])} for row in gateway.connections.rows()
         ]
-        return Visit(rows, find_hazards(gateway.connections.catalog))
+        return Visit(rows, find_conflicts(gateway.connections.catalog))
     finally:
         if tell is not None:
             tell("leaving the servers")

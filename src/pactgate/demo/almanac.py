@@ -7,7 +7,15 @@ from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from pactgate.demo.stdio_server import INVALID_PARAMS, INVALID_REQUEST, Json, RpcError, RunningCall, StdioServer, Tool
+from pactgate.demo.stdio_server import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    DemoTool,
+    Json,
+    RpcError,
+    RunningCall,
+    StdioServer,
+)
 from pactgate.protocol.versions import LATEST_LEGACY
 
 _FACTORS: Final[dict[str, dict[str, float]]] = {
@@ -78,9 +86,9 @@ class Almanac(StdioServer):
 
     def __init__(self) -> None:
         super().__init__(
-            Tool("Facts about a date", date_facts),
-            Tool("Days between two dates", days_between),
-            Tool("Convert units", convert_units),
+            DemoTool("Facts about a date", date_facts),
+            DemoTool("Days between two dates", days_between),
+            DemoTool("Convert units", convert_units),
         )
         self._is_initialized = False
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from pactgate.demo.stdio_server import INVALID_PARAMS, Json, RpcError, RunningCall, StdioServer, Tool
+from pactgate.demo.stdio_server import INVALID_PARAMS, DemoTool, Json, RpcError, RunningCall, StdioServer
 from pactgate.protocol.versions import MODERN_VERSIONS
 
 MAX_NOTES: Final = 500
@@ -68,9 +68,9 @@ class Scratchpad(StdioServer):
 
     def __init__(self) -> None:
         super().__init__(
-            Tool("Add a note", note_add, writes=True),
-            Tool("List the notes", note_list),
-            Tool("Count down", countdown, is_slow=True),
+            DemoTool("Add a note", note_add, writes=True),
+            DemoTool("List the notes", note_list),
+            DemoTool("Count down", countdown, is_slow=True),
         )
 
     def answer(self, method: str, params: Json, call: RunningCall) -> Json:

@@ -30,7 +30,7 @@ class RpcError(Exception):
         self.body: Json = {"code": code, "message": message, **({} if data is None else {"data": data})}
 
 
-class Message(Struct):
+class RpcMessage(Struct):
     """A JSON-RPC message, as far as the servers read it. A response has no method, a notification no id."""
 
     jsonrpc: Literal["2.0"]
@@ -53,7 +53,7 @@ class RunningCall(NamedTuple):
             self.send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 
 
-class Tool(NamedTuple):
+class DemoTool(NamedTuple):
     """A function as a tool. Its parameter `given` and its result are structs; a slow one takes a `RunningCall` as well."""
 
     title: str
@@ -86,10 +86,10 @@ class Tool(NamedTuple):
 class StdioServer:
     """Reads messages and writes answers. A subclass adds to `answer` what its protocol era requires."""
 
-    def __init__(self, *tools: Tool) -> None:
+    def __init__(self, *tools: DemoTool) -> None:
         self._tools = {tool.run.__name__: tool for tool in tools}
         self._slow_calls: dict[str | int, RunningCall] = {}
-        self._decoder = msgspec.json.Decoder(Message)
+        self._decoder = msgspec.json.Decoder(RpcMessage)
         self._writing = threading.Lock()
 
     def answer(self, method: str, params: Json, call: RunningCall) -> Json:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
-from pactgate.catalog.uris import OWN_SCHEME, Target
+from pactgate.catalog.uris import OWN_SCHEME, ResourceTarget
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Caller
@@ -132,7 +132,7 @@ class Forward:
             return target.server
         raise _bad("completion/complete", f"a reference can't be of type {kind[:40]!r}")
 
-    async def _target(self, uri: str, scope: str | None) -> Target:
+    async def _target(self, uri: str, scope: str | None) -> ResourceTarget:
         """The server of a listed resource, or of a template's own text (completions name the template)."""
         await self._connections.settle()
         catalog, servers = self._connections.catalog, self._connections.servers

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from pactgate.catalog.conflicts import Hazard, find_hazards
+from pactgate.catalog.conflicts import Conflict, find_conflicts
 from pactgate.catalog.connections import Connections
 from pactgate.core.events import CompositionHazard, Emit
 from pactgate.policy.result_pages import Shelf
@@ -53,17 +53,17 @@ class Housekeeping:
 
     async def _look_for_hazards(self) -> None:
         """Tells each hazard once, for as long as it is there."""
-        told: set[Hazard] = set()
+        told: set[Conflict] = set()
         while True:
             await self._has_changed.wait()
             await asyncio.sleep(HAZARDS_AFTER_S)
             self._has_changed.clear()
-            found = await asyncio.to_thread(find_hazards, self._connections.catalog)
-            for hazard in found:
-                if hazard not in told:
-                    self._emit(_event(hazard))
+            found = await asyncio.to_thread(find_conflicts, self._connections.catalog)
+            for conflict in found:
+                if conflict not in told:
+                    self._emit(_event(conflict))
             told = set(found)
 
 
-def _event(hazard: Hazard) -> CompositionHazard:
-    return CompositionHazard(hazard.kind, hazard.subject, hazard.servers, hazard.message, hazard.severity)
+def _event(conflict: Conflict) -> CompositionHazard:
+    return CompositionHazard(conflict.kind, conflict.subject, conflict.servers, conflict.message, conflict.severity)

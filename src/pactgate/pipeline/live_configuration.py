@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from pactgate.catalog.connections import Changes
+from pactgate.catalog.connections import ServerChanges
 from pactgate.config import change
 from pactgate.config.model import Config
 from pactgate.config.problems import Path, spell
@@ -58,7 +58,7 @@ class LiveConfiguration:
         self,
         current: Callable[[], Config],
         *,
-        apply: Callable[[Config], Awaitable[Changes]],
+        apply: Callable[[Config], Awaitable[ServerChanges]],
         connected: Callable[[], set[str]],
         keep: Keeper,
         emit: Emit,

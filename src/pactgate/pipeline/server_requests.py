@@ -77,7 +77,7 @@ class Asking:
         """A legacy caller's roots have changed: told to the servers it has a session with, which may have asked for them."""
         if notification.method == era_bridge.ROOTS_CHANGED:
             for supervisor in self._connections.servers.values():
-                for session in supervisor.private.of(caller):
+                for session in supervisor.caller_sessions.of(caller):
                     session.peer.tell(notification.method)
 
     def plainly(self, caller: Caller, server: str, session: Session) -> bytes | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from pactgate.catalog.connections import Connections
-from pactgate.catalog.uris import OWN_SCHEME, Target, full_uri
+from pactgate.catalog.uris import OWN_SCHEME, ResourceTarget, full_uri
 from pactgate.core.failures import GatewayFailure, Kind
 
 MAX_URIS: Final = 256
@@ -33,8 +33,8 @@ class Subscriptions:
     def __init__(self, connections: Connections, limit_ms: Callable[[str], int]) -> None:
         self._connections = connections
         self._limit_ms = limit_ms
-        self._holders: dict[Target, dict[Holder, str]] = {}
-        self._held: dict[Holder, set[Target]] = {}
+        self._holders: dict[ResourceTarget, dict[Holder, str]] = {}
+        self._held: dict[Holder, set[ResourceTarget]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._held.values()))
@@ -76,18 +76,18 @@ class Subscriptions:
                     shown = uri if holder.scope is not None else full_uri(server, uri)
                 holder.updated(shown)
 
-    def _concerned(self, server: str, uri: str) -> list[Target]:
-        exact = Target(server, uri)
+    def _concerned(self, server: str, uri: str) -> list[ResourceTarget]:
+        exact = ResourceTarget(server, uri)
         if exact in self._holders:
             return [exact]
         return [target for target in self._holders if target.server == server and uri.startswith(target.uri)]
 
-    async def _hold(self, target: Target) -> None:
+    async def _hold(self, target: ResourceTarget) -> None:
         limit_ms = self._limit_ms(target.server)
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 session = await self._connections.session(target.server)
-                await self._connections.servers[target.server].watch.hold(session, target.uri)
+                await self._connections.servers[target.server].change_watcher.subscribe(session, target.uri)
         except TimeoutError:
             raise GatewayFailure(
                 Kind.CALL_TIMEOUT,
@@ -97,16 +97,16 @@ class Subscriptions:
                 details={"phase": "call", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000},
             ) from None
 
-    def _release(self, holder: Holder, target: Target) -> None:
+    def _release(self, holder: Holder, target: ResourceTarget) -> None:
         holders = self._holders[target]
         del holders[holder]
         if not holders:
             del self._holders[target]
         supervisor = self._connections.servers.get(target.server)
         if supervisor is not None:
-            supervisor.watch.drop(target.uri)
+            supervisor.change_watcher.unsubscribe(target.uri)
 
-    def _target(self, uri: str, scope: str | None) -> Target:
+    def _target(self, uri: str, scope: str | None) -> ResourceTarget:
         if uri.startswith(OWN_SCHEME):
             raise GatewayFailure(
                 Kind.INVALID_PARAMS, "The gateway's own resources can be read, not watched.", details={"uri": uri}

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from pactgate.catalog.conflicts import Hazard, Severity, find_static_hazards, merge
+from pactgate.catalog.conflicts import Conflict, ConflictSeverity, find_static_conflicts, merge
 from pactgate.cli import terminal
 from pactgate.cli.composition import sentences
 from pactgate.cli.connect_once import Tell, Visit, visit
@@ -64,7 +64,7 @@ async def _examine(path: str | None, tell: Tell | None) -> list[Finding]:
         *found,
         *port,
         *_servers(config, {server.id: lines for server, lines in zip(enabled, before, strict=True)}, seen),
-        *_composition(merge(find_static_hazards(config.servers.values()), seen.hazards)),
+        *_composition(merge(find_static_conflicts(config.servers.values()), seen.hazards)),
     ]
 
 
@@ -87,9 +87,9 @@ def _servers(config: Config, before: dict[str, list[Finding]], seen: Visit) -> I
             yield from examine_row(server, rows[id_], mask)
 
 
-def _composition(hazards: tuple[Hazard, ...]) -> Iterable[Finding]:
+def _composition(hazards: tuple[Conflict, ...]) -> Iterable[Finding]:
     for severity, text in sentences(hazards):
-        is_note = severity is Severity.NOTE
+        is_note = severity is ConflictSeverity.NOTE
         yield ok("composition", f"worth knowing: {text}") if is_note else warn("composition", text)
 
 
