@@ -7,15 +7,7 @@ from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from pactgate.demo.stdio_server import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    DemoTool,
-    Json,
-    RpcError,
-    RunningCall,
-    StdioServer,
-)
+from pactgate.demo.stdio_server import INVALID_PARAMS, INVALID_REQUEST, Json, McpTool, OpenCall, RpcError, StdioServer
 from pactgate.protocol.versions import LATEST_LEGACY
 
 _FACTORS: Final[dict[str, dict[str, float]]] = {
@@ -86,13 +78,13 @@ class Almanac(StdioServer):
 
     def __init__(self) -> None:
         super().__init__(
-            DemoTool("Facts about a date", date_facts),
-            DemoTool("Days between two dates", days_between),
-            DemoTool("Convert units", convert_units),
+            McpTool("Facts about a date", date_facts),
+            McpTool("Days between two dates", days_between),
+            McpTool("Convert units", convert_units),
         )
         self._is_initialized = False
 
-    def answer(self, method: str, params: Json, call: RunningCall) -> Json:
+    def answer(self, method: str, params: Json, call: OpenCall) -> Json:
         if method == "ping":
             return {}
         if method == "initialize":

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from pactgate.demo.stdio_server import INVALID_PARAMS, DemoTool, Json, RpcError, RunningCall, StdioServer
+from pactgate.demo.stdio_server import INVALID_PARAMS, Json, McpTool, OpenCall, RpcError, StdioServer
 from pactgate.protocol.versions import MODERN_VERSIONS
 
 MAX_NOTES: Final = 500
@@ -54,7 +54,7 @@ class Countdown(Struct, forbid_unknown_fields=True, rename="camel"):
     interval_ms: Annotated[int, Meta(ge=1, le=10_000, description="Milliseconds of each step.")] = 500
 
 
-def countdown(given: Countdown, call: RunningCall) -> Countdown:
+def countdown(given: Countdown, call: OpenCall) -> Countdown:
     """Counts down and reports each step as progress. Cancel it to see that it ends."""
     for done in range(1, given.steps + 1):
         if call.cancelled.wait(given.interval_ms / 1000):
@@ -68,12 +68,12 @@ class Scratchpad(StdioServer):
 
     def __init__(self) -> None:
         super().__init__(
-            DemoTool("Add a note", note_add, writes=True),
-            DemoTool("List the notes", note_list),
-            DemoTool("Count down", countdown, is_slow=True),
+            McpTool("Add a note", note_add, writes=True),
+            McpTool("List the notes", note_list),
+            McpTool("Count down", countdown, is_slow=True),
         )
 
-    def answer(self, method: str, params: Json, call: RunningCall) -> Json:
+    def answer(self, method: str, params: Json, call: OpenCall) -> Json:
         given = params.get("_meta")
         meta: Json = given if isinstance(given, dict) else {}
         version = params.get("protocolVersion") if method == "initialize" else meta.get(_PREFIX + "protocolVersion")

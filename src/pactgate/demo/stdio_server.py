@@ -39,7 +39,7 @@ class RpcMessage(Struct):
     params: Json = {}
 
 
-class RunningCall(NamedTuple):
+class OpenCall(NamedTuple):
     """A request in progress: a tool reports its progress here, and sees here that the client has cancelled."""
 
     send: Callable[[Json], None]
@@ -53,8 +53,8 @@ class RunningCall(NamedTuple):
             self.send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 
 
-class DemoTool(NamedTuple):
-    """A function as a tool. Its parameter `given` and its result are structs; a slow one takes a `RunningCall` as well."""
+class McpTool(NamedTuple):
+    """A function as a tool. Its parameter `given` and its result are structs; a slow one takes a `OpenCall` as well."""
 
     title: str
     run: Callable[..., Struct]
@@ -72,7 +72,7 @@ class DemoTool(NamedTuple):
             "annotations": {"readOnlyHint": not self.writes, "destructiveHint": False, "openWorldHint": False},
         }
 
-    def call(self, arguments: Any, call: RunningCall) -> Json:
+    def call(self, arguments: Any, call: OpenCall) -> Json:
         """The result of `tools/call`. Invalid arguments (ValueError) are a result too, so that a model can correct its call."""
         try:
             given = msgspec.convert(arguments, get_type_hints(self.run)["given"])
@@ -86,13 +86,13 @@ class DemoTool(NamedTuple):
 class StdioServer:
     """Reads messages and writes answers. A subclass adds to `answer` what its protocol era requires."""
 
-    def __init__(self, *tools: DemoTool) -> None:
+    def __init__(self, *tools: McpTool) -> None:
         self._tools = {tool.run.__name__: tool for tool in tools}
-        self._slow_calls: dict[str | int, RunningCall] = {}
+        self._slow_calls: dict[str | int, OpenCall] = {}
         self._decoder = msgspec.json.Decoder(RpcMessage)
         self._writing = threading.Lock()
 
-    def answer(self, method: str, params: Json, call: RunningCall) -> Json:
+    def answer(self, method: str, params: Json, call: OpenCall) -> Json:
         """The result of a request. Raises RpcError."""
         if method == "tools/list":
             return {"tools": [tool.definition() for tool in self._tools.values()]}
@@ -129,7 +129,7 @@ class StdioServer:
 
     def _begin(self, id_: str | int, method: str, params: Json) -> None:
         meta = params.get("_meta")
-        call = RunningCall(self._send, meta.get("progressToken") if isinstance(meta, dict) else None, threading.Event())
+        call = OpenCall(self._send, meta.get("progressToken") if isinstance(meta, dict) else None, threading.Event())
         tool = self._tools.get(str(params.get("name"))) if method == "tools/call" else None
         if tool is None or not tool.is_slow:
             self._answer(id_, method, params, call)
@@ -139,7 +139,7 @@ class StdioServer:
             self._slow_calls[id_] = call  # here and not in the thread: the next line may cancel it
             threading.Thread(target=self._answer, args=(id_, method, params, call), daemon=True).start()
 
-    def _answer(self, id_: str | int, method: str, params: Json, call: RunningCall) -> None:
+    def _answer(self, id_: str | int, method: str, params: Json, call: OpenCall) -> None:
         try:
             reply: Json | RpcError = self.answer(method, params, call)
         except RpcError as error:
