@@ -1,1 +1,1 @@
-"""What can be called: connected servers, their tools, and the names they go by."""
+"""The catalog: supervised connections to servers, what the servers list, and the names under which clients call it."""

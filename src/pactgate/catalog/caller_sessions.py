@@ -1,9 +1,9 @@
-"""Sessions with one server that belong to one caller, beside the shared one: for callers the server may ask something.
+"""Sticky sessions: sessions with one server that belong to one caller, beside the session that all callers share.
 
-What can be asked of a client is fixed when a legacy session opens, so a caller that can be asked needs a session that
-says so. It is opened when first needed, kept while it is used, and ended when it is idle, when there are too many, or
-with its server. Callers share one only if nobody can tell them apart: the same legacy session, or the same subject
-with the same capabilities. Must not: decide who may call.
+A legacy session fixes at its handshake what the server may ask of the client (elicitation, sampling, roots), so a caller with such
+capabilities needs a session of its own. The gateway opens it at the first call and ends it when it is idle, when there are too many, or
+with the server. Two callers share one only if they have the same legacy session, or the same subject and the same capabilities.
+Must not: decide who may call.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SWEEP_S: Final = 30.0
 MAX_PROCESSES: Final = 32
 MAX_SESSIONS: Final = 64
 CALLER_SESSION_POOL: Final = PoolLimits(max_open=256)
-"""Connections to one origin: a listening one for each session, one for each call under way or parked, and always some for answers."""
+"""HTTP connections per origin: one listening per session, one per running or suspended call, and spare ones for responses."""
 _NO_SUCH_ERA: Final = frozenset({Kind.UPSTREAM_ERROR, Kind.HTTP_STATUS, Kind.INVALID_FRAME, Kind.CONNECT_TIMEOUT})
 _DIALLED: Final = frozenset({"stdio", "http", "sse"})
 
@@ -41,7 +41,7 @@ class _CallerSession:
 
     @property
     def session(self) -> Session | None:
-        """None while it is being opened, and where that failed."""
+        """None while the session is being opened, and if that failed."""
         is_there = self.opening.done() and not self.opening.cancelled() and self.opening.exception() is None
         return self.opening.result() if is_there else None
 
@@ -57,7 +57,7 @@ class _CallerSession:
 
 
 class CallerSessions:
-    """The private sessions with one server, by caller, the longest unused first."""
+    """The sessions of single callers with one server, least recently used first."""
 
     def __init__(self, config: ServerConfig, dialer: Dialer, on_notice: Callable[[Notification], None]) -> None:
         self._config = config
@@ -67,7 +67,7 @@ class CallerSessions:
         self._ending: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
         self._has_no_handshake: Session | None = None
-        """The shared session of a server that has turned out not to speak the legacy era."""
+        """The shared session of a server that was found not to speak the legacy era."""
         self.max_count = MAX_SESSIONS if config.url is not None else MAX_PROCESSES
 
     def __len__(self) -> int:
@@ -76,7 +76,7 @@ class CallerSessions:
     def is_wanted(self, shared: Session, caller: Caller, capabilities: Mapping[str, Any]) -> bool:
         """Whether a call of this caller needs a session of its own.
 
-        A server of both eras serves a legacy caller that can be asked by the handshake: its tools may ask only there.
+        With a server of both eras, a legacy caller that can be asked gets a legacy session: the tools may ask only there.
         """
         isolation = self._config.isolation
         if isolation == "shared" or shared.transport not in _DIALLED:
@@ -89,7 +89,7 @@ class CallerSessions:
         return is_bridged_better and self._config.era == "auto" and shared is not self._has_no_handshake
 
     async def acquire(self, shared: Session, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
-        """The caller's own session, opened if need be; the shared one where the server turns out to speak only the modern era."""
+        """The session of this caller, opened at its first call. Returns the shared one if the server speaks only the modern era."""
         key = _key(caller, capabilities)
         held = self._held.get(key)
         if held is None or not held.is_usable:
@@ -112,7 +112,7 @@ class CallerSessions:
         return shared
 
     def of(self, caller: Caller) -> list[Session]:
-        """The sessions that belong to this legacy caller's session."""
+        """The sessions that belong to the legacy session of this caller."""
         mark = _mark(caller)
         return [held.session for key, held in self._held.items() if key.startswith(mark) and held.session is not None]
 
@@ -126,7 +126,7 @@ class CallerSessions:
             await asyncio.wait(self._ending)
 
     def sweep(self) -> None:
-        """End what nobody has used for a while."""
+        """End sessions that have been idle for `IDLE_S`."""
         now = asyncio.get_running_loop().time()
         for key, held in tuple(self._held.items()):
             if not held.is_usable or (held.is_idle and now - held.used_at >= IDLE_S):
@@ -138,7 +138,7 @@ class CallerSessions:
             self._drop(key, former)
         self._make_room()
         loop = asyncio.get_running_loop()
-        opening = loop.create_task(self._dial(shared, capabilities), name=f"private session with {self._config.id}")
+        opening = loop.create_task(self._dial(shared, capabilities), name=f"caller session with {self._config.id}")
         held = self._held[key] = _CallerSession(opening, loop.time())
         if self._sweeper is None:
             self._sweeper = loop.call_later(SWEEP_S, self._sweep_again)
@@ -152,7 +152,7 @@ class CallerSessions:
         except TimeoutError:
             raise GatewayFailure(
                 Kind.CONNECT_TIMEOUT,
-                f"{self._config.id} did not open a session for this caller within {limit_ms} ms (timeout of connect)",
+                f"{self._config.id} did not open a session for this caller within {limit_ms} ms (connection timed out)",
                 server=self._config.id,
                 operation="connect",
                 details={"phase": "connect", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000},
@@ -169,7 +169,7 @@ class CallerSessions:
                 return
         raise GatewayFailure(
             Kind.OVERLOADED,
-            f"{self._config.id} has {self.max_count} sessions of callers, all of them busy. Try again in a moment.",
+            f"{self._config.id} has {self.max_count} client sessions, all of them busy. Try again in a moment.",
             server=self._config.id,
             operation="connect",
         )

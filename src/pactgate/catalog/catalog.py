@@ -1,7 +1,7 @@
-"""Everything callable at one moment: indexes of tools, prompts, resources and templates, and the lists made of them.
+"""A snapshot of everything that clients can call: indexes of tools, prompts, resources and templates, and the encoded lists.
 
-A catalog is frozen: any change makes a new one. Lists are encoded when first asked for and then kept, so that a list costs what sending it
-costs. What is missing from them is said in their `_meta` (D14).
+A catalog does not change: every change makes a new one. Each list is encoded once and cached, so that a list request costs only sending.
+The `_meta` of a list names the servers that are missing from it (D14).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from pactgate.protocol.downgrade import MODERN_SHAPE, fit_tool, list_shape, name
 from pactgate.protocol.messages import encode_json
 
 MISSING_KEY: Final = "dev.pactgate/missing"
-"""In the `_meta` of a list: servers that offer nothing at the moment, each with the reason."""
+"""In the `_meta` of a list: the servers that are unavailable at the moment, each with the reason."""
 
 
 class ServerCatalog(NamedTuple):
-    """What one server offers, under the names callers use."""
+    """The tools, prompts and resources of one server, under the names that clients use."""
 
     tools: tuple[Tool, ...] = ()
     prompts: tuple[Prompt, ...] = ()
@@ -43,7 +43,7 @@ class ServerCatalog(NamedTuple):
     templates: tuple[Resource, ...] = ()
 
     def differing(self, other: ServerCatalog) -> set[str]:
-        """Which lists differ, by the names their notices have."""
+        """Which lists differ, by the names in their `list_changed` notifications."""
         pairs = {
             "tools": (self.tools, other.tools),
             "prompts": (self.prompts, other.prompts),
@@ -57,15 +57,15 @@ def name_entries(
 ) -> ServerCatalog:
     separator = SEPARATORS[naming]
     return ServerCatalog(
-        tuple(_tool(server, tool, separator, categories or {}) for tool in found.tools),
-        tuple(_prompt(server, prompt, separator) for prompt in found.prompts),
-        tuple(_resource(server, item, RESOURCES.key) for item in found.resources),
-        tuple(_resource(server, item, TEMPLATES.key) for item in found.templates),
+        tools=tuple(_tool(server, tool, separator, categories or {}) for tool in found.tools),
+        prompts=tuple(_prompt(server, prompt, separator) for prompt in found.prompts),
+        resources=tuple(_resource(server, item, RESOURCES.key) for item in found.resources),
+        templates=tuple(_resource(server, item, TEMPLATES.key) for item in found.templates),
     )
 
 
 class Catalog:
-    """One moment. `by_server` has every server that may be called, in the order of the configuration."""
+    """`by_server` has every server that may be called, in the order of the configuration."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Catalog:
         self._lists: dict[tuple[str, str | None, str], bytes] = {}
 
     def listing(self, method: str, scope: str | None, version: str, hint: Hint = STALE) -> bytes:
-        """The encoded result of a list method. How fresh it is changes all the time, so a modern one is kept without its end."""
+        """The encoded result of a list method. The time to live changes constantly, so a modern list is cached without it."""
         shape = list_shape(version)
         key = (method, scope, shape)
         made = self._lists.get(key)
@@ -123,7 +123,12 @@ def _tool(server: str, found: DiscoveredTool, separator: str, categories: Mappin
     full_name = f"{server}.{found.key}"
     kind = categorise(full_name, found.annotations, categories, found.contract)
     traits = Traits(
-        kind.category.value, kind.reason, kind.rate_class.value, kind.is_known, kind.is_read_only, kind.is_idempotent
+        category=kind.category.value,
+        reason=kind.reason,
+        rate_class=kind.rate_class.value,
+        is_known=kind.is_known,
+        is_read_only=kind.is_read_only,
+        is_idempotent=kind.is_idempotent,
     )
     return Tool(
         server=server,
@@ -143,13 +148,27 @@ def _tool(server: str, found: DiscoveredTool, separator: str, categories: Mappin
 
 def _prompt(server: str, found: DiscoveredEntry, separator: str) -> Prompt:
     exposed = exposed_name(server, found.key, separator)
-    renamed = _renamed(found, "name", exposed)
-    return Prompt(server, found.key, f"{server}.{found.key}", exposed, found.definition, renamed, found.digest)
+    return Prompt(
+        server=server,
+        name=found.key,
+        full_name=f"{server}.{found.key}",
+        exposed_name=exposed,
+        definition=found.definition,
+        exposed_definition=_renamed(found, "name", exposed),
+        digest=found.digest,
+    )
 
 
 def _resource(server: str, found: DiscoveredEntry, member: str) -> Resource:
     full = full_uri(server, found.key)
-    return Resource(server, found.key, full, found.definition, _renamed(found, member, full), found.digest)
+    return Resource(
+        server=server,
+        uri=found.key,
+        full_uri=full,
+        definition=found.definition,
+        full_definition=_renamed(found, member, full),
+        digest=found.digest,
+    )
 
 
 def _renamed(found: DiscoveredEntry, member: str, name: str) -> bytes:

@@ -1,8 +1,9 @@
-"""What one server says of its changes, in either era: lists that changed, resources that were updated.
+"""Watches one server for changed lists and updated resources, in either protocol era.
 
-A legacy server says it unasked, and of a resource once it was subscribed to. A modern one says it on a `subscriptions/listen`, whose
-filter is fixed: a new filter is a new listen, opened and acknowledged before the old one ends. What is held outlives the connection: a
-new one subscribes again. Bounded: URIs of one server, pauses between tries. Must not: know callers; holds are counted.
+A legacy server sends its notifications unasked, and those about a resource after `resources/subscribe`. A modern server sends them on a
+`subscriptions/listen` stream with a fixed filter: for a new filter the watcher opens a new stream, and ends the old one when the new one
+is acknowledged. Subscriptions survive the connection: the watcher subscribes again after a reconnect. Bounded: resources per server;
+retries wait with backoff. Must not: know callers; it counts the subscribers of a resource.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from pactgate.catalog.backoff import Backoff
+from pactgate.catalog.waiting import mark_seen
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol import messages
@@ -30,14 +32,14 @@ LIST_CHANGED: Final = {
     "notifications/resources/list_changed": "resources",
 }
 MAX_URIS: Final = 1000
-"""Resources of one server that are watched at once."""
+"""Resources of one server that can have subscribers at the same time."""
 _ACK_S: Final = 10.0
 
 _uri: Final = msgspec.json.Decoder(str)
 
 
 class _ListenStream:
-    """One `subscriptions/listen` that was acknowledged."""
+    """An acknowledged `subscriptions/listen` stream. `honoured` is the part of the filter that the server accepted."""
 
     __slots__ = ("honoured", "task")
 
@@ -47,7 +49,7 @@ class _ListenStream:
 
 
 class ChangeWatcher:
-    """The changes of one server. `on_lists` is told the notice of a changed list, `on_updated` the URI of a changed resource."""
+    """Calls `on_lists` with a `list_changed` notification, and `on_updated` with the server and the URI of an updated resource."""
 
     def __init__(
         self,
@@ -62,29 +64,29 @@ class ChangeWatcher:
         self._on_updated = on_updated
         self._emit = emit
         self._backoff = backoff
-        self._holds: dict[str, int] = {}
-        self._stale: set[str] = set()
+        self._subscribers: dict[str, int] = {}
+        self._unused: set[str] = set()
         self._session: Session | None = None
         self._listen: _ListenStream | None = None
         self._is_opened = asyncio.Event()
         self._turn = asyncio.Lock()
-        self._tidying: asyncio.Task[None] | None = None
+        self._unsubscribing: asyncio.Task[None] | None = None
 
     async def run(self, session: Session) -> None:
-        """From connected to lost. Cancelled by the end of the connection."""
+        """Watch one connection. The supervisor cancels this when the connection ends."""
         self._session = session
         try:
             if session.identity.era is Era.MODERN:
                 await self._keep_listening(session)
             else:
-                await self._subscribe_again(session)
+                await self._resubscribe(session)
                 await asyncio.get_running_loop().create_future()
         finally:
             self._session = None
             await self._end_listen()
 
     def notice(self, notification: Notification) -> None:
-        """Something the server said that belongs to no call."""
+        """Take a notification that belongs to no call."""
         if notification.method in LIST_CHANGED:
             self._on_lists(notification)
         elif notification.method == UPDATED:
@@ -95,77 +97,77 @@ class ChangeWatcher:
             self._on_updated(self._server, uri)
 
     def sends_list_changed(self, session: Session) -> bool:
-        """Whether a change of its tools would be heard of, so that nobody has to ask."""
+        """Whether the server announces changes of its tools, so that polling is not needed."""
         if session.identity.era is Era.MODERN:
             return self._listen is not None and self._listen.honoured.get("toolsListChanged") is True
         return _can(session, "tools", "listChanged") and session.hears_unasked
 
     async def subscribe(self, session: Session, uri: str) -> None:
-        """Hear of this resource from now on; one more holder where there is one already. Raises why the server won't say."""
+        """Add a subscriber of a resource; the first one subscribes at the server. Raises GatewayFailure if the server refuses."""
         async with self._turn:
-            if uri not in self._holds:
-                if len(self._holds) >= MAX_URIS:
-                    message = f"{self._server} is watched for {MAX_URIS} resources, and no more can be"
+            if uri not in self._subscribers:
+                if len(self._subscribers) >= MAX_URIS:
+                    message = f"{self._server} has subscriptions to {MAX_URIS} resources already, the maximum"
                     raise GatewayFailure(Kind.OVERLOADED, message, server=self._server)
-                await self._begin(session, uri)
-            self._holds[uri] = self._holds.get(uri, 0) + 1
+                await self._subscribe(session, uri)
+            self._subscribers[uri] = self._subscribers.get(uri, 0) + 1
 
     def unsubscribe(self, uri: str) -> None:
-        """One holder less. The server is told later that nobody listens any more."""
-        left = self._holds.get(uri, 0) - 1
+        """Remove a subscriber. After the last one the watcher unsubscribes at the server, in the background."""
+        left = self._subscribers.get(uri, 0) - 1
         if left > 0:
-            self._holds[uri] = left
+            self._subscribers[uri] = left
         elif left == 0:
-            del self._holds[uri]
-            self._stale.add(uri)
-            if self._tidying is None and self._session is not None:
-                self._tidying = asyncio.get_running_loop().create_task(self._tidy())
+            del self._subscribers[uri]
+            self._unused.add(uri)
+            if self._unsubscribing is None and self._session is not None:
+                self._unsubscribing = asyncio.get_running_loop().create_task(self._unsubscribe_unused())
 
     async def close(self) -> None:
-        task, self._tidying = self._tidying, None
+        task, self._unsubscribing = self._unsubscribing, None
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
 
     # Either era.
 
-    async def _begin(self, session: Session, uri: str) -> None:
+    async def _subscribe(self, session: Session, uri: str) -> None:
         if not _can(session, "resources", "subscribe"):
             message = f"{self._server} does not offer subscriptions to its resources"
             raise GatewayFailure(Kind.METHOD_NOT_FOUND, message, server=self._server, details={"uri": uri})
         if session.identity.era is Era.LEGACY:
             await session.peer.request("resources/subscribe", {"uri": Raw(encode_json(uri))})
             return
-        honoured = await self._open(session, [*self._holds, uri])
+        honoured = await self._open(session, [*self._subscribers, uri])
         if uri not in (honoured.get("resourceSubscriptions") or ()):
-            message = f"{self._server} does not tell of changes of {uri!r}"
+            message = f"{self._server} sends no updates of {uri!r}"
             raise GatewayFailure(Kind.UNKNOWN_RESOURCE, message, server=self._server, details={"uri": uri})
 
-    async def _tidy(self) -> None:
-        """Tell the server what is of no interest any more; a failure leaves us with notices nobody hears."""
+    async def _unsubscribe_unused(self) -> None:
+        """Unsubscribe from resources without subscribers. After a failure the server may send notifications that nobody receives."""
         try:
             async with self._turn, asyncio.timeout(_ACK_S):
                 session = self._session
-                stale, self._stale = self._stale - self._holds.keys(), set()
-                if session is None or not stale:
+                unused, self._unused = self._unused - self._subscribers.keys(), set()
+                if session is None or not unused:
                     return
                 if session.identity.era is Era.MODERN:
-                    await self._open(session, list(self._holds))
+                    await self._open(session, list(self._subscribers))
                 else:
-                    for uri in stale:
+                    for uri in unused:
                         await session.peer.request("resources/unsubscribe", {"uri": Raw(encode_json(uri))})
         except (GatewayFailure, TimeoutError) as problem:
-            self._emit(UpstreamNoise(self._server, "could not be told the end of a subscription", str(problem)[:200]))
+            self._emit(UpstreamNoise(self._server, "could not be unsubscribed from", str(problem)[:200]))
         finally:
-            self._tidying = None
+            self._unsubscribing = None
 
-    async def _subscribe_again(self, session: Session) -> None:
+    async def _resubscribe(self, session: Session) -> None:
         async with self._turn:
-            for uri in tuple(self._holds):
+            for uri in tuple(self._subscribers):
                 try:
-                    await self._begin(session, uri)
+                    await self._subscribe(session, uri)
                 except GatewayFailure as failure:
-                    self._emit(UpstreamNoise(self._server, "did not take a subscription again", failure.message[:200]))
+                    self._emit(UpstreamNoise(self._server, "refused to renew a subscription", failure.message[:200]))
 
     # Modern: one listen at a time.
 
@@ -181,7 +183,7 @@ class ChangeWatcher:
                 if listen is self._listen:
                     self._listen = None
                     await asyncio.sleep(self._backoff.before(1))
-            elif failure is None or failure.kind is Kind.UPSTREAM_ERROR:  # nothing to listen to, or it will not have it
+            elif failure is None or failure.kind is Kind.UPSTREAM_ERROR:  # nothing to listen to, or the server refuses
                 await self._is_opened.wait()
             else:
                 await asyncio.sleep(self._backoff.before(failures))
@@ -189,15 +191,15 @@ class ChangeWatcher:
     async def _try_to_listen(self, session: Session) -> GatewayFailure | None:
         try:
             async with self._turn:
-                if self._listen is None and (self._holds or _lists_that_change(session)):
-                    await self._open(session, list(self._holds))
+                if self._listen is None and (self._subscribers or _lists_that_change(session)):
+                    await self._open(session, list(self._subscribers))
         except GatewayFailure as failure:
-            self._emit(UpstreamNoise(self._server, "does not let us listen to its changes", failure.message[:200]))
+            self._emit(UpstreamNoise(self._server, "refuses to send change notifications", failure.message[:200]))
             return failure
         return None
 
     async def _open(self, session: Session, uris: list[str]) -> dict[str, Any]:
-        """Listen with this filter instead of the one so far; what the server honours of it. The turn is ours."""
+        """Open a stream with this filter in place of the present one and return what the server honours. The caller holds `_turn`."""
         wanted: dict[str, Any] = {f"{kind}ListChanged": True for kind in _lists_that_change(session)}
         if uris:
             wanted["resourceSubscriptions"] = uris
@@ -211,16 +213,16 @@ class ChangeWatcher:
 
         asking = session.peer.request(LISTEN, {"notifications": Raw(encode_json(wanted))}, on_change=take)
         task = asyncio.get_running_loop().create_task(asking)
-        task.add_done_callback(_retrieve)
+        task.add_done_callback(mark_seen)  # `_keep_listening` notices the end of the stream by itself
         waiting: set[asyncio.Future[Any]] = {task, acknowledged}
         try:
             async with asyncio.timeout(_ACK_S):
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if not acknowledged.done():
                 task.result()
-                raise self._unheard("ended the stream at once")
+                raise self._listen_failed("ended the stream at once")
         except TimeoutError:
-            raise self._unheard(f"did not acknowledge within {_ACK_S:g} s") from None
+            raise self._listen_failed(f"did not acknowledge within {_ACK_S:g} s") from None
         finally:
             if not acknowledged.done():
                 task.cancel()
@@ -236,7 +238,7 @@ class ChangeWatcher:
             listen.task.cancel()
             await asyncio.wait({listen.task})
 
-    def _unheard(self, why: str) -> GatewayFailure:
+    def _listen_failed(self, why: str) -> GatewayFailure:
         return GatewayFailure(Kind.MALFORMED_RESULT, f"{self._server} {why} ({LISTEN})", server=self._server)
 
 
@@ -252,9 +254,3 @@ def _lists_that_change(session: Session) -> list[str]:
 def _honoured(notification: Notification) -> dict[str, Any]:
     said = messages.value(notification.params or b"{}").get("notifications")
     return said if isinstance(said, dict) else {}
-
-
-def _retrieve(task: asyncio.Task[bytes]) -> None:
-    """How a listen ended shows in what is done next; nobody else asks."""
-    if not task.cancelled():
-        task.exception()

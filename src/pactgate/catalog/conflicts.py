@@ -1,9 +1,8 @@
-"""What goes wrong only because these servers stand together: names that are shared, folded or drawn alike, and descriptions that
-speak of a neighbour's tools.
+"""Conflicts between servers: shared names, lookalike names, and descriptions that mention the tools of another server.
 
-The gateway itself always tells servers apart, by the names it exposes; a hazard is what a client, a model or a person may still
-confuse. A `conflict` should be looked at; a `note` is worth knowing. Pure, linear in what the servers wrote, bounded in what it
-says. Must not: hide or rename anything, or repeat more of an upstream's text than a name.
+The requirement documents call them composition hazards. The gateway tells servers apart by the names it exposes; a conflict is what a
+client, a model or a person may still confuse. Severity `hazard` needs a look, `note` is informational. Pure, linear in the size of
+the lists, bounded in its output. Must not: hide or rename anything, or quote more of a server's text than a name.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from pactgate.core.display import cut
 from pactgate.core.values import Entry, Resource, Tool
 from pactgate.protocol import messages
 
-if TYPE_CHECKING:  # looking at a configuration should not load all that makes a catalog
+if TYPE_CHECKING:  # checking a configuration must not import the whole catalog
     from pactgate.catalog.catalog import Catalog
 
 MAX_CONFLICTS: Final = 200
 _NAME_CHARS: Final = 80
 _NAMED: Final = 4
-"""How many of a kind a sentence lists before it counts the rest."""
+"""How many names a message lists before it counts the rest."""
 _QUALIFIED: Final = re.compile(r"(?<![\w.-])[a-z][a-z0-9-]{0,49}(?:\.|__)[\w.-]+")
 _COSMETIC: Final = ("_meta", "icons")
 
@@ -40,7 +39,7 @@ class ConflictSeverity(StrEnum):
 
 
 class ConflictKind(StrEnum):
-    """In the order they are told."""
+    """In the order of the report."""
 
     LOOK_ALIKE_SERVERS = "look_alike_servers"
     DUPLICATE_SERVER = "duplicate_server"
@@ -56,7 +55,7 @@ class ConflictKind(StrEnum):
 
 
 class Conflict(Struct, frozen=True):
-    """One finding. `subject` is the name it is about, `servers` are all who share in it, `message` is a whole sentence."""
+    """One conflict. `subject` is the name in question, `servers` are all servers involved, `message` is a sentence."""
 
     kind: ConflictKind
     subject: str
@@ -66,7 +65,7 @@ class Conflict(Struct, frozen=True):
 
 
 def find_conflicts(catalog: Catalog) -> tuple[Conflict, ...]:
-    """Everything to be known of the servers of one catalog, the worst first, the same for the same catalog."""
+    """All conflicts in a catalog, the most severe first. The same catalog gives the same conflicts."""
     tools, prompts = catalog.tools.entries(), catalog.prompts.entries()
     resources, templates = catalog.resources.entries(), catalog.templates.entries()
     listed: tuple[Entry | Resource, ...] = (*tools, *prompts, *resources, *templates)
@@ -87,13 +86,13 @@ def find_conflicts(catalog: Catalog) -> tuple[Conflict, ...]:
 
 
 def find_static_conflicts(servers: Iterable[ServerConfig]) -> tuple[Conflict, ...]:
-    """What the configuration alone shows, before anything runs."""
+    """The conflicts that the configuration alone shows, before any server runs."""
     enabled = [server for server in servers if server.enabled]
     return _told([*_look_alike_servers(sorted(server.id for server in enabled)), *_configured_twice(enabled)])
 
 
 def merge(*findings: Iterable[Conflict]) -> tuple[Conflict, ...]:
-    """Findings of several looks at the same servers, each told once."""
+    """The union of several findings about the same servers."""
     return _told([conflict for found in findings for conflict in found if conflict.kind is not ConflictKind.NOT_SHOWN])
 
 
@@ -119,7 +118,7 @@ def _rank(conflict: Conflict) -> tuple[bool, int, str, tuple[str, ...], str]:
 _ORDER: Final = {kind: place for place, kind in enumerate(ConflictKind)}
 
 
-# Servers.
+# -- conflicts between server ids
 
 
 def _look_alike_servers(ids: Sequence[str]) -> Iterator[Conflict]:
@@ -145,7 +144,7 @@ def _configured_twice(servers: Sequence[ServerConfig]) -> Iterator[Conflict]:
 
 
 def _identity(server: ServerConfig) -> Any:
-    """What makes a server: the same program with other credentials is another one."""
+    """The settings that identify a server. The same program with other credentials is another server."""
     url = None if server.url is None else server.url.rstrip("/")
     given = (sorted(pairs.items()) for pairs in (server.env, server.headers))
     tools = sorted(endpoint.name for endpoint in server.endpoints or ())
@@ -154,11 +153,11 @@ def _identity(server: ServerConfig) -> Any:
     return json.dumps([server.command, server.args, server.cwd, url, *given, *ours])
 
 
-# Descriptions.
+# -- conflicts in descriptions
 
 
 def _neighbours_named(listed: Sequence[Entry | Resource], tools: Sequence[Tool]) -> Iterator[Conflict]:
-    """Text that steers a caller towards another server's tool, wherever in a definition it stands."""
+    """Definitions that mention a tool of another server, in any text member."""
     by_name = {name: tool for tool in tools for name in (tool.full_name, tool.exposed_name)}
     if len(_servers(listed)) < 2:
         return
@@ -189,7 +188,7 @@ def _texts(value: Any) -> Iterator[str]:
     while waiting:
         one = waiting.pop()
         if isinstance(one, str):
-            if "." in one or "__" in one:  # no other text can hold a qualified name
+            if "." in one or "__" in one:  # no other text can contain a qualified name
                 yield one
         elif isinstance(one, dict):
             waiting += one.keys()
@@ -198,11 +197,11 @@ def _texts(value: Any) -> Iterator[str]:
             waiting += one
 
 
-# Names.
+# -- conflicts between names
 
 
 def _neighbours_claimed(tools: Sequence[Tool], servers: Sequence[str]) -> Iterator[Conflict]:
-    """A tool that calls itself `files.read` or `files__read` and is not one of `files`."""
+    """Tools with a name such as `files.read` or `files__read` that do not belong to `files`."""
     qualified = {form(tool.full_name): tool for tool in tools for form in (drawn, separated)}
     ids = dict.fromkeys(servers)
     for tool in tools:
@@ -226,7 +225,7 @@ def _claim(tool: Tool, other: str, message: str, severity: ConflictSeverity) -> 
 
 
 def _look_alikes(noun: str, entries: Sequence[Entry]) -> Iterator[Conflict]:
-    """Different names on different servers that a program or a person takes for the same."""
+    """Different names on different servers that a program or a person may confuse."""
     for alike in _grouped(entries, lambda entry: separated(entry.name)):
         if len({fold(entry.name) for entry in alike}) == 1:
             why = "differ only in case or in the form of letters"
@@ -288,13 +287,13 @@ def _is_one_definition(entries: Sequence[Entry]) -> bool:
 
 
 def _meaning(entry: Entry) -> str:
-    """The definition without what differs and changes nothing: order, spacing, pictures."""
+    """The definition without order, spacing and icons, which do not change its meaning."""
     members = messages.value(entry.definition)
     kept = {name: member for name, member in members.items() if name not in _COSMETIC}
     return json.dumps(kept, sort_keys=True, default=str)
 
 
-# Words.
+# -- helpers
 
 _Item = TypeVar("_Item")
 _Owned = TypeVar("_Owned", Tool, Entry, Resource)
@@ -326,6 +325,6 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _spelt(name: str) -> str:
-    """A name so that it can't be taken for another: what is not ASCII is written as its code."""
+    """A name with non-ASCII characters as escapes, so that it can't be confused with another."""
     short = cut(name, _NAME_CHARS)
     return short if name.isascii() else short.encode("unicode_escape").decode("ascii")

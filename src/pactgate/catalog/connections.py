@@ -1,7 +1,7 @@
-"""All servers together: a supervisor each, one catalog of what they offer, swapped whole when any of them changes.
+"""All configured servers: one supervisor each, and one catalog, replaced as a whole when a server changes.
 
-Servers never wait for each other, and a change of the configuration touches only the servers it is about.
-Enforces S0/ECO-002 and S0/ECO-201: what one server does, or stops doing, costs the others nothing.
+Servers never wait for each other, and a change of the configuration affects only the servers that it names.
+Enforces S0/ECO-002 and S0/ECO-201: a failing server does not affect the others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SETTLING_S: Final = 1.0
 
 
 class ServerChanges(Struct, frozen=True):
-    """What a new configuration did to the servers."""
+    """The servers that a new configuration added, removed and changed."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -41,10 +41,9 @@ class ServerChanges(Struct, frozen=True):
 
 
 class Connections:
-    """Every configured server by id, and the catalog of what the connected ones offer.
+    """The configured servers by id, and the catalog of the connected ones.
 
-    `built_in` are servers of the gateway itself. They are apart from all others, so that whoever does not ask for them by `catalog_for`
-    or `servers_for` can't come across one.
+    `built_in` are servers of the gateway itself. Only `catalog_for` and `servers_for` return them, to callers with the right role.
     """
 
     def __init__(
@@ -76,11 +75,11 @@ class Connections:
         self._is_started = False
         self._settling_until = 0.0
         self.on_catalog_changed: Callable[[str], None] = _ignore
-        """Told the id of each server whose offer has changed, after the catalog was swapped."""
+        """Called with the id of each server whose entries changed, after the new catalog is in place."""
         self.on_lists_changed: Callable[[str, set[str], set[str]], None] = _ignore_lists
-        """Told of each server which of its lists differ, and which it said had changed, after the catalog was swapped."""
+        """Called with a server, its lists that differ and its lists that it announced as changed, after the new catalog is in place."""
         self.on_updated: Callable[[str, str], None] = _ignore_update
-        """Told the server and the URI, as the server spells it, of a resource that was updated."""
+        """Called with a server and the URI, as the server spells it, of an updated resource."""
         self._supervisors = {config.id: self._supervise(config) for config in servers}
         self._built_in = {config.id: self._supervise(config, _tell_nobody) for config in built_in}
         self.catalog = self._make_catalog(self._supervisors)
@@ -98,15 +97,15 @@ class Connections:
 
     @property
     def servers(self) -> dict[str, Supervisor]:
-        """The registry of configured servers: read it, never write it; a change makes a new one."""
+        """The configured servers. Read only: a change makes a new dictionary."""
         return self._supervisors
 
     def servers_for(self, roles: Collection[str]) -> dict[str, Supervisor]:
-        """The servers that exist for a caller with these roles."""
+        """The servers that a caller with these roles sees."""
         return self._everyone if sees_everything(roles) else self._supervisors
 
     def catalog_for(self, roles: Collection[str]) -> Catalog:
-        """What exists for a caller with these roles. Two catalogs at most: lists are encoded once for each."""
+        """The catalog that a caller with these roles sees. There are two at most; lists are encoded once for each."""
         if not sees_everything(roles):
             return self.catalog
         if self._whole_catalog is None:
@@ -127,11 +126,11 @@ class Connections:
         return await self._supervisor(server).ready()
 
     async def session_for(self, server: str, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
-        """The session for calls of one caller, told what the caller can be asked."""
+        """The session for the calls of one caller with these client capabilities."""
         return await self._supervisor(server).session_for(caller, capabilities)
 
     def wants_own_session(self, server: str, caller: Caller, capabilities: Mapping[str, Any]) -> bool:
-        """Whether `session_for` would give this caller anything but the session everybody shares."""
+        """Whether `session_for` would return another session than the shared one."""
         return self._supervisor(server).wants_own_session(caller, capabilities)
 
     def _supervisor(self, server: str) -> Supervisor:
@@ -143,7 +142,7 @@ class Connections:
     async def apply(
         self, servers: Iterable[ServerConfig], *, naming: str, categories: Mapping[str, str] | None = None
     ) -> ServerChanges:
-        """Make the servers be these: others are ended, changed ones begin anew, untouched ones notice nothing."""
+        """Apply a list of servers: end those it lacks, restart changed ones, leave the others alone."""
         wanted = {config.id: config for config in servers}
         before = self._supervisors
         kept = {id_: item for id_, item in before.items() if id_ in wanted and _is_same(item.config, wanted[id_])}
@@ -161,9 +160,9 @@ class Connections:
         await asyncio.gather(*ended, *(self.set_enabled(id_, wanted[id_].enabled) for id_ in toggled))
         self._changed()
         return ServerChanges(
-            tuple(id_ for id_ in wanted if id_ not in before),
-            tuple(id_ for id_ in before if id_ not in wanted),
-            tuple(id_ for id_ in wanted if id_ in before and (id_ not in kept or id_ in toggled)),
+            added=tuple(id_ for id_ in wanted if id_ not in before),
+            removed=tuple(id_ for id_ in before if id_ not in wanted),
+            changed=tuple(id_ for id_ in wanted if id_ in before and (id_ not in kept or id_ in toggled)),
         )
 
     async def set_enabled(self, server: str, enabled: bool) -> None:
@@ -176,13 +175,13 @@ class Connections:
     async def discover(
         self, *, only: Collection[str] | None = None, force: bool = False, include_disabled: bool = False
     ) -> DiscoveryReport:
-        """One row per server; a list younger than the interval is not asked for again unless forced."""
+        """One row per server. A list younger than the discovery interval is not fetched again unless forced."""
         return await discover_all(
             self._supervisors, only=only, force=force, include_disabled=include_disabled, max_age_s=self._max_age_s
         )
 
     async def settle(self) -> None:
-        """Right after the start, wait a little for servers that have neither connected nor failed yet."""
+        """Right after the start, wait briefly for servers that have neither connected nor failed yet."""
         left_s = self._settling_until - asyncio.get_running_loop().time()
         if left_s <= 0:
             return
@@ -195,7 +194,7 @@ class Connections:
             return
 
     async def resolve(self, name: str, scope: str | None, roles: Collection[str] = ()) -> Tool:
-        """The tool meant by a name the index does not know: wait for whoever may still bring it, then look again."""
+        """The tool for a name the catalog does not have yet: wait for the servers that may still list it, then look it up again."""
         servers = self.servers_for(roles)
         server = scope or server_of(name, servers)
         if server is None or server not in servers:
@@ -205,7 +204,7 @@ class Connections:
         return self.catalog_for(roles).tools.resolve(name, scope)
 
     async def _first_list(self, supervisor: Supervisor) -> None:
-        """Raises why the server can't be reached, if it can't: better than to call its tools unknown."""
+        """Wait for the first list of a server. Raises why the server is unreachable, which says more than an unknown tool."""
         if supervisor.status is not ServerStatus.DISABLED:
             await supervisor.ready()
             if supervisor.lists.failure is not None:
@@ -217,9 +216,9 @@ class Connections:
         return [supervisor.row() for supervisor in self._supervisors.values()]
 
     def freshness(self, method: str, scope: str | None) -> Hint:
-        """How long a list, or what is said of the servers, may be taken for true: as long as every server that has a part in it says.
+        """The cache hint of a list: the shortest time to live among the servers that contribute to it.
 
-        All tools together are not the same for everybody: administrators see more, so nobody may share that list.
+        The list of all tools is never shared between callers, because administrators see more tools.
         """
         servers = self._supervisors.items()
         hints = [item.hint(method) for id_, item in servers if scope is None or scope == id_]
@@ -227,7 +226,7 @@ class Connections:
         return Hint(hint.ttl_ms) if scope is None and method == TOOLS.method else hint
 
     def missing(self) -> dict[str, str]:
-        """Which enabled servers can't be used right now, and why."""
+        """The enabled servers that are unavailable now, each with the reason."""
         return {id_: item.trouble for id_, item in self._supervisors.items() if item.trouble is not None}
 
     def _supervise(self, config: ServerConfig, emit: Emit | None = None) -> Supervisor:
@@ -243,7 +242,7 @@ class Connections:
         )
 
     def _changed(self) -> None:
-        """Name what is new and swap the catalog in one assignment."""
+        """Name new entries and replace the catalog in one assignment."""
         everyone = self._everyone
         for id_, supervisor in everyone.items():
             found = supervisor.lists.found
@@ -284,7 +283,7 @@ def _ignore(server: str) -> None:
 
 
 def _tell_nobody(event: Event) -> None:
-    """That the gateway's own server is there is no news."""
+    """The gateway's own server is always there: its events tell an operator nothing."""
 
 
 def _ignore_lists(server: str, differing: set[str], said: set[str]) -> None:
@@ -296,7 +295,7 @@ def _ignore_update(server: str, uri: str) -> None:
 
 
 def _is_same(running: ServerConfig, wanted: ServerConfig) -> bool:
-    """Whether a running server can stay: nothing differs but what is looked up each time it is needed."""
+    """Whether a running server can stay: only settings differ that are read at every use."""
     return _lasting(running) == _lasting(wanted)
 
 

@@ -1,8 +1,8 @@
-"""Asking one server what it offers: tools, prompts, resources, templates; every page, bounded, one malformed entry never hiding the others.
+"""Discovery of one server: fetches all pages of its tools, prompts, resources and templates, within bounds.
 
-Returns what the server said as the bytes it wrote. A server that has no prompts or resources, or fails to list them, still
-offers its tools.
-Enforces the per-server half of S0/ECO-001 and S0/ECO-002, and refuses schemas that could hurt (S0/ECO-300).
+Definitions stay the bytes that the server sent. A malformed entry is skipped and does not hide the others. A server without prompts or
+resources, or one that fails to list them, still has its tools.
+Enforces the per-server half of S0/ECO-001 and S0/ECO-002, and refuses harmful schemas (S0/ECO-300).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _AT_ONCE: Final = 16
 
 
 class ListMethod(NamedTuple):
-    """One kind of list: how it is asked for, where its entries are, and which member names an entry."""
+    """A list method, the member of its result with the entries, the capability it needs, and the member that names an entry."""
 
     method: str
     member: str
@@ -48,7 +48,7 @@ TEMPLATES: Final = ListMethod("resources/templates/list", "resourceTemplates", "
 
 
 class DiscoveredEntry(Struct, frozen=True):
-    """An entry of a list as its server defines it; `key` is its name or URI."""
+    """An entry of a list as its server defines it. `key` is its name or URI."""
 
     key: str
     definition: bytes
@@ -61,11 +61,11 @@ class DiscoveredTool(DiscoveredEntry, frozen=True):
     annotations: dict[str, Any] = {}
     header_params: tuple[HeaderParam, ...] = ()
     contract: Contract | None = None
-    """Read only from servers of ours; anybody may write anything into `_meta`."""
+    """Read only from the gateway's own tool runner: any other server could claim anything in its `_meta`."""
 
 
 class DiscoveredLists(Struct, frozen=True):
-    """What one server offers, and why some of it was left out."""
+    """The lists of one server, and in `left_out` the reason for each skipped entry."""
 
     tools: tuple[DiscoveredTool, ...] = ()
     prompts: tuple[DiscoveredEntry, ...] = ()
@@ -75,15 +75,15 @@ class DiscoveredLists(Struct, frozen=True):
 
 
 Hints = dict[str, Hint]
-"""What a server said about the freshness of each list, by method."""
+"""The cache hint of each list, by method."""
 
 
 async def discover(
     session: Session, known: DiscoveredLists | None = None, hints: Hints | None = None
 ) -> DiscoveredLists:
-    """Everything a connected server offers, in its own order. The caller bounds the time.
+    """All lists of a connected server, in the order of the server. The caller sets the time limit.
 
-    What is defined as it was in `known` is not worked out again. `hints` is filled with what the server says about freshness.
+    Tools with the same definition as in `known` are taken from there. `hints` receives the cache hints of the server.
     """
     left_out = list(session.left_out)
     told: Hints = {} if hints is None else hints
@@ -98,11 +98,13 @@ async def discover(
     prompts, resources, templates = (
         _read(found, listing, left_out) for found, listing in zip(others, (PROMPTS, RESOURCES, TEMPLATES), strict=True)
     )
-    return DiscoveredLists(tools, prompts, resources, templates, tuple(left_out))
+    return DiscoveredLists(
+        tools=tools, prompts=prompts, resources=resources, templates=templates, left_out=tuple(left_out)
+    )
 
 
 async def _ask_leniently(session: Session, listing: ListMethod, left_out: list[str], hints: Hints) -> list[Raw]:
-    """A list beside the tools: its failure is said, and costs nothing but itself."""
+    """Fetch a list other than the tools. If the server fails to list it, the reason goes into `left_out`."""
     try:
         return await _ask(session, listing, hints)
     except GatewayFailure as failure:
@@ -162,7 +164,7 @@ def _read(definitions: list[Raw], listing: ListMethod, left_out: list[str]) -> t
         elif key in found:
             left_out.append(f"{key}: listed twice in {listing.method}, the first one is used")
         else:
-            found[key] = DiscoveredEntry(key, bytes(raw), _digest(raw))
+            found[key] = DiscoveredEntry(key=key, definition=bytes(raw), digest=_digest(raw))
     return tuple(found.values())
 
 
@@ -177,7 +179,7 @@ async def _read_tools(
     tools: list[DiscoveredTool] = []
     for number, found in enumerate(_read(definitions, TOOLS, left_out)):
         if number % _AT_ONCE == _AT_ONCE - 1:
-            await asyncio.sleep(0)  # a thousand schemas take a second, and others are being served meanwhile
+            await asyncio.sleep(0)  # a thousand schemas take a second; other requests must not wait for it
         tool = before.get(found.digest) or _tool(
             found, drops_bad_headers=drops_bad_headers, has_contracts=has_contracts
         )
@@ -189,7 +191,7 @@ async def _read_tools(
 
 
 def _tool(found: DiscoveredEntry, *, drops_bad_headers: bool, has_contracts: bool) -> DiscoveredTool | str:
-    """The tool, or why it can't be offered."""
+    """The tool, or why it is skipped."""
     members = messages.members(found.definition)
     if "inputSchema" not in members:
         return "it has no inputSchema"
@@ -210,9 +212,9 @@ def _tool(found: DiscoveredEntry, *, drops_bad_headers: bool, has_contracts: boo
     annotations = messages.value(members.get("annotations", Raw(b"{}")))
     told = annotations if isinstance(annotations, dict) else {}
     return DiscoveredTool(
-        found.key,
-        found.definition if contract is None else without_contract(found.definition),
-        found.digest,
+        key=found.key,
+        definition=found.definition if contract is None else without_contract(found.definition),
+        digest=found.digest,
         input_check=schema,
         output_check=output,
         annotations=told,

@@ -1,4 +1,4 @@
-"""The answer to "discover": one row per server, whatever happened to it. Never an exception. Enforces S0/ECO-001, ECO-002 and ECO-201."""
+"""The discovery report: one row per server, with its error if discovery failed. Never raises. Enforces S0/ECO-001, ECO-002 and ECO-201."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def discover_all(
     include_disabled: bool,
     max_age_s: float,
 ) -> DiscoveryReport:
-    """Ask every server at once, each under its own limits."""
+    """Ask all servers concurrently, each within its own time limits."""
     started = time.monotonic()
     asked = [servers.get(id_) or id_ for id_ in only] if only is not None else list(servers.values())
     rows = await asyncio.gather(*(_ask(server, force=force, max_age_s=max_age_s) for server in asked))

@@ -1,7 +1,6 @@
-"""Names of tools and prompts: full, exposed and bare; frozen, in deterministic order.
+"""The index of tools and prompts by full, exposed and bare name, in deterministic order.
 
-An index is built whole and swapped in by one assignment, so a request sees one state of the world from start to end.
-Enforces S0/ECO-003 and decision D3.
+An index does not change. The catalog replaces it in one assignment, so a request sees one consistent state. Enforces S0/ECO-003 and D3.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ EntryT = TypeVar("EntryT", bound=Entry)
 
 
 class EntryKind(NamedTuple):
-    """How an index speaks of what it holds."""
+    """The kind of entry in an index, with the words and failure kinds of its messages."""
 
     word: str
     method: str
@@ -36,7 +35,7 @@ PROMPT_KIND: Final = EntryKind("prompt", "prompts/list", Kind.UNKNOWN_PROMPT, Ki
 
 
 def exposed_name(server: str, name: str, separator: str) -> str:
-    """The name clients see: legal for strict clients, at most 64 characters, dependent on nothing but the two names."""
+    """The name that clients see: valid for strict clients, at most 64 characters, a function of the two names alone."""
     wanted = f"{server}{separator}{name}"
     shown = wanted if separator == "." else f"{server}{separator}{_UNSAFE.sub('_', name)}"
     if shown == wanted and len(shown) <= MAX_EXPOSED_CHARS:
@@ -46,7 +45,7 @@ def exposed_name(server: str, name: str, separator: str) -> str:
 
 
 class NameIndex(Generic[EntryT]):
-    """All entries of one moment, in the order of the configuration and then of each server's own list."""
+    """The entries, in the order of the configuration and then of each server's list."""
 
     def __init__(self, named: Mapping[str, tuple[EntryT, ...]], kind: EntryKind) -> None:
         self._kind = kind
@@ -63,7 +62,7 @@ class NameIndex(Generic[EntryT]):
         return self._entries if scope is None else self._by_server.get(scope, ())
 
     def resolve(self, name: str, scope: str | None = None) -> EntryT:
-        """What is meant by a full, exposed or unique bare name; `scope` admits that server's own names only."""
+        """The entry with a full, exposed or unique bare name. With `scope`, the entry of that server with this bare name."""
         if scope is not None:
             own = self._own.get(scope, {}).get(name)
             if own is None:
@@ -80,7 +79,7 @@ class NameIndex(Generic[EntryT]):
         raise self._unknown(name, None)
 
     def _spelt_otherwise(self, name: str) -> EntryT | None:
-        """`server__name` where dots are exposed, and for names whose exposed form had to be changed."""
+        """Accept `server__name` where exposed names use dots, and for names whose exposed form was changed."""
         server, found, own = name.partition("__")
         return self._by_full.get(f"{server}.{own}") if found else None
 
@@ -103,7 +102,7 @@ PromptIndex = NameIndex[Prompt]
 
 
 def server_of(name: str, servers: Mapping[str, Any]) -> str | None:
-    """The configured server a qualified name points at, whether or not what it offers is known yet."""
+    """The configured server that a qualified name begins with, whether or not its lists are known yet."""
     cuts = [position for mark in (".", "__") if (position := name.find(mark)) > 0]
     server = name[: min(cuts)] if cuts else ""
     return server if server in servers else None

@@ -1,7 +1,7 @@
-"""The life of one server as a table: which state follows which happening. All of it is here, and nothing else is.
+"""The lifecycle of one server as a state machine: a table of (state, trigger) -> state.
 
-The five states are the requirement document's. Enforces S0/ECO-200 and S0/ECO-201: a happening without a row is a bug
-and changes nothing.
+The requirement document defines the five states. Enforces S0/ECO-200 and S0/ECO-201: a trigger without a row is a bug and changes nothing.
+Must not: act; the supervisor acts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TRANSITIONS: Final[dict[tuple[ServerStatus, Trigger], ServerStatus]] = {
 
 
 class IllegalTransitionError(Exception):
-    """The supervisor asked for a step the table does not have."""
+    """The table has no row for this state and trigger."""
 
 
 def next_status(status: ServerStatus, trigger: Trigger) -> ServerStatus:

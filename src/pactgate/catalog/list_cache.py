@@ -1,6 +1,6 @@
-"""Keeps the lists of one server true while it is connected: asked at once, after every change notice, and when somebody wants to be sure.
+"""The cached lists of one connected server: fetched on connect, after each `list_changed` notification and on demand.
 
-Those who ask at the same time share one question. A list that fails leaves nothing behind that claims to be true.
+Refreshes are single-flight: callers that ask at the same time share one request. A failed refresh clears the cache.
 Enforces S0/ECO-001: the same server state gives the same lists, and a failed refresh is never "success, no tools".
 """
 
@@ -22,7 +22,7 @@ from pactgate.upstreams.dialer import Session
 
 
 class ListCache:
-    """What one server offers, as of the last good answer."""
+    """The lists of one server, as the server last answered them."""
 
     def __init__(
         self, server: str, on_change: Callable[[], None], emit: Emit, backoff: Backoff, mask: Callable[[str], str]
@@ -31,9 +31,9 @@ class ListCache:
         self.listed_at: str | None = None
         self.problem: str | None = None
         self.failure: GatewayFailure | None = None
-        """Why the last question was not answered well; None when it was."""
+        """Why the last refresh failed; None if it succeeded."""
         self.settled = asyncio.Event()
-        """Set once there has been a first answer, good or bad, or the server could not be reached."""
+        """Set after the first refresh, successful or not, and when the server could not be reached."""
         self._server = server
         self._on_change = on_change
         self._emit = emit
@@ -52,9 +52,9 @@ class ListCache:
     async def run(
         self, session: Session, limit_ms: int, max_age_s: float, sends_list_changed: Callable[[Session], bool]
     ) -> None:
-        """Until cancelled, which the end of the connection does. A flood of notices costs one list per pause.
+        """Refresh the lists until cancelled; the supervisor cancels when the connection ends.
 
-        `max_age_s` is how long an answer is believed of a server that gives no notices.
+        Many `list_changed` notifications cost one refresh per pause. A server that sends none is asked again after `max_age_s`.
         """
         failures = 0
         try:
@@ -69,18 +69,18 @@ class ListCache:
                     await wait_for(self._wanted, None if sends_list_changed(session) else max_age_s)
                     await wait_for(self._is_urgent, listed_at + self._backoff.between_lists_s - time.monotonic())
         finally:
-            self._tell(self._gone())
+            self._resolve_waiters(self._disconnected())
 
     @property
     def has_answered(self) -> bool:
-        """Whether what is known was ever said by the server."""
+        """Whether the cache holds an answer of the server."""
         return self._fresh_since is not None
 
     def is_fresh(self, max_age_s: float) -> bool:
         return self._fresh_since is not None and time.monotonic() - self._fresh_since <= max_age_s
 
     async def ask(self) -> None:
-        """Wait for an answer given from now on, be it to a question already asked; raises why there is none."""
+        """Wait for the next answer of the server: single-flight, so a refresh in progress serves everybody. Raises GatewayFailure."""
         answer = self._next
         if answer is None:
             answer = self._next = quiet_future()
@@ -97,7 +97,7 @@ class ListCache:
             self._wanted.set()
 
     def hint(self, method: str) -> Hint:
-        """How long what is known of a list may still be taken for true. Where that time is over, the server is asked again."""
+        """The remaining time to live of a list. An expired list is refreshed."""
         said = self._hints.get(method)
         if said is None or self._fresh_since is None:
             return STALE
@@ -107,12 +107,12 @@ class ListCache:
         return left
 
     def take_announced(self) -> set[str]:
-        """The lists the server said had changed, and that were asked for since."""
+        """The lists that the server announced as changed and that were refreshed since. Returns each once."""
         confirmed, self._announced = self._announced, set()
         return confirmed
 
     def forget(self) -> None:
-        """A server that is gone, or not wanted any more, offers nothing."""
+        """Empty the cache: the server is gone or disabled."""
         self.found, self.problem, self.failure, self._fresh_since = DiscoveredLists(), None, None, None
 
     async def _list(self, session: Session, limit_ms: int) -> bool:
@@ -135,10 +135,10 @@ class ListCache:
         finally:
             self._is_asking = False
         if failure is not None:
-            self._refuse(failure)
+            self._reject(failure)
         self.settled.set()
         self._on_change()
-        self._tell(failure)
+        self._resolve_waiters(failure)
         return failure is None
 
     def _accept(self, found: DiscoveredLists, started: float) -> None:
@@ -149,13 +149,13 @@ class ListCache:
         self._fresh_since = time.monotonic()
         self._emit(ServerDiscovered(self._server, len(found.tools), (self._fresh_since - started) * 1000))
 
-    def _refuse(self, failure: GatewayFailure) -> None:
+    def _reject(self, failure: GatewayFailure) -> None:
         failure.message = self._mask(failure.message)
         self.forget()
         self.problem, self.failure = failure.message, failure
         self._emit(DiscoveryFailed(self._server, failure.message))
 
-    def _tell(self, failure: GatewayFailure | None) -> None:
+    def _resolve_waiters(self, failure: GatewayFailure | None) -> None:
         answer, self._next = self._next, None
         if answer is None:
             return
@@ -164,12 +164,12 @@ class ListCache:
         else:
             answer.set_exception(failure)
 
-    def _gone(self) -> GatewayFailure:
-        message = f"{self._server} went away while it was listing what it offers"
+    def _disconnected(self) -> GatewayFailure:
+        message = f"{self._server} disconnected while the gateway fetched its lists"
         return GatewayFailure(
             Kind.CONNECTION_LOST, message, server=self._server, operation="discover", verdict=Verdict.DID_NOT_RUN
         )
 
     def _too_slow(self, limit_ms: int) -> GatewayFailure:
-        message = f"{self._server} did not list what it offers within {limit_ms} ms (timeout of discovery)"
+        message = f"{self._server} did not answer its lists within {limit_ms} ms (discovery timed out)"
         return GatewayFailure(Kind.CALL_TIMEOUT, message, server=self._server, operation="discover")

@@ -1,7 +1,7 @@
-"""Which names are taken for one another: by programs that fold letters, and by eyes.
+"""Lookalike names (homoglyphs): names that case-insensitive programs or people confuse.
 
-A small table of our own, not all of Unicode: letters of other alphabets that are drawn as Latin ones, digits that are drawn as
-letters, characters that are not drawn at all. Pure; a name is compared here and never changed.
+The table is small and does not cover Unicode: letters of other alphabets that look like Latin ones, digits that look like letters,
+invisible characters. Pure: names are compared here and never changed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import unicodedata
 from typing import Final
 
-# Written as code points: in an editor the characters could not be told from the letters they stand for.
+# Code points, because an editor shows these characters like the letters they imitate.
 _DRAWN_AS: Final = {
     "a": "\u0430\u03b1\u0251",  # Cyrillic, Greek, Latin
     "b": "\u042c\u044c",
@@ -68,17 +68,17 @@ _BETWEEN_WORDS: Final = re.compile(r"[\s_-]+")
 
 
 def fold(name: str) -> str:
-    """The name without its case and its forms: what a careless comparison sees."""
+    """The name in lower case and Unicode form NFKC, as a case-insensitive comparison sees it."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
 
 
 def separated(name: str) -> str:
-    """The same with one spelling of what stands between words: `a.b` is `a__b`, and `a-b` is `a_b`."""
+    """The folded name with normalized separators: `a.b` equals `a__b`, and `a-b` equals `a_b`."""
     return _one_separator(fold(name))
 
 
 def drawn(name: str) -> str:
-    """The same as eyes see it. Two names drawn alike may be different all through."""
+    """The skeleton of a name: names with the same skeleton look alike, although every character may differ."""
     shown = _NOT_DRAWN.sub("", unicodedata.normalize("NFKC", name)).translate(_LATIN)
     return _one_separator(fold(shown).translate(_LATIN)).replace("rn", "m").replace("vv", "w")
 

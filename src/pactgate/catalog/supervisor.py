@@ -1,8 +1,9 @@
-"""One server's life: connect with bounded retries, notice its end, come back by itself.
+"""The supervisor of one server: connects with bounded retries and backoff, notices the end of the connection, and reconnects.
 
-One task per enabled server drives `lifecycle`; everything that happens to the server happens there. Attempts of one series are
-`maxRetries + 1`; a series that failed is followed by another after a pause, or sooner when somebody calls. Callers share the attempt under
-way and are never kept waiting through a pause. Enforces S0/ECO-100, S0/ECO-101, S0/ECO-200 and S0/ECO-201.
+One task per enabled server drives the state machine of `lifecycle`. A series has `maxRetries + 1` attempts; after a failed series the
+supervisor pauses, and begins the next one when the pause is over or, as a circuit breaker does, sooner for a caller (half-open). While the
+circuit is open, callers get the last failure at once; they never wait through a pause. Connecting is single-flight: callers share the
+attempt in progress. Enforces S0/ECO-100, S0/ECO-101, S0/ECO-200 and S0/ECO-201.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from pactgate.protocol.cache_hints import STALE, Hint
 from pactgate.protocol.messages import Notification
 from pactgate.upstreams.dialer import Dialer, Session
 
-_PATIENCE_S: Final = 1.0
-"""How long a caller waits for an attempt to reach a server whose last attempt failed."""
+_HALF_OPEN_WAIT_S: Final = 1.0
+"""How long a caller waits for an attempt (half-open) when the last one failed."""
 _RELIST_AFTER_S: Final = 60.0
 
 
@@ -47,7 +48,7 @@ def _ignore(server: str, uri: str) -> None:
 
 
 class Supervisor:
-    """Owns the connection to one server."""
+    """Owns the connection to one server, its list cache, its change watcher and its caller sessions."""
 
     def __init__(
         self,
@@ -79,11 +80,11 @@ class Supervisor:
         self._failure: GatewayFailure | None = None
         self._attempt: asyncio.Future[Session]
         self._wake = asyncio.Event()
-        self._is_resting = False
+        self._is_circuit_open = False
         self._is_failing = False
-        self._quick_ends = 0
+        self._crash_count = 0
         self._not_reloaded: str | None = None
-        """Why the file of its tools is served as it was before its last change."""
+        """Why the last change of its file of Python tools was not loaded."""
         self._task: asyncio.Task[None] | None = None
         if not config.enabled:
             self.lists.settled.set()
@@ -99,7 +100,7 @@ class Supervisor:
             self._step(Trigger.STOPPED)
 
     def enable(self) -> None:
-        """Connect a server that was disabled."""
+        """Connect a disabled server."""
         if self.status is ServerStatus.DISABLED:
             self.config = replace(self.config, enabled=True)
             self.lists.settled.clear()
@@ -107,7 +108,7 @@ class Supervisor:
             self.start()
 
     async def disable(self) -> None:
-        """End the connection, whatever it is doing; calls under way fail, and nothing connects until it is enabled again."""
+        """End the connection. Running calls fail, and the server stays disconnected until it is enabled again."""
         if self.status is not ServerStatus.DISABLED:
             self.config = replace(self.config, enabled=False)
             await self._end_task()
@@ -117,34 +118,34 @@ class Supervisor:
             self._step(Trigger.DISABLED)
 
     async def ready(self) -> Session:
-        """The connected session. Waits for an attempt under way, never for a pause between attempts; raises what the last one met."""
+        """The connected session. Waits for an attempt in progress, never for a pause (circuit open): then it raises the last failure."""
         session = self.session
         if session is not None and session.peer.is_open:
             return session
         if self._task is None or self._task.done():
             raise self._not_running()
         self._wake.set()
-        if self._is_resting and self._failure is not None:
+        if self._is_circuit_open and self._failure is not None:
             raise self._failure.again(verdict=Verdict.DID_NOT_RUN)
-        patience_s = _PATIENCE_S if self._is_failing else None
-        done, _ = await asyncio.wait({self._attempt}, timeout=patience_s)
+        wait_s = _HALF_OPEN_WAIT_S if self._is_failing else None
+        done, _ = await asyncio.wait({self._attempt}, timeout=wait_s)
         if not done and self._failure is not None:
             raise self._failure.again(verdict=Verdict.DID_NOT_RUN)
         return done.pop().result()
 
     async def session_for(self, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
-        """The session that serves this caller's calls: the shared one, or one of its own where the server may ask it something."""
+        """The session for this caller: the shared one, or one of its own if the server may ask the caller something."""
         shared = await self.ready()
         if not self.caller_sessions.is_wanted(shared, caller, capabilities):
             return shared
         return await self.caller_sessions.acquire(shared, caller, capabilities)
 
     def wants_own_session(self, caller: Caller, capabilities: Mapping[str, Any]) -> bool:
-        """Whether that is one of its own, or not known yet."""
+        """Whether `session_for` would return a session of its own. True also while the server is not connected."""
         return self.session is None or self.caller_sessions.is_wanted(self.session, caller, capabilities)
 
     async def refresh(self, *, force: bool, max_age_s: float) -> bool:
-        """See that what the server offers was asked for lately; whether it had to be asked. Raises why it can't be known."""
+        """Fetch the lists unless they are younger than `max_age_s`. Returns whether the server was asked. Raises GatewayFailure."""
         await self.ready()
         if self.lists.is_fresh(max_age_s) and not force:
             return False
@@ -153,15 +154,15 @@ class Supervisor:
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing of this server can be used right now, or None."""
+        """Why the server is unavailable now, or None."""
         if self.status is ServerStatus.DISABLED:
             return None
         if self.status is ServerStatus.CONNECTED:
-            return self.lists.problem or (None if self.lists.has_answered else "still listing what it offers")
+            return self.lists.problem or (None if self.lists.has_answered else "still fetching its lists")
         return self.last_error or "still connecting"
 
     def hint(self, method: str) -> Hint | None:
-        """How fresh what is known of this server is, for one cacheable method; None where the server has no part in its result."""
+        """The cache hint of this server for a cacheable method; None if the server does not contribute to the result."""
         session = self.session
         if self.status is ServerStatus.DISABLED:
             return None
@@ -172,7 +173,7 @@ class Supervisor:
         return self.lists.hint(method) if method.partition("/")[0] in session.identity.capabilities else None
 
     def row(self) -> dict[str, Any]:
-        """The state as the requirement document spells it, with what a person wants to see beside it."""
+        """The state in the members of the requirement document, with further facts for operators."""
         session, found = self.session, self.lists.found
         identity = session.identity if session else None
         return {
@@ -197,7 +198,7 @@ class Supervisor:
             "effectsLevel": session.effects_level if session else None,
         }
 
-    # The one task.
+    # -- the task
 
     async def _run(self) -> None:
         try:
@@ -206,9 +207,9 @@ class Supervisor:
                 if session is None:
                     await self._pause(self._backoff.after_giving_up_s)
                 else:
-                    await self._live(session)
-                    if self._quick_ends > 1:
-                        await self._pause(self._backoff.before(self._quick_ends - 1))
+                    await self._supervise(session)
+                    if self._crash_count > 1:
+                        await self._pause(self._backoff.before(self._crash_count - 1))
         finally:
             self._attempt.set_exception(self._not_running())
 
@@ -260,8 +261,8 @@ class Supervisor:
         attempt.set_exception(self._failure.again())
         return None
 
-    async def _live(self, session: Session) -> None:
-        """From connected to lost."""
+    async def _supervise(self, session: Session) -> None:
+        """Supervise a connected session until it is lost."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         listing = self.lists.run(
@@ -272,19 +273,19 @@ class Supervisor:
         try:
             reason = await session.peer.ended()
             self._lost(reason)
-            self._quick_ends = self._quick_ends + 1 if loop.time() - began < self._backoff.steady_s else 0
+            self._crash_count = self._crash_count + 1 if loop.time() - began < self._backoff.steady_s else 0
         finally:
             self.session = None
             lister.cancel()
             watcher.cancel()
-            await asyncio.shield(self._part(session, watcher))
+            await asyncio.shield(self._disconnect(session, watcher))
 
-    async def _part(self, session: Session, watcher: asyncio.Task[None]) -> None:
+    async def _disconnect(self, session: Session, watcher: asyncio.Task[None]) -> None:
         await session.peer.close()
         await self.change_watcher.close()
         await asyncio.wait({watcher})
 
-    # What happens to it.
+    # -- state changes
 
     def _connected(self, session: Session) -> None:
         session.peer.on_notice = self._on_report if session.is_ours else self.change_watcher.notice
@@ -300,7 +301,7 @@ class Supervisor:
         )
 
     def _on_report(self, notification: Notification) -> None:
-        """A runner of ours may also say what no answer could carry."""
+        """Take a report of the Python tool runner about something that no answer carried."""
         if notification.method != REPORT_METHOD:
             self.change_watcher.notice(notification)
             return
@@ -337,11 +338,11 @@ class Supervisor:
         self._step(Trigger.ATTEMPT_FAILED)
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, but no longer than until somebody asks for the server; a moment's rest there always is."""
+        """Wait. The circuit is open for at most `first_s`; after that a caller ends the pause."""
         rest_s = min(seconds, self._backoff.first_s)
-        self._is_resting = True
+        self._is_circuit_open = True
         await asyncio.sleep(rest_s)
-        self._is_resting = False
+        self._is_circuit_open = False
         await wait_for(self._wake, seconds - rest_s)
 
     def _step(self, trigger: Trigger) -> None:
@@ -358,13 +359,13 @@ class Supervisor:
     def _too_slow(self, limit_ms: int) -> GatewayFailure:
         return GatewayFailure(
             Kind.CONNECT_TIMEOUT,
-            f"{self.config.id} did not connect within {limit_ms} ms (timeout of connect)",
+            f"{self.config.id} did not connect within {limit_ms} ms (connection timed out)",
             details={"phase": "connect", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000},
         )
 
 
 def _as_connect_failure(failure: GatewayFailure) -> GatewayFailure:
-    """Whatever went wrong while connecting, no call was running: it is a failed connection, and the cause stays in its text."""
+    """Any failure while connecting is a failed connection, since no call was running. The message keeps the cause."""
     if failure.kind in (Kind.CONNECTION_FAILED, Kind.CONNECT_TIMEOUT):
         return failure
     return GatewayFailure(

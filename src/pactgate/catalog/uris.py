@@ -1,7 +1,7 @@
-"""URIs of resources: each server's own space inside one, without collisions and without loss.
+"""Resource URIs: a namespace per server, without collisions and without loss.
 
-`full_uri = serverId + "+" + uri` is itself a URI (`files+file:///a`), because a server id is a legal start of a scheme and contains no `+`.
-So every full URI, listed or not, leads back to exactly one server, and nothing of the original is dropped.
+`full_uri = serverId + "+" + uri` is itself a URI (`files+file:///a`), because a server id is a valid start of a scheme and contains no `+`.
+So every full URI, listed or not, names exactly one server and contains the original URI.
 Enforces S0/ECO-003 for resources.
 """
 
@@ -15,11 +15,11 @@ from pactgate.core.values import Resource
 
 MARK: Final = "+"
 OWN_SCHEME: Final = "pactgate://"
-"""Resources of the gateway itself."""
+"""The scheme of the gateway's own resources."""
 
 
 class ResourceTarget(NamedTuple):
-    """Where to read, and under which URI the server knows it."""
+    """The server of a resource, and the URI that the server uses."""
 
     server: str
     uri: str
@@ -30,7 +30,7 @@ def full_uri(server: str, uri: str) -> str:
 
 
 class UriIndex:
-    """Resources and templates of one moment."""
+    """The index of resources, or of templates, by server and URI."""
 
     def __init__(self, listed: Mapping[str, tuple[Resource, ...]]) -> None:
         self._by_server = dict(listed)
@@ -43,7 +43,7 @@ class UriIndex:
         return self._all if scope is None else self._by_server.get(scope, ())
 
     def resolve(self, uri: str, servers: Collection[str], scope: str | None = None) -> ResourceTarget:
-        """The server that holds a URI: named in it, or the only one that lists it."""
+        """The target of a URI: the server that it names, or the only one that lists it."""
         if scope is not None:
             return ResourceTarget(scope, uri)
         server, found, own = uri.partition(MARK)

@@ -1,4 +1,4 @@
-"""Small ways to wait that the catalog shares: events with a limit, outcomes nobody may be waiting for."""
+"""Helpers that the modules of the catalog share: waiting with a limit, futures without warnings, timestamps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 async def wait_for(event: asyncio.Event, timeout_s: float | None) -> None:
-    """Until the event, or the limit; which of the two does not matter to the caller."""
+    """Wait until the event is set or the limit has passed. The caller does not learn which."""
     try:
         async with asyncio.timeout(timeout_s):
             await event.wait()
@@ -17,17 +17,18 @@ async def wait_for(event: asyncio.Event, timeout_s: float | None) -> None:
 
 
 def quiet_future() -> asyncio.Future[Any]:
-    """A future whose failure is no warning when nobody asks: it is in the state all the same."""
+    """A future whose exception asyncio does not report when no task awaits it: the state of the server holds it as well."""
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    future.add_done_callback(_retrieve)
+    future.add_done_callback(mark_seen)
     return future
 
 
-def _retrieve(outcome: asyncio.Future[Any]) -> None:
+def mark_seen(outcome: asyncio.Future[Any]) -> None:
+    """Mark the exception of a future as seen, so that asyncio does not report it."""
     if not outcome.cancelled():
         outcome.exception()
 
 
 def utc_now() -> str:
-    """The time of day for people, as the requirement documents spell it."""
+    """The current time in the form that the requirement documents use."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
