@@ -1,4 +1,4 @@
-"""Pauses between attempts."""
+"""The backoff between attempts."""
 
 from __future__ import annotations
 
