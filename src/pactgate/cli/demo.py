@@ -39,6 +39,7 @@ class DemoApi:
                 [sys.executable, "-m", f"pactgate.demo.{API}", str(listener.fileno())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,  # http.server logs requests, and a traceback for a client that goes away
                 pass_fds=(listener.fileno(),),
                 start_new_session=True,
             )

@@ -73,9 +73,6 @@ class Handler(BaseHTTPRequestHandler):
 
     do_POST = do_DELETE = do_GET  # noqa: N815 - the names http.server looks up
 
-    def log_message(self, *_: Any) -> None:
-        """Log nothing: standard error is the terminal of the person who tries the demo."""
-
 
 if __name__ == "__main__":
     server = HTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)
