@@ -20,7 +20,7 @@ from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import server_of
 from pactgate.catalog.supervisor import Supervisor
 from pactgate.config.server_settings import ServerConfig
-from pactgate.core.events import Emit, Event
+from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller, ServerStatus, Tool
 from pactgate.policy.access import sees_everything
@@ -76,12 +76,13 @@ class Connections:
         self._settling_until = 0.0
         self.on_catalog_changed: Callable[[str], None] = _ignore
         """Called with the id of each server whose entries changed, after the new catalog is in place."""
-        self.on_lists_changed: Callable[[str, set[str], set[str]], None] = _ignore_lists
+        self.on_lists_changed: Callable[[str, set[str], set[str]], None] = _ignore
         """Called with a server, its lists that differ and its lists that it announced as changed, after the new catalog is in place."""
-        self.on_updated: Callable[[str, str], None] = _ignore_update
+        self.on_updated: Callable[[str, str], None] = _ignore
         """Called with a server and the URI, as the server spells it, of an updated resource."""
         self._supervisors = {config.id: self._supervise(config) for config in servers}
-        self._built_in = {config.id: self._supervise(config, _tell_nobody) for config in built_in}
+        # Without events: the gateway's own server is always there, so they tell an operator nothing.
+        self._built_in = {config.id: self._supervise(config, _ignore) for config in built_in}
         self.catalog = self._make_catalog(self._supervisors)
         self._whole_catalog: Catalog | None = None
 
@@ -249,10 +250,8 @@ class Connections:
             if id_ not in self._named or self._named[id_][0] is not found:
                 self._named[id_] = (found, name_entries(id_, found, self._naming, self._categories))
         by_server, before = {id_: self._named[id_][1] for id_ in everyone}, self._by_server
-        if by_server != self._by_server or self.missing() != self.catalog.missing:
-            changed = [
-                id_ for id_ in {**self._by_server, **by_server} if by_server.get(id_) != self._by_server.get(id_)
-            ]
+        if by_server != before or self.missing() != self.catalog.missing:
+            changed = [id_ for id_ in {**before, **by_server} if by_server.get(id_) != before.get(id_)]
             self._by_server = by_server
             self.catalog = self._make_catalog(self._supervisors)
             self._whole_catalog = None
@@ -278,19 +277,7 @@ class Connections:
         )
 
 
-def _ignore(server: str) -> None:
-    return
-
-
-def _tell_nobody(event: Event) -> None:
-    """The gateway's own server is always there: its events tell an operator nothing."""
-
-
-def _ignore_lists(server: str, differing: set[str], said: set[str]) -> None:
-    return
-
-
-def _ignore_update(server: str, uri: str) -> None:
+def _ignore(*_: object) -> None:
     return
 
 
