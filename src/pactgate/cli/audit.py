@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from pactgate.cli import terminal
-from pactgate.cli.terminal import Column, Styled
+from pactgate.cli.table import Column, Styled, show_table
 from pactgate.core.display import flat
 
 _EXAMPLES: Final = """\
@@ -90,7 +90,7 @@ def show(
         for record in records:
             print(json.dumps(record))
     else:
-        terminal.table(_COLUMNS, map(_cells, records))
+        show_table(_COLUMNS, map(_cells, records))
 
 
 def configured_log(config: str | None) -> Path:

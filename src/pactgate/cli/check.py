@@ -15,7 +15,7 @@ from pactgate.catalog.conflicts import Conflict, ConflictSeverity, find_static_c
 from pactgate.cli import terminal
 from pactgate.cli.composition import is_hazardous, sentences
 from pactgate.cli.document_check import documents_report, read_documents, show_documents
-from pactgate.cli.terminal import Column
+from pactgate.cli.table import Column, show_table
 from pactgate.config.load import find, load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigurationError, Problem
@@ -126,7 +126,7 @@ def _show_settings(config: Config) -> None:
         [row["serverId"], "yes" if row["enabled"] else "no", row["era"], f"{row['requestTimeoutMs']} ms", row["target"]]
         for row in rows
     )
-    terminal.table(columns, shown)
+    show_table(columns, shown)
 
 
 def _show_hazards(hazards: Iterable[Conflict]) -> None:

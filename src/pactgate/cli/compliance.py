@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from pactgate.cli import terminal
+from pactgate.cli.table import Column, show_table
 from pactgate.core.display import flat, visible
 
 if TYPE_CHECKING:
@@ -188,13 +189,13 @@ def rules(
         terminal.say_json(described if code is None else described[0])
     elif code is None:
         columns = (
-            terminal.Column("CODE"),
-            terminal.Column("LEVEL"),
-            terminal.Column("SINCE"),
-            terminal.Column("UNTIL"),
+            Column("CODE"),
+            Column("LEVEL"),
+            Column("SINCE"),
+            Column("UNTIL"),
         )
         rows = [[rule.code, rule.level.upper(), rule.since, rule.until, rule.title()] for rule in ALL]
-        terminal.table((*columns, terminal.Column("WHAT MUST HOLD", is_long=True)), rows)
+        show_table((*columns, Column("WHAT MUST HOLD", is_long=True)), rows)
     else:
         _explain(chosen[0])
     raise typer.Exit(0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pactgate.cli import terminal
-from pactgate.cli.terminal import Column
+from pactgate.cli.table import Column, show_table
 from pactgate.upstreams.openapi.mapping import LeftOut, Mapped, by_reason, some_of
 from pactgate.upstreams.rest.tool_definition import definition
 
@@ -23,7 +23,7 @@ def show_tools(mapped: Mapped) -> None:
     shown = mapped.endpoints[:_SHOWN_TOOLS]
     if not shown:
         return
-    terminal.table(columns, ([one.name, one.method, one.path, one.title or one.description] for one in shown))
+    show_table(columns, ([one.name, one.method, one.path, one.title or one.description] for one in shown))
     if len(mapped.endpoints) > len(shown):
         terminal.say(f"… and {len(mapped.endpoints) - len(shown)} more; --json lists every one.")
 

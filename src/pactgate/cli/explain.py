@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pactgate.cli import terminal
 from pactgate.cli.gateway_client import GatewayClient, GatewayProblem
-from pactgate.cli.terminal import Column, Styled
+from pactgate.cli.table import Column, Styled, show_table
 
 _COLUMNS: Final = (
     Column("TIME", from_width=110),
@@ -32,7 +32,7 @@ def latest(client: GatewayClient, *, as_json: bool) -> int:
     elif not rows:
         terminal.say("Nothing was called yet, or nothing you may see.")
     else:
-        terminal.table(_COLUMNS, map(_cells, rows[:_MAX_SHOWN]))
+        show_table(_COLUMNS, map(_cells, rows[:_MAX_SHOWN]))
     return 0
 
 

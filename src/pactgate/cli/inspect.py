@@ -9,7 +9,7 @@ from typing import Any, Final
 from pactgate.cli import terminal
 from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers
-from pactgate.cli.terminal import Column
+from pactgate.cli.table import Column, show_table
 from pactgate.core.display import flat
 
 _CATEGORY_STYLES: Final = {"query": "green", "scan": "green", "mutation": "yellow", "execution": "red"}
@@ -44,7 +44,7 @@ def tools(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
         return 0
     if not found:
         return _no_tools(client, server)
-    terminal.table(_TOOL_COLUMNS, map(_tool_cells, found))
+    show_table(_TOOL_COLUMNS, map(_tool_cells, found))
     sys.stdout.flush()
     for row in _rows(client, "/api/servers", "servers"):
         if server in (None, row.get("serverId")) and is_troubled(row):

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from pactgate.cli import terminal
-from pactgate.cli.terminal import Column, Styled
+from pactgate.cli.table import Column, Styled, show_table
 
 DOWN: Final = ("error", "disconnected")
 _STYLES: Final = {
@@ -37,7 +37,7 @@ _COLUMNS: Final = (
 
 def show_servers(rows: Sequence[dict[str, Any]], *, is_verbose: bool = False) -> None:
     where = "see below" if is_verbose else "--verbose says why"
-    terminal.table(_COLUMNS, (_cells(row, where) for row in sorted(rows, key=_urgency)))
+    show_table(_COLUMNS, (_cells(row, where) for row in sorted(rows, key=_urgency)))
     if not is_verbose:
         return
     for row in rows:

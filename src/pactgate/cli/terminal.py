@@ -1,7 +1,6 @@
-"""What people see: tables, problems, a sign of life. Colour only on a terminal, and everything shown is fit to be shown.
+"""Output for people: lines, errors, warnings, a spinner. Colour is used on a terminal only.
 
-On a terminal tables are drawn by rich; elsewhere they are aligned columns, whole, for other programs. Whatever an upstream or a file said
-goes through `core.display` first, so that no control sequence reaches the terminal (T29). Must not: import rich before a table needs it.
+Text of an upstream or a file goes through `core.display` first, so that no control sequence reaches the terminal.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ import shutil
 import sys
 import textwrap
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Literal, NamedTuple, TextIO
+from typing import Any, Final, TextIO
 
 from pactgate.core.display import flat, visible
 
@@ -25,27 +24,6 @@ _WORD_CHARS: Final = 6
 _NARROWEST: Final = 20
 _FRAMES: Final = "|/-\\"
 _STYLES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-
-
-class Column(NamedTuple):
-    """`styles` gives a colour by what the cell says. Where there is no room a column that `is_long` is cut, or `wraps`.
-
-    A terminal narrower than `from_width` does without the column; whoever reads a pipe gets every one.
-    """
-
-    title: str
-    styles: Mapping[str, str] = {}
-    is_long: bool = False
-    wraps: bool = False
-    is_number: bool = False
-    from_width: int = 0
-
-
-class Styled(NamedTuple):
-    """A cell with a colour of its own."""
-
-    text: Any
-    style: str
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -114,55 +92,6 @@ def _hanging(text: str) -> str:
         return shown
     width = max(shutil.get_terminal_size().columns - indent, _NARROWEST)
     return f"\n{' ' * indent}".join(textwrap.wrap(shown, width, break_on_hyphens=False)) or shown
-
-
-def table(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> None:
-    cells = [[_cell(cell, column) for cell, column in zip(row, columns, strict=True)] for row in rows]
-    if is_terminal(sys.stdout):
-        _draw(columns, cells)
-    else:
-        _align(columns, [[cell.text for cell in row] for row in cells])
-
-
-def _cell(given: Any, column: Column) -> Styled:
-    value = given.text if isinstance(given, Styled) else given
-    text = "" if value is None else flat(str(value), _CELL_CHARS)
-    return Styled(text, given.style if isinstance(given, Styled) else column.styles.get(text, ""))
-
-
-def _align(columns: Sequence[Column], rows: list[list[str]]) -> None:
-    lines = [[column.title for column in columns], *([cell or "-" for cell in row] for row in rows)]
-    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-    for line in lines:
-        padded = [
-            cell.rjust(width) if column.is_number else cell.ljust(width)
-            for cell, width, column in zip(line, widths, columns, strict=True)
-        ]
-        print("  ".join(padded).rstrip())
-
-
-def _draw(columns: Sequence[Column], rows: list[list[Styled]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    system: Literal["auto"] | None = "auto" if has_colour(sys.stdout) else None
-    console = Console(color_system=system, highlight=False, emoji=False, markup=False)
-    drawn = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    shown = [place for place, column in enumerate(columns) if column.from_width <= console.width]
-    for column in (columns[place] for place in shown):
-        drawn.add_column(
-            column.title,
-            justify="right" if column.is_number else "left",
-            no_wrap=not column.wraps,
-            overflow="fold" if column.wraps else "ellipsis",
-            ratio=1 if column.is_long else None,
-        )
-    for row in rows:
-        drawn.add_row(*(Text(row[place].text, style=row[place].style) for place in shown))
-    drawn.expand = any(columns[place].is_long for place in shown)
-    console.print(drawn)
 
 
 class Spinner:

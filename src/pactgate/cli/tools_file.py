@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pactgate.cli import terminal
 from pactgate.cli.options import ServeOptions
-from pactgate.cli.terminal import Column
+from pactgate.cli.table import Column, show_table
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import legal_id
 from pactgate.core.contract import CONTRACT_KEY
@@ -79,7 +79,7 @@ def check_tools(file: str, *, as_json: bool) -> int:
         terminal.say_json({"ok": True, "tools": tools})
         return 0
     terminal.say(f"{file} is good: {len(tools)} tool{'s' * (len(tools) != 1)}.")
-    terminal.table(_COLUMNS, map(_cells, tools))
+    show_table(_COLUMNS, map(_cells, tools))
     return 0
 
 
