@@ -42,7 +42,7 @@ def test_a_document_is_added_and_what_it_becomes_is_shown(tmp_path: Path) -> Non
     assert "now   GET     /now  Weather now" in done.stdout
     assert "GET /old: it is deprecated" in done.stdout
     assert "POST /admin: it needs the credential token (http bearer)" in done.stdout
-    assert "Example 1: 1 tool, 2 left out." in done.stdout
+    assert "Example 1: 1 tool, 2 skipped." in done.stdout
     assert '"credentials": { "token": "${WEATHER_TOKEN}" }' in done.stdout
 
 
@@ -101,9 +101,9 @@ def test_a_document_beside_the_configuration_is_found_from_anywhere(tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("add", "w"), 2, "Say what the server is"),
-        (("add", "w", "--url", "https://a.example", "--openapi", "weather.json"), 2, "Say what the server is"),
-        (("add", "w", "--url", "https://a.example", "--base-url", "https://b.example"), 2, "belong to --openapi"),
+        (("add", "w"), 2, "exactly one of"),
+        (("add", "w", "--url", "https://a.example", "--openapi", "weather.json"), 2, "exactly one of"),
+        (("add", "w", "--url", "https://a.example", "--base-url", "https://b.example"), 2, "need --openapi"),
         (("add", "W W", "--url", "https://a.example"), 2, 'Call it "w-w"'),
         (("add", "w", "--url", "ftp://a.example"), 2, "neither http nor https"),
         (("add", "w", "--openapi", "missing.yaml"), 1, "can't be read: No such file"),
@@ -167,7 +167,7 @@ def test_check_says_what_of_a_document_is_left_out_and_why(tmp_path: Path) -> No
     run(tmp_path, "add", "weather", "--openapi", "weather.json")
     done = run(tmp_path, "check")
     assert done.returncode == 0
-    assert "weather: Example 1: 1 tool, 2 left out." in done.stdout
+    assert "weather: Example 1: 1 tool, 2 skipped." in done.stdout
     assert "POST /admin: it needs the credential token (http bearer)" in done.stdout
     report = json.loads(run(tmp_path, "check", "--json").stdout)
     assert len(report["documents"][0]["leftOut"]) == 2

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from pactgate.app import build
+from pactgate.cli.explain import GATE_TEXTS
+from pactgate.config.model import Config
 from tests.audit.logs import made
 from tests.cli.program import Served, demo, run, write_config
 
@@ -29,7 +32,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def request_id(text: str) -> str:
-    found = re.search(r"request: (\S+)", text)
+    found = re.search(r"request id: (\S+)", text)
     assert found, text
     return found[1]
 
@@ -38,7 +41,7 @@ def test_a_good_log_holds_and_its_head_is_said(tmp_path: Path) -> None:
     made(tmp_path / "audit.jsonl", 40, max_bytes=2000)
     done = run(tmp_path, "audit", "verify", "audit.jsonl")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "The chain holds: " in done.stdout
+    assert "The chain is intact: " in done.stdout
     assert "40 calls" in done.stdout
     said = json.loads(run(tmp_path, "audit", "verify", "audit.jsonl", "--json").stdout)
     assert (said["valid"], said["calls"], said["breaks"]) == (True, 40, [])
@@ -82,12 +85,19 @@ def test_the_story_of_a_refused_call_says_where_it_stopped_and_what_to_do(gatewa
     refused = gateway.run("call", "date_facts", "date:=3")
     done = gateway.run("explain", request_id(refused.stderr))
     assert done.returncode == 0, done.stderr
-    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in done.stdout.splitlines()[1:]}
-    assert "stopped at accept_input" in lines["gates"]
-    assert "INVALID_INPUT" in lines["error"]
-    assert "the action did not run" in lines["error"]
-    assert "date must be a string" in lines["why"]
-    assert lines["next"].startswith("Nothing was done.")
+    lines = dict(re.split(" {2,}", line.strip(), maxsplit=1) for line in done.stdout.splitlines()[1:])
+    assert lines["stopped at"] == "validate the arguments"
+    assert "checked the rate limit" in lines["passed"]
+    assert "call the server" in lines["not reached"]
+    assert (lines["error"], lines["executed"], lines["source"]) == ("INVALID_INPUT", "no", "gateway")
+    assert lines["requested name"] == "date_facts"
+    assert "date must be a string" in lines["message"]
+    assert lines["next"]
+
+
+def test_every_gate_has_words_for_users() -> None:
+    gates = [gate.name for gate in build(Config(), lambda event: None).tool_call.gates]
+    assert set(GATE_TEXTS) == set(gates)
 
 
 def test_the_story_of_an_answered_call_is_the_same_from_the_gateway_and_from_the_log(gateway: Served) -> None:
@@ -117,7 +127,7 @@ def test_a_call_through_tool_invoke_and_a_changed_setting_are_shown_as_what_they
     wish = json.dumps({"name": "almanac.date_facts", "arguments": {"date": "2026-06-24"}})
     by_tool = gateway.run("call", "tool_invoke", "--server", "pactgate", "--args", wish, "--json", **TOKEN)
     known = json.loads(by_tool.stdout)["_meta"]["dev.pactgate/envelope"]["requestId"]
-    assert "through pactgate.tool_invoke" in gateway.run("explain", known, **TOKEN).stdout
+    assert "via pactgate.tool_invoke" in gateway.run("explain", known, **TOKEN).stdout
     assert gateway.run("config", "set", "limits.maxArraySize", "77", **TOKEN).returncode == 0
     assert re.search(r"\(setting limits\.maxArraySize\).*100 -> 77", gateway.run("audit", "show").stdout)
     assert gateway.run("audit", "verify").returncode == 0
@@ -126,9 +136,9 @@ def test_a_call_through_tool_invoke_and_a_changed_setting_are_shown_as_what_they
 def test_without_an_id_the_last_calls_are_listed_and_an_unknown_one_is_said(gateway: Served) -> None:
     gateway.run("call", "nothing")
     listed = gateway.run("explain").stdout.splitlines()
-    assert listed[0].split() == ["TIME", "TOOL", "CALLER", "OUTCOME", "ACTION", "MS", "REQUEST"]
+    assert listed[0].split() == ["TIME", "TOOL", "SUBJECT", "OUTCOME", "EXECUTED", "MS", "REQUEST", "ID"]
     assert "unknown_tool NOT_FOUND" in listed[1]
     done = gateway.run("explain", "no-such-call")
     assert done.returncode == 1
-    assert "Nothing is known of the call no-such-call." in done.stderr
+    assert "no-such-call not found" in done.stderr
     assert "Traceback" not in done.stderr

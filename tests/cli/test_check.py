@@ -67,8 +67,8 @@ def test_a_good_configuration_is_summed_up(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "2 servers" in done.stdout
     rows = [line.split() for line in done.stdout.splitlines()[1:]]
-    assert rows[1] == ["files", "yes", "auto", "5000", "ms", "npx", "-y", "server"]
-    assert rows[2] == ["crm", "no", "modern", "60000", "ms", "https://crm.example/mcp"]
+    assert rows[1] == ["files", "yes", "5000", "ms", "npx", "-y", "server"]
+    assert rows[2] == ["crm", "no", "60000", "ms", "https://crm.example/mcp"]
 
 
 REST = {
@@ -146,8 +146,8 @@ def test_ids_that_look_alike_and_servers_configured_twice_are_seen_in_the_text(t
     write_config(tmp_path, {"crm": same, "sales": same, "mai1": {"command": "a"}, "mail": {"command": "b"}})
     done = run(tmp_path, "check")
     assert done.returncode == 1
-    assert "hazard crm and sales start the same program" in done.stdout
-    assert "hazard The servers mai1 and mail look alike" in done.stdout
+    assert "conflict crm and sales start the same program" in done.stdout
+    assert "conflict The servers mai1 and mail look alike" in done.stdout
     found = json.loads(run(tmp_path, "check", "--json").stdout)
     assert found["ok"] is False
     assert [hazard["kind"] for hazard in found["hazards"]] == ["look_alike_servers", "duplicate_server"]
@@ -185,8 +185,8 @@ def test_live_every_server_is_shown_as_it_is_and_ended_again(tmp_path: Path) -> 
     done = run(tmp_path, "check", "--live")
     assert (done.returncode, done.stderr) == (0, "")
     rows = {line.split()[0]: line.split() for line in done.stdout.splitlines()}
-    assert rows["old"][1:8] == ["connected", "legacy", "2025-11-25", "stdio", "2", "1", "0"]
-    assert rows["new"][1:6] == ["connected", "modern", "2026-07-28", "stdio", "3"]
+    assert rows["old"][1:7] == ["connected", "2025-11-25", "stdio", "2", "1", "0"]
+    assert rows["new"][1:5] == ["connected", "2026-07-28", "stdio", "3"]
     assert "--live" not in done.stdout
     assert processes_with(str(tmp_path)) == []
 
@@ -200,8 +200,8 @@ def test_live_tools_of_different_servers_under_one_name_are_a_finding(tmp_path: 
     write_config(tmp_path, servers)
     done = run(tmp_path, "check", "--live")
     assert done.returncode == 1
-    assert "hazard crm and files offer different tools under the name search" in done.stdout
-    assert "hazard The definition of evil.helper speaks of files.read" in done.stdout
+    assert "conflict crm and files offer different tools under the name search" in done.stdout
+    assert "conflict The definition of evil.helper speaks of files.read" in done.stdout
     found = json.loads(run(tmp_path, "check", "--live", "--json").stdout)
     assert [(hazard["kind"], hazard["servers"], hazard["severity"]) for hazard in found["hazards"]] == [
         ("foreign_tool_named", ["evil", "files"], "hazard"),

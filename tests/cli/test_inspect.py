@@ -34,9 +34,9 @@ def test_servers_piped_are_aligned_columns_without_colour(gateway: Served) -> No
     done = gateway.run("servers")
     assert (done.returncode, done.stderr) == (0, "")
     head, *rows = done.stdout.splitlines()
-    facts = "SERVER STATUS ERA REVISION TRANSPORT TOOLS PROMPTS RESOURCES LATENCY SINCE NOTE"
+    facts = "SERVER STATUS PROTOCOL TRANSPORT TOOLS PROMPTS RESOURCES LATENCY SINCE NOTE"
     assert head.split() == facts.split()
-    shown = r"almanac +connected +legacy +2025-11-25 +stdio +3 +0 +0 +\d+ ms +(\d+ min )?\d+ s +almanac 1\.0\.0"
+    shown = r"almanac +connected +2025-11-25 +stdio +3 +0 +0 +\d+ ms +(\d+ min )?\d+ s +almanac 1\.0\.0"
     assert re.fullmatch(shown, rows[0])
     assert rows[3].split()[:2] == ["off", "disabled"]
     assert len({row.index("stdio") for row in rows}) == 1
@@ -72,7 +72,7 @@ def test_tools_show_their_category_with_the_reason(gateway: Served) -> None:
         "almanac__date_facts",
         "almanac",
         row.get("category") or "-",
-        "200/min, 50 at once",
+        "200/min, burst 50",
         row.get("categoryReason") or "-",
     ]
 
@@ -124,8 +124,8 @@ def test_a_tool_that_failed_is_exit_code_1_with_its_words_shown(gateway: Served)
     done = gateway.run("call", "convert_units", "value=1", "from=mi", "to=smoots")
     assert done.returncode == 1
     assert "smoots" in done.stdout
-    assert "error: The tool says that it failed." in done.stderr
-    assert re.search(r"request: [0-9a-f-]{36}", done.stderr)
+    assert "code: OPERATION_FAILED" in done.stderr
+    assert re.search(r"request id: [0-9a-f-]{36}", done.stderr)
     assert gateway.run("call", "convert_units", "value=1", "from=mi", "to=smoots", "--json").returncode == 1
 
 
@@ -133,7 +133,7 @@ def test_an_unknown_tool_says_that_nothing_ran(gateway: Served) -> None:
     done = gateway.run("call", "nothing")
     assert done.returncode == 1
     assert "NOT_FOUND" in done.stderr
-    assert "did not run" in done.stderr
+    assert "executed: no" in done.stderr
     assert "error" in json.loads(gateway.run("call", "nothing", "--json").stdout)
 
 
@@ -214,7 +214,7 @@ def test_what_is_broken_comes_first_with_its_reason(troubled: Served) -> None:
     rows = [line.split() for line in troubled.run("servers").stdout.splitlines()[1:]]
     assert [row[0] for row in rows] == ["missing", "sloppy", "healthy", "off"]
     assert "a-program-that-is-missing" in " ".join(rows[0])
-    assert " ".join(rows[1]).endswith("2 left out (--verbose says why)")
+    assert " ".join(rows[1]).endswith("2 skipped (--verbose shows why)")
     assert json.loads(troubled.run("servers", "--json").stdout)[0]["serverId"] == "off"
 
 
@@ -230,7 +230,7 @@ def test_broken_servers_are_in_colour_on_a_terminal(troubled: Served) -> None:
     received = troubled.run_on_terminal("servers", COLUMNS="200")[1].decode()
     assert "\x1b[31merror" in received
     assert "\x1b[31mmissing could not be started" in received
-    assert "\x1b[33m2 left out" in received
+    assert "\x1b[33m2 skipped" in received
 
 
 def test_tools_say_whose_are_missing(troubled: Served) -> None:

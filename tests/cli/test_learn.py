@@ -44,7 +44,7 @@ async def test_what_was_learned_is_enough_for_what_was_done_and_for_nothing_else
     done = run(tmp_path, "learn", "busy")
     assert done.returncode == 0, done.stderr
     assert "called busy.look: answered" in done.stderr
-    assert "need arguments: 1 of 2 tools" in done.stderr
+    assert "skipped 1 of 2 tools" in done.stderr
     assert not (tmp_path / "data" / "made.txt").exists()
     effects = json.loads(done.stdout)["mcpServers"]["busy"]["effects"]
     assert effects["connect"] == [port]
@@ -65,7 +65,7 @@ async def test_what_was_learned_is_enough_for_what_was_done_and_for_nothing_else
     ("servers", "word"),
     [
         ({}, "There is no server 'busy'"),
-        ({"busy": {"url": "http://127.0.0.1:9/mcp"}}, "not a program the gateway starts"),
+        ({"busy": {"url": "http://127.0.0.1:9/mcp"}}, "busy has no command"),
     ],
 )
 def test_only_programs_of_the_configuration_can_be_watched(servers: Any, word: str, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_server_that_does_not_start_is_said(tmp_path: Path) -> None:
     write_config(tmp_path, {"busy": {"command": sys.executable, "args": ["-c", "raise SystemExit(3)"]}})
     done = run(tmp_path, "learn", "busy", "--json")
     assert done.returncode == 1
-    assert "could not be used under observation" in done.stderr
+    assert "ended with exit code 3" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def capture(tmp_path: Path) -> Path:
     done = run("record", "-o", path, "--", *server(), talk=TALK)
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1, 2, 3]
-    assert "4 exchanges recorded in" in done.stderr
+    assert re.search(rf"4 requests and notifications .*{re.escape(str(path))}", done.stderr)
     return path
 
 
@@ -94,7 +95,7 @@ def test_a_capture_serves_as_the_server_it_was_made_of(capture: Path) -> None:
     assert [answer["id"] for answer in answers] == ["x1", "x2", "x3", 9]
     assert [answer["result"] for answer in answers[:3]] == [answer["result"] for answer in recorded]
     assert answers[3]["error"]["code"] == -32602
-    assert "nothing real is behind this" in done.stderr
+    assert "3 recorded responses" in done.stderr
     assert done.returncode == 0
 
 
@@ -120,7 +121,7 @@ def _post(url: str, message: Any) -> Any:
 
 def test_against_the_same_server_nothing_differs_and_against_another_every_place_is_named(capture: Path) -> None:
     same = run("replay", capture, "--against", "--", *server())
-    assert (same.returncode, same.stdout) == (0, "SAME: 0 of 3 answers differ.\n")
+    assert (same.returncode, same.stdout.split()[:4]) == (0, ["SAME:", "0", "of", "3"])
     other = run("replay", capture, "--against", "--json", "--", *server(tools=["extra"]))
     assert other.returncode == 1
     report = json.loads(other.stdout)

@@ -22,7 +22,7 @@ def test_a_good_file_is_summed_up(tmp_path: Path) -> None:
     write_tools(tmp_path, KIT)
     done = run(tmp_path, "check", "kit.py")
     assert done.returncode == 0
-    assert "kit.py is good: 1 tool." in done.stdout
+    assert "kit.py is valid: 1 tool." in done.stdout
     assert json.loads(run(tmp_path, "check", "kit.py", "--json").stdout)["tools"][0]["name"] == "double"
 
 
@@ -73,7 +73,7 @@ def test_over_http_it_is_served_without_a_configuration(tmp_path: Path) -> None:
     write_tools(tmp_path, KIT)
     write_config(tmp_path, {"broken": {"command": "nothing"}})
     with Served(tmp_path, "kit.py") as gateway:
-        gateway.wait_for(r"ok +kit +legacy")
+        gateway.wait_for("ok +kit")
         assert gateway.run("call", "double", "number:=4").stdout.split() == ["{", '"result":', "8", "}"]
 
 
@@ -82,6 +82,7 @@ def test_what_a_call_did_beside_its_declaration_is_shown_with_the_answer(tmp_pat
         tmp_path, '@tool(**query)\ndef read() -> str:\n    "Reads."\n    return open("/etc/hosts").readline()[:0]\n'
     )
     with Served(tmp_path, "kit.py") as gateway:
+        gateway.wait_for("ok +kit")  # before that /api/tools answers from a snapshot without the tool
         done = gateway.run("call", "read")
         assert "kit.read did what it does not declare: filesystem.read /etc/hosts" in done.stderr
         assert "observed: none" in gateway.run("tools").stdout

@@ -138,7 +138,7 @@ REQUIREMENTS = (
         source=f"{_UNDECIDED}, 2",
         enforced_by=(
             "pactgate.config.load:load",
-            "pactgate.cli.serve:run",
+            "pactgate.cli.serve:serve",
         ),
     ),
     Requirement(

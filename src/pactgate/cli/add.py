@@ -1,7 +1,7 @@
-"""`pactgate add`: one more server in the configuration file, and for an OpenAPI document what it becomes.
+"""`pactgate add`: add a server to the configuration file; for an OpenAPI document, show the tools it makes.
 
-Looks before it writes: the document is mapped, the new text is read again and checked, and only then the file is replaced, in one
-step. With `--dry-run` everything but that. Must not: change anything of the file but the new entry, or start a server.
+The document is mapped and the new text is checked before the file is replaced atomically. `--dry-run` leaves out only the last step.
+Must not: change anything in the file but the new entry, or start a server.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pactgate.cli import documents, terminal
-from pactgate.cli.check import show_problems
+import click
+
+from pactgate.cli import openapi_report, terminal
+from pactgate.cli.config_file import find_config
+from pactgate.cli.errors import CommandError
+from pactgate.cli.shared_options import config_option, json_option
 from pactgate.config.insert import CantInsert, insert_server, new_file
-from pactgate.config.load import find, load
+from pactgate.config.load import load
 from pactgate.config.problems import ConfigurationError
 from pactgate.config.reader import FORMATS
 from pactgate.config.sections.openapi import is_url
@@ -35,7 +39,7 @@ _NEW_FILE: Final = "pactgate.json"
 
 
 class AddOptions(NamedTuple):
-    """What was given on the command line. Exactly one of `command`, `url` and `openapi` counts."""
+    """The command line. Exactly one of `command`, `url` and `openapi` must be given."""
 
     name: str
     command: tuple[str, ...] = ()
@@ -48,33 +52,44 @@ class AddOptions(NamedTuple):
     as_json: bool = False
 
 
-class _Refused(Exception):  # noqa: N818 - how it ends when nothing is written
-    """What is wrong, what to do, and the exit code."""
+@click.command(
+    epilog="""\
+\b
+Examples:
+  pactgate add weather --openapi weather.yaml
+  pactgate add crm --url https://crm.example/mcp
+  pactgate add files -- npx -y @modelcontextprotocol/server-filesystem .
+"""
+)
+@click.argument("name")
+@click.argument("command", metavar="[-- CMD...]", nargs=-1)
+@click.option("--url", metavar="URL", help="Address of an MCP server.")
+@click.option("--openapi", metavar="URL|FILE", help="OpenAPI document of a REST API; its tools are shown.")
+@click.option("--base-url", metavar="URL", help="Address of the API. Default: as the document says.")
+@click.option(
+    "--credential",
+    "credentials",
+    multiple=True,
+    metavar="SCHEME=VALUE",
+    help="Credential for a security scheme of the document, best as ${VARIABLE}. Repeatable.",
+)
+@config_option
+@click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
+@json_option
+def add(**options: Any) -> int:
+    """Add a server to the configuration. The file is created if there is none. Starts nothing.
 
-    def __init__(self, message: str, hint: str = "", code: int = 2) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-        self.code = code
-
-
-def add(options: AddOptions) -> int:
-    try:
-        return _add(options)
-    except ConfigurationError as error:
-        show_problems(error)
-        return 2
-    except _Refused as refused:
-        terminal.problem(refused.message, refused.hint)
-        return refused.code
+    NAME is the id of the server: letters a-z, digits and hyphens. CMD is the program to start, with its arguments.
+    """
+    return _add(AddOptions(**options))
 
 
 def _add(options: AddOptions) -> int:
-    path = Path(options.config) if options.config is not None else find(Path.cwd(), os.environ) or Path(_NEW_FILE)
+    path = find_config(options.config) or Path(_NEW_FILE)
     entry = _entry(options, path)
     mapped = _mapped(options, entry, path) if options.openapi is not None else None
     if mapped is not None:
-        # Written down: a document that changes can't move the calls elsewhere.
+        # The address is written down, so that a changed document can't redirect the calls.
         entry = {"openapi": entry.pop("openapi"), "baseUrl": mapped.base_url} | entry
     text = _text(path, options.name, entry)
     _require_valid(path, text, options.name)
@@ -90,12 +105,12 @@ def _add(options: AddOptions) -> int:
 def _entry(options: AddOptions, path: Path) -> dict[str, Any]:
     kinds = [kind for kind in (options.command, options.url, options.openapi) if kind]
     if len(kinds) != 1:
-        raise _Refused(
-            "Say what the server is, once: a command after --, --url, or --openapi.",
+        raise CommandError(
+            "Give exactly one of: a command after --, --url, --openapi.",
             "For example: pactgate add weather --openapi weather.yaml",
         )
     if options.openapi is None and (options.base_url or options.credentials):
-        raise _Refused("--base-url and --credential belong to --openapi.")
+        raise CommandError("--base-url and --credential need --openapi.")
     if options.command:
         program, *args = options.command
         return {"command": program, **({"args": args} if args else {})}
@@ -111,7 +126,7 @@ def _entry(options: AddOptions, path: Path) -> dict[str, Any]:
 
 
 def _source(given: str, path: Path) -> str:
-    """A file is named from where the configuration is, not from where we are; one elsewhere by its full path."""
+    """The file relative to the folder of the configuration; outside of that folder its absolute path."""
     if is_url(given):
         return given
     full = os.path.abspath(given)
@@ -124,7 +139,7 @@ def _credentials(given: tuple[str, ...]) -> dict[str, str]:
     for text in given:
         scheme, is_pair, value = text.partition("=")
         if not is_pair or not scheme or not value:
-            raise _Refused(
+            raise CommandError(
                 "A credential is SCHEME=VALUE.", "The value is best a variable: --credential 'bearerAuth=${TOKEN}'."
             )
         found[scheme] = value
@@ -145,9 +160,9 @@ def _mapped(options: AddOptions, entry: dict[str, Any], path: Path) -> Mapped:
             return asyncio.run(_load(config))
         except GatewayFailure as failure:
             hint = "Give --base-url." if "set baseUrl" in failure.message else ""
-            raise _Refused(failure.message, hint, code=1) from None
+            raise CommandError(failure.message, hint, exit_code=1) from None
         except TimeoutError:
-            raise _Refused(f"The document did not arrive within {_FETCH_S:g} s.", code=1) from None
+            raise CommandError(f"The document did not arrive within {_FETCH_S:g} s.", exit_code=1) from None
 
 
 async def _load(config: ServerConfig) -> Mapped:
@@ -163,21 +178,21 @@ def _text(path: Path, name: str, entry: dict[str, Any]) -> str:
     """The new text of the file."""
     form = FORMATS.get(path.suffix.lower())
     if form is None:
-        raise _Refused("The format of this file is unknown.", f"Its name must end with {', '.join(FORMATS)}.")
+        raise CommandError("The format of this file is unknown.", f"Its name must end with {', '.join(FORMATS)}.")
     try:
         before = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         before = ""
     except (OSError, UnicodeDecodeError) as problem:
-        raise _Refused(f"{path} can't be read: {problem}.") from None
+        raise CommandError(f"{path} can't be read: {problem}.") from None
     try:
         return insert_server(before, form, name, entry) if before.strip() else new_file(form, name, entry)
     except CantInsert as cant:
-        raise _Refused(cant.why, cant.lines) from None
+        raise CommandError(cant.why, cant.lines) from None
 
 
 def _require_valid(path: Path, text: str, name: str) -> None:
-    """The new entry is a good one. What else is wrong in the file was wrong before; `check` says it."""
+    """Raise where the new entry is invalid. Other problems of the file are left to `check`."""
     environ = {**dict.fromkeys(_VARIABLE.findall(text), _PLACEHOLDER), **os.environ}
     with tempfile.TemporaryDirectory() as folder:
         trial = Path(folder) / f"pactgate{path.suffix.lower()}"
@@ -188,11 +203,11 @@ def _require_valid(path: Path, text: str, name: str) -> None:
         except ConfigurationError as error:
             own = [problem for problem in error.problems if name in problem.path]
             if own:
-                raise _Refused("\n".join(f"{one.message} {one.hint}".strip() for one in own)) from None
+                raise CommandError("\n".join(f"{one.message} {one.hint}".strip() for one in own)) from None
 
 
 def _write(path: Path, text: str) -> None:
-    """All of it or nothing; a link stays a link, and permissions stay what they are."""
+    """Replace the file atomically. A symbolic link and the permissions are kept."""
     target = Path(os.path.realpath(path))
     try:
         mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o644
@@ -208,32 +223,30 @@ def _write(path: Path, text: str) -> None:
             with suppress(FileNotFoundError):
                 os.unlink(name)
     except OSError as problem:
-        raise _Refused(f"{path} can't be written: {problem.strerror}.", code=1) from None
+        raise CommandError(f"{path} can't be written: {problem.strerror}.", exit_code=1) from None
 
 
 def _show(options: AddOptions, path: Path, mapped: Mapped | None) -> None:
     if mapped is not None:
-        documents.show_tools(mapped)
-        documents.show_left_out(mapped)
-        terminal.say(documents.summary(mapped))
-        if (text := documents.advice(mapped)) is not None:
-            terminal.say(text)
+        openapi_report.show_tools(mapped)
+        openapi_report.show_skipped(mapped)
+        terminal.say(openapi_report.summary(mapped))
         if schemes := _missing(mapped):
             variable = f"{options.name.upper().replace('-', '_')}_TOKEN"
             given = f'"credentials": {{ "{schemes[0]}": "${{{variable}}}" }}'
-            terminal.say(f"To call what needs credentials, write {given} into the entry.")
+            terminal.say(f"For the operations that need credentials, add {given} to the entry.")
     done = "Would be added to" if options.dry_run else "Added to"
     terminal.say(f"{done} {path}: {options.name}.")
     if not options.dry_run:
-        terminal.say("A gateway that runs with this file takes it over by itself; `pactgate check --live` tries it.")
+        terminal.say("A running gateway reloads this file by itself. `pactgate check --live` tests the connection.")
 
 
 def _missing(mapped: Mapped) -> list[str]:
-    """Security schemes operations were left out for."""
+    """The security schemes of the operations that are skipped for lack of a credential."""
     found = re.findall(r"the credential (\S+) \(", " ".join(by_reason(mapped.left_out)))
     return list(dict.fromkeys(found))
 
 
 def _report(options: AddOptions, path: Path, entry: dict[str, Any], mapped: Mapped | None) -> dict[str, Any]:
     report = {"ok": True, "file": str(path), "written": not options.dry_run, "serverId": options.name, "entry": entry}
-    return report if mapped is None else {**report, "document": documents.as_dict(mapped)}
+    return report if mapped is None else {**report, "document": openapi_report.as_dict(mapped)}

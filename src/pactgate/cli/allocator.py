@@ -1,8 +1,8 @@
-"""How a serving process treats its memory: large buffers are kept, and garbage is looked for less often.
+"""Memory settings of a serving process: malloc keeps large buffers, and the cycle collector runs less often.
 
-A result of a few hundred KiB passes through several buffers; by default glibc maps each of them anew, and most of the time of such a call
-goes into page faults. Where there is no glibc, nothing happens. Python looks for cycles after every 700 new objects that are still in use,
-which dozens of calls in flight always are; what a call leaves behind is freed without that search, so it can be rarer.
+A result of a few hundred KiB passes through several buffers. By default glibc maps each of them anew, and page faults take most of the
+time of such a call. Without glibc nothing changes. The cycle collector runs after every 700 new objects, which dozens of concurrent calls
+always have; reference counting frees what a call leaves behind, so the collector can run rarely.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MMAP_THRESHOLD: Final = -3
 
 
 def keep_large_buffers() -> bool:
-    """Whether the allocator took the advice."""
+    """Return whether the allocator accepted the settings."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
@@ -31,7 +31,7 @@ def keep_large_buffers() -> bool:
 
 
 def search_garbage_rarely() -> None:
-    """What is alive now stays: modules, settings, code. It need not be searched again."""
+    """Exclude modules, settings and code, which live as long as the process, from all later collections."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS_BETWEEN_SEARCHES, 10, 10)

@@ -1,6 +1,6 @@
-"""What `pactgate serve` tells the person who started it: the address, how to use it, and each server as it comes and goes.
+"""The output of `pactgate serve` for the person who started it: the address, how to use it, and the state of each server.
 
-Written line by line without ever waiting for the reader. Reasons come from upstreams and are shown escaped and on one line.
+Lines are written without waiting for the reader. Reasons come from upstreams and are shown escaped, on one line.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ SHOWN: Final[frozenset[type[Event]]] = frozenset(
         events.DiscoveryFailed,
     }
 )
-"""What a person reads here already, and need not read again in the log on the same terminal."""
+"""Events that are announced; the log on the same terminal does not repeat them."""
 _DEFAULT_ADDRESS: Final = "http://127.0.0.1:7411"
 _REASON_CHARS: Final = 300
 
 
 class Announcer:
-    """Prints on one stream. `last_error` tells why a server's latest attempt failed; a server may say what it must not."""
+    """Prints to one stream. `last_error` gives the reason why a server could not be connected; `mask` hides secrets in it."""
 
     def __init__(self, stream: TextIO, last_error: Callable[[str], str | None], mask: Mask) -> None:
         self._stream = stream
@@ -49,24 +49,24 @@ class Announcer:
         self._lines.write(text.encode(errors="backslashreplace") + b"\n")
 
     def welcome(self, address: str, *, is_demo: bool, file: str | None, token: str | None, needs_token: bool) -> None:
-        """Everything a newcomer needs, before the first server is connected."""
+        """Print the address and how to use it, before the first server is connected."""
         endpoint = f"{address}/mcp"
         self.say(f"{paint(f'Pactgate {__version__}', 'bold', self._stream)} at {paint(endpoint, 'cyan', self._stream)}")
         if is_demo:
             self.say(
-                "There is no configuration here, so this is the demo: a server of each protocol era, a file of Python tools, a REST API."
+                "There is no configuration here, so this is the demo: two MCP servers, a file of Python tools and a REST API."
             )
         elif file is not None:
             self.say(f"Configuration: {flat(file, _REASON_CHARS)}")
         if token is not None:
             self.say(
-                "It can be reached from other machines, so callers need a token. Made for this run, shown only here:"
+                "Other machines can reach this address, so clients need a token. It is valid for this run and shown only here:"
             )
             self.say(f"  {token}")
         self.say()
-        self.say("In a client's configuration:")
+        self.say("Add this to the configuration of your client:")
         self.say(f"  {json.dumps({'mcpServers': {'pactgate': _client_entry(endpoint, token, needs_token)}})}")
-        self.say("From another terminal:")
+        self.say("Or use it from another terminal:")
         for words in ("tools", "call date_facts date=2026-06-21" if is_demo else "servers"):
             self.say(f"  {command()} {_with_address(words, address)}")
         self.say()
@@ -81,23 +81,25 @@ class Announcer:
         elif isinstance(event, events.ServerDisconnected):
             self._tell(event.server, "lost", "yellow", event.reason)
         elif isinstance(event, events.DiscoveryFailed):
-            self._tell(event.server, "odd", "yellow", f"its tools can't be listed: {event.reason}")
+            self._tell(event.server, "warn", "yellow", f"its tools can't be listed: {event.reason}")
         elif isinstance(event, events.ServerFailed):
             self._tell(
-                event.server, "down", "red", f"{event.reason} (attempts: {event.attempts}; it will be tried again)"
+                event.server, "down", "red", f"{event.reason} (attempts: {event.attempts}; the gateway tries again)"
             )
         elif isinstance(event, events.ServerConnecting) and event.attempt == 2:
-            self._tell(event.server, "wait", "yellow", f"not yet: {self._last_error(event.server)}; trying again")
+            self._tell(
+                event.server, "wait", "yellow", f"not connected yet: {self._last_error(event.server)}; trying again"
+            )
 
     def _tell_connected(self, event: events.ServerDiscovered) -> None:
         connected = self._connected.get(event.server)
         if connected is not None:
             tools = f"{event.tools} tool{'s' * (event.tools != 1)}"
-            how = f"{connected.era} {connected.version}, {tools}, connected in {connected.duration_ms:.0f} ms"
-            self._tell(event.server, "ok", "green", how)
+            how = f"connected in {connected.duration_ms:.0f} ms"
+            self._tell(event.server, "ok", "green", f"{tools}, protocol version {connected.version}, {how}")
 
     def _tell(self, server: str, word: str, style: str, text: str) -> None:
-        """One line a change: what was said last about a server is not said again."""
+        """Print one line for a change; a line that repeats the last one of that server is not printed."""
         line = f"{server:<12} {flat(self._mask(text), _REASON_CHARS)}"
         if self._told.get(server) != word + line:
             self._told[server] = word + line
@@ -105,7 +107,7 @@ class Announcer:
 
 
 def command() -> str:
-    """How this program is called in this person's shell."""
+    """How to call this program from the shell it was started in."""
     program = sys.argv[0]
     if os.path.basename(program) != "pactgate" or not os.path.exists(program):
         return f"{os.path.basename(sys.executable)} -m pactgate"
@@ -117,7 +119,7 @@ def command() -> str:
 
 
 def announces_on(stream: TextIO, *, is_stdio: bool) -> bool:
-    """Over stdio a client has started us, and nobody reads unless a terminal is there."""
+    """Over stdio a client starts the gateway, and a person reads only where the stream is a terminal."""
     return not is_stdio or is_terminal(stream)
 
 

@@ -1,33 +1,59 @@
-"""`pactgate call`: arguments from the command line, one call, and its answer in a form a person can read."""
+"""`pactgate call`: arguments from the command line, one call, and its result in a form a person can read."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import click
+
 from pactgate.cli import terminal
+from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
+from pactgate.cli.shared_options import arguments_option, server_option, with_gateway
 
 _ENVELOPE_KEY: Final = "dev.pactgate/envelope"
+_FAILURE_LABELS: Final = {
+    "code": "code",
+    "server": "server",
+    "verdict": "executed",
+    "retryable": "retryable",
+    "attempts": "attempts",
+    "requestId": "request id",
+}
+_EXECUTED: Final = {"did_not_run": "no", "may_have_run": "unknown", "ran": "yes"}
 
 
-class BadArgumentsError(Exception):
-    """The arguments can't be read: a wrong invocation."""
+class BadArgumentsError(CommandError):
+    """The arguments on the command line can't be read."""
 
 
+@click.command(epilog="Example: pactgate call almanac.convert_units value=26.2 from=mi to=km")
+@click.argument("name")
+@click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
+@arguments_option
+@server_option
+@click.option(
+    "--timeout-ms", type=click.IntRange(1), metavar="MS", help="Give up, and cancel the call, after this time."
+)
+@with_gateway
 def call(
     client: GatewayClient,
-    name: str,
-    words: Iterable[str],
     *,
-    server: str | None = None,
-    args: str | None = None,
-    timeout_ms: int | None = None,
-    as_json: bool = False,
+    name: str,
+    words: Sequence[str],
+    args: str | None,
+    server: str | None,
+    timeout_ms: int | None,
+    as_json: bool,
 ) -> int:
-    words = list(words)
+    """Call a tool and show its result. The exit code is 1 when the call failed.
+
+    NAME is the tool: almanac__date_facts, almanac.date_facts, or just date_facts.
+    KEY=VALUE is an argument; KEY:=JSON gives its value as JSON.
+    """
     tool = find_tool(client.get("/api/tools"), name, server)
     schema = tool.get("inputSchema") if tool else None
     arguments = read_arguments(words, args, schema if isinstance(schema, dict) else {})
@@ -35,25 +61,31 @@ def call(
 
     params = header_params(schema) if schema else ()
     mirrored = () if isinstance(params, str) else mirror(params, arguments)
-    with terminal.spinner(f"waiting for {name}") as turning:
+    with terminal.spinner(f"waiting for {name}") as spinner:
         answer = client.call(
             name,
             arguments,
             server=server,
             mirrored=mirrored,
             timeout_s=timeout_ms / 1000 if timeout_ms else None,
-            on_progress=(lambda progress: turning.tell(_told(name, progress))) if turning else None,
+            on_progress=(lambda progress: spinner.tell(_progress_text(name, progress))) if spinner else None,
         )
     if as_json:
         terminal.say_json(answer["result"] if "result" in answer else {"error": answer["error"]})
         return 1 if "error" in answer or answer["result"].get("isError") else 0
     if "error" in answer:
-        return _show_error(answer["error"])
+        _show_failure(str(answer["error"].get("message")), answer["error"].get("data"))
+        return 1
     return _show_result(answer["result"])
 
 
+def executed(verdict: object) -> str:
+    """Whether the tool ran, in a user's words."""
+    return _EXECUTED.get(str(verdict), "")
+
+
 def read_arguments(words: Iterable[str], args: str | None, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """`k=v` is text, unless the tool's schema wants something else for `k`; `k:=json` is JSON; both go over `--args`."""
+    """`k=v` is a string unless the tool's schema wants another type for `k`; `k:=json` is JSON; both override `--args`."""
     arguments: dict[str, Any] = {}
     if args is not None:
         base = _json(args, "--args")
@@ -78,7 +110,7 @@ def read_arguments(words: Iterable[str], args: str | None, schema: Mapping[str, 
 
 
 def _takes_text(schema: Any) -> bool:
-    """Whether a value given as plain text can stay text: the schema says so, or says nothing."""
+    """Whether the schema allows a string, or any value."""
     if not isinstance(schema, dict):
         return True
     kinds = schema.get("type")
@@ -106,7 +138,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def find_tool(page: Any, name: str, server: str | None) -> dict[str, Any] | None:
-    """The tool meant, as far as that can be told here; the gateway decides."""
+    """The tool of that name, if exactly one fits. The gateway resolves the name again."""
     rows = page.get("tools") if isinstance(page, dict) else page
     rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     if server is None:
@@ -117,7 +149,7 @@ def find_tool(page: Any, name: str, server: str | None) -> dict[str, Any] | None
     return found[0] if len(found) == 1 else None
 
 
-def _told(name: str, progress: Mapping[str, Any]) -> str:
+def _progress_text(name: str, progress: Mapping[str, Any]) -> str:
     done, total = progress.get("progress"), progress.get("total")
     how_far = f"{done} of {total}" if total is not None else f"{done}"
     message = progress.get("message")
@@ -141,17 +173,17 @@ def _show_result(result: dict[str, Any]) -> int:
         return 0
     failure = known.get("failure")
     facts = {**(failure if isinstance(failure, dict) else {}), "requestId": known.get("requestId")}
-    is_its_own = facts.get("failure_mode") in (None, "tool_error")
-    _show_failure("The tool says that it failed." if is_its_own else "The call failed.", facts)
+    is_tool_error = facts.get("failure_mode") in (None, "tool_error")
+    _show_failure("The tool reported an error." if is_tool_error else "The call failed.", facts)
     return 1
 
 
 def _show_violations(envelope: dict[str, Any]) -> None:
     found = envelope.get("violations")
-    told = [_violation(one) for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    if told:
+    if isinstance(found, list) and found:
+        texts = [_violation(one) for one in found if isinstance(one, dict)]
         sys.stdout.flush()
-        terminal.warning(f"{envelope.get('tool')} did what it does not declare: {', '.join(told)}")
+        terminal.warning(f"{envelope.get('tool')} did what it does not declare: {', '.join(texts)}")
 
 
 def _violation(one: dict[str, Any]) -> str:
@@ -160,15 +192,12 @@ def _violation(one: dict[str, Any]) -> str:
     return f"{one['kind']} {one.get('target', '')}" + (" (refused)" if one.get("refused") else "")
 
 
-def _show_error(error: dict[str, Any]) -> int:
-    _show_failure(str(error.get("message")), error.get("data"))
-    return 1
-
-
 def _show_failure(message: str, facts: Any) -> None:
-    """The failure record in words: who, what is known of its effects, what to try instead."""
+    """Print the failure record: the code, whether the tool ran, whether a retry makes sense, similar names."""
     known = facts if isinstance(facts, dict) else {}
-    lines = [f"  {label}: {_in_words(known[key])}" for key, label in _SHOWN_FACTS.items() if known.get(key) is not None]
+    lines = [
+        f"  {label}: {_fact_text(known[key])}" for key, label in _FAILURE_LABELS.items() if known.get(key) is not None
+    ]
     candidates = known.get("candidates")
     if isinstance(candidates, list) and candidates:
         lines.append(f"  did you mean: {', '.join(map(str, candidates))}")
@@ -176,20 +205,10 @@ def _show_failure(message: str, facts: Any) -> None:
     terminal.problem(message, "\n".join(lines))
 
 
-_SHOWN_FACTS: Final = {
-    "code": "code",
-    "server": "server",
-    "verdict": "the action",
-    "retryable": "worth a retry",
-    "attempts": "attempts",
-    "requestId": "request",
-}
-
-
-def _in_words(fact: Any) -> str:
+def _fact_text(fact: Any) -> str:
     if isinstance(fact, bool):
         return "yes" if fact else "no"
-    return str(fact).replace("_", " ") if fact in ("did_not_run", "may_have_run", "ran") else str(fact)
+    return executed(fact) or str(fact)
 
 
 def _block(block: Any) -> str:

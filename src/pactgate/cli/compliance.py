@@ -1,20 +1,21 @@
-"""`pactgate compliance`: judge a capture, many of them, or read what a rule says.
+"""`pactgate compliance`: check one capture or many, and explain the rules.
 
-Exit codes: 0 everything that decides passed and there is no hazard; 1 otherwise, also for a capture that can't be read; 2 wrong
-invocation. The checker itself is imported only when a command runs. Must not: decide a verdict. Enforces S3/CLI.
+Exit codes: 0 every deciding rule passed; 1 otherwise, also for a capture that can't be read; 2 wrong invocation. The checker is imported
+when a command runs. Must not: decide whether a rule passed. Enforces S3/CLI.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import typer
+import click
 
 from pactgate.cli import terminal
+from pactgate.cli.errors import CommandError
+from pactgate.cli.shared_options import header_option, json_option
 from pactgate.cli.table import Column, show_table
 from pactgate.core.display import flat, visible
 
@@ -38,209 +39,169 @@ Examples:
 Exit codes: 0 passed, 1 findings or an unreadable capture, 2 wrong invocation.
 """
 _BAR_CHARS: Final = 24
-_WRONG: Final = 2
+_FORMATS: Final = ("text", "json", "junit", "sarif", "markdown")
 
-app = typer.Typer(
-    help="Judge recorded sessions against the protocol. Nothing is contacted, except with --live.",
-    epilog=_EXAMPLES,
-    no_args_is_help=True,
-    rich_markup_mode=None,
+
+@click.group(epilog=_EXAMPLES)
+def compliance() -> None:
+    """Check recorded sessions against the protocol. Nothing is contacted, except with --live."""
+
+
+@compliance.command(epilog=_EXAMPLES, context_settings={"show_default": True})
+@click.argument("target", metavar="[URL | -- COMMAND...]", nargs=-1)
+@click.option("--capture", metavar="FILE", help="The capture; - reads standard input.")
+@click.option("--live", is_flag=True, help="Record a scripted session with a server first. It changes nothing there.")
+@header_option
+@click.option("--output", "-o", metavar="FILE", help="With --live: keep the capture.")
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="text", help="Format of the report.")
+@click.option(
+    "--rules",
+    metavar="inv|gw|all|CODE,...",
+    help="Run only these rules; they decide the exit code. Default: all run, INV and the two conflict rules decide.",
 )
-
-
-class Form(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    JUNIT = "junit"
-    SARIF = "sarif"
-    MARKDOWN = "markdown"
-
-
-class EraChoice(StrEnum):
-    AUTO = "auto"
-    LEGACY = "legacy"
-    MODERN = "modern"
-
-
-class LevelChoice(StrEnum):
-    MUST = "must"
-    SHOULD = "should"
-
-
-class SuiteForm(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-
-
-class Unjudged(StrEnum):
-    SHOW = "show"
-    FAIL = "fail"
-
-
-@app.command(epilog=_EXAMPLES)
+@click.option("--baseline", metavar="FILE", help="Rules that are known to fail; a stale entry fails the run.")
+@click.option("--fail-on", type=click.Choice(["must", "should"]), default="must", help="The weakest level that counts.")
+@click.option(
+    "--era", type=click.Choice(["auto", "legacy", "modern"]), default="auto", help="Protocol era of the session."
+)
+@click.option(
+    "--not-judged", type=click.Choice(["show", "fail"]), default="show", help="Whether a rule without a result fails."
+)
+@click.option("--allow-missing-initialized", is_flag=True, help="Don't count a missing notifications/initialized.")
 def invariants(
-    target: Annotated[
-        list[str] | None, typer.Argument(metavar="[URL | -- COMMAND]", help="With --live: the server to ask.")
-    ] = None,
-    capture: Annotated[str | None, typer.Option(metavar="FILE", help="The capture; - reads standard input.")] = None,
-    live: Annotated[
-        bool, typer.Option("--live", help="Ask a server first, by a scripted session that changes nothing.")
-    ] = False,
-    header: Annotated[
-        list[str] | None, typer.Option("--header", metavar="'NAME: VALUE'", help="With --live URL: a header to send.")
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="With --live: keep the capture.")
-    ] = None,
-    form: Annotated[Form, typer.Option("--format", help="How to write the report.")] = Form.TEXT,
-    rules: Annotated[
-        str | None,
-        typer.Option(
-            metavar="inv|gw|all|CODE,...",
-            help="Run these rules, and let them decide. Default: all run, INV and the two hazards decide.",
-        ),
-    ] = None,
-    baseline: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Rules that are known to fail; a stale entry fails the run.")
-    ] = None,
-    fail_on: Annotated[LevelChoice, typer.Option(help="The weakest keyword that counts.")] = LevelChoice.MUST,
-    era: Annotated[EraChoice, typer.Option(help="Which era the session is of.")] = EraChoice.AUTO,
-    not_judged: Annotated[Unjudged, typer.Option(help="What it means that a rule could not judge.")] = Unjudged.SHOW,
-    allow_missing_initialized: Annotated[
-        bool, typer.Option("--allow-missing-initialized", help="Don't count an absent notifications/initialized.")
-    ] = False,
-) -> None:
-    """Judge a capture: a session, or several side by side. With --live, ask a server and judge what it said."""
+    *,
+    target: tuple[str, ...],
+    capture: str | None,
+    live: bool,
+    headers: tuple[str, ...],
+    output: str | None,
+    form: str,
+    rules: str | None,
+    baseline: str | None,
+    fail_on: str,
+    era: str,
+    not_judged: str,
+    allow_missing_initialized: bool,
+) -> int:
+    """Check a capture of one session or several. With --live, record one with a server and check it.
+
+    With --live, URL or COMMAND is the server.
+    """
     from pactgate.capture.format import CaptureError, Progress
     from pactgate.conformance.baseline import BaselineError, load
     from pactgate.conformance.check import check_capture
     from pactgate.conformance.report import Problem, Report
     from pactgate.conformance.selection import UnknownRuleError
 
-    given = _source(capture, target or [], header or [], output, live=live)
+    source = _source(capture, target, headers, output, live=live)
 
-    def judge(on_progress: Progress | None) -> Report:
+    def run_rules(on_progress: Progress | None) -> Report:
         return check_capture(
-            given if isinstance(given, str) else given.ask(era.value),
+            source if isinstance(source, str) else source.record(era),
             rules=rules,
-            era=era.value,
+            era=era,
             allow_missing_initialized=allow_missing_initialized,
-            fail_on=fail_on.value,
-            unjudged_fails=not_judged is Unjudged.FAIL,
+            fail_on=fail_on,
+            unjudged_fails=not_judged == "fail",
             baseline=() if baseline is None else load(Path(baseline)),
             on_progress=on_progress,
         )
 
     try:
-        report = _with_progress(f"judging {given}", judge)
+        report = _with_progress(f"checking {source}", run_rules)
     except (UnknownRuleError, BaselineError) as problem:
-        terminal.problem(str(problem))
-        raise typer.Exit(_WRONG) from None
+        raise CommandError(str(problem)) from None
     except CaptureError as problem:
-        report = Report(str(given), error=Problem(problem.kind.value, problem.message))
+        report = Report(str(source), error=Problem(problem.kind.value, problem.message))
         terminal.problem(problem.message)
     finally:
-        if not isinstance(given, str):
-            given.leave()
+        if not isinstance(source, str):
+            source.close()
     _write(report, form)
-    raise typer.Exit(report.exit_code)
+    return report.exit_code
 
 
-@app.command()
-def run(
-    config: Annotated[str, typer.Option("--config", "-c", metavar="FILE", help="A YAML file with a list of checks.")],
-    form: Annotated[SuiteForm, typer.Option("--format", help="How to write the outcome.")] = SuiteForm.TEXT,
-) -> None:
-    """Judge many captures in one go, each against what is expected of it."""
+@compliance.command(context_settings={"show_default": True})
+@click.option("--config", "-c", metavar="FILE", required=True, help="A YAML file with a list of checks.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the report.")
+def run(*, config: str, form: str) -> int:
+    """Check many captures, each against its expected failures."""
     from pactgate.conformance.suite import SuiteError, read_suite, run_suite
 
     try:
         checks = read_suite(Path(config))
     except SuiteError as problem:
-        terminal.problem(str(problem))
-        raise typer.Exit(_WRONG) from None
+        raise CommandError(str(problem)) from None
     outcomes = list(run_suite(checks))
-    if form is SuiteForm.JSON:
-        _say_outcomes(outcomes)
+    met = sum(outcome.is_met for outcome in outcomes)
+    if form == "json":
+        _print_json(outcomes)
     else:
         for outcome in outcomes:
             _show_outcome(outcome)
-        met = sum(outcome.is_met for outcome in outcomes)
         word, colour = ("PASSED", "green") if met == len(outcomes) else ("FAILED", "red")
         print(f"{terminal.paint(word, colour, sys.stdout)}: {met} of {len(outcomes)} checks as expected.")
-    raise typer.Exit(0 if all(outcome.is_met for outcome in outcomes) else 1)
+    return 0 if met == len(outcomes) else 1
 
 
-@app.command()
-def rules(
-    code: Annotated[str | None, typer.Argument(metavar="CODE", help="One rule, in full.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """List the rules, or explain one."""
+@compliance.command()
+@click.argument("code", metavar="[CODE]", required=False)
+@json_option
+def rules(*, code: str | None, as_json: bool) -> int:
+    """List the rules, or explain the rule CODE."""
     from pactgate.conformance.rules import ALL
     from pactgate.conformance.selection import BY_CODE, DOCUMENTED
 
     if code is not None and code.upper() not in BY_CODE:
-        terminal.problem(f"There is no rule {code!r}.", "`pactgate compliance rules` lists them.")
-        raise typer.Exit(_WRONG)
+        raise CommandError(f"There is no rule {code!r}.", "`pactgate compliance rules` lists them.")
     chosen = ALL if code is None else (BY_CODE[code.upper()],)
     if as_json:
         described = [_described(rule, decides=rule in DOCUMENTED) for rule in chosen]
         terminal.say_json(described if code is None else described[0])
     elif code is None:
-        columns = (
-            Column("CODE"),
-            Column("LEVEL"),
-            Column("SINCE"),
-            Column("UNTIL"),
-        )
-        rows = [[rule.code, rule.level.upper(), rule.since, rule.until, rule.title()] for rule in ALL]
-        show_table((*columns, Column("WHAT MUST HOLD", is_long=True)), rows)
+        columns = (Column("CODE"), Column("LEVEL"), Column("SINCE"), Column("UNTIL"), Column("RULE", is_long=True))
+        show_table(columns, ([rule.code, rule.level.upper(), rule.since, rule.until, rule.title()] for rule in ALL))
     else:
         _explain(chosen[0])
-    raise typer.Exit(0)
+    return 0
 
 
 def _source(
-    capture: str | None, words: list[str], headers: list[str], output: str | None, *, live: bool
+    capture: str | None, target: tuple[str, ...], headers: tuple[str, ...], output: str | None, *, live: bool
 ) -> str | LiveSource:
-    """What is to be judged. Ends the command where that is not clear."""
-    from pactgate.cli.live_target import BadTargetError, LiveSource
+    """The path of the capture, or the server to record."""
+    from pactgate.cli.live_target import LiveSource
 
-    if not live and capture is not None and not words and output is None and not headers:
-        return capture
-    try:
-        if not live:
-            raise BadTargetError("Name a capture with --capture FILE, or a server with --live.")
-        if capture is not None:
-            raise BadTargetError("--capture and --live are two different things to judge.")
-        return LiveSource(words, headers, output)
-    except BadTargetError as problem:
-        terminal.problem(str(problem), "`pactgate compliance invariants --help` shows how.")
-        raise typer.Exit(_WRONG) from None
+    if live and capture is None:
+        return LiveSource(target, headers, output)
+    if live or capture is None:
+        raise CommandError("Give exactly one of: --capture FILE, --live with a server.")
+    if target or headers or output is not None:
+        raise CommandError("A server, --header and --output need --live.")
+    return capture
 
 
-def _write(report: Report, form: Form) -> None:
+def _write(report: Report, form: str) -> None:
     from pactgate.conformance.formats import RENDER, ReportFormat
     from pactgate.conformance.formats.as_text import as_text
 
-    if form is Form.TEXT:
+    if form == "text":
         if report.error is None:
             sys.stdout.write(as_text(report, lambda text, style: terminal.paint(text, style, sys.stdout)))
         return
-    text = RENDER[ReportFormat(form.value)](report)
-    if form is Form.JUNIT:
-        text = text.encode("ascii", "xmlcharrefreplace").decode()  # the same bytes whatever the terminal's encoding
+    text = RENDER[ReportFormat(form)](report)
+    if form == "junit":
+        text = text.encode("ascii", "xmlcharrefreplace").decode()  # the same bytes in every terminal encoding
     sys.stdout.write(text)
 
 
-def _with_progress(message: str, work: Callable[[Callable[[int, int | None], None] | None], Any]) -> Any:
-    with terminal.spinner(message) as turning:
-        if turning is None:
+def _with_progress(message: str, work: Callable[[Callable[[int, int | None], None] | None], Report]) -> Report:
+    with terminal.spinner(message) as spinner:
+        if spinner is None:
             return work(None)
 
         def tell(done_bytes: int, total_bytes: int | None) -> None:
-            turning.tell(f"{_bar(done_bytes, total_bytes)} {message}")
+            spinner.tell(f"{_bar(done_bytes, total_bytes)} {message}")
 
         return work(tell)
 
@@ -269,7 +230,7 @@ def _show_outcome(outcome: Outcome) -> None:
         print(f"        {hazard.code}  {flat(hazard.message, 200)}")
 
 
-def _say_outcomes(outcomes: list[Outcome]) -> None:
+def _print_json(outcomes: list[Outcome]) -> None:
     from pactgate.conformance.formats.as_json import as_dict
 
     checks = [

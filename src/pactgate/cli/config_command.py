@@ -1,19 +1,16 @@
-"""`pactgate config`: settings of the running gateway, read and changed by its own tools, with an administrator's token.
-
-Exit codes as everywhere: 0 done, 1 the gateway refused, 2 wrong invocation.
-"""
+"""`pactgate config`: read and change settings of the running gateway through its management tools."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-import typer
+import click
 
 from pactgate.cli import terminal
 from pactgate.cli.gateway_client import GatewayClient
-from pactgate.cli.gateway_options import Json, Token, Url, ask
+from pactgate.cli.shared_options import with_gateway
 
 _SERVER: Final = "pactgate"
 _NEEDS_ADMIN: Final = (
@@ -21,89 +18,71 @@ _NEEDS_ADMIN: Final = (
     '"auth": {"tokens": {"ops": {"token": "${PACTGATE_ADMIN_TOKEN}", "roles": ["admin"]}}}'
 )
 
-app = typer.Typer(
-    help="Read and change settings of the running gateway. Needs the token of an administrator.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-_Path = Annotated[
-    str, typer.Argument(metavar="PATH", help='As limits.maxArraySize, or rateLimits.tools["files.*"].rpm.')
-]
+_path_argument: Final = click.argument("path")
 
 
-@app.command("get")
-def get(path: _Path, url: Url = None, token: Token = None, as_json: Json = False) -> None:
-    """Show one setting, or a section."""
-    raise typer.Exit(ask(url, token, lambda client: _get(client, path, as_json=as_json)))
+@click.group()
+def config() -> None:
+    """Read and change settings of the running gateway. Needs the token of an administrator."""
 
 
-@app.command("set", epilog="Example: pactgate config set rateLimits.read.rpm 400 --persist")
-def set_(
-    path: _Path,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="JSON, else taken as text; null is the default.")],
-    persist: Annotated[
-        bool, typer.Option("--persist", help="Also write it to the configuration file of the gateway.")
-    ] = False,
-    expect: Annotated[
-        str | None, typer.Option("--expect", metavar="REV", help="Only if the configuration is at this revision.")
-    ] = None,
-    url: Url = None,
-    token: Token = None,
-    as_json: Json = False,
-) -> None:
-    """Change one setting at once. Without --persist it lasts until the file is read again."""
-    given: dict[str, Any] = {"path": path, "value": _read(value), "persist": persist}
-    if expect is not None:
-        given["expectedRevision"] = expect
-    raise typer.Exit(ask(url, token, lambda client: _set(client, given, as_json=as_json)))
+@config.command("get", epilog="Example: pactgate config get limits.maxArraySize")
+@_path_argument
+@with_gateway
+def get(client: GatewayClient, *, path: str, as_json: bool) -> int:
+    """Show one setting or one section.
 
-
-@app.command("show")
-def show(
-    scope: Annotated[
-        str, typer.Option("--scope", metavar="SCOPE", help="merged (in force), file, or changes (not written yet).")
-    ] = "merged",
-    url: Url = None,
-    token: Token = None,
-    as_json: Json = False,
-) -> None:
-    """Show the configuration, without secrets."""
-    raise typer.Exit(ask(url, token, lambda client: _show(client, scope, as_json=as_json)))
-
-
-def _get(client: GatewayClient, path: str, *, as_json: bool) -> int:
-    answer = client.call("config_get", {"path": path}, server=_SERVER)
-    facts = _facts(answer, as_json=as_json)
+    PATH is a name as limits.maxArraySize, or rateLimits.tools["files.*"].rpm.
+    """
+    facts = _call(client, "config_get", {"path": path}, as_json=as_json)
     if facts is not None and not as_json:
-        terminal.say(_in_words(facts["value"]))
+        terminal.say(_setting_text(facts["value"]))
     return 1 if facts is None else 0
 
 
-def _set(client: GatewayClient, given: dict[str, Any], *, as_json: bool) -> int:
-    facts = _facts(client.call("config_set", given, server=_SERVER), as_json=as_json)
+@config.command("set", epilog="Example: pactgate config set rateLimits.read.rpm 400 --persist")
+@_path_argument
+@click.argument("value")
+@click.option("--persist", is_flag=True, help="Also write it to the configuration file of the gateway.")
+@click.option("--expect", metavar="REV", help="Change it only if the configuration is at this revision.")
+@with_gateway
+def set_(client: GatewayClient, *, path: str, value: str, persist: bool, expect: str | None, as_json: bool) -> int:
+    """Change one setting at once. Without --persist the change lasts until the file is reloaded.
+
+    PATH is a name as limits.maxArraySize. VALUE is JSON, else a string; null restores the default.
+    """
+    arguments: dict[str, Any] = {"path": path, "value": _read(value), "persist": persist}
+    if expect is not None:
+        arguments["expectedRevision"] = expect
+    facts = _call(client, "config_set", arguments, as_json=as_json)
     if facts is None:
         return 1
     if not as_json:
-        lasts = "written to the file" if facts["persisted"] else "until the file is read again"
+        lasts = "written to the file" if facts["persisted"] else "until the file is reloaded"
         late = "; takes effect at the next start" if facts["needsRestart"] else ""
         change = f"{facts['path']}: {json.dumps(facts['oldValue'])} -> {json.dumps(facts['newValue'])}"
         terminal.say(f"{change} ({lasts}{late}; revision {facts['revision']})")
     return 0
 
 
-def _show(client: GatewayClient, scope: str, *, as_json: bool) -> int:
-    facts = _facts(client.call("config_show", {"scope": scope}, server=_SERVER), as_json=as_json)
+@config.command("show")
+@click.option("--scope", default="merged", metavar="SCOPE", help="merged (in force), file, or changes (not written).")
+@with_gateway
+def show(client: GatewayClient, *, scope: str, as_json: bool) -> int:
+    """Show the configuration, without secrets."""
+    facts = _call(client, "config_show", {"scope": scope}, as_json=as_json)
     if facts is None:
         return 1
     if not as_json:
-        terminal.say(_in_words(facts["config"]))
+        terminal.say(_setting_text(facts["config"]))
         for path in facts["unwritten"]:
             terminal.warning(f"{path} is not in the file")
     return 0
 
 
-def _facts(answer: dict[str, Any], *, as_json: bool) -> dict[str, Any] | None:
-    """What the tool said; None after what went wrong has been shown."""
+def _call(client: GatewayClient, tool: str, arguments: dict[str, Any], *, as_json: bool) -> dict[str, Any] | None:
+    """The result of a management tool; None after its failure was printed."""
+    answer = client.call(tool, arguments, server=_SERVER)
     result = answer.get("result")
     if isinstance(result, dict) and not result.get("isError"):
         facts: dict[str, Any] = result.get("structuredContent") or {}
@@ -116,7 +95,7 @@ def _facts(answer: dict[str, Any], *, as_json: bool) -> dict[str, Any] | None:
         return None
     sys.stdout.flush()
     if failure.get("failure_mode") in ("unknown_tool", None):
-        terminal.problem("This gateway does not let you manage it.", _NEEDS_ADMIN)
+        terminal.problem("You may not manage this gateway.", _NEEDS_ADMIN)
         return None
     problems = failure.get("problems")
     if isinstance(problems, list):
@@ -140,12 +119,12 @@ def _failure(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(text: str) -> Any:
-    """JSON first; what is not JSON is meant as it stands."""
+    """The value as JSON; text that is not JSON is a string."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
 
 
-def _in_words(value: Any) -> str:
+def _setting_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)

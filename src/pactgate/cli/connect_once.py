@@ -1,7 +1,7 @@
-"""One visit to every enabled server: connect once, list what it offers, leave. Shows a sign of life on a terminal.
+"""Connect to every enabled server once, list what it offers, disconnect.
 
-The gateway's own way of connecting is used, so that what is seen here is what `serve` would meet. An attempt and the listing
-after it are both bounded by `connectionTimeoutMs`. Everything that was started has ended when it returns.
+A gateway connects as it does in `serve`, so the results are the same. Connecting and listing are each bounded by
+`connectionTimeoutMs`. Every process that was started has ended when the function returns.
 """
 
 from __future__ import annotations
@@ -20,21 +20,23 @@ from pactgate.core import events
 from pactgate.core.events import Event
 
 Tell = Callable[[str], None]
-_ANSWERS: Final = (events.ServerDiscovered, events.ServerFailed, events.DiscoveryFailed)
+_FINAL_EVENTS: Final = (events.ServerDiscovered, events.ServerFailed, events.DiscoveryFailed)
 _NAMED: Final = 3
 
 
-class Visit(NamedTuple):
-    """The state of each server as `/api/servers` would show it, and what they do to each other."""
+class ConnectReport(NamedTuple):
+    """The state of each server as `/api/servers` shows it, and the conflicts between them."""
 
     rows: list[dict[str, Any]]
-    hazards: tuple[Conflict, ...]
+    conflicts: tuple[Conflict, ...]
 
 
-async def visit(config: Config, tell: Tell | None = None) -> Visit:
-    news = _News((server.id for server in config.servers.values() if server.enabled), tell)
-    brief = {id_: _once(server) for id_, server in config.servers.items()}
-    gateway = build(replace(config, servers=brief, audit=Audit()), news)  # the log belongs to the gateway that serves
+async def connect_once(config: Config, tell: Tell | None = None) -> ConnectReport:
+    progress = _Progress((server.id for server in config.servers.values() if server.enabled), tell)
+    servers = {id_: _single_attempt(server) for id_, server in config.servers.items()}
+    gateway = build(
+        replace(config, servers=servers, audit=Audit()), progress
+    )  # must not write the audit log of `serve`
     await gateway.start()
     try:
         report = await gateway.discover()
@@ -42,20 +44,20 @@ async def visit(config: Config, tell: Tell | None = None) -> Visit:
         rows = [
             {**row, "lastError": row["lastError"] or errors.get(row["serverId"])} for row in gateway.connections.rows()
         ]
-        return Visit(rows, find_conflicts(gateway.connections.catalog))
+        return ConnectReport(rows, find_conflicts(gateway.connections.catalog))
     finally:
         if tell is not None:
-            tell("leaving the servers")
+            tell("disconnecting")
         await gateway.stop()
 
 
-def _once(server: ServerConfig) -> ServerConfig:
+def _single_attempt(server: ServerConfig) -> ServerConfig:
     limit_ms = min(server.request_timeout_ms, server.connection_timeout_ms)
     return replace(server, max_retries=0, request_timeout_ms=limit_ms)
 
 
-class _News:
-    """Who has not answered yet, told to whoever waits."""
+class _Progress:
+    """Tells the spinner which servers have not answered yet."""
 
     def __init__(self, servers: Iterable[str], tell: Tell | None) -> None:
         self._waiting = dict.fromkeys(servers)
@@ -64,7 +66,7 @@ class _News:
         self._say()
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, _ANSWERS) and event.server in self._waiting:
+        if isinstance(event, _FINAL_EVENTS) and event.server in self._waiting:
             del self._waiting[event.server]
             self._say()
 

@@ -1,7 +1,7 @@
-"""The servers of the demo: two programs, one of each protocol era, a file of Python tools, and a REST API behind its OpenAPI document.
+"""The servers of the demo: two programs, one of each protocol era, a file of Python tools, and a REST API with an OpenAPI document.
 
-The API listens on a socket made here, so its port is known before it runs; it ends with the pipe it holds, and with `close` at the
-latest. Must not: be needed by anything but the demo.
+The API inherits a listening socket, so its port is known before it runs. It ends when its stdin is closed. Must not: be imported for
+anything but the demo.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _END_S: Final = 2.0
 
 
 def demo_servers() -> dict[str, ServerConfig]:
-    """Those that need nobody to start them but the gateway."""
+    """The servers that the gateway starts itself."""
     programs = [
         ServerConfig(id=name, command=sys.executable, args=("-m", f"pactgate.demo.{name}")) for name in PROGRAMS
     ]
@@ -30,7 +30,7 @@ def demo_servers() -> dict[str, ServerConfig]:
 
 
 class DemoApi:
-    """The REST API of the demo, running."""
+    """The running REST API of the demo."""
 
     def __init__(self) -> None:
         with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
@@ -45,7 +45,7 @@ class DemoApi:
             )
 
     def server(self) -> ServerConfig:
-        """Its tools come from the OpenAPI document it serves itself; being ours, it is held to it."""
+        """The API serves its own OpenAPI document, and its responses are validated against it."""
         address = f"http://127.0.0.1:{self.port}"
         return ServerConfig(id=API, openapi=f"{address}/openapi.json", base_url=address, output_validation="enforce")
 

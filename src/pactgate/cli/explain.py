@@ -1,4 +1,4 @@
-"""`pactgate explain`: the story of one call, from the running gateway or, when it does not know it any more, from the audit log."""
+"""`pactgate explain`: what happened in one call, from the running gateway or, for an older call, from the audit log."""
 
 from __future__ import annotations
 
@@ -6,62 +6,110 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import click
+
 from pactgate.cli import terminal
-from pactgate.cli.gateway_client import GatewayClient, GatewayProblem
+from pactgate.cli.audit import configured_log
+from pactgate.cli.call import executed
+from pactgate.cli.errors import CommandError
+from pactgate.cli.gateway_client import GatewayClient, GatewayClientError
+from pactgate.cli.shared_options import config_option, with_gateway
 from pactgate.cli.table import Column, Styled, show_table
 
 _COLUMNS: Final = (
     Column("TIME", from_width=110),
     Column("TOOL"),
-    Column("CALLER", from_width=100),
+    Column("SUBJECT", from_width=100),
     Column("OUTCOME"),
-    Column("ACTION", from_width=90),
+    Column("EXECUTED", from_width=90),
     Column("MS", is_number=True),
-    Column("REQUEST"),
+    Column("REQUEST ID"),
 )
 _STYLES: Final = {"ok": "green", "tool_error": "yellow"}
 _MAX_SHOWN: Final = 20
+_LABEL_CHARS: Final = 15
+GATE_TEXTS: Final = {
+    "read": ("read the parameters", "read the parameters"),
+    "resolve": ("found the tool", "find the tool"),
+    "permit": ("checked access", "check access"),
+    "mirror": ("checked headers", "check headers"),
+    "limit": ("checked the limits", "check the limits"),
+    "rate": ("checked the rate limit", "check the rate limit"),
+    "accept_input": ("validated the arguments", "validate the arguments"),
+    "recall": ("looked in the cache", "look in the cache"),
+    "dispatch": ("called the server", "call the server"),
+    "accept_result": ("checked the result", "check the result"),
+    "audit": ("checked the effects", "check the effects"),
+    "accept_output": ("validated the output", "validate the output"),
+    "bound": ("checked the size", "check the size"),
+    "remember": ("stored in the cache", "store in the cache"),
+    "fit": ("adapted to the client's version", "adapt to the client's version"),
+    "stamp": ("added metadata", "add metadata"),
+}
+"""What each gate did, and what it does, in a user's words."""
+_RESPONSIBLE: Final = {"caller": "client", "upstream": "server"}
 
 
-def latest(client: GatewayClient, *, as_json: bool) -> int:
-    """The last calls, to find the one that is meant."""
+@click.command(epilog="Example: pactgate explain 0248e0a6-3af6-4db4-8d33-d87a7cab4540")
+@click.argument("request_id", metavar="[ID]", required=False)
+@click.option("--audit", metavar="FILE", help="Audit log to search. Default: audit.file of the configuration.")
+@config_option
+@with_gateway
+def explain(
+    client: GatewayClient, *, request_id: str | None, audit: str | None, config: str | None, as_json: bool
+) -> int:
+    """Explain a call: who called what, how far it came, what ended it, what to do next.
+
+    ID is the request id of the call. Without it the last calls are listed.
+    """
+    if request_id is None:
+        return _list_calls(client, as_json=as_json)
+    log = _find_log(audit, config)
+    call, problem = _from_gateway(client, request_id)
+    if call is None and log is not None:
+        call = _from_log(log, request_id)
+    if call is None:
+        asked = problem.message if problem else f"The gateway at {client.url} does not know it."
+        searched = f"It is not in the audit log {log}." if log else "There is no audit log to search."
+        raise CommandError(
+            f"Call {request_id} not found. {asked} {searched}",
+            "`pactgate explain` lists the last calls; --audit names an audit log.",
+            exit_code=1,
+        )
+    if as_json:
+        terminal.say_json(call)
+    else:
+        _show(call)
+    return 0
+
+
+def _list_calls(client: GatewayClient, *, as_json: bool) -> int:
     page = client.get("/api/calls")
     rows = [row for row in page.get("calls", ()) if isinstance(row, dict)] if isinstance(page, dict) else []
     if as_json:
         terminal.say_json(rows)
     elif not rows:
-        terminal.say("Nothing was called yet, or nothing you may see.")
+        terminal.say("There are no calls yet, or none that you may see.")
     else:
         show_table(_COLUMNS, map(_cells, rows[:_MAX_SHOWN]))
     return 0
 
 
-def explain(client: GatewayClient, request_id: str, *, log: Path | None, as_json: bool) -> int:
-    """1 when nobody knows the call."""
-    story, problem = _from_gateway(client, request_id)
-    if story is None and log is not None:
-        story = _from_log(log, request_id)
-    if story is None:
-        known = problem.message if problem else f"The gateway at {client.url} does not know it, or not any more."
-        looked = f"It is not in the audit log {log} either." if log else "There is no audit log here to look into."
-        terminal.problem(
-            f"Nothing is known of the call {request_id}. {known} {looked}",
-            "`pactgate explain` lists the calls it knows; --audit names a log.",
-        )
-        return 1
-    if as_json:
-        terminal.say_json(story)
-    else:
-        _show(story)
-    return 0
+def _find_log(file: str | None, config: str | None) -> Path | None:
+    if file is not None:
+        return Path(file)
+    try:
+        return configured_log(config)
+    except CommandError:
+        return None
 
 
-def _from_gateway(client: GatewayClient, request_id: str) -> tuple[dict[str, Any] | None, GatewayProblem | None]:
+def _from_gateway(client: GatewayClient, request_id: str) -> tuple[dict[str, Any] | None, GatewayClientError | None]:
     from urllib.parse import quote
 
     try:
         page = client.get(f"/api/calls/{quote(request_id, safe='')}")
-    except GatewayProblem as problem:
+    except GatewayClientError as problem:
         return None, problem
     known = isinstance(page, dict) and page.get("requestId") == request_id
     return (page if known else None), None
@@ -91,74 +139,75 @@ def _cells(row: Mapping[str, Any]) -> list[Any]:
         row.get("tool"),
         row.get("subject"),
         Styled(outcome if row.get("code") is None else f"{outcome} {row['code']}", _STYLES.get(outcome, "red")),
-        str(row.get("verdict")).replace("_", " "),
+        executed(row.get("verdict")),
         f"{row.get('durationMs', 0):.1f}",
         row.get("requestId"),
     ]
 
 
-def _show(story: Mapping[str, Any]) -> None:
-    outcome = str(story.get("outcome"))
-    name = story.get("tool") or story.get("requested") or "a call"
-    terminal.title(f"{name}: {outcome.replace('_', ' ')} in {story.get('durationMs', 0):.1f} ms")
-    for label, text in _lines(story):
+def _show(call: Mapping[str, Any]) -> None:
+    outcome = str(call.get("outcome")).replace("_", " ")
+    name = call.get("tool") or call.get("requested") or "a call"
+    terminal.title(f"{name}: {outcome} in {call.get('durationMs', 0):.1f} ms")
+    for label, text in _lines(call):
         if text:
-            terminal.item(label, "dim", text)
+            terminal.item(label, "dim", text, width=_LABEL_CHARS)
 
 
-def _lines(story: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _lines(call: Mapping[str, Any]) -> list[tuple[str, str]]:
+    party = str(call.get("party") or "")
     return [
-        ("id", f"{story.get('requestId')}, {story.get('time')}, told by the {story.get('source')}"),
-        ("who", _join(story.get("subject"), story.get("client"), f"{story.get('era')} {story.get('version')}")),
-        ("what", _what(story)),
-        ("args", terminal.compact(story["arguments"]) if story.get("arguments") is not None else ""),
-        ("gates", _gates(story)),
-        ("cache", "the answer was a kept one; the server was not asked" if story.get("cached") else ""),
-        ("server", f"it speaks {story['revision']}" if story.get("revision") else ""),
-        ("output", _output(story)),
-        ("effect", _effects(story)),
-        ("error", _failure(story)),
-        ("why", str(story.get("message") or "")),
-        ("next", str(story.get("next") or "")),
+        ("request id", f"{call.get('requestId')}, {call.get('time')}"),
+        ("source", str(call.get("source"))),
+        ("client", _join(call.get("subject"), call.get("client"), _protocol(call.get("version")))),
+        ("tool", _tool(call)),
+        ("requested name", str(call.get("requested") or "")),
+        ("arguments", terminal.compact(call["arguments"]) if call.get("arguments") is not None else ""),
+        ("passed", _gates(call, "passed")),
+        ("skipped", _gates(call, "skipped")),
+        ("stopped at", _gates(call, "stopped")),
+        ("not reached", _gates(call, "not reached")),
+        ("cache", "a cached response; the server was not called" if call.get("cached") else ""),
+        ("server", _protocol(call.get("revision"))),
+        ("output", _output(call)),
+        ("effects", _effects(call)),
+        ("error", str(call.get("code") or "")),
+        ("executed", executed(call.get("verdict")) if call.get("code") is not None else ""),
+        ("responsible", _RESPONSIBLE.get(party, party)),
+        ("message", str(call.get("message") or "")),
+        ("next", str(call.get("next") or "")),
     ]
 
 
-def _what(story: Mapping[str, Any]) -> str:
-    if not story.get("tool"):
-        return f"{story.get('requested') or 'params without a name'}, which is no tool that could be found"
-    asked = story.get("requested")
-    asked_as = f"asked for as {asked}" if asked and asked != story["tool"] else ""
-    through = f"through {story['via']}" if story.get("via") else ""
-    return _join(f"{story['tool']} on {story.get('server')}", story.get("category"), asked_as, through)
+def _protocol(version: Any) -> str:
+    return f"protocol version {version}" if version else ""
 
 
-def _gates(story: Mapping[str, Any]) -> str:
-    gates = [gate for gate in story.get("gates", ()) if isinstance(gate, dict)]
-    by_state = {
-        state: [str(gate.get("gate")) for gate in gates if gate.get("state") == state]
-        for state in ("passed", "skipped", "stopped", "not reached")
-    }
-    words = {"passed": "passed", "skipped": "went round", "stopped": "stopped at", "not reached": "did not reach"}
-    return "; ".join(f"{words[state]} {', '.join(names)}" for state, names in by_state.items() if names)
+def _tool(call: Mapping[str, Any]) -> str:
+    if not call.get("tool"):
+        return "unknown"
+    via = f"via {call['via']}" if call.get("via") else ""
+    return _join(f"{call['tool']} on {call.get('server')}", call.get("category"), via)
 
 
-def _output(story: Mapping[str, Any]) -> str:
-    checked = "it fits the schema its tool declares" if story.get("validated") else ""
-    return _join(checked, "it was cut, because it was too long" if story.get("truncated") else "")
+def _gates(call: Mapping[str, Any], state: str) -> str:
+    gates = [str(gate.get("gate")) for gate in call.get("gates", ()) if gate.get("state") == state]
+    texts = [GATE_TEXTS.get(gate, (gate, gate)) for gate in gates]
+    return ", ".join(done if state == "passed" else does for done, does in texts)
 
 
-def _effects(story: Mapping[str, Any]) -> str:
-    operations = [one for one in story.get("operations") or () if isinstance(one, dict)]
-    done = "; ".join(f"{one.get('kind')} {one.get('target', '')}".strip() for one in operations[:_MAX_SHOWN])
-    broken = "; ".join(str(one) for one in story.get("violations") or ())
-    return _join(story.get("effects"), f"seen: {done}" if done else "", f"undeclared: {broken}" if broken else "")
+def _output(call: Mapping[str, Any]) -> str:
+    validated = "valid against the tool's output schema" if call.get("validated") else ""
+    return _join(validated, "truncated to the size limit" if call.get("truncated") else "")
 
 
-def _failure(story: Mapping[str, Any]) -> str:
-    if story.get("code") is None:
-        return ""
-    who = f"{story['party']} has to act" if story.get("party") else ""
-    return _join(story["code"], f"the action {str(story.get('verdict')).replace('_', ' ')}", who)
+def _effects(call: Mapping[str, Any]) -> str:
+    operations = [one for one in call.get("operations") or () if isinstance(one, dict)]
+    seen = "; ".join(f"{one.get('kind')} {one.get('target', '')}".strip() for one in operations[:_MAX_SHOWN])
+    undeclared = "; ".join(str(one) for one in call.get("violations") or ())
+    return _join(
+        call.get("effects"), f"seen: {seen}" if seen else "", f"undeclared: {undeclared}" if undeclared else ""
+    )
 
 
 def _join(*parts: Any) -> str:

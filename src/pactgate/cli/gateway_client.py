@@ -1,6 +1,6 @@
-"""A caller of the running gateway: its read-only API, and `tools/call` as a modern MCP client. Blocking, small, bounded.
+"""A blocking client of the running gateway: its read-only API, and `tools/call` over modern MCP. Time and size are bounded.
 
-Closing the connection cancels the call, so giving up, a timeout and Ctrl-C all reach the upstream. Must not: print anything.
+Closing the connection cancels the call, so a timeout and Ctrl-C reach the upstream. Must not: print anything.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from pactgate import __version__
+from pactgate.cli.errors import CommandError
 from pactgate.protocol.versions import LATEST_MODERN
 
 DEFAULT_URL: Final = "http://127.0.0.1:7411"
@@ -27,20 +28,16 @@ _PROGRESS_TOKEN: Final = 1
 OnProgress = Callable[[dict[str, Any]], None]
 
 
-class GatewayProblem(Exception):  # noqa: N818 - it names what happened
-    """The gateway can't be talked to; `hint` says what to do."""
+class GatewayClientError(CommandError):
+    """The gateway can't be reached, or its response can't be used. The exit code is 1; 2 for an invalid address."""
 
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-
-
-class BadAddressError(GatewayProblem):
-    """The URL given is not one of a gateway: a wrong invocation."""
+    def __init__(self, message: str, hint: str = "", *, exit_code: int = 1) -> None:
+        super().__init__(message, hint, exit_code=exit_code)
 
 
 class GatewayClient:
+    """One gateway, by its address. Every request opens a connection of its own."""
+
     def __init__(self, url: str, token: str | None = None) -> None:
         parts = _split(url)
         self.url = f"{parts.scheme}://{parts.netloc}"
@@ -51,10 +48,10 @@ class GatewayClient:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def get(self, path: str) -> Any:
-        """The JSON of a page of the read-only API."""
-        with _Exchange(self._connection(), self.url, _API_S) as exchange:
-            response = exchange.send("GET", path, None, self._headers)
-            body = exchange.read(response)
+        """The JSON of one path of the read-only API."""
+        with _HttpRequest(self._connection(), self.url, _API_S) as request:
+            response = request.send("GET", path, None, self._headers)
+            body = request.read(response)
         return self._json(response, body, path)
 
     def call(
@@ -67,7 +64,7 @@ class GatewayClient:
         timeout_s: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> dict[str, Any]:
-        """The JSON-RPC answer of one `tools/call`. With `server`, at that server's own endpoint."""
+        """The JSON-RPC response to one `tools/call`, at the endpoint of `server` where it is given."""
         meta: dict[str, Any] = {
             _PREFIX + "protocolVersion": LATEST_MODERN,
             _PREFIX + "clientCapabilities": {},
@@ -88,14 +85,14 @@ class GatewayClient:
             **dict(mirrored),
         }
         path = "/mcp" if server is None else f"/mcp/{quote(server, safe='')}"
-        with _Exchange(self._connection(), self.url, timeout_s or _LONGEST_CALL_S) as exchange:
-            response = exchange.send("POST", path, json.dumps(message).encode(), headers)
+        with _HttpRequest(self._connection(), self.url, timeout_s or _LONGEST_CALL_S) as request:
+            response = request.send("POST", path, json.dumps(message).encode(), headers)
             if response.headers.get_content_type() == "text/event-stream":
-                answer = _read_stream(exchange.chunks(response), on_progress)
+                answer = _read_stream(request.chunks(response), on_progress)
             else:
-                answer = self._json(response, exchange.read(response), path)
+                answer = self._json(response, request.read(response), path)
         if not isinstance(answer, dict) or not ("result" in answer or "error" in answer):
-            raise GatewayProblem(f"The answer of {self.url} is not one of MCP.", "Is it a Pactgate gateway?")
+            raise GatewayClientError(f"The response of {self.url} is not MCP.", "Is it a Pactgate gateway?")
         return answer
 
     def _connection(self) -> HTTPConnection:
@@ -107,18 +104,18 @@ class GatewayClient:
             value = json.loads(body)
         except (ValueError, RecursionError):
             value = None
-        # A refusal in the protocol's own words is an answer; everything else that is not 2xx is a problem.
+        # A JSON-RPC error is a response; any other status that is not 2xx is an error.
         if response.status >= 300 and not (isinstance(value, dict) and isinstance(value.get("error"), dict)):
-            raise _refusal(self.url, path, response.status)
+            raise _status_error(self.url, path, response.status)
         if response.status in (401, 403):
-            raise _refusal(self.url, path, response.status)
+            raise _status_error(self.url, path, response.status)
         if value is None:
-            raise GatewayProblem(f"What answers at {self.url}{path} does not speak JSON.", "Is it a Pactgate gateway?")
+            raise GatewayClientError(f"The response of {self.url}{path} is not JSON.", "Is it a Pactgate gateway?")
         return value
 
 
-class _Exchange:
-    """One request and its answer under one deadline; what http.client and the socket raise leaves as GatewayProblem."""
+class _HttpRequest:
+    """One HTTP request with a deadline. Errors of the socket and of http.client become GatewayClientError."""
 
     def __init__(self, connection: HTTPConnection, url: str, limit_s: float) -> None:
         self._connection = connection
@@ -127,7 +124,7 @@ class _Exchange:
         self._deadline = time.monotonic() + limit_s
         self._socket: socket.socket | None = None
 
-    def __enter__(self) -> _Exchange:
+    def __enter__(self) -> _HttpRequest:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
@@ -135,14 +132,16 @@ class _Exchange:
         if isinstance(error, TimeoutError):
             if self._socket is None:
                 raise _nothing_answers(self._url) from None
-            raise GatewayProblem(
+            raise GatewayClientError(
                 f"No answer within {self._limit_s * 1000:.0f} ms; the call was cancelled.",
-                "It may have run all the same. --timeout-ms sets how long to wait.",
+                "The tool may have run. --timeout-ms sets how long to wait.",
             ) from None
         if isinstance(error, OSError) and self._socket is None:
             raise _nothing_answers(self._url) from None
         if isinstance(error, OSError | HTTPException):
-            raise GatewayProblem(f"The connection to {self._url} broke: {error or type(error).__name__}.") from None
+            raise GatewayClientError(
+                f"The connection to {self._url} was lost: {error or type(error).__name__}."
+            ) from None
 
     def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HTTPResponse:
         self._connection.connect()
@@ -160,7 +159,7 @@ class _Exchange:
                 return
             taken += len(chunk)
             if taken > MAX_ANSWER_BYTES:
-                raise GatewayProblem(f"The answer is longer than {MAX_ANSWER_BYTES} bytes.")
+                raise GatewayClientError(f"The response is longer than {MAX_ANSWER_BYTES} bytes.")
             yield chunk
 
     def read(self, response: HTTPResponse) -> bytes:
@@ -176,7 +175,7 @@ class _Exchange:
 
 
 def _read_stream(chunks: Iterable[bytes], on_progress: OnProgress | None) -> Any:
-    """The answer at the end of an event stream; what comes before it is progress, or not for us."""
+    """The response at the end of an event stream. Progress notifications before it are passed on."""
     from pactgate.protocol.framing import EventDecoder, Oversized
 
     events = EventDecoder(MAX_ANSWER_BYTES)
@@ -189,12 +188,12 @@ def _read_stream(chunks: Iterable[bytes], on_progress: OnProgress | None) -> Any
                 if on_progress is not None and message.get("method") == "notifications/progress":
                     on_progress(message.get("params", {}))
     except (ValueError, RecursionError, Oversized):
-        raise GatewayProblem("The gateway's event stream can't be read.") from None
-    raise GatewayProblem("The gateway ended the stream without an answer.", "The call may have run all the same.")
+        raise GatewayClientError("The event stream of the gateway is invalid.") from None
+    raise GatewayClientError("The gateway ended the stream without a response.", "The tool may have run.")
 
 
 def address_of(host: str, port: int) -> str:
-    """Where to find, from this machine, a gateway that listens there."""
+    """The URL of a gateway on this machine that listens on that host."""
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{near}]:{port}" if ":" in near else f"http://{near}:{port}"
 
@@ -207,21 +206,23 @@ def _split(url: str) -> Any:
     except ValueError:
         parts, has_port = urlsplit(""), False
     if parts.scheme not in ("http", "https") or not parts.hostname or not has_port or parts.username:
-        raise BadAddressError(f"{url!r} is not the address of a gateway.", f"It looks like {DEFAULT_URL}.")
+        raise GatewayClientError(f"{url!r} is not an address.", f"An address looks like {DEFAULT_URL}.", exit_code=2)
     return parts
 
 
-def _nothing_answers(url: str) -> GatewayProblem:
-    return GatewayProblem(f"Nothing answers at {url}.", "Start one with `pactgate serve`, or name another with --url.")
+def _nothing_answers(url: str) -> GatewayClientError:
+    return GatewayClientError(
+        f"Nothing answers at {url}.", "Start a gateway with `pactgate serve`, or give its address with --url."
+    )
 
 
-def _refusal(url: str, path: str, status: int) -> GatewayProblem:
+def _status_error(url: str, path: str, status: int) -> GatewayClientError:
     if status == 401:
-        return GatewayProblem(f"{url} wants a token.", "Give it with --token or in PACTGATE_TOKEN.")
+        return GatewayClientError(f"{url} needs a token.", "Give it with --token or in PACTGATE_TOKEN.")
     if status == 403:
-        return GatewayProblem(f"{url} refuses this caller.", "Is the token the right one?")
+        return GatewayClientError(f"{url} refuses access.", "Is the token the right one?")
     if status == 404:
-        return GatewayProblem(
+        return GatewayClientError(
             f"{url} has no {path}.", "Is it a Pactgate gateway? `pactgate servers` lists its servers."
         )
-    return GatewayProblem(f"{url} answered {path} with HTTP {status}.")
+    return GatewayClientError(f"{url} answered {path} with HTTP {status}.")

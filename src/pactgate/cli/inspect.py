@@ -1,4 +1,4 @@
-"""The running gateway from a terminal: its servers, its tools, its state. Read-only; `--json` prints what the gateway said, as it is."""
+"""`pactgate servers`, `tools` and `status`: read-only views of the running gateway. `--json` prints the gateway's own answer."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import sys
 from collections import Counter
 from typing import Any, Final
 
+import click
+
 from pactgate.cli import terminal
+from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers
+from pactgate.cli.shared_options import server_option, with_gateway
 from pactgate.cli.table import Column, show_table
 from pactgate.core.display import flat
 
@@ -26,18 +30,26 @@ _TOOL_COLUMNS: Final = (
 _REASON_CHARS: Final = 300
 
 
-def servers(client: GatewayClient, *, is_verbose: bool, as_json: bool) -> int:
+@click.command()
+@click.option("--verbose", "-v", is_flag=True, help="Also show what is skipped, and why.")
+@with_gateway
+def servers(client: GatewayClient, *, verbose: bool, as_json: bool) -> int:
+    """List the servers of the running gateway. Broken servers come first, with the reason."""
     found = _rows(client, "/api/servers", "servers")
     if as_json:
         terminal.say_json(found)
     elif not found:
         terminal.say("This gateway has no servers.")
     else:
-        show_servers(found, is_verbose=is_verbose)
+        show_servers(found, is_verbose=verbose)
     return 0
 
 
+@click.command()
+@server_option
+@with_gateway
 def tools(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
+    """List the tools that can be called, with their category, rate limit and effects."""
     found = [tool for tool in _rows(client, "/api/tools", "tools") if server in (None, tool.get("serverId"))]
     if as_json:
         terminal.say_json(found)
@@ -53,8 +65,10 @@ def tools(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
     return 0
 
 
+@click.command()
+@with_gateway
 def status(client: GatewayClient, *, as_json: bool) -> int:
-    """1 when a server that should be there is not, or calls can't be recorded."""
+    """Show the status of the running gateway. The exit code is 1 when a server is down or the audit log can't be written."""
     state = client.get("/api/status")
     rows = _rows(client, "/api/servers", "servers")
     down = [row for row in rows if row.get("status") in DOWN or row.get("trouble")]
@@ -67,19 +81,19 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
     facts = (
         ("gateway", f"{state.get('name')} {state.get('version')} at {client.url}"),
         ("status", state.get("status")),
-        ("up for", duration(state.get("uptimeMs", 0))),
+        ("uptime", duration(state.get("uptimeMs", 0))),
         ("servers", _summary(rows)),
         ("tools", state.get("toolCount")),
-        ("rates", _rates(state.get("rateLimits"))),
+        ("rate limits", _rates(state.get("rateLimits"))),
         ("calls", f"{calls.get('total', 0)}, {calls.get('failed', 0)} failed"),
-        *([("audit", f"can't be written: {audit['trouble']}")] if audit.get("trouble") else []),
+        *([("audit log", f"can't be written: {audit['trouble']}")] if audit.get("trouble") else []),
         *(
             ("down", f"{row.get('serverId')}: {row.get('trouble') or row.get('lastError') or row.get('status')}")
             for row in down
         ),
     )
     for name, fact in facts:
-        terminal.say(f"{name:<8} {fact}")
+        terminal.say(f"{name:<11}  {fact}")
     return code
 
 
@@ -96,7 +110,7 @@ def _tool_cells(tool: dict[str, Any]) -> list[Any]:
 
 
 def _effects(tool: dict[str, Any]) -> str:
-    """How far its effects are known, and which a contract names: `observed: network`."""
+    """How the effects are known, and which ones the contract names: `observed: network`."""
     level = str(tool.get("effectsLevel") or "unknown").partition(":")[0]
     contract = tool.get("contract")
     named = contract.get("effects") if isinstance(contract, dict) else None
@@ -104,8 +118,8 @@ def _effects(tool: dict[str, Any]) -> str:
 
 
 def _rate(limit: Any) -> str:
-    """Calls of one caller in a minute, and at once."""
-    return f"{limit.get('rpm')}/min, {limit.get('burst')} at once" if isinstance(limit, dict) else "no limit"
+    """The rate limit of each client."""
+    return f"{limit.get('rpm')}/min, burst {limit.get('burst')}" if isinstance(limit, dict) else "no limit"
 
 
 def _rates(limits: Any) -> str:
@@ -117,14 +131,13 @@ def _rates(limits: Any) -> str:
 def _no_tools(client: GatewayClient, server: str | None) -> int:
     known = [str(row.get("serverId")) for row in _rows(client, "/api/servers", "servers")]
     if server is not None and server not in known:
-        terminal.problem(f"There is no server {server!r}.", f"There are: {', '.join(known) or 'none'}.")
-        return 1
-    terminal.say("There are no tools now. `pactgate servers` says why.")
+        raise CommandError(f"There is no server {server!r}.", f"Servers: {', '.join(known) or 'none'}.", exit_code=1)
+    terminal.say("There are no tools now. `pactgate servers` shows why.")
     return 0
 
 
 def _gist(tool: dict[str, Any]) -> str:
-    """The description, or at least the title; where somebody watches, its first sentence."""
+    """The description, else the title; on a terminal only its first sentence."""
     text = str(tool.get("description") or tool.get("title") or "")
     return text.partition(". ")[0] if terminal.is_terminal(sys.stdout) else text
 

@@ -1,4 +1,4 @@
-"""Waiting until somebody has seen enough: Ctrl-C, a polite kill, or a terminal that closes."""
+"""Wait for Ctrl-C, SIGTERM or a closed terminal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`pactgate learn SERVER`: runs a server under strace, exercises it, and proposes the `effects` that would have allowed what it did.
+"""`pactgate learn SERVER`: run a server under strace, use it, and propose the `effects` that allow what it did.
 
-The session is the gateway's own: connect, list, call every tool that says it only reads and needs no arguments; with `--for` the server is
-also served at an address of its own for a while, for a person to use. Nothing of the configuration is changed.
+The gateway connects, lists the tools, and calls every read-only tool that needs no arguments. With `--for` it also serves the server at
+an address of its own for some time. Must not: change the configuration.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import signal
 import sys
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
+import click
 import msgspec
 from msgspec.structs import replace
 
 from pactgate.app import Gateway
 from pactgate.cli import terminal
-from pactgate.cli.check import show_problems
-from pactgate.config.load import find, load
+from pactgate.cli.config_file import find_config, load_config
+from pactgate.cli.errors import CommandError
+from pactgate.cli.shared_options import config_option, json_option
 from pactgate.config.model import Config, Listen
-from pactgate.config.problems import ConfigurationError
 from pactgate.config.sections.effects import Effects
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import flat
@@ -41,57 +41,56 @@ from pactgate.upstreams.process.strace import (
     propose_effects,
 )
 
-_WRONG: Final = 2
 _CALL_MS: Final = 10_000
 _MAX_CALLS: Final = 50
 _CONNECT_MS: Final = 60_000
 _CHUNK_BYTES: Final = 65_536
 
 
-class _Refused(Exception):  # noqa: N818 - nothing went wrong
-    """Why nothing can be learned, and what to do."""
+@click.command(epilog="Example: pactgate learn files --for 60")
+@click.argument("server")
+@click.option(
+    "--for",
+    "for_s",
+    type=click.FloatRange(0, 3600),
+    default=0,
+    metavar="SECONDS",
+    help="Also serve it alone for this time, to be used by a client.",
+)
+@config_option
+@json_option
+def learn(*, server: str, for_s: float, config: str | None, as_json: bool) -> int:
+    """Run a server under observation (strace) and propose the effects for its entry in the configuration.
 
-    def __init__(self, message: str, hint: str, code: int) -> None:
-        super().__init__(message)
-        self.hint = hint
-        self.code = code
-
-
-def learn(server_id: str, *, config_file: str | None, for_s: float, as_json: bool) -> int:
-    try:
-        server = _server(server_id, config_file)
-        strace = shutil.which("strace")
-        if strace is None:
-            raise _Refused("strace is not installed, and it is what watches.", "Install the package strace.", 1)
-        report = asyncio.run(_Lesson(server, strace, for_s).run())
-    except ConfigurationError as error:
-        show_problems(error)
-        return _WRONG
-    except _Refused as refused:
-        terminal.problem(str(refused), refused.hint)
-        return refused.code
+    SERVER is the id of a server that the gateway starts with a command.
+    """
+    found = _find_server(server, config)
+    strace = shutil.which("strace")
+    if strace is None:
+        raise CommandError("strace is not installed.", "Install the package strace.", exit_code=1)
+    report = asyncio.run(_ObservedRun(found, strace, for_s).run())
     if as_json:
         terminal.say_json(report)
         return 0
     for line in (*report["session"], *report["notes"]):
         print(flat(line, 500), file=sys.stderr)
-    terminal.say_json({"mcpServers": {server_id: {"effects": report["effects"]}}})
+    terminal.say_json({"mcpServers": {server: {"effects": report["effects"]}}})
     return 0
 
 
-def _server(server_id: str, config_file: str | None) -> ServerConfig:
-    path = Path(config_file) if config_file is not None else find(Path.cwd(), os.environ)
-    servers = load(path, environ=os.environ).servers if path is not None else {}
+def _find_server(server_id: str, config: str | None) -> ServerConfig:
+    servers = load_config(find_config(config)).servers
     server = servers.get(server_id)
     if server is None:
-        known = ", ".join(servers) or "none"
-        raise _Refused(f"There is no server {server_id!r} in the configuration.", f"There are: {known}.", _WRONG)
+        raise CommandError(
+            f"There is no server {server_id!r} in the configuration.", f"Servers: {', '.join(servers) or 'none'}."
+        )
     if server.command is None:
-        raise _Refused(f"{server_id} is not a program the gateway starts.", "Only those can be watched.", _WRONG)
+        raise CommandError(f"{server_id} has no command.", "Only a program that the gateway starts can be observed.")
     return server
 
 
-class _Lesson:
+class _ObservedRun:
     """One run of one server under observation."""
 
     def __init__(self, server: ServerConfig, strace: str, for_s: float) -> None:
@@ -108,7 +107,7 @@ class _Lesson:
         with tempfile.TemporaryDirectory(prefix="pactgate-learn-") as folder:
             pipe = os.path.join(folder, "trace")
             os.mkfifo(pipe, 0o600)
-            # Both ends are ours, so that neither a server that ends nor one that is slow to start is the end of the trace.
+            # Both ends stay open here, so that the trace does not end when the server exits or starts late.
             descriptor = os.open(pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
             loop = asyncio.get_running_loop()
             loop.add_reader(descriptor, self._read, descriptor)
@@ -138,12 +137,12 @@ class _Lesson:
             report = await gateway.discover()
             for row in report.server_results:
                 if row.error:
-                    raise _Refused(f"{server.id} could not be used under observation: {row.error}", "", 1)
-            await self._call_what_only_reads(gateway)
+                    raise CommandError(f"{server.id} failed under observation: {row.error}", exit_code=1)
+            await self._call_read_only_tools(gateway)
             if self._for_s:
                 await self._serve(gateway)
 
-    async def _call_what_only_reads(self, gateway: Gateway) -> None:
+    async def _call_read_only_tools(self, gateway: Gateway) -> None:
         tools = list(gateway.connections.catalog.tools.entries())
         harmless = [tool for tool in tools if tool.traits.is_read_only and not _needs_arguments(tool.definition)]
         for tool in harmless[:_MAX_CALLS]:
@@ -153,7 +152,7 @@ class _Lesson:
         left = len(tools) - len(harmless[:_MAX_CALLS])
         if left:
             self._session.append(
-                f"not called, because they may change something or need arguments: {left} of {len(tools)} tools; use --for"
+                f"skipped {left} of {len(tools)} tools, which may change something or need arguments; use --for"
             )
 
     async def _serve(self, gateway: Gateway) -> None:
@@ -185,7 +184,7 @@ class _Lesson:
         assert server.command is not None
         program = resolve_executable((server.command, *server.args), server.cwd, self._environment)
         if program is None:
-            raise _Refused(f"{server.command} was not found.", "", 1)
+            raise CommandError(f"{server.command} was not found.", exit_code=1)
         uses_network = bool(seen.connect or seen.bind or seen.sockets)
         always = rules_of(Effects(sockets=uses_network), program)
         effects = propose_effects(seen, always_read=always.read, always_write=SYSTEM_WRITE, exists=os.path.exists)

@@ -1,6 +1,6 @@
-"""Live servers named on a command line: a URL, or a command behind `--`. Shared by `compliance --live` and `replay --against`.
+"""A live server on the command line: a URL, or a command after `--`. Shared by `compliance --live` and `replay --against`.
 
-The command inherits this process's environment, as it would if it were typed here. Must not: judge or compare.
+The command inherits the environment of this process.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ import asyncio
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from pactgate.capture.format import CaptureError, CaptureProblem
+from pactgate.cli.errors import CommandError
 from pactgate.cli.record import label_of, origin_of
 from pactgate.conformance.live import record_live
 from pactgate.conformance.probe import Target
@@ -20,20 +22,16 @@ from pactgate.core.failures import GatewayFailure
 from pactgate.protocol.versions import Era
 
 
-class BadTargetError(ValueError):
-    """What was typed names no server."""
-
-
-def target_of(words: list[str], headers: list[str]) -> Target:
-    """The server that was named."""
+def target_of(words: Sequence[str], headers: Sequence[str]) -> Target:
+    """The server of the command line."""
     if not words:
-        raise BadTargetError("Name a server: a URL, or a command behind --.")
+        raise CommandError("Give a server: a URL, or a command after --.")
     if words[0].startswith(("http://", "https://")):
         if len(words) > 1:
-            raise BadTargetError("One URL is one server.")
+            raise CommandError("Give one URL only.")
         return Target(url=words[0], headers=dict(map(_header, headers)))
     if headers:
-        raise BadTargetError("--header is for a URL.")
+        raise CommandError("--header needs a URL.")
     return Target(command=tuple(words), env=dict(os.environ))
 
 
@@ -44,14 +42,14 @@ def label(target: Target) -> str:
 def _header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
-        raise BadTargetError("A header is written 'Name: value'.")
+        raise CommandError("A header is written 'Name: value'.")
     return name.strip(), value.strip()
 
 
 class LiveSource:
-    """A server that is asked when its capture is wanted; `leave` removes what nobody asked to keep."""
+    """A server whose capture is recorded on demand. `close` removes the capture unless it was asked for with `--output`."""
 
-    def __init__(self, words: list[str], headers: list[str], output: str | None) -> None:
+    def __init__(self, words: Sequence[str], headers: Sequence[str], output: str | None) -> None:
         self._target = target_of(words, headers)
         self._output = output
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -59,21 +57,21 @@ class LiveSource:
     def __str__(self) -> str:
         return label(self._target)
 
-    def ask(self, era: str) -> str:
-        """The capture of a scripted session. Raises CaptureError when there is none."""
+    def record(self, era: str) -> str:
+        """Record a scripted session and return the path of the capture. Raises CaptureError."""
         self._folder = tempfile.TemporaryDirectory(prefix="pactgate-")
         path = Path(self._output) if self._output is not None else Path(self._folder.name) / "live.json"
         wanted = None if era == "auto" else Era(era)
         try:
             asyncio.run(record_live(self._target, path, label=str(self), era=wanted))
         except GatewayFailure as failure:
-            raise CaptureError(CaptureProblem.UNREADABLE, f"{self} can't be asked: {failure.message}") from None
+            raise CaptureError(CaptureProblem.UNREADABLE, f"{self} can't be used: {failure.message}") from None
         except OSError as problem:
             raise CaptureError(CaptureProblem.UNREADABLE, str(problem)) from None
         if self._output is not None:
             print(f"The capture is in {visible(self._output)}.", file=sys.stderr)
         return str(path)
 
-    def leave(self) -> None:
+    def close(self) -> None:
         if self._folder is not None:
             self._folder.cleanup()

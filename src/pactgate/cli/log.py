@@ -1,4 +1,4 @@
-"""Where the log lines of a serving process go, and in which form."""
+"""The log and the event loop of a serving process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pactgate.telemetry import Level, Telemetry
 
 
 def make_telemetry(config: Config, *, is_announced: bool) -> Telemetry:
-    """To stderr. On a terminal, what is announced to the person there is not said twice."""
+    """A log on stderr. On a terminal it leaves out what the announcer prints there."""
     log = config.log
     on_terminal = terminal.is_terminal(sys.stderr)
     as_json = log.format == "json" or (log.format == "auto" and not on_terminal)

@@ -1,18 +1,21 @@
-"""`pactgate probe`: call a tool twice with the same arguments and say whether the answers are the same.
+"""`pactgate probe`: call a tool twice with the same arguments and compare the results.
 
-For tools that are declared idempotent and destroy nothing, because a probe that does harm is none; `--yes` is for whoever knows better.
-Exit codes: 0 the same, 1 different or failed, 2 refused or wrong invocation. Enforces the probe of S2/MCP-004.
+Only a tool that is declared idempotent and not destructive is called, unless `--yes` is given. Enforces the probe of S2/MCP-004.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
+
+import click
 
 from pactgate.cli import terminal
 from pactgate.cli.call import find_tool, read_arguments
+from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
+from pactgate.cli.shared_options import arguments_option, server_option, with_gateway
 
 _COMPARED: Final = ("content", "structuredContent", "isError")
 _SHOWN_DIFFERENCES: Final = 20
@@ -22,40 +25,46 @@ Difference = tuple[str, Any, Any]
 ABSENT: Final = object()
 
 
+@click.command(epilog="Example: pactgate probe almanac.date_facts date=2026-11-16")
+@click.argument("name")
+@click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
+@arguments_option
+@server_option
+@click.option("--yes", is_flag=True, help="Also call a tool that is not declared safe to repeat.")
+@with_gateway
 def probe(
     client: GatewayClient,
-    name: str,
-    words: Iterable[str],
     *,
-    server: str | None = None,
-    args: str | None = None,
-    is_sure: bool = False,
-    as_json: bool = False,
+    name: str,
+    words: Sequence[str],
+    args: str | None,
+    server: str | None,
+    yes: bool,
+    as_json: bool,
 ) -> int:
+    """Call an idempotent tool twice and compare the results.
+
+    NAME and KEY=VALUE are as in `pactgate call`. Exit codes: 0 the same result, 1 different results or a failure, 2 not safe to call twice.
+    """
     tool = find_tool(client.get("/api/tools"), name, server)
     if tool is None:
-        terminal.problem(f"There is no tool {name!r}, or several have that name.", "`pactgate tools` lists them.")
-        return 2
-    reason = None if is_sure else _why_not(tool)
+        raise CommandError(f"There is no tool {name!r}, or several have that name.", "`pactgate tools` lists them.")
+    reason = None if yes else _why_unsafe(tool)
     if reason is not None:
-        terminal.problem(
-            f"{name} is not probed: {reason}.", "Calling it twice may do harm. --yes does it all the same."
-        )
-        return 2
+        raise CommandError(f"{name} was not called: {reason}.", "Two calls may do harm. --yes calls it anyway.")
     schema = tool.get("inputSchema")
     arguments = read_arguments(words, args, schema if isinstance(schema, dict) else {})
-    answers = []
+    results = []
     for turn in ("first", "second"):
         answer = client.call(name, arguments, server=server)
         if "error" in answer:
-            terminal.problem(f"The {turn} call failed: {answer['error'].get('message')}")
-            return 1
-        answers.append({key: answer["result"][key] for key in _COMPARED if key in answer["result"]})
-    return _judge(name, list(differences(answers[0], answers[1])), as_json=as_json)
+            raise CommandError(f"The {turn} call failed: {answer['error'].get('message')}", exit_code=1)
+        results.append({key: answer["result"][key] for key in _COMPARED if key in answer["result"]})
+    return _report(name, list(differences(results[0], results[1])), as_json=as_json)
 
 
 def differences(one: Any, other: Any, at: str = "") -> Iterator[Difference]:
-    """What differs between two answers, each with its place as a JSON pointer."""
+    """The differences between two results, each with its place as a JSON pointer."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in [*one, *(key for key in other if key not in one)]:
             place = f"{at}/{str(key).replace('~', '~0').replace('/', '~1')}"
@@ -68,24 +77,20 @@ def differences(one: Any, other: Any, at: str = "") -> Iterator[Difference]:
         yield at, one, other
 
 
-def _why_not(tool: dict[str, Any]) -> str | None:
+def _why_unsafe(tool: dict[str, Any]) -> str | None:
     if tool.get("isIdempotent") is not True:
-        return (
-            "it is declared not to be idempotent"
-            if tool.get("isIdempotent") is False
-            else "nobody declared it idempotent"
-        )
-    return "it may destroy something" if tool.get("isDestructive") is not False else None
+        return "it is declared not idempotent" if tool.get("isIdempotent") is False else "it is not declared idempotent"
+    return "it may be destructive" if tool.get("isDestructive") is not False else None
 
 
-def _judge(name: str, found: list[Difference], *, as_json: bool) -> int:
+def _report(name: str, found: list[Difference], *, as_json: bool) -> int:
     if as_json:
         rows = [{"path": at, "first": _plain(one), "second": _plain(other)} for at, one, other in found]
         terminal.say_json({"tool": name, "equal": not found, "differences": rows})
     elif not found:
-        terminal.say(f"{name} gave the same answer twice.")
+        terminal.say(f"{name} returned the same result twice.")
     else:
-        terminal.say(f"{name} gave two different answers:")
+        terminal.say(f"{name} returned two different results:")
         for at, one, other in found[:_SHOWN_DIFFERENCES]:
             terminal.item("differ", "yellow", f"{at or '/'}: {_brief(one)} then {_brief(other)}")
         if len(found) > _SHOWN_DIFFERENCES:

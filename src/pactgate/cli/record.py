@@ -1,7 +1,7 @@
-"""`pactgate record`: stand between a client and a server, change nothing, write a capture of what passed.
+"""`pactgate record`: relay messages between a client and a server unchanged, and write a capture.
 
-The exit code of `record -- CMD` is the command's own, because a client may look at it; 2 is a wrong invocation. Everything this command
-says goes to standard error. Must not: touch standard output, which belongs to the protocol.
+`record -- CMD` returns the exit code of the command, because a client may look at it. All messages of this command go to standard error.
+Must not: write to standard output, which belongs to the protocol.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+import click
+
 from pactgate.capture.capture_files import OneFile
 from pactgate.capture.file_jobs import Ending
+from pactgate.capture.http_relay import BadUrlError, HttpRelay
 from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction, secrets_of
-from pactgate.cli import terminal
+from pactgate.capture.relay import relay
+from pactgate.cli.errors import CommandError
 from pactgate.cli.interruption import until_interrupted
 from pactgate.core.display import visible
 
@@ -28,62 +32,82 @@ _NOT_FOUND: Final = 127
 _CANNOT_RUN: Final = 126
 
 
-def record_command(command: list[str], output: str | None, label: str | None) -> int:
-    """Relay standard input and output to a command."""
-    from pactgate.capture.relay import relay
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="""\
+\b
+Examples:
+  pactgate record -o session.json -- npx -y my-server
+  pactgate record --url http://127.0.0.1:8000/mcp --port 9000
+""",
+)
+@click.argument("command", metavar="[-- COMMAND...]", nargs=-1)
+@click.option("--output", "-o", metavar="FILE", help="The capture. Default: session.json, or the next free name.")
+@click.option("--url", metavar="URL", help="Record an HTTP server instead of a command.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="PORT",
+    help="With --url: listen on this port of 127.0.0.1. Default: a free port.",
+)
+@click.option("--label", metavar="TEXT", help="Name of the server in the capture.")
+def record(*, command: tuple[str, ...], output: str | None, url: str | None, port: int, label: str | None) -> int:
+    """Record a session between a client and a server. Nothing on the wire is changed.
 
-    path = _choose(output)
-    recorder = _recorder(path)
-    tap = recorder.connection(label or label_of(command), "session", "stdio")
+    COMMAND is the server to start, with its arguments. The exit code is that of the command.
+    """
+    if (url is None) == (not command):
+        raise CommandError("Give exactly one of: a command after --, --url.")
+    if url is not None:
+        return _record_url(url, port, output, label)
+    return _record_command(list(command), output, label)
+
+
+def _record_command(command: list[str], output: str | None, label: str | None) -> int:
+    """Relay standard input and output to a command."""
+    recorder = _recorder(_choose(output))
     try:
-        code = relay(command, tap)
+        return relay(command, recorder.connection(label or label_of(command), "session", "stdio"))
     except OSError as problem:
-        terminal.problem(f"{command[0]} can't be started: {problem.strerror}.", "Give the full path of the program.")
-        return _NOT_FOUND if isinstance(problem, FileNotFoundError) else _CANNOT_RUN
+        code = _NOT_FOUND if isinstance(problem, FileNotFoundError) else _CANNOT_RUN
+        message = f"{command[0]} can't be started: {problem.strerror}."
+        raise CommandError(message, "Give the full path of the program.", exit_code=code) from None
     finally:
         recorder.close()
-    return code
 
 
-def record_url(url: str, port: int, output: str | None, label: str | None) -> int:
+def _record_url(url: str, port: int, output: str | None, label: str | None) -> int:
     """Relay HTTP requests to a server until interrupted."""
-    from pactgate.capture.http_relay import BadUrlError, HttpRelay
-
-    path = _choose(output)
-    recorder = _recorder(path)
+    recorder = _recorder(_choose(output))
     tap = recorder.address(label or origin_of(url), "session", is_shared=False)
     try:
-        relay = HttpRelay(url, tap)
+        http_relay = HttpRelay(url, tap)
     except BadUrlError as problem:
-        terminal.problem(f"{url} can't be recorded: {problem}.")
-        return 2
+        raise CommandError(f"{url} can't be recorded: {problem}.") from None
     try:
-        return asyncio.run(_serve(relay, port))
+        return asyncio.run(_serve(http_relay, port))
     finally:
         recorder.close()
 
 
-async def _serve(relay: object, port: int) -> int:
-    from pactgate.capture.http_relay import HttpRelay
-
-    assert isinstance(relay, HttpRelay)
+async def _serve(http_relay: HttpRelay, port: int) -> int:
     try:
-        bound = await relay.open(port)
+        bound = await http_relay.open(port)
     except OSError as problem:
-        terminal.problem(f"127.0.0.1:{port} can't be listened on: {problem.strerror}.", "Choose another --port.")
-        return 2
-    _say(
-        f"recording {relay.origin.host}:{relay.origin.port}; point the client at http://127.0.0.1:{bound}{relay.origin.path}"
-    )
+        message = f"Can't listen on 127.0.0.1:{port}: {problem.strerror}."
+        raise CommandError(message, "Choose another --port.") from None
+    origin = http_relay.origin
+    _say(f"recording {origin.host}:{origin.port}; point the client at http://127.0.0.1:{bound}{origin.path}")
     try:
         await until_interrupted()
     finally:
-        await relay.close()
+        await http_relay.close()
     return 0
 
 
 def label_of(command: list[str]) -> str:
-    """A name for the server: its program, or what a runner runs. Options are left out, as they may hold secrets."""
+    """A name for the server: its program, or the package that a runner starts. Options are left out; they may hold secrets."""
     words = [word for word in command if not word.startswith("-") and "=" not in word]
     server = next((word for word in words if Path(word).name not in _RUNNERS), command[0])
     _, is_package, inside = server.rpartition("node_modules/")
@@ -98,7 +122,7 @@ def origin_of(url: str) -> str:
 
 
 def _choose(output: str | None) -> Path:
-    """The file to write. One that nobody named is never overwritten."""
+    """The file to write. A default name never overwrites a file."""
     if output is not None:
         return Path(output)
     path, number = Path(_DEFAULT), 2
@@ -110,7 +134,7 @@ def _choose(output: str | None) -> Path:
 def _recorder(path: Path) -> Recorder:
     def tell(ending: Ending) -> None:
         missing = f"; {ending.missing} messages are missing" if ending.missing else ""
-        _say(f"{ending.exchange_count} exchanges recorded in {path}{missing}")
+        _say(f"{ending.exchange_count} requests and notifications recorded in {path}{missing}")
 
     return Recorder(
         OneFile(path),

@@ -1,102 +1,107 @@
-"""`pactgate replay`: a capture serves as an upstream, or its requests are played at a live server and the answers compared.
+"""`pactgate replay`: serve a capture as a server, or send its requests to a live server and compare the responses.
 
-Exit codes: 0 served to the end, or no difference; 1 differences, or a capture or server that can't be used; 2 wrong invocation. What a
-person should know goes to standard error; standard output is the protocol's while serving, and the report's while comparing.
+Exit codes: 0 served to the end, or no difference; 1 differences, or a capture or server that can't be used; 2 wrong invocation. While
+serving, standard output belongs to the protocol and messages go to standard error.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import click
 
 from pactgate.capture.format import CaptureError, read
 from pactgate.capture.replay_client import Played, Rehearsal
 from pactgate.capture.replay_server import Cassette, Recorded, TooLargeError, recorded_in
 from pactgate.capture.source import chunks_of
 from pactgate.cli import terminal
-from pactgate.cli.live_target import BadTargetError, label, target_of
-from pactgate.conformance.probe import connected
+from pactgate.cli.errors import CommandError
+from pactgate.cli.live_target import label, target_of
+from pactgate.cli.shared_options import header_option, json_option
+from pactgate.conformance.probe import Target, connected
 from pactgate.core.display import flat, visible
 from pactgate.core.failures import GatewayFailure
 
-_WRONG: Final = 2
 _MAX_SESSIONS: Final = 1000
 
 
-class Choice:
-    """One session of a capture: what it is called, and its answered requests."""
+class RecordedSession(NamedTuple):
+    """One session of a capture: its label and its requests with their responses."""
 
-    def __init__(self, index: int, name: str, recorded: list[Recorded]) -> None:
-        self.index = index
-        self.name = name
-        self.recorded = recorded
-
-
-class BadChoiceError(ValueError):
-    """The capture has several sessions, or none by that name."""
+    number: int
+    name: str
+    recorded: list[Recorded]
 
 
-def load(path: str, wanted: str | None) -> Choice:
-    """The session that was asked for, by its number or label; the only one where nobody asked."""
-    found: list[Choice] = []
-    for session in read(chunks_of(path)):
-        recorded = list(recorded_in(session))
-        found.append(Choice(session.index, session.head.label, recorded))
-        if len(found) > _MAX_SESSIONS:
-            raise BadChoiceError(f"{path} has more than {_MAX_SESSIONS} sessions.")
-    if wanted is not None:
-        fitting = [each for each in found if wanted in (str(each.index + 1), each.name)]
-        if len(fitting) == 1:
-            return fitting[0]
-    elif len(found) == 1:
-        return found[0]
-    names = ", ".join(f"{each.index + 1} ({each.name}, {len(each.recorded)} answers)" for each in found[:20])
-    raise BadChoiceError(f"{path} has {len(found)} sessions; choose one with --session: {names or 'there is none'}.")
-
-
+@click.command(
+    epilog="""\
+\b
+Examples:
+  pactgate replay session.json
+  pactgate replay session.json --against http://127.0.0.1:8000/mcp
+""",
+)
+@click.argument("capture")
+@click.argument("target", metavar="[URL | -- COMMAND...]", nargs=-1)
+@click.option("--against", is_flag=True, help="Send the requests to a server and show where the responses differ.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve over HTTP instead of stdio.")
+@click.option("--session", metavar="N|LABEL", help="Which session, if the capture has several.")
+@header_option
+@json_option
 def replay(
-    path: str,
-    wanted: str | None,
-    words: list[str],
-    headers: list[str],
     *,
+    capture: str,
+    target: tuple[str, ...],
     against: bool,
     port: int | None,
+    session: str | None,
+    headers: tuple[str, ...],
     as_json: bool,
 ) -> int:
+    """Replay a recorded session: serve it as the server did, or send its requests to a server and compare the responses.
+
+    CAPTURE is the file. With --against, URL or COMMAND is the server. Requests are sent as recorded.
+    """
+    if not against and (target or headers):
+        raise CommandError("A server is only needed with --against.")
+    if against and port is not None:
+        raise CommandError("Give --port or --against, not both.")
+    live = target_of(target, headers) if against else None
     try:
-        if not against and (words or headers):
-            raise BadTargetError("A server is only needed with --against.")
-        if against and port is not None:
-            raise BadTargetError("--port serves the capture, --against plays it; choose one.")
-        target = target_of(words, headers) if against else None
-        chosen = load(path, wanted)
-    except (BadTargetError, BadChoiceError) as problem:
-        terminal.problem(str(problem))
-        return _WRONG
+        chosen = load_session(capture, session)
     except (CaptureError, TooLargeError) as problem:
-        terminal.problem(str(problem))
-        return 1
-    if target is None:
-        return _serve(path, chosen, port)
+        raise CommandError(str(problem), exit_code=1) from None
+    if live is None:
+        return _serve(capture, chosen, port)
     try:
-        played = asyncio.run(_rehearse(chosen, target))
+        played = asyncio.run(_play(chosen, live))
     except GatewayFailure as failure:
-        terminal.problem(f"{label(target)} can't be asked: {failure.message}")
-        return 1
-    _report(chosen, label(target), played, as_json=as_json)
+        raise CommandError(f"{label(live)} can't be used: {failure.message}", exit_code=1) from None
+    _report(chosen, label(live), played, as_json=as_json)
     return 0 if all(each.is_same for each in played) else 1
 
 
-# Serving.
+def load_session(path: str, wanted: str | None) -> RecordedSession:
+    """The session with that number or label; without one, the only session of the capture."""
+    found: list[RecordedSession] = []
+    for session in read(chunks_of(path)):
+        found.append(RecordedSession(session.index + 1, session.head.label, list(recorded_in(session))))
+        if len(found) > _MAX_SESSIONS:
+            raise CommandError(f"{path} has more than {_MAX_SESSIONS} sessions.")
+    fitting = [each for each in found if wanted in (None, str(each.number), each.name)]
+    if len(fitting) == 1:
+        return fitting[0]
+    names = ", ".join(f"{each.number} ({each.name}, {len(each.recorded)} responses)" for each in found[:20])
+    raise CommandError(f"{path} has {len(found)} sessions.", f"Choose one with --session: {names}." if names else "")
 
 
-def _serve(path: str, chosen: Choice, port: int | None) -> int:
+def _serve(path: str, chosen: RecordedSession, port: int | None) -> int:
     cassette = Cassette(chosen.recorded)
     print(
-        f"pactgate replay: {visible(chosen.name)} from {visible(path)}, {cassette.count} recorded answers; "
-        "nothing real is behind this",
+        f"pactgate replay: {visible(chosen.name)} from {visible(path)}, {cassette.count} recorded responses; "
+        "no real server is used",
         file=sys.stderr,
         flush=True,
     )
@@ -116,15 +121,12 @@ def _serve_stdio(cassette: Cassette) -> int:
     return 0
 
 
-# Playing.
-
-
-async def _rehearse(chosen: Choice, target: Any, timeout_s: float = 60.0) -> list[Played]:
+async def _play(chosen: RecordedSession, target: Target, timeout_s: float = 60.0) -> list[Played]:
     async with connected(target, None, timeout_s) as session:
         return await Rehearsal(session, timeout_s).play(chosen.recorded)
 
 
-def _report(chosen: Choice, server: str, played: list[Played], *, as_json: bool) -> None:
+def _report(chosen: RecordedSession, server: str, played: list[Played], *, as_json: bool) -> None:
     different = [each for each in played if not each.is_same]
     skipped = [each for each in played if each.skipped is not None]
     if as_json:
@@ -153,8 +155,8 @@ def _report(chosen: Choice, server: str, played: list[Played], *, as_json: bool)
             print(f"        and {each.more} more differences")
     word, colour = ("DIFFERENT", "red") if different else ("SAME", "green")
     count = len(played) - len(skipped)
-    left = f", {len(skipped)} left out" if skipped else ""
-    print(f"{terminal.paint(word, colour, sys.stdout)}: {len(different)} of {count} answers differ{left}.")
+    left = f", {len(skipped)} skipped" if skipped else ""
+    print(f"{terminal.paint(word, colour, sys.stdout)}: {len(different)} of {count} responses differ{left}.")
 
 
 def _named(each: Played) -> str:

@@ -1,6 +1,6 @@
-"""A capture served over HTTP, in either era: one POST, one JSON answer; a handshake gets a session id, GET has no stream.
+"""A capture served over HTTP in both protocol eras: one JSON response to each POST, a session id for `initialize`, no GET stream.
 
-A legacy answer comes with 200, a modern error with the status of its code. Listens on 127.0.0.1 only.
+A legacy response has status 200, a modern error the status of its code. Listens on 127.0.0.1 only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import secrets
 import sys
 
 from pactgate.capture.replay_server import Cassette
-from pactgate.cli import terminal
+from pactgate.cli.errors import CommandError
 from pactgate.cli.interruption import until_interrupted
 from pactgate.core.failures import GatewayFailure, http_status
 from pactgate.inbound.http_exchange import JSON_HEAD, Exchange
@@ -18,7 +18,7 @@ from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.protocol.modern import PV
 
-_CALL = b"Allow: POST, DELETE\r\n"
+_ALLOW = b"Allow: POST, DELETE\r\n"
 
 
 async def serve(cassette: Cassette, port: int) -> int:
@@ -29,8 +29,7 @@ async def serve(cassette: Cassette, port: int) -> int:
     try:
         host, bound = await server.listen("127.0.0.1", port)
     except GatewayFailure as problem:
-        terminal.problem(problem.message)
-        return 2
+        raise CommandError(problem.message) from None
     print(f"pactgate replay: http://{host}:{bound}/mcp", file=sys.stderr, flush=True)
     try:
         await until_interrupted()
@@ -44,7 +43,7 @@ def answer_exchange(cassette: Cassette, exchange: Exchange) -> None:
         exchange.respond(200)
         return
     if exchange.method != "POST":
-        exchange.respond(405, JSON_HEAD + _CALL)
+        exchange.respond(405, JSON_HEAD + _ALLOW)
         return
     answer = cassette.answer_text(exchange.body)
     if answer is None:
@@ -55,13 +54,12 @@ def answer_exchange(cassette: Cassette, exchange: Exchange) -> None:
 
 
 def _opens_session(body: bytes) -> bool:
-    asked = json.loads(body)
-    return isinstance(asked, dict) and asked.get("method") == "initialize"
+    request = json.loads(body)
+    return isinstance(request, dict) and request.get("method") == "initialize"
 
 
 def _status(body: bytes, answer: bytes) -> int:
-    """Legacy answers come with 200; a modern error with the status of its code."""
-    told = json.loads(answer)
-    error = told.get("error") if isinstance(told, dict) else None
+    response = json.loads(answer)
+    error = response.get("error") if isinstance(response, dict) else None
     code = error.get("code") if isinstance(error, dict) else None
     return http_status(code) if isinstance(code, int) and PV.encode() in body else 200

@@ -1,7 +1,7 @@
-"""`pactgate serve`: from options to a gateway that runs until it is asked to stop.
+"""`pactgate serve`: run the gateway until it is told to stop.
 
-A first SIGINT or SIGTERM stops gracefully, a second one ends at once. Nothing is bound or started before the configuration is known to be
-good. Must not: import typer, rich or a client; a gateway pays for them in start time and memory.
+The first SIGINT or SIGTERM stops gracefully, the second one at once. Nothing is bound or started before the configuration is known to be
+valid. Must not: import an HTTP client or anything else that a serving process does not need.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 
 from pactgate.app import Gateway, build
-from pactgate.cli import terminal
 from pactgate.cli.allocator import keep_large_buffers, search_garbage_rarely
 from pactgate.cli.announce import Announcer, announces_on
-from pactgate.cli.check import show_problems, show_warnings
+from pactgate.cli.config_file import find_config, load_config, show_warnings
+from pactgate.cli.errors import CommandError
 from pactgate.cli.log import loop_factory, make_telemetry
-from pactgate.cli.options import ServeOptions
 from pactgate.cli.reload import Reloader
-from pactgate.cli.tools_file import tools_server, unfit_file
-from pactgate.config.load import find, load
+from pactgate.cli.shared_options import config_option
+from pactgate.cli.tools_file import require_python_file, tools_server
 from pactgate.config.model import Config
-from pactgate.config.problems import ConfigurationError
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import Mask
 from pactgate.core.events import ConfigurationReloaded, Event
@@ -35,45 +34,56 @@ from pactgate.core.failures import GatewayFailure
 from pactgate.policy.access import ADMINISTRATOR
 
 
-def run(options: ServeOptions) -> int:
-    if options.file is not None and (wrong := unfit_file(options)):
-        terminal.problem(wrong)
-        return 2
-    if options.admin and not options.stdio:
-        terminal.problem(
-            "--admin goes with --stdio.", "Over HTTP a token with the role admin says who may manage the gateway."
-        )
-        return 2
-    try:
-        path = Path(options.config) if options.config is not None else _usual_file(options)
-        flags = {"listen.host": options.host, "listen.port": options.port, "log.level": options.log_level}
-        config = load(path, environ=os.environ, overrides=flags)
-    except ConfigurationError as error:
-        show_problems(error)
-        return 2
+@click.command()
+@click.argument("file", metavar="[FILE]", required=False)
+@config_option
+@click.option("--stdio", is_flag=True, help="Serve one client on stdin and stdout instead of HTTP.")
+@click.option("--host", metavar="HOST", help="Address to listen on. Default 127.0.0.1.")
+@click.option("--port", type=int, metavar="PORT", help="Port to listen on. Default 7411; 0 takes a free one.")
+@click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error. Default info.")
+@click.option(
+    "--admin", is_flag=True, help="With --stdio: let the client, and the model behind it, manage the gateway."
+)
+def serve(
+    *,
+    file: str | None,
+    config: str | None,
+    stdio: bool,
+    host: str | None,
+    port: int | None,
+    log_level: str | None,
+    admin: bool,
+) -> int:
+    """Run the gateway. Without a configuration it serves a demo.
+
+    FILE is a Python file of tools; it is served alone, without a configuration.
+    """
+    if file is not None:
+        require_python_file(file)
+        if config is not None:
+            raise CommandError("Give a file of tools or --config, not both.", "A configuration has `tools` for this.")
+    if admin and not stdio:
+        raise CommandError("--admin needs --stdio.", "Over HTTP, give a token the role admin in the configuration.")
+    path = find_config(config) if file is None else None
+    flags = {"listen.host": host, "listen.port": port, "log.level": log_level}
+    settings = load_config(path, flags)
     scope = None
-    if options.file is not None:
-        alone = tools_server(options.file)
-        scope, config = alone.id, msgspec.structs.replace(config, servers={alone.id: alone})
-    show_warnings(config)
+    if file is not None:
+        alone = tools_server(file)
+        scope, settings = alone.id, msgspec.structs.replace(settings, servers={alone.id: alone})
+    show_warnings(settings)
     keep_large_buffers()
     search_garbage_rarely()
     with ExitStack() as stack:
         if path is None and scope is None:
-            config = msgspec.structs.replace(config, servers=_demo(stack))
+            settings = msgspec.structs.replace(settings, servers=_demo(stack))
         runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
-        serving = _Serving(config, path, flags, scope=scope, is_stdio=options.stdio, is_admin=options.admin)
+        serving = _Serving(settings, path, flags, scope=scope, is_stdio=stdio, is_admin=admin)
         return runner.run(serving.run())
 
 
-def _usual_file(options: ServeOptions) -> Path | None:
-    """Who names a file of tools wants that, whatever lies in the folder."""
-    return None if options.file is not None else find(Path.cwd(), os.environ)
-
-
 def _demo(stack: ExitStack) -> dict[str, ServerConfig]:
-    # Imported here: a gateway with a configuration has servers of its own.
-    from pactgate.cli.demo import API, DemoApi, demo_servers
+    from pactgate.cli.demo import API, DemoApi, demo_servers  # only the demo needs it
 
     api = DemoApi()
     stack.callback(api.close)
@@ -81,7 +91,7 @@ def _demo(stack: ExitStack) -> dict[str, ServerConfig]:
 
 
 class _Serving:
-    """One run of the gateway, from its first line to its last."""
+    """One run of the gateway, from the first line of output to the last."""
 
     def __init__(
         self,
@@ -115,8 +125,7 @@ class _Serving:
         try:
             await self._gateway.open_audit()
         except GatewayFailure as failure:
-            terminal.problem(failure.message)
-            return 1
+            raise CommandError(failure.message, exit_code=1) from None
         watching = self._watch_file(loop)
         try:
             return await (self._serve_stdio() if self._is_stdio else self._serve_http())
@@ -137,8 +146,8 @@ class _Serving:
         try:
             address = await self._gateway.serve_http()
         except GatewayFailure as failure:
-            terminal.problem(f"Can't listen: {failure.message}.", "`pactgate status` asks a gateway that runs already.")
-            return 1
+            hint = "If a gateway is running already, `pactgate status` shows it."
+            raise CommandError(f"Can't listen: {failure.message}.", hint, exit_code=1) from None
         self._welcome(address)
         await self._gateway.start()
         await self._stop.wait()
@@ -146,14 +155,14 @@ class _Serving:
 
     async def _serve_stdio(self) -> int:
         await self._gateway.start()
-        face = asyncio.create_task(self._gateway.serve_stdio(self._scope, roles=self._roles))
+        frontend = asyncio.create_task(self._gateway.serve_stdio(self._scope, roles=self._roles))
         stop = asyncio.create_task(self._stop.wait())
-        await asyncio.wait({face, stop}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (face, stop):
+        await asyncio.wait({frontend, stop}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (frontend, stop):
             task.cancel()
-        await asyncio.wait({face, stop})
-        if not face.cancelled():
-            face.result()
+        await asyncio.wait({frontend, stop})
+        if not frontend.cancelled():
+            frontend.result()
         return 0
 
     def _welcome(self, address: str) -> None:
@@ -179,7 +188,7 @@ class _Serving:
 
     def _on_signal(self, number: signal.Signals) -> None:
         if self._stop.is_set():
-            os._exit(128 + number)  # asked twice: at once, and the child reaper ends the children
+            os._exit(128 + number)  # the second signal: end now; the child reaper ends the children
         self._stop.set()
         if self._announcer is not None:
-            self._announcer.say("\nStopping: calls under way may finish. Once more to end at once.")
+            self._announcer.say("\nStopping when the running calls have finished. Press Ctrl-C again to stop now.")

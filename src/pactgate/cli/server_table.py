@@ -1,6 +1,6 @@
-"""Servers as a table that says at a glance what is wrong: the broken ones first, each with its reason.
+"""A table of servers: the broken ones first, each with the reason.
 
-Made from rows as the gateway gives them, of a gateway that runs or of one that only took a look. Reasons are upstreams' words.
+The rows are those of `/api/servers`, of a running gateway or of one that connected once. Reasons are text of upstreams.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ _STYLES: Final = {
 _COLUMNS: Final = (
     Column("SERVER"),
     Column("STATUS", _STYLES),
-    Column("ERA", from_width=60),
-    Column("REVISION", from_width=100),
+    Column("PROTOCOL", from_width=60),
     Column("TRANSPORT", from_width=120),
     Column("TOOLS", is_number=True, from_width=50),
     Column("PROMPTS", is_number=True, from_width=130),
@@ -36,26 +35,26 @@ _COLUMNS: Final = (
 
 
 def show_servers(rows: Sequence[dict[str, Any]], *, is_verbose: bool = False) -> None:
-    where = "see below" if is_verbose else "--verbose says why"
+    where = "see below" if is_verbose else "--verbose shows why"
     show_table(_COLUMNS, (_cells(row, where) for row in sorted(rows, key=_urgency)))
     if not is_verbose:
         return
     for row in rows:
-        reasons = left_out(row)
+        reasons = skipped(row)
         if reasons:
-            terminal.say(f"{row.get('serverId')} offers more than can be used. Left out:")
+            terminal.say(f"{row.get('serverId')}: {len(reasons)} skipped, because they can't be used:")
             for reason in reasons:
                 terminal.say(f"  {reason}")
 
 
-def left_out(row: dict[str, Any]) -> list[str]:
-    """Why some of what a server offers is not listed."""
+def skipped(row: dict[str, Any]) -> list[str]:
+    """What a server offers and the gateway does not list, with the reasons."""
     found = row.get("leftOut")
     return [str(reason) for reason in found] if isinstance(found, list) else []
 
 
 def is_troubled(row: dict[str, Any]) -> bool:
-    """Whether an enabled server can't be used as it is."""
+    """Whether a server is enabled and can't be used."""
     return row.get("status") not in ("connected", "disabled") or bool(row.get("lastError"))
 
 
@@ -76,7 +75,7 @@ def _urgency(row: dict[str, Any]) -> int:
         return 0
     if is_troubled(row):
         return 1
-    return 2 if left_out(row) else 3
+    return 2 if skipped(row) else 3
 
 
 def _cells(row: dict[str, Any], where: str) -> list[Any]:
@@ -85,7 +84,6 @@ def _cells(row: dict[str, Any], where: str) -> list[Any]:
     return [
         row.get("serverId"),
         Styled(status, "yellow") if status == "connected" and is_troubled(row) else status,
-        row.get("era"),
         row.get("protocolVersion"),
         row.get("transport"),
         row.get("toolCount"),
@@ -100,9 +98,9 @@ def _cells(row: dict[str, Any], where: str) -> list[Any]:
 def _note(row: dict[str, Any], where: str) -> Styled:
     if row.get("lastError"):
         return Styled(row["lastError"], "red" if row.get("status") in DOWN else "yellow")
-    omitted = len(left_out(row))
+    omitted = len(skipped(row))
     if omitted:
-        return Styled(f"{omitted} left out ({where})", "yellow")
+        return Styled(f"{omitted} skipped ({where})", "yellow")
     info = row.get("serverInfo")
     known = info if isinstance(info, dict) else {}
     return Styled(" ".join(str(known[key]) for key in ("name", "version") if known.get(key)), "")

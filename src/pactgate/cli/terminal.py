@@ -17,10 +17,10 @@ from typing import Any, Final, TextIO
 
 from pactgate.core.display import flat, visible
 
-_CELL_CHARS: Final = 2000
+_LINE_CHARS: Final = 2000
 _QUIET_S: Final = 1.0
-"""What takes less time than this needs no sign of life."""
-_WORD_CHARS: Final = 6
+"""A shorter wait shows no spinner."""
+_WORD_CHARS: Final = 8
 _NARROWEST: Final = 20
 _FRAMES: Final = "|/-\\"
 _STYLES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -35,15 +35,15 @@ def has_colour(stream: TextIO) -> bool:
 
 
 def paint(text: str, style: str, stream: TextIO) -> str:
-    """Our own words in colour, where there is colour. Never for text of others."""
+    """Our own text in colour, where the stream has colour. Must not be used for text that is not escaped."""
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if has_colour(stream) else text
 
 
 def prepare_output() -> None:
-    """A character the terminal has no code for is spelt out, never a traceback; a stream that was closed leads nowhere."""
+    """Escape characters that the terminal's encoding lacks, and replace closed streams by /dev/null."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            # The lowest free descriptor is the closed one: no socket may ever take its place and receive our lines.
+            # This takes the closed descriptor, the lowest free one, so that no socket gets it and receives our output.
             setattr(sys, name, open(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -55,17 +55,17 @@ def say(text: str = "") -> None:
 
 
 def say_json(value: Any) -> None:
-    """ASCII only: no terminal can be moved by it, every program can read it."""
+    """ASCII only, so that no control character reaches a terminal."""
     print(json.dumps(value, indent=2))
 
 
 def compact(value: Any) -> str:
-    """A value on one line, for people."""
+    """The value as JSON on one line, for people."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def problem(message: str, hint: str = "") -> None:
-    """What went wrong and what to do about it, on standard error."""
+    """Print an error and what to do about it on standard error."""
     print(f"{paint('error:', 'red', sys.stderr)} {visible(message)}", file=sys.stderr)
     if hint:
         print(visible(hint), file=sys.stderr)
@@ -76,18 +76,18 @@ def warning(message: str) -> None:
 
 
 def title(text: str) -> None:
-    print(paint(flat(text, _CELL_CHARS), "bold", sys.stdout))
+    print(paint(flat(text, _LINE_CHARS), "bold", sys.stdout))
 
 
-def item(word: str, style: str, text: str, hint: str = "") -> None:
-    """A line of a list: a word in colour, a sentence, and below it what to do. Wrapped where a person reads it."""
-    print(f"  {paint(f'{word:<{_WORD_CHARS}}', style, sys.stdout)} {_hanging(text)}")
+def item(word: str, style: str, text: str, hint: str = "", *, width: int = _WORD_CHARS) -> None:
+    """Print a line of a list: a word in colour, a text, and a hint below. On a terminal the text is wrapped."""
+    print(f"  {paint(f'{word:<{width}}', style, sys.stdout)} {_hanging(text, width + 3)}")
     if hint:
-        print(f"  {' ' * _WORD_CHARS} {_hanging(hint)}")
+        print(f"  {' ' * width} {_hanging(hint, width + 3)}")
 
 
-def _hanging(text: str) -> str:
-    shown, indent = flat(text, _CELL_CHARS), _WORD_CHARS + 3
+def _hanging(text: str, indent: int) -> str:
+    shown = flat(text, _LINE_CHARS)
     if not is_terminal(sys.stdout):
         return shown
     width = max(shutil.get_terminal_size().columns - indent, _NARROWEST)
@@ -95,7 +95,7 @@ def _hanging(text: str) -> str:
 
 
 class Spinner:
-    """A sign of life on standard error, from the second second on, and only on a terminal."""
+    """Shows on standard error that something is still running, after the first second."""
 
     def __init__(self, message: str) -> None:
         self._message = message
@@ -126,7 +126,7 @@ class Spinner:
 
 @contextmanager
 def spinner(message: str) -> Iterator[Spinner | None]:
-    """None where nobody watches."""
+    """A running spinner, or None where standard error is not a terminal."""
     if not is_terminal(sys.stderr):
         yield None
         return

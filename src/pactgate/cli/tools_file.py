@@ -1,6 +1,6 @@
 """A Python file of tools on the command line: `pactgate serve notes.py` and `pactgate check notes.py`.
 
-Must not: run the file's code in this process; a child of its own does.
+Must not: run the file's code in this process; a child process does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from typing import Any, Final
 
 from pactgate.cli import terminal
-from pactgate.cli.options import ServeOptions
+from pactgate.cli.errors import CommandError
 from pactgate.cli.table import Column, show_table
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import legal_id
@@ -31,40 +31,28 @@ _COLUMNS: Final = (
 
 
 def tools_server(file: str) -> ServerConfig:
-    """The one server of a gateway that serves a file alone."""
+    """The configuration of the only server, when a gateway serves a file alone."""
     path = os.path.abspath(file)
     return ServerConfig(id=legal_id(os.path.splitext(os.path.basename(path))[0]), tools=path)
 
 
-def unfit_file(options: ServeOptions) -> str | None:
-    """Why the named file can't be served, as far as that can be seen without running it."""
-    assert options.file is not None
-    if options.config is not None:
-        return "Serve a file of tools or a configuration, not both; a configuration has `tools` for this."
-    return _unreadable(options.file)
-
-
-def _unreadable(file: str) -> str | None:
+def require_python_file(file: str) -> None:
+    """Raise CommandError where the file can't be one of tools, as far as that is visible without running it."""
     if not file.endswith(".py"):
-        return f"{file} is no Python file: its name must end with .py."
-    return None if os.path.isfile(file) else f"There is no file {file}."
+        raise CommandError(f"{file} is not a Python file: its name must end with .py.")
+    if not os.path.isfile(file):
+        raise CommandError(f"There is no file {file}.")
 
 
 def check_tools(file: str, *, as_json: bool) -> int:
-    """0 and what the file offers, or 1 and every problem; 2 where there is no such file."""
-    wrong = _unreadable(file)
-    if wrong:
-        terminal.problem(wrong)
-        return 2
+    """List the tools of the file and return 0, or print every problem and return 1."""
+    require_python_file(file)
     command = [sys.executable, "-P", "-m", "pactgate.runner", "--check", file]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
-        terminal.problem(
-            f"{file} was not loaded within {CHECK_TIMEOUT_S:.0f} s.",
-            "Does it do something endless outside of its tools?",
-        )
-        return 1
+        hint = "Does it run an endless loop at module level?"
+        raise CommandError(f"{file} was not loaded within {CHECK_TIMEOUT_S:.0f} s.", hint, exit_code=1) from None
     problems = done.stderr.strip().splitlines()
     if done.returncode:
         if as_json:
@@ -78,7 +66,7 @@ def check_tools(file: str, *, as_json: bool) -> int:
     if as_json:
         terminal.say_json({"ok": True, "tools": tools})
         return 0
-    terminal.say(f"{file} is good: {len(tools)} tool{'s' * (len(tools) != 1)}.")
+    terminal.say(f"{file} is valid: {len(tools)} tool{'s' * (len(tools) != 1)}.")
     show_table(_COLUMNS, map(_cells, tools))
     return 0
 

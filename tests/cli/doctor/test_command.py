@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from pactgate.cli.doctor import machine
-from pactgate.cli.doctor.finding import Level
+from pactgate.cli.doctor.finding import FindingLevel
 from tests.cli.program import Served, demo, run, run_on_terminal, scripted, write_config
 from tests.support.children import until
 
@@ -80,8 +80,8 @@ def test_a_newcomer_without_a_configuration_sees_that_the_demo_works(tmp_path: P
     _, found = examine(tmp_path)
     assert "demo" in found["configuration"][0]["text"]
     assert levels(found["server:almanac"]) == levels(found["server:scratchpad"]) == ["ok", "ok"]
-    assert "legacy 2025-11-25" in found["server:almanac"][1]["text"]
-    assert "modern 2026-07-28" in found["server:scratchpad"][1]["text"]
+    assert "2025-11-25" in found["server:almanac"][1]["text"]
+    assert "2026-07-28" in found["server:scratchpad"][1]["text"]
     write_config(tmp_path, {"almanac": demo("almanac")}, listen={"port": 0})
     code, found = examine(tmp_path)
     assert code == 0
@@ -104,7 +104,7 @@ def test_packages_are_compared_with_what_the_package_asks_for(tmp_path: Path, mo
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: pactgate\nVersion: 0.1.0\n{lines}")
     monkeypatch.syspath_prepend(tmp_path)
     found = {finding.text: finding for finding in machine.examine_machine()}
-    failures = [finding for finding in found.values() if finding.level is Level.FAIL]
+    failures = [finding for finding in found.values() if finding.level is FindingLevel.FAIL]
     assert len(failures) == 2
     assert "older than 999" in failures[0].text
     assert 'pip install "not-there-at-all>=1.5"' in failures[1].hint
@@ -182,7 +182,7 @@ def test_variables_are_named_and_their_values_never_shown(tmp_path: Path) -> Non
     write_config(tmp_path, {"almanac": {**demo("almanac"), "env": env}}, listen={"port": 0})
     done = run(tmp_path, "doctor", FULL_TOKEN="canary-4711", EMPTY_TOKEN="")
     assert "that are set: FULL_TOKEN" in done.stdout
-    assert "warn   the variable EMPTY_TOKEN is set and empty" in done.stdout
+    assert re.search("warn +the variable EMPTY_TOKEN is set and empty", done.stdout)
     assert "ABSENT_TOKEN is not set: its default is used" in done.stdout
     assert "canary-4711" not in done.stdout
     code, found = examine(tmp_path, EMPTY_TOKEN="")
@@ -270,7 +270,7 @@ async def test_a_program_that_does_not_answer_is_ended_with_all_it_started(
     pid_file = tmp_path / "pid"
     path = program(tmp_path, "node", f"sleep 60 & echo $! > {pid_file}; wait")
     finding = await machine._version(str(path), dict(os.environ))
-    assert finding.level is Level.WARN
+    assert finding.level is FindingLevel.WARN
     assert "longer than" in finding.text
     await until(lambda: is_gone(int(pid_file.read_text())))
 

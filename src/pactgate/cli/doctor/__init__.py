@@ -1,1 +1,1 @@
-"""`pactgate doctor`: why does it not work?"""
+"""`pactgate doctor`: one module for each group of checks."""

@@ -1,6 +1,6 @@
-"""Doctor, configuration: is there one, is it good, who may read and change it, and are the variables set that it names?
+"""Doctor, configuration: whether it exists and is valid, who may read it, and whether its variables are set.
 
-Names of variables are shown, values never.
+Must not: show the values of variables.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from pactgate.cli.demo import demo_servers
-from pactgate.cli.doctor.finding import Finding, Level, ok, warn
+from pactgate.cli.doctor.finding import Finding, FindingLevel, ok, warn
 from pactgate.config.load import find, load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigurationError, Problem
@@ -24,43 +24,43 @@ _READABLE_BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 
 
 def examine_configuration(path: str | None, environ: Mapping[str, str]) -> tuple[Config | None, list[Finding]]:
-    """The configuration, or None where it can't be used. Without one, the demo that `serve` would run."""
-    asked = _Asked(environ)
+    """The configuration, or None where it is invalid. Without a file, the demo that `serve` runs."""
+    variables = _WatchedEnvironment(environ)
     try:
         file = Path(path) if path is not None else find(Path.cwd(), environ)
-        config = load(file, environ=asked)
+        config = load(file, environ=variables)
     except ConfigurationError as error:
-        found = [_finding(Level.FAIL, problem) for problem in error.problems]
-        return None, [*found, warn(_TOPIC, "the servers are not looked at before the configuration is good")]
+        found = [_finding(FindingLevel.FAIL, problem) for problem in error.problems]
+        return None, [*found, warn(_TOPIC, "the servers are not checked until the configuration is valid")]
     if file is None:
-        demo = "there is none here: `pactgate serve` would run its demo, and so that is looked at"
+        demo = "no file here: `pactgate serve` runs its demo, which is checked instead"
         return replace(config, servers=demo_servers()), [ok(_TOPIC, demo)]
     count = len(config.servers)
-    good = ok(_TOPIC, f"{file} is good: {count} server{'s' * (count != 1)}")
-    warnings = (_finding(Level.WARN, warning) for warning in config.warnings)
-    return config, [good, *warnings, *_permissions(file, config), *asked.findings()]
+    good = ok(_TOPIC, f"{file} is valid: {count} server{'s' * (count != 1)}")
+    warnings = (_finding(FindingLevel.WARN, warning) for warning in config.warnings)
+    return config, [good, *warnings, *_permissions(file, config), *variables.findings()]
 
 
-def _finding(level: Level, problem: Problem) -> Finding:
+def _finding(level: FindingLevel, problem: Problem) -> Finding:
     return Finding(_TOPIC, level, str(replace(problem, hint="")), problem.hint)
 
 
 def _permissions(file: Path, config: Config) -> Iterator[Finding]:
-    """Who may write it is the loader's business; here, who may read the secrets in it, and whose it is."""
+    """Who may read the secrets in the file, and who owns it. The loader checks who may write it."""
     try:
         status, text = file.stat(), file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return  # it was good a moment ago: somebody is replacing it right now
+        return  # it was readable a moment ago: it is being replaced
     if status.st_mode & _READABLE_BY_OTHERS and any(secret in text for secret in config.secrets):
         hint = f"Run: chmod 600 {file.name}. Or put the secrets in environment variables, and write ${{NAME}}."
         yield warn(_TOPIC, f"{file} holds secrets, and other users may read it", hint)
     if status.st_uid not in (os.getuid(), 0):
-        hint = "It says which programs are started: make sure that you trust its owner."
+        hint = "It decides which programs are started: make sure that you trust its owner."
         yield warn(_TOPIC, f"{file} belongs to another user", hint)
 
 
-class _Asked(Mapping[str, str]):
-    """An environment that remembers what it was asked for."""
+class _WatchedEnvironment(Mapping[str, str]):
+    """An environment that remembers which variables were read."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -77,10 +77,10 @@ class _Asked(Mapping[str, str]):
         return len(self._environ)
 
     def findings(self) -> Iterator[Finding]:
-        """Of a configuration that is good: what is not set has a default."""
+        """For a valid configuration: a variable that is not set has a default there."""
         filled = [name for name in self._names if self._environ.get(name)]
         if filled:
-            yield ok(_TOPIC, f"variables it names that are set: {', '.join(filled)}")
+            yield ok(_TOPIC, f"variables that are set: {', '.join(filled)}")
         for name in self._names:
             if name not in self._environ:
                 yield ok(_TOPIC, f"the variable {name} is not set: its default is used")

@@ -1,4 +1,4 @@
-"""What `pactgate doctor` found: one line each, good or bad, and what to do next."""
+"""The result of one check of `pactgate doctor`, with a hint for the next step."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Level(StrEnum):
-    """`warn` works, and may not be what was wanted; `fail` does not work."""
+class FindingLevel(StrEnum):
+    """`warn` works, but may not be intended; `fail` does not work."""
 
     OK = "ok"
     WARN = "warn"
@@ -18,18 +18,18 @@ class Finding(NamedTuple):
     """`topic` is machine, configuration, gateway, composition, or the id of a server after `server:`."""
 
     topic: str
-    level: Level
+    level: FindingLevel
     text: str
     hint: str = ""
 
 
 def ok(topic: str, text: str) -> Finding:
-    return Finding(topic, Level.OK, text)
+    return Finding(topic, FindingLevel.OK, text)
 
 
 def warn(topic: str, text: str, hint: str = "") -> Finding:
-    return Finding(topic, Level.WARN, text, hint)
+    return Finding(topic, FindingLevel.WARN, text, hint)
 
 
 def fail(topic: str, text: str, hint: str) -> Finding:
-    return Finding(topic, Level.FAIL, text, hint)
+    return Finding(topic, FindingLevel.FAIL, text, hint)

@@ -1,4 +1,4 @@
-"""Doctor, gateway: can it listen where it should, or does one run there already?"""
+"""Doctor, gateway: whether the port is free, or a gateway runs there already."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import socket
 from typing import Final
 
 from pactgate.cli.doctor.finding import Finding, fail, ok
-from pactgate.cli.gateway_client import GatewayClient, GatewayProblem, address_of
+from pactgate.cli.gateway_client import GatewayClient, GatewayClientError, address_of
 
 _TOPIC: Final = "gateway"
-_ELSEWHERE: Final = "Choose another port with --port or listen.port, or end that program."
+_ELSEWHERE: Final = "Choose another port with --port or listen.port, or stop that program."
 _HINTS: Final = {
     errno.EACCES: "Choose a port above 1023 with --port or listen.port.",
     errno.EADDRNOTAVAIL: "Choose an address of this machine with --host or listen.host; 127.0.0.1 always is one.",
@@ -21,27 +21,27 @@ _HINTS: Final = {
 async def examine_port(host: str, port: int) -> list[Finding]:
     where = f"{host}:{port}"
     if not port:
-        return [ok(_TOPIC, f"it would take any free port of {host}")]
+        return [ok(_TOPIC, f"port 0: any free port of {host}")]
     try:
         server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host, port, reuse_address=True)
     except socket.gaierror:
         return [fail(_TOPIC, f"{host} can't be resolved", "Write listen.host as an address, for example 127.0.0.1.")]
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:
-            return [await asyncio.to_thread(_who_is_there, address_of(host, port), where)]
+            return [await asyncio.to_thread(_identify, address_of(host, port), where)]
         reason = problem.strerror or type(problem).__name__
         hint = _HINTS.get(problem.errno or 0, "Choose another with --host and --port.")
-        return [fail(_TOPIC, f"{where} can't be listened on: {reason}", hint)]
+        return [fail(_TOPIC, f"can't listen on {where}: {reason}", hint)]
     server.close()
     await server.wait_closed()
-    return [ok(_TOPIC, f"{where} is free; no gateway runs there")]
+    return [ok(_TOPIC, f"{where} is free")]
 
 
-def _who_is_there(url: str, where: str) -> Finding:
+def _identify(url: str, where: str) -> Finding:
     try:
         state = GatewayClient(url).get("/health/live")
-    except GatewayProblem as problem:
+    except GatewayClientError as problem:
         return fail(_TOPIC, f"another program uses {where}: {problem.message}", _ELSEWHERE)
     if isinstance(state, dict) and state.get("status") == "ok":
-        return ok(_TOPIC, f"a gateway runs at {url} already; `pactgate status` says how it is")
+        return ok(_TOPIC, f"a gateway runs at {url} already; `pactgate status` shows its status")
     return fail(_TOPIC, f"another program uses {where}", _ELSEWHERE)

@@ -1,4 +1,4 @@
-"""Doctor, this machine: Python, our packages, what the kernel can do, and the programs that start servers."""
+"""Doctor, this machine: Python, the packages, the features of the kernel, and the programs that start servers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pactgate.upstreams.process.child import child_environment
 from pactgate.upstreams.process.sandbox import probe
 
 _TOPIC: Final = "machine"
-_OPTIONAL: Final = {"uvloop": "It works without, more slowly. To have it: pip install uvloop"}
+_OPTIONAL: Final = {"uvloop": "The gateway works without it, but slower. Run: pip install uvloop"}
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)[^;]*?>=([0-9.]+)")
 _PROGRAM_S: Final = 5.0
-_BROUGHT: Final = {"npx": ("node", "npx"), "npm": ("node", "npm")}
-_ASKED_FOR_VERSION: Final = frozenset({"node", "npx", "npm", "uvx", "uv", "deno", "bun", "bunx", "pipx", "docker"})
+_LAUNCHERS: Final = {"npx": ("node", "npx"), "npm": ("node", "npm")}
+_VERSIONED: Final = frozenset({"node", "npx", "npm", "uvx", "uv", "deno", "bun", "bunx", "pipx", "docker"})
 _OLDEST_NODE: Final = 18
 
 
@@ -41,12 +41,12 @@ def examine_machine() -> list[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    """What the package says it needs, beside what is there."""
+    """Compare the requirements of the package with what is installed."""
     try:
         wanted = metadata.requires("pactgate") or []
     except metadata.PackageNotFoundError:
         yield warn(
-            _TOPIC, "pactgate is not installed as a package, so what it needs can't be compared", "Run: make setup"
+            _TOPIC, "pactgate is not installed as a package, so its requirements can't be checked", "Run: make setup"
         )
         wanted = [f"{name}>=0" for name in _OPTIONAL]
     present: list[str] = []
@@ -78,7 +78,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _kernel() -> Iterator[Finding]:
     if sys.platform != "linux":
-        yield warn(_TOPIC, f"{sys.platform} is not Linux", "Child processes are looked after best on Linux.")
+        yield warn(_TOPIC, f"{sys.platform} is not Linux", "Some protection of child processes works on Linux only.")
         return
     if _has_pidfd():
         yield ok(_TOPIC, "pidfd: the end of a child process is noticed at once")
@@ -107,14 +107,14 @@ def _has_pidfd() -> bool:
 
 
 async def examine_programs(servers: Iterable[ServerConfig]) -> list[Finding]:
-    """The versions of the launchers these servers are started with, each program once."""
+    """The versions of the launchers that start these servers, each program once."""
     found: dict[str, dict[str, str]] = {}
     for server in servers:
         if server.command is not None:
             env = child_environment(server.command, server.env, os.environ)
             name = os.path.basename(server.command)
-            for program in _BROUGHT.get(name, (name,)):
-                path = shutil.which(program, path=env["PATH"]) if program in _ASKED_FOR_VERSION else None
+            for program in _LAUNCHERS.get(name, (name,)):
+                path = shutil.which(program, path=env["PATH"]) if program in _VERSIONED else None
                 if path is not None:
                     found.setdefault(path, env)
     return list(await asyncio.gather(*(_version(path, env) for path, env in found.items())))
@@ -133,21 +133,21 @@ async def _version(path: str, env: dict[str, str]) -> Finding:
         )
     except OSError as problem:
         return warn(_TOPIC, f"{path} can't be run: {problem.strerror}", "Install it again.")
-    said = b""
+    output = b""
     try:
         async with asyncio.timeout(_PROGRAM_S):
-            said, _ = await process.communicate()
+            output, _ = await process.communicate()
     except TimeoutError:
         return warn(_TOPIC, f"{path} --version took longer than {_PROGRAM_S:.0f} s", "Run it by hand to see why.")
     finally:
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-    version = flat(said.decode(errors="replace").partition("\n")[0], 60)
-    return _judged(path, version, process.returncode)
+    version = flat(output.decode(errors="replace").partition("\n")[0], 60)
+    return _version_finding(path, version, process.returncode)
 
 
-def _judged(path: str, version: str, code: int | None) -> Finding:
+def _version_finding(path: str, version: str, code: int | None) -> Finding:
     name = os.path.basename(path)
     if code:
         return warn(_TOPIC, f"{path} --version failed with exit code {code}", "Run it by hand to see why.")

@@ -1,4 +1,4 @@
-"""Doctor, one server: what can be known before it is tried, and what the try has shown."""
+"""Doctor, one server: checks before connecting, and the result of connecting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pactgate.cli.doctor.finding import Finding, fail, ok, warn
-from pactgate.cli.server_table import left_out
+from pactgate.cli.server_table import skipped
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import Mask, cut
@@ -39,7 +39,7 @@ _TOO_SLOW: Final = re.compile(r"\bwithin \d+ ms\b")
 
 
 async def examine_before(server: ServerConfig) -> list[Finding]:
-    """Whether it can be there at all: the program and the folder, or the name and the port."""
+    """Check the program and the folder, or the host and the port."""
     if server.tools is not None:
         return _tools_file(server, server.tools)
     if server.openapi is not None and not is_url(server.openapi) and not os.access(server.openapi, os.R_OK):
@@ -50,18 +50,18 @@ async def examine_before(server: ServerConfig) -> list[Finding]:
 
 
 def examine_row(server: ServerConfig, row: dict[str, Any], mask: Mask) -> list[Finding]:
-    """What the visit showed. `row` is the server's state as `/api/servers` gives it."""
+    """Check the state after connecting. `row` is the state as `/api/servers` gives it."""
     topic = f"server:{server.id}"
     if row.get("lastError") or row.get("status") != "connected":
         reason = str(row.get("lastError") or f"it is {row.get('status')}")
         return [fail(topic, reason, _next_step(server, reason, mask))]
     counts = ", ".join(_count(row.get(f"{word}Count"), word) for word in ("tool", "prompt", "resource"))
-    era = f"{row.get('era')} {row.get('protocolVersion')} over {row.get('transport')}"
-    found = [ok(topic, f"{era}, connected in {row.get('latencyMs') or 0:.0f} ms: {counts}")]
-    reasons = left_out(row)
+    protocol = f"protocol version {row.get('protocolVersion')} over {row.get('transport')}"
+    found = [ok(topic, f"{protocol}, connected in {row.get('latencyMs') or 0:.0f} ms: {counts}")]
+    reasons = skipped(row)
     if reasons:
         shown = "; ".join(reasons[:_REASONS]) + ("; …" if len(reasons) > _REASONS else "")
-        found.append(warn(topic, f"left out ({len(reasons)}): {shown}", "Tell whoever maintains this server."))
+        found.append(warn(topic, f"{len(reasons)} skipped: {shown}", "Report this to the author of the server."))
     return found
 
 
@@ -71,19 +71,19 @@ def _count(count: Any, word: str) -> str:
 
 def _next_step(server: ServerConfig, reason: str, mask: Mask) -> str:
     if server.openapi is not None:
-        return "`pactgate check` says what is wrong with the document; `baseUrl` and `credentials` are the operator's."
+        return "Run `pactgate check` to see what is wrong with the document, and look at `baseUrl` and `credentials`."
     if server.endpoints is not None:
-        return "Look at `baseUrl`, `headers` and `endpoints`, and at the variables they are made of."
+        return "Look at `baseUrl`, `headers` and `endpoints`, and at the variables in them."
     if server.url is not None:
         if _CREDENTIALS.search(reason):
-            return "It refuses the credentials: look at `headers`, and at the variables they are made of."
+            return "The server refuses the credentials: look at `headers`, and at the variables in them."
         return "Is `url` the address of its MCP endpoint? Its path is often /mcp or /sse."
     if server.tools is not None:
         return f"See what is wrong with the file: pactgate check {shlex.quote(server.tools)}"
     by_hand = cut(mask(shlex.join([server.command or "", *server.args])), _COMMAND_CHARS)
     if _TOO_SLOW.search(reason):
-        return f"A first start may have to download: run it once by hand, or raise connectionTimeoutMs. {by_hand}"
-    return f"Run it by hand, in its folder and with its variables, to see what it says: {by_hand}"
+        return f"The first start may download packages: run it once by hand, or raise connectionTimeoutMs. {by_hand}"
+    return f"Run it by hand, in its folder and with its variables, to see its output: {by_hand}"
 
 
 def _tools_file(server: ServerConfig, file: str) -> list[Finding]:
@@ -140,7 +140,7 @@ _Addresses = list[tuple[int, tuple[Any, ...]]]
 
 
 async def _resolve(host: str, port: int) -> _Addresses | str:
-    """The addresses of a host, or why there are none. In a thread that nobody waits for: a resolver may take minutes."""
+    """The addresses of a host, or the reason why there are none. Runs in a daemon thread, because a resolver may take minutes."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[_Addresses | str] = loop.create_future()
 
@@ -158,7 +158,7 @@ async def _resolve(host: str, port: int) -> _Addresses | str:
         try:
             loop.call_soon_threadsafe(settle, outcome)
         except RuntimeError:
-            return  # too late: everybody has gone home
+            return  # the loop was closed after the timeout
 
     threading.Thread(target=ask, daemon=True).start()
     try:
@@ -169,7 +169,7 @@ async def _resolve(host: str, port: int) -> _Addresses | str:
 
 
 async def _reach(addresses: _Addresses) -> tuple[Any, ...] | str:
-    """The first address that takes a connection, or why none does."""
+    """The first address that accepts a connection, or the reason why none does."""
     problem = "it has no address"
     try:
         async with asyncio.timeout(_NETWORK_S):
@@ -186,6 +186,6 @@ async def _reach(addresses: _Addresses) -> tuple[Any, ...] | str:
 
 
 async def _connect(family: int, address: tuple[Any, ...]) -> None:
-    with socket.socket(family, socket.SOCK_STREAM) as door:
-        door.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(door, address)
+    with socket.socket(family, socket.SOCK_STREAM) as connection:
+        connection.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(connection, address)

@@ -1,0 +1,22 @@
+"""The one way a command gives up: an error that says what is wrong, what to do about it, and with which exit code to end."""
+
+from __future__ import annotations
+
+import sys
+
+from pactgate.cli import terminal
+
+
+class CommandError(Exception):
+    """Exit code 2 means a wrong invocation or configuration, 1 a failure."""
+
+    def __init__(self, message: str, hint: str = "", *, exit_code: int = 2) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.exit_code = exit_code
+
+    def show(self) -> None:
+        """Print the error on standard error, after everything that was printed before it."""
+        sys.stdout.flush()
+        terminal.problem(self.message, self.hint)
