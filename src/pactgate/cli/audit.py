@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,8 +27,9 @@ Examples:
 
 Exit codes: 0 the chain is intact, 1 it is broken or can't be read, 2 wrong invocation or configuration.
 """
-_COLUMNS: Final = (
-    Column("TIME"),
+_STYLES: Final = {"ok": "green", "tool_error": "yellow"}
+CALL_COLUMNS: Final = (
+    Column("TIME", from_width=110),
     Column("TOOL"),
     Column("SUBJECT", from_width=100),
     Column("OUTCOME"),
@@ -35,6 +37,7 @@ _COLUMNS: Final = (
     Column("MS", is_number=True),
     Column("REQUEST ID"),
 )
+"""A table of calls, from the audit log or from the gateway."""
 _VALUE_CHARS: Final = 40
 
 _file_argument: Final = click.argument("file", metavar="[FILE]", required=False)
@@ -91,7 +94,7 @@ def show(*, file: str | None, count: int, config: str | None, as_json: bool) -> 
         for record in records:
             print(json.dumps(record))
     else:
-        show_table(_COLUMNS, map(_cells, records))
+        show_table(CALL_COLUMNS, map(_cells, records))
     return 0
 
 
@@ -134,25 +137,26 @@ def _show_verdict(verdict: Any) -> None:
     )
 
 
-def _cells(record: dict[str, Any]) -> list[Any]:
-    if record.get("kind") == "change":
-        words = f"{flat(str(record.get('old')), _VALUE_CHARS)} -> {flat(str(record.get('new')), _VALUE_CHARS)}"
-        return [record.get("time"), f"(setting {record.get('path')})", record.get("subject"), words, "", "", ""]
-    if record.get("kind") != "call":
-        return [record.get("time"), f"(log {record.get('kind')})", "", _log_event(record), "", "", ""]
+def call_cells(record: Mapping[str, Any]) -> list[Any]:
     outcome = str(record.get("outcome"))
     return [
         record.get("time"),
         record.get("tool") or record.get("requested"),
         record.get("subject"),
-        Styled(
-            outcome if record.get("code") is None else f"{outcome} {record['code']}",
-            "" if outcome == "ok" else "yellow",
-        ),
+        Styled(f"{outcome} {record.get('code') or ''}".strip(), _STYLES.get(outcome, "red")),
         executed(record.get("verdict")),
         f"{record.get('durationMs', 0):.1f}",
         record.get("requestId"),
     ]
+
+
+def _cells(record: dict[str, Any]) -> list[Any]:
+    if record.get("kind") == "change":
+        change = f"{flat(str(record.get('old')), _VALUE_CHARS)} -> {flat(str(record.get('new')), _VALUE_CHARS)}"
+        return [record.get("time"), f"(setting {record.get('path')})", record.get("subject"), change, "", "", ""]
+    if record.get("kind") != "call":
+        return [record.get("time"), f"(log {record.get('kind')})", "", _log_event(record), "", "", ""]
+    return call_cells(record)
 
 
 def _log_event(record: dict[str, Any]) -> str:

@@ -54,7 +54,7 @@ def call(
     NAME is the tool: almanac__date_facts, almanac.date_facts, or just date_facts.
     KEY=VALUE is an argument; KEY:=JSON gives its value as JSON.
     """
-    tool = find_tool(client.get("/api/tools"), name, server)
+    tool = find_tool(client.rows("tools"), name, server)
     schema = tool.get("inputSchema") if tool else None
     arguments = read_arguments(words, args, schema if isinstance(schema, dict) else {})
     from pactgate.protocol.headers import header_params, mirror
@@ -137,10 +137,8 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def find_tool(page: Any, name: str, server: str | None) -> dict[str, Any] | None:
+def find_tool(rows: list[dict[str, Any]], name: str, server: str | None) -> dict[str, Any] | None:
     """The tool of that name, if exactly one fits. The gateway resolves the name again."""
-    rows = page.get("tools") if isinstance(page, dict) else page
-    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     if server is None:
         exact = [row for row in rows if name in (row.get("fullName"), row.get("exposedName"))]
         found = exact or [row for row in rows if row.get("toolName") == name]

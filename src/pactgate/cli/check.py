@@ -72,7 +72,7 @@ def _check_text(config: Config, *, as_json: bool) -> int:
     _say_valid(config)
     if config.servers:
         _show_settings(config)
-        _show_hazards(hazards)
+        _show_conflicts(hazards)
         show_documents(read)
         terminal.say("`pactgate check --live` also connects to the servers once.")
     return code
@@ -96,7 +96,7 @@ def _check_live(config: Config, *, as_json: bool) -> int:
     _say_valid(config)
     if config.servers:
         show_servers(seen.rows, is_verbose=True)
-        _show_hazards(hazards)
+        _show_conflicts(hazards)
     return code
 
 
@@ -109,7 +109,6 @@ def _say_valid(config: Config) -> None:
 
 def _show_settings(config: Config) -> None:
     mask = Mask(config.secrets)
-    rows = (_server(server, mask) for server in config.servers.values())
     columns = (
         Column("SERVER"),
         Column("ENABLED", {"no": "dim"}),
@@ -117,13 +116,13 @@ def _show_settings(config: Config) -> None:
         Column("TARGET", is_long=True, wraps=True),
     )
     shown = (
-        [row["serverId"], "yes" if row["enabled"] else "no", f"{row['requestTimeoutMs']} ms", row["target"]]
-        for row in rows
+        [server.id, "yes" if server.enabled else "no", f"{server.request_timeout_ms} ms", mask(_target(server))]
+        for server in config.servers.values()
     )
     show_table(columns, shown)
 
 
-def _show_hazards(hazards: Iterable[Conflict]) -> None:
+def _show_conflicts(hazards: Iterable[Conflict]) -> None:
     for severity, text in sentences(hazards):
         terminal.item(*_SEVERITY_TEXTS[severity], text)
 
@@ -140,7 +139,6 @@ def _report(config: Config, hazards: Iterable[Conflict], *, is_ok: bool) -> dict
 
 
 def _server(server: ServerConfig, mask: Mask) -> dict[str, Any]:
-    target = server.openapi or server.tools or server.address or " ".join([server.command or "", *server.args])
     return {
         "serverId": server.id,
         "enabled": server.enabled,
@@ -148,8 +146,12 @@ def _server(server: ServerConfig, mask: Mask) -> dict[str, Any]:
         "connectionTimeoutMs": server.connection_timeout_ms,
         "requestTimeoutMs": server.request_timeout_ms,
         "maxRetries": server.max_retries,
-        "target": mask(target),
+        "target": mask(_target(server)),
     }
+
+
+def _target(server: ServerConfig) -> str:
+    return server.openapi or server.tools or server.address or " ".join([server.command or "", *server.args])
 
 
 def _as_dict(found: Problem | Conflict) -> dict[str, Any]:

@@ -199,17 +199,12 @@ def _with_progress(message: str, work: Callable[[Callable[[int, int | None], Non
     with terminal.spinner(message) as spinner:
         if spinner is None:
             return work(None)
-
-        def tell(done_bytes: int, total_bytes: int | None) -> None:
-            spinner.tell(f"{_bar(done_bytes, total_bytes)} {message}")
-
-        return work(tell)
+        return work(lambda done_bytes, total_bytes: spinner.tell(f"{_bar(done_bytes, total_bytes)} {message}"))
 
 
 def _bar(done_bytes: int, total_bytes: int | None) -> str:
-    megabytes = f"{done_bytes / 1e6:.0f} MB"
     if not total_bytes:
-        return megabytes
+        return f"{done_bytes / 1e6:.0f} MB"
     share = min(done_bytes / total_bytes, 1.0)
     return f"[{'#' * int(share * _BAR_CHARS):<{_BAR_CHARS}}] {share:4.0%} of {total_bytes / 1e6:.0f} MB"
 

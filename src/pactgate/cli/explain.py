@@ -9,23 +9,13 @@ from typing import Any, Final
 import click
 
 from pactgate.cli import terminal
-from pactgate.cli.audit import configured_log
+from pactgate.cli.audit import CALL_COLUMNS, call_cells, configured_log
 from pactgate.cli.call import executed
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient, GatewayClientError
 from pactgate.cli.shared_options import config_option, with_gateway
-from pactgate.cli.table import Column, Styled, show_table
+from pactgate.cli.table import show_table
 
-_COLUMNS: Final = (
-    Column("TIME", from_width=110),
-    Column("TOOL"),
-    Column("SUBJECT", from_width=100),
-    Column("OUTCOME"),
-    Column("EXECUTED", from_width=90),
-    Column("MS", is_number=True),
-    Column("REQUEST ID"),
-)
-_STYLES: Final = {"ok": "green", "tool_error": "yellow"}
 _MAX_SHOWN: Final = 20
 _LABEL_CHARS: Final = 15
 GATE_TEXTS: Final = {
@@ -84,14 +74,13 @@ def explain(
 
 
 def _list_calls(client: GatewayClient, *, as_json: bool) -> int:
-    page = client.get("/api/calls")
-    rows = [row for row in page.get("calls", ()) if isinstance(row, dict)] if isinstance(page, dict) else []
+    rows = client.rows("calls")
     if as_json:
         terminal.say_json(rows)
     elif not rows:
         terminal.say("There are no calls yet, or none that you may see.")
     else:
-        show_table(_COLUMNS, map(_cells, rows[:_MAX_SHOWN]))
+        show_table(CALL_COLUMNS, map(call_cells, rows[:_MAX_SHOWN]))
     return 0
 
 
@@ -130,19 +119,6 @@ def _from_log(log: Path, request_id: str) -> dict[str, Any] | None:
         return None
     gates = [gate.name for gate in build(Config(), lambda event: None).tool_call.gates]
     return told(facts, gates, source=f"audit log {log}")
-
-
-def _cells(row: Mapping[str, Any]) -> list[Any]:
-    outcome = str(row.get("outcome"))
-    return [
-        row.get("time"),
-        row.get("tool"),
-        row.get("subject"),
-        Styled(outcome if row.get("code") is None else f"{outcome} {row['code']}", _STYLES.get(outcome, "red")),
-        executed(row.get("verdict")),
-        f"{row.get('durationMs', 0):.1f}",
-        row.get("requestId"),
-    ]
 
 
 def _show(call: Mapping[str, Any]) -> None:

@@ -54,6 +54,12 @@ class GatewayClient:
             body = request.read(response)
         return self._json(response, body, path)
 
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The objects of a list of the API, as `/api/tools`."""
+        page = self.get(f"/api/{name}")
+        found = page.get(name) if isinstance(page, dict) else None
+        return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+
     def call(
         self,
         name: str,

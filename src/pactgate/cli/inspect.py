@@ -35,7 +35,7 @@ _REASON_CHARS: Final = 300
 @with_gateway
 def servers(client: GatewayClient, *, verbose: bool, as_json: bool) -> int:
     """List the servers of the running gateway. Broken servers come first, with the reason."""
-    found = _rows(client, "/api/servers", "servers")
+    found = client.rows("servers")
     if as_json:
         terminal.say_json(found)
     elif not found:
@@ -50,7 +50,7 @@ def servers(client: GatewayClient, *, verbose: bool, as_json: bool) -> int:
 @with_gateway
 def tools(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
     """List the tools that can be called, with their category, rate limit and effects."""
-    found = [tool for tool in _rows(client, "/api/tools", "tools") if server in (None, tool.get("serverId"))]
+    found = [tool for tool in client.rows("tools") if server in (None, tool.get("serverId"))]
     if as_json:
         terminal.say_json(found)
         return 0
@@ -58,7 +58,7 @@ def tools(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
         return _no_tools(client, server)
     show_table(_TOOL_COLUMNS, map(_tool_cells, found))
     sys.stdout.flush()
-    for row in _rows(client, "/api/servers", "servers"):
+    for row in client.rows("servers"):
         if server in (None, row.get("serverId")) and is_troubled(row):
             reason = flat(str(row.get("lastError") or "not ready yet"), _REASON_CHARS)
             terminal.warning(f"{row.get('serverId')} can't be used: {reason}")
@@ -70,7 +70,7 @@ def tools(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
 def status(client: GatewayClient, *, as_json: bool) -> int:
     """Show the status of the running gateway. The exit code is 1 when a server is down or the audit log can't be written."""
     state = client.get("/api/status")
-    rows = _rows(client, "/api/servers", "servers")
+    rows = client.rows("servers")
     down = [row for row in rows if row.get("status") in DOWN or row.get("trouble")]
     audit = state.get("audit") or {}
     code = 1 if down or audit.get("trouble") else 0
@@ -95,12 +95,6 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
     for name, fact in facts:
         terminal.say(f"{name:<11}  {fact}")
     return code
-
-
-def _rows(client: GatewayClient, path: str, key: str) -> list[dict[str, Any]]:
-    page = client.get(path)
-    found = page.get(key) if isinstance(page, dict) else page
-    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 
 
 def _tool_cells(tool: dict[str, Any]) -> list[Any]:
@@ -129,7 +123,7 @@ def _rates(limits: Any) -> str:
 
 
 def _no_tools(client: GatewayClient, server: str | None) -> int:
-    known = [str(row.get("serverId")) for row in _rows(client, "/api/servers", "servers")]
+    known = [str(row.get("serverId")) for row in client.rows("servers")]
     if server is not None and server not in known:
         raise CommandError(f"There is no server {server!r}.", f"Servers: {', '.join(known) or 'none'}.", exit_code=1)
     terminal.say("There are no tools now. `pactgate servers` shows why.")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import click
@@ -23,6 +23,7 @@ from pactgate.app import Gateway
 from pactgate.cli import terminal
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.errors import CommandError
+from pactgate.cli.interruption import until_interrupted
 from pactgate.cli.shared_options import config_option, json_option
 from pactgate.config.model import Config, Listen
 from pactgate.config.sections.effects import Effects
@@ -158,15 +159,8 @@ class _ObservedRun:
     async def _serve(self, gateway: Gateway) -> None:
         address = await gateway.serve_http()
         print(f"Use it at {address}/mcp for {self._for_s:.0f} s, or until Ctrl-C.", file=sys.stderr, flush=True)
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, stop.set)
-        try:
-            await asyncio.wait_for(stop.wait(), self._for_s)
-        except TimeoutError:
-            return
-        finally:
-            loop.remove_signal_handler(signal.SIGINT)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(until_interrupted(), self._for_s)
 
     def _read(self, descriptor: int) -> None:
         while True:

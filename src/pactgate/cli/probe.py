@@ -46,7 +46,7 @@ def probe(
 
     NAME and KEY=VALUE are as in `pactgate call`. Exit codes: 0 the same result, 1 different results or a failure, 2 not safe to call twice.
     """
-    tool = find_tool(client.get("/api/tools"), name, server)
+    tool = find_tool(client.rows("tools"), name, server)
     if tool is None:
         raise CommandError(f"There is no tool {name!r}, or several have that name.", "`pactgate tools` lists them.")
     reason = None if yes else _why_unsafe(tool)

@@ -64,10 +64,10 @@ class _WatchedEnvironment(Mapping[str, str]):
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self._names: dict[str, None] = {}
+        self._read: dict[str, None] = {}
 
     def __getitem__(self, name: str) -> str:
-        self._names[name] = None
+        self._read[name] = None
         return self._environ[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -78,10 +78,10 @@ class _WatchedEnvironment(Mapping[str, str]):
 
     def findings(self) -> Iterator[Finding]:
         """For a valid configuration: a variable that is not set has a default there."""
-        filled = [name for name in self._names if self._environ.get(name)]
+        filled = [name for name in self._read if self._environ.get(name)]
         if filled:
             yield ok(_TOPIC, f"variables that are set: {', '.join(filled)}")
-        for name in self._names:
+        for name in self._read:
             if name not in self._environ:
                 yield ok(_TOPIC, f"the variable {name} is not set: its default is used")
             elif not self._environ[name]:
