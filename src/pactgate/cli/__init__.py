@@ -1,1 +1,1 @@
-"""The command line: one file a family of verbs, and nothing that decides anything."""
+"""The command line: one module for each command or group of commands. Must not: decide what the gateway does."""

@@ -1,4 +1,4 @@
-"""The one way a command gives up: an error that says what is wrong, what to do about it, and with which exit code to end."""
+"""The error that ends a command: what is wrong, what to do about it, and the exit code."""
 
 from __future__ import annotations
 

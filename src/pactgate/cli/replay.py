@@ -27,7 +27,7 @@ from pactgate.core.failures import GatewayFailure
 _MAX_SESSIONS: Final = 1000
 
 
-class RecordedSession(NamedTuple):
+class ChosenSession(NamedTuple):
     """One session of a capture: its label and its requests with their responses."""
 
     number: int
@@ -83,11 +83,11 @@ def replay(
     return 0 if all(each.is_same for each in played) else 1
 
 
-def load_session(path: str, wanted: str | None) -> RecordedSession:
+def load_session(path: str, wanted: str | None) -> ChosenSession:
     """The session with that number or label; without one, the only session of the capture."""
-    found: list[RecordedSession] = []
+    found: list[ChosenSession] = []
     for session in read(chunks_of(path)):
-        found.append(RecordedSession(session.index + 1, session.head.label, list(recorded_in(session))))
+        found.append(ChosenSession(session.index + 1, session.head.label, list(recorded_in(session))))
         if len(found) > _MAX_SESSIONS:
             raise CommandError(f"{path} has more than {_MAX_SESSIONS} sessions.")
     fitting = [each for each in found if wanted in (None, str(each.number), each.name)]
@@ -97,7 +97,7 @@ def load_session(path: str, wanted: str | None) -> RecordedSession:
     raise CommandError(f"{path} has {len(found)} sessions.", f"Choose one with --session: {names}." if names else "")
 
 
-def _serve(path: str, chosen: RecordedSession, port: int | None) -> int:
+def _serve(path: str, chosen: ChosenSession, port: int | None) -> int:
     cassette = Cassette(chosen.recorded)
     print(
         f"pactgate replay: {visible(chosen.name)} from {visible(path)}, {cassette.count} recorded responses; "
@@ -121,12 +121,12 @@ def _serve_stdio(cassette: Cassette) -> int:
     return 0
 
 
-async def _play(chosen: RecordedSession, target: Target, timeout_s: float = 60.0) -> list[Played]:
+async def _play(chosen: ChosenSession, target: Target, timeout_s: float = 60.0) -> list[Played]:
     async with connected(target, None, timeout_s) as session:
         return await Rehearsal(session, timeout_s).play(chosen.recorded)
 
 
-def _report(chosen: RecordedSession, server: str, played: list[Played], *, as_json: bool) -> None:
+def _report(chosen: ChosenSession, server: str, played: list[Played], *, as_json: bool) -> None:
     different = [each for each in played if not each.is_same]
     skipped = [each for each in played if each.skipped is not None]
     if as_json:
