@@ -33,7 +33,7 @@ BUILT_IN = {
     ("core/frozen.py", "TypeError"): "an attempt to change what is sealed: a bug of ours",
     ("demo/*", "ValueError"): "arguments a tool of the demo refuses, which become a result with isError",
     ("pipeline/kernel.py", "CancelledError"): "a request that was cancelled, as whoever waits for it knows it",
-    ("policy/schema/validation.py", "ValueError"): "how the schema engine is told no",
+    ("policy/schema/time_limit.py", "ValueError"): "how the schema engine is told no",
     ("protocol/framing.py", "ValueError"): "an event of ours that can't be written: a bug of ours",
     (
         "protocol/era_bridge.py",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -195,10 +196,12 @@ def _tool(found: DiscoveredEntry, *, drops_bad_headers: bool, has_contracts: boo
     members = messages.members(found.definition)
     if "inputSchema" not in members:
         return "it has no inputSchema"
-    schema = compile_schema(bytes(members["inputSchema"]))
+    schema = compile_schema(bytes(members["inputSchema"]), noun="argument", clock=time.thread_time)
     if not isinstance(schema, Schema):
         return f"its inputSchema can't be used: {schema}"
-    output = compile_schema(bytes(members["outputSchema"])) if "outputSchema" in members else None
+    output = (
+        compile_schema(bytes(members["outputSchema"]), clock=time.thread_time) if "outputSchema" in members else None
+    )
     if isinstance(output, str):
         return f"its outputSchema can't be used: {output}"
     mirrored = headers.header_params(messages.value(members["inputSchema"]))

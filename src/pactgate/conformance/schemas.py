@@ -1,4 +1,4 @@
-"""JSON Schemas of recorded tools, compiled once and applied within bounds by `policy.schemas`. No reference is ever fetched.
+"""JSON Schemas of recorded tools, compiled once and applied within bounds by `policy.schema`. No reference is ever fetched.
 
 A schema may also defeat the checker: too large, references that can't be followed, an unknown dialect. Such a schema is not
 judged, and it is said why; it is not called invalid. Must not: judge a session.
@@ -18,7 +18,6 @@ _MAX_COMPILED: Final = 512
 _INVALID: Final = ("it is not a valid schema", "it is not an object")
 """How `compile_schema` begins where the schema itself is wrong, and not merely beyond the bounds."""
 _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
-_UNDECIDED: Final = ("is too large to be checked", "is nested deeper than", "has a number of")
 
 
 class Schema:
@@ -46,7 +45,7 @@ class Schema:
         if self._compiled is None or text is None:
             return None
         found = next(iter(self._compiled.check(text, value)), None)
-        if found is None or any(words in found.message for words in _UNDECIDED):
+        if found is None or not found.keyword:  # what could not be decided has no keyword
             return None
         return found.pointer, found.message
 

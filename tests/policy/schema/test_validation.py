@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from pactgate.policy.schema.graph import Dialect
-from pactgate.policy.schema.validation import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, Schema, SchemaError, compile_schema
-from pactgate.policy.schema.walk import ENGINES, MAX_FAULTS
+from pactgate.policy.schema import validation
+from pactgate.policy.schema.findings import SchemaError
+from pactgate.policy.schema.validation import MAX_ERRORS, MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, Schema, compile_schema
 from pactgate.protocol import messages
 from tests.policy.schema_making import SCHEMAS, VALUES
 
@@ -44,10 +44,6 @@ def wrong(schema: Any, value: Any) -> list[tuple[str, str]]:
     return [(error.keyword, error.pointer) for error in compiled(schema).check(text)]
 
 
-def messages_about(schema: Any, value: Any) -> list[str]:
-    return [error.message for error in compiled(schema).check(json.dumps(value).encode())]
-
-
 def nested(levels: int, inside: Any, key: str = "a") -> Any:
     for _ in range(levels):
         inside = {key: inside}
@@ -60,9 +56,7 @@ class TestArguments:
         assert wrong(READ, {"path": "/tmp/x", "limit": 5}) == []
 
     def test_a_missing_argument_is_named(self) -> None:
-        assert compiled(READ).check(b'{"limit":5}') == (
-            SchemaError("", "", 'the value must have the member "path"', "required"),
-        )
+        assert compiled(READ).check(b'{"limit":5}') == (SchemaError("", "", 'missing member "path"', "required"),)
 
     def test_an_argument_of_the_wrong_type_is_named(self) -> None:
         assert compiled(READ).check(b'{"path":5}') == (SchemaError("/path", "path", "path must be a string", "type"),)
@@ -206,18 +200,16 @@ class TestReferencesAreNeverFetched:
         ({"properties": {"a": {"required": True}}}, "/properties/a/required"),
         ({"required": "path"}, "/required"),
         ({"minimum": "5"}, "/minimum"),
-        ({"pattern": "["}, "/pattern"),
-        ({"pattern": "(?<=a+)b(?=c(?=d))"}, "look-around inside look-around"),
+        ({"pattern": "["}, "its pattern ["),
         ({"pattern": "a" * 5000}, "4000 characters"),
         ({"pattern": "((a{1,100}){1,100}){1,100}"}, "too large"),
-        ({"properties": {str(n): {"pattern": f"a{{900}}{n}"} for n in range(50)}}, "too large"),
-        ({"patternProperties": {"(?!x)y": {}}}, "patternProperties"),
+        ({"properties": {str(n): {"pattern": f"^.{{900}}{n}"} for n in range(9)}}, "patterns are too large"),
         ({"$schema": "https://example.org/my-dialect"}, "https://example.org/my-dialect"),
         ({"$schema": 5}, "dialect"),
         ({"$ref": "#/nowhere"}, "leads nowhere"),
         ({"$ref": "#nowhere"}, "leads nowhere"),
         ({"$ref": "#/required/0", "required": ["a"]}, "leads nowhere"),
-        ({"$ref": 5}, "not a text"),
+        ({"$ref": 5}, "/$ref"),
         ({"$ref": "#"}, "without end"),
         ({"allOf": [{"anyOf": [{"$ref": "#"}]}]}, "without end"),
         ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"not": {"$ref": "#/$defs/a"}}}}, "without end"),
@@ -225,7 +217,7 @@ class TestReferencesAreNeverFetched:
         ({"$defs": {"a": {"$recursiveRef": "#"}}}, "$recursiveRef"),
         ({"title": "x" * MAX_SCHEMA_BYTES}, "bytes"),
         (nested(MAX_SCHEMA_DEPTH, {}, "not"), "deeper"),
-        ({"allOf": [{}] * 6000}, "parts"),
+        ({"allOf": [{}] * 6000}, "subschemas"),
     ],
 )  # fmt: skip
 def test_a_schema_that_can_not_be_used_says_why(schema: Any, why: str) -> None:
@@ -235,10 +227,10 @@ def test_a_schema_that_can_not_be_used_says_why(schema: Any, why: str) -> None:
 
 
 def test_an_engine_that_gives_up_makes_a_schema_unusable(monkeypatch: pytest.MonkeyPatch) -> None:
-    def engine(schema: Any, **options: Any) -> Any:
+    def engine(schema: Any) -> Any:
         raise ValueError("Recursion limit reached")
 
-    monkeypatch.setitem(ENGINES, Dialect.DRAFT_2020_12, engine)
+    monkeypatch.setattr(validation, "compile_engine", engine)
     assert refused({}) == "it can't be compiled: Recursion limit reached"
 
 
@@ -306,10 +298,16 @@ class TestDialects:
 class TestErrors:
     SECRET = "hunter2-hunter2"
 
+    def test_members_of_arguments_are_called_arguments(self) -> None:
+        schema = compile_schema(b'{"required":["a"],"properties":{"b":{"required":["c"]}}}', noun="argument")
+        assert isinstance(schema, Schema)
+        said = [error.message for error in schema.check(b'{"b":{}}')]
+        assert sorted(said) == ['missing argument "a"', 'missing member "c" in b']
+
     def test_all_that_is_wrong_is_told_at_once_up_to_a_bound(self) -> None:
         schema = {"additionalProperties": {"type": "integer"}}
         assert len(wrong(schema, {f"k{n}": "x" for n in range(3)})) == 3
-        assert len(wrong(schema, {f"k{n}": "x" for n in range(500)})) == MAX_FAULTS
+        assert len(wrong(schema, {f"k{n}": "x" for n in range(500)})) == MAX_ERRORS
 
     @pytest.mark.parametrize(
         ("part", "value"),
@@ -351,42 +349,6 @@ class TestErrors:
             assert len(error.message) <= 500
             assert error.message.isprintable()
 
-    @pytest.mark.parametrize(
-        ("schema", "value", "expected"),
-        [
-            ({"type": ["string", "null"]}, 5, "must be a string or null"),
-            ({"type": "integer"}, "x", "must be a whole number"),
-            ({"enum": ["a", 1, None]}, "x", 'must be one of "a", 1, null'),
-            ({"enum": list(range(25))}, "x", " or 5 others"),
-            ({"minimum": 5}, 4, "must be at least 5"),
-            ({"exclusiveMaximum": 5}, 5, "must be less than 5"),
-            ({"pattern": "^x"}, "y", 'must match the pattern "^x"'),
-            ({"minProperties": 2}, {"a": 1}, "must have at least 2 members"),
-            ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 5, "must be a string or null"),
-            ({"anyOf": [{"type": "string", "maxLength": 2}, {"type": "null"}]}, "abc", "must have at most 2 characters"),
-            ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {}, "must fit one of 2 alternatives"),
-            ({"oneOf": [{}, {"type": "string"}]}, "x", "must fit exactly one of 2 alternatives, and fits 2"),
-            ({"contains": {"type": "null"}, "minContains": 2}, [None], "must have 2 items"),
-            ({"contains": {}, "maxContains": 1}, [1, 2], "must have at most 1 items"),
-            ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, 'must have the member "b"'),
-            ({"propertyNames": {"maxLength": 1}}, {"ab": 1}, "has a name the schema does not allow"),
-            ({"items": False}, [1], "must not be there"),
-        ],
-    )  # fmt: skip
-    def test_what_is_wrong_is_said_in_words(self, schema: Any, value: Any, expected: str) -> None:
-        (message,) = messages_about(schema, value)
-        assert expected in message
-
-    def test_of_a_tagged_union_the_meant_alternative_is_explained(self) -> None:
-        def shape(kind: str, **members: Any) -> dict[str, Any]:
-            return {"type": "object", "properties": {"kind": {"const": kind}, **members}, "required": list(members)}
-
-        shapes = [shape("circle", r={"type": "number"}), shape("box", w={"type": "number"}, h={"type": "number"})]
-        schema = {"properties": {"shape": {"anyOf": [{"$ref": "#/$defs/0"}, {"$ref": "#/$defs/1"}]}}}
-        schema["$defs"] = {str(number): one for number, one in enumerate(shapes)}
-        assert wrong(schema, {"shape": {"kind": "box", "w": "1"}}) == [("required", "/shape"), ("type", "/shape/w")]
-        assert wrong(schema, {"shape": {"kind": "line"}}) == [("anyOf", "/shape")]
-
 
 @pytest.mark.requirement("S2/MCP-001")
 class TestResults:
@@ -401,10 +363,8 @@ class TestResults:
         rows = [{"id": n, "name": f"row {n}", "at": "2024-01-01"} for n in range(20_000)]
         assert wrong(self.SCHEMA, {"rows": rows}) == []
         del rows[-1]["id"]
-        (error,) = compiled(self.SCHEMA).check(json.dumps({"rows": rows}).encode())
-        assert error.message == "the value does not fit the schema"  # looking for the row would take too long
-        del rows[500]["id"]
-        assert ("required", "/rows/500") in wrong(self.SCHEMA, {"rows": rows})
+        assert wrong(self.SCHEMA, {"rows": rows}) == [("required", "/rows/19999")]
+        assert wrong({"anyOf": [self.SCHEMA]}, {"rows": rows}) == [("schema", "")]  # too large to look for the row
 
 
 @settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -430,7 +390,7 @@ JSON_LIKE = st.one_of(st.binary(max_size=60), st.text('{}[]":,0123456789.eE-ntf 
 def test_no_text_makes_a_compilation_or_a_check_raise(text: bytes) -> None:
     compile_schema(text)
     for schema in (CLOSED, OPEN):
-        assert len(schema.check(text)) <= MAX_FAULTS
+        assert len(schema.check(text)) <= MAX_ERRORS
 
 
 CLOSED, OPEN = compiled({**READ, "additionalProperties": False}), compiled({"additionalProperties": {"$ref": "#"}})
