@@ -92,11 +92,11 @@ class Prompt(Entry, frozen=True):
 class SchemaCheck(Protocol):
     """What a tool's schema says about arguments or a result; empty means that they fit."""
 
-    def check(self, text: bytes, value: Any = UNSET) -> Sequence[Misfit]:
+    def check(self, text: bytes, value: Any = UNSET) -> Sequence[SchemaViolation]:
         """`value` is the decoded text, where the caller has it already."""
 
 
-class Misfit(Protocol):
+class SchemaViolation(Protocol):
     """One thing about a value that does not fit."""
 
     @property

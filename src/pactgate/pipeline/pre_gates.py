@@ -16,7 +16,7 @@ from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import server_of
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
-from pactgate.core.values import Misfit, Tool
+from pactgate.core.values import SchemaViolation, Tool
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.post_gates import revision_of
 from pactgate.pipeline.recognition import Recognition
@@ -238,7 +238,7 @@ def _take(call: Call, answer: Lookup | Lease) -> None:
 
 
 def _refused(
-    tool: Tool, kind: Kind, why: str, errors: Sequence[Misfit], code: ErrorCode | None = None
+    tool: Tool, kind: Kind, why: str, errors: Sequence[SchemaViolation], code: ErrorCode | None = None
 ) -> GatewayFailure:
     first = errors[0].message
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
