@@ -73,8 +73,6 @@ MAY_CATCH = {
 
 MAX_BUILT_IN_IN_A_TUPLE: Final = 5
 """More built-in exceptions than this in one tuple are a broad `except`, spelt out."""
-SPELT_OUT = {"state/guarded.py"}
-"""Files that still have such a tuple."""
 
 
 def lint(sources: Sequence[Source]) -> Iterator[Finding]:
@@ -127,7 +125,7 @@ class _Package:
             for node in source.nodes:
                 if suppresses_everything(node):
                     yield source.finding(node, "suppresses every exception: catch it, with the reason beside it")
-                if is_spelt_out(node) and source.name not in SPELT_OUT:
+                if is_spelt_out(node):
                     yield source.finding(node, "is a broad except, spelt out: write `except Exception` and its reason")
 
     def stale_entries(self) -> Iterator[Finding]:

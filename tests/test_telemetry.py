@@ -98,7 +98,7 @@ EVERY_EVENT: list[Event] = [
     events.EffectsExceeded("notes", "notes.count", "r1", ("network 127.0.0.1:80",)),
     events.CodeReplaced("notes", "notes.count", "r1", "ODD"),
     events.ToolReported("notes", "notes.count", "crashed", "KeyError: 'x'"),
-    events.CacheFailed("get", "StoreFailure()"),
+    events.CacheFailed("get", "OSError()"),
     events.CaptureEnded("captures/a.json", 3, 0),
     events.CaptureFailed("No space left on device"),
     events.ConfigurationChanged("ops", "limits.maxArraySize", "100", "5", "519893fa3d6d", True),

@@ -58,7 +58,6 @@ from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import Recall as ResultCache
 from pactgate.policy.result_pages import Shelf
 from pactgate.protocol.messages import encode_json
-from pactgate.state.guarded import GuardedStore
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRates
 from pactgate.upstreams.dialer import Dialer
@@ -100,14 +99,13 @@ class Gateway:
         self._encoded_info = encode_json(info)
         self.book = Rulebook(config, self._encoded_info)
         self._cache = MemoryCache(config.cache)
-        self._store = GuardedStore(self._cache, on_fault=self._cache_failed)
         self._shelf = Shelf(page_bytes=min(_PAGE_BYTES, config.response.max_response_bytes - _PAGE_FRAME_BYTES))
         self._overload = Overload(
             max_in_flight=config.limits.max_in_flight,
             max_per_server=config.limits.max_in_flight_per_server,
             max_queued=config.limits.max_queued_per_server,
         )
-        self.recall = ResultCache(self._store)
+        self.recall = ResultCache(self._cache, self._cache_failed)
         self._rates = RatePolicy(config.rate_limits, MemoryRates())
         self._taps = Taps(config.capture, config.secrets, self._emit, NAME)
         self.stories = Stories(lambda: [gate.name for gate in self.tool_call.gates])
@@ -266,7 +264,6 @@ class Gateway:
         self.tool_call.close()
         await self._housekeeping.stop()
         self._shelf.clear()
-        await self._store.close()
         await self._client.close()
         await self._private_client.close()
         await self._child_reaper.close()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pactgate.policy.cache_policy import Keys
 from pactgate.policy.result_cache import Lease, Recall
-from pactgate.state.guarded import GuardedStore
-from pactgate.state.ports import CacheStore, Lookup, StoreFailure
+from pactgate.state.ports import CacheStore, Lookup
 from tests.support.caches import BrokenStore, cache_of
-from tests.support.remote_cache import RemoteStore
 
 KEYS = Keys(b"own", b"shared")
 PRIVATE = Keys(b"own")
@@ -35,8 +34,8 @@ class Upstream:
         assert len(self.calls) == times
 
 
-def recall_over(store: CacheStore | None = None, **given: Any) -> Recall:
-    return Recall(GuardedStore(store or cache_of(), **given))
+def recall_over(store: CacheStore | None = None, on_fault: Callable[[str, str], None] | None = None) -> Recall:
+    return Recall(store or cache_of(), on_fault)
 
 
 async def ask(recall: Recall, keys: Keys = PRIVATE, server: str = "files") -> Lookup | Lease:
@@ -81,9 +80,9 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-@pytest.fixture(params=["memory", "remote"])
-def store(request: pytest.FixtureRequest) -> CacheStore:
-    return cache_of() if request.param == "memory" else RemoteStore()
+@pytest.fixture
+def store() -> CacheStore:
+    return cache_of()
 
 
 # Sharing.
@@ -123,15 +122,6 @@ async def test_a_hit_costs_no_wait() -> None:
     found = recall.ask(PRIVATE, "files")
     assert isinstance(found, Lookup)
     assert (found.value, found.mark, found.remaining_ms) == (b"x", b"modern", None)
-
-
-async def test_those_who_wait_for_a_remote_store_get_what_its_one_question_found() -> None:
-    remote = RemoteStore()
-    remote.entries[b"own"] = ("files", Lookup(True, b"kept"))
-    recall, upstream = recall_over(remote), Upstream()
-    assert await outcomes(calls(recall, upstream, 20)) == [b"kept"] * 20
-    assert (remote.asked, len(upstream.calls), recall.statistics().hits) == (["get"], 0, 20)
-    assert not recall._flights
 
 
 async def test_what_is_public_is_found_by_others_and_what_is_private_is_not(store: CacheStore) -> None:
@@ -327,17 +317,6 @@ async def test_those_who_went_away_are_forgotten_before_the_leader_ends() -> Non
     assert recall.statistics().shared == 0
 
 
-async def test_a_leader_cancelled_while_it_asks_a_remote_store_is_followed_by_another() -> None:
-    remote = RemoteStore(hangs={"get"})
-    recall, upstream = recall_over(remote, patience_s=5), Upstream()
-    tasks = calls(recall, upstream, 3)
-    await until(lambda: "get" in remote.asked)
-    tasks[0].cancel()
-    await upstream.called(1)
-    upstream.calls[0].set_result(b"x")
-    assert (await outcomes(tasks))[1:] == [b"x"] * 2
-
-
 async def test_only_the_first_word_of_a_lease_counts() -> None:
     recall = recall_over()
     lease = recall.ask(PRIVATE, "files")
@@ -412,7 +391,7 @@ async def test_of_two_writes_at_once_the_one_that_was_overtaken_is_not_kept() ->
 
 @pytest.mark.requirement("S1/XC-002")
 @pytest.mark.parametrize("where", [("get",), ("put",), ("drop",), ("get", "put", "drop")], ids="+".join)
-@pytest.mark.parametrize("error", [StoreFailure("away"), RuntimeError("a bug"), OSError(5, "io")], ids=repr)
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), OSError(5, "io"), MemoryError()], ids=repr)
 async def test_calls_succeed_over_a_store_that_raises(error: Exception, where: tuple[str, ...]) -> None:
     recall, upstream = recall_over(BrokenStore(error, *where)), Upstream()
     for number in range(6):
@@ -425,21 +404,29 @@ async def test_calls_succeed_over_a_store_that_raises(error: Exception, where: t
 
 
 @pytest.mark.requirement("S1/XC-002")
-@pytest.mark.parametrize("operation", ["get", "put", "drop"])
-async def test_calls_succeed_over_a_store_that_hangs(operation: str) -> None:
-    remote = RemoteStore(hangs={operation}, ignores_cancellation=True)
-    guarded = GuardedStore(remote, patience_s=0.005)
-    recall, upstream = Recall(guarded), Upstream()
-    if operation == "drop":
-        recall.drop_server("files")
-    for number in range(3):
-        tasks = calls(recall, upstream, 3, keys=Keys(b"%d" % number))
-        await upstream.called(number + 1)
-        upstream.calls[number].set_result(b"x")
-        assert await outcomes(tasks) == [b"x"] * 3
-    await until(lambda: recall.statistics().faults > 0)
-    remote.release.set()
-    await until(lambda: not guarded._unanswered)
+async def test_a_fault_of_the_store_is_told_and_counted() -> None:
+    told: list[tuple[str, str]] = []
+    recall = recall_over(BrokenStore(ValueError("a bug"), "get", "put"), lambda *fault: told.append(fault))
+    lease = recall.ask(PRIVATE, "files")
+    assert isinstance(lease, Lease)
+    lease.keep(b"x", ttl_ms=1000)
+    assert told == [("get", "ValueError('a bug')"), ("put", "ValueError('a bug')")]
+    assert recall.statistics().faults == 2
+
+
+@pytest.mark.requirement("S1/XC-002", "S1/CACHE-006")
+async def test_what_could_not_be_dropped_is_not_read_until_a_drop_succeeds() -> None:
+    broken = BrokenStore(OSError(5, "io"))
+    recall = recall_over(broken)
+    lease = recall.ask(PRIVATE, "files")
+    assert isinstance(lease, Lease)
+    lease.keep(b"old", ttl_ms=1000)
+    broken.where = ("drop",)
+    recall.drop_server("files")
+    assert recall.kept(PRIVATE, "files") is None
+    broken.where = ()
+    assert recall.kept(PRIVATE, "files") is None
+    assert not broken.entries
 
 
 @pytest.mark.requirement("S1/XC-002")

@@ -178,10 +178,9 @@ REQUIREMENTS = (
     ),
     Requirement(
         id="S1/XC-002",
-        statement="A cache that is broken, full or hanging never keeps a tool call from being answered; it counts as "
-        "a miss.",
+        statement="A cache that is broken or full never keeps a tool call from being answered; it counts as a miss.",
         source=f"{TITLE}, INV-MCP-XC-002: Graceful Degradation",
-        enforced_by=("pactgate.state.guarded:GuardedStore",),
+        enforced_by=("pactgate.policy.result_cache:Recall",),
     ),
     Requirement(
         id="S1/XC-003",

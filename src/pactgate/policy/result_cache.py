@@ -7,19 +7,19 @@ Whoever finds nothing kept and nobody under way gets a `Lease`: it makes the cal
 - `hand_over`: the leader went away, cancelled or out of time, which says nothing about the upstream. One follower takes over, the last to
   come because it has the most time left; the rest go on waiting. Their own deadlines cancel them like any other wait.
 
-One event loop. Must not: be the reason a call fails. Enforces S1/CACHE-005 (stampede) and decision D11.
+Whatever the store raises is a counted miss. After a failed drop nothing of that server is read until a drop has succeeded.
+One event loop. Must not: be the reason a call fails. Enforces S1/CACHE-005 (stampede), S1/XC-002 and decision D11.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
 from pactgate.policy.cache_policy import Keys
-from pactgate.state.guarded import GuardedStore
-from pactgate.state.ports import Lookup
+from pactgate.state.ports import MISS, CacheStore, Lookup
 
 
 class RecallStatistics(Struct, frozen=True):
@@ -100,8 +100,12 @@ class Lease:
 class Recall:
     """Asks the store, and lets equal concurrent misses share one call."""
 
-    def __init__(self, store: GuardedStore) -> None:
+    def __init__(self, store: CacheStore, on_fault: Callable[[str, str], None] | None = None) -> None:
+        """`on_fault` is told the operation and the reason each time the store fails."""
         self._store = store
+        self._on_fault = on_fault
+        self._faults = 0
+        self._undropped: set[str] = set()
         self._flights: dict[str, dict[bytes, _Flight]] = {}
         """Calls under way, by server and key: never more than the gateway has calls open."""
         self._generations: dict[str, int] = {}
@@ -117,19 +121,17 @@ class Recall:
             flight.waiting[place] = None
             return self._follow(flight, place)
         found = self._look(keys, server)
-        if isinstance(found, Lookup):
-            if found.hit:
-                self._hits += 1
-                return found
-            self._misses += 1
+        if found.hit:
+            self._hits += 1
+            return found
+        self._misses += 1
         flight = self._flights.setdefault(server, {})[keys.own] = _Flight()
-        lease = self.lease(flight, keys, server)
-        return lease if isinstance(found, Lookup) else self._await_store(found, lease)
+        return self.lease(flight, keys, server)
 
     def kept(self, keys: Keys, server: str) -> Lookup | None:
         """The kept result, if there is one and nobody has to be waited for. Counts as nothing: see `count_hit`."""
         found = self._look(keys, server)
-        return found if isinstance(found, Lookup) and found.hit else None
+        return found if found.hit else None
 
     def count_hit(self) -> None:
         """What `kept` gave was used."""
@@ -146,10 +148,10 @@ class Recall:
         self._flights.pop(server, None)
         if by is not None and by.generation == before:
             by.generation = before + 1
-        self._store.drop(server)
+        self._drop(server)
 
     def statistics(self) -> RecallStatistics:
-        return RecallStatistics(self._hits, self._misses, self.shared, self._store.faults)
+        return RecallStatistics(self._hits, self._misses, self.shared, self._faults)
 
     # For leases.
 
@@ -165,39 +167,37 @@ class Recall:
 
     def store_result(self, lease: Lease, server: str, key: bytes, value: bytes, ttl_ms: int, mark: bytes) -> None:
         if lease.generation == self._generations.get(server, 0):
-            self._store.keep(key, value, ttl_ms=ttl_ms, tag=server, mark=mark)
+            try:
+                self._store.put(key, value, ttl_ms=ttl_ms, tag=server, mark=mark)
+            except Exception as fault:  # noqa: BLE001 - a broken store must not fail a call
+                self._failed("put", fault)
 
     # Looking and waiting.
 
-    def _look(self, keys: Keys, server: str) -> Lookup | Awaitable[Lookup]:
-        found = self._store.look(keys.own, server)
-        if keys.shared is None:
-            return found
-        if isinstance(found, Lookup):
-            return found if found.hit else self._store.look(keys.shared, server)
-        return self._look_twice(found, keys.shared, server)
-
-    async def _look_twice(self, first: Awaitable[Lookup], key: bytes, server: str) -> Lookup:
-        found = await first
-        if found.hit:
-            return found
-        second = self._store.look(key, server)
-        return second if isinstance(second, Lookup) else await second
-
-    async def _await_store(self, pending: Awaitable[Lookup], lease: Lease) -> Lookup | Lease:
-        """A remote store is asked by the leader alone; whoever comes meanwhile waits for what it finds."""
+    def _look(self, keys: Keys, server: str) -> Lookup:
+        if server in self._undropped and not self._drop(server):
+            return MISS
         try:
-            found = await pending
-        except asyncio.CancelledError:
-            lease.hand_over()
-            raise
-        if not found.hit:
-            self._misses += 1
-            return lease
-        flight = lease.end()
-        assert flight is not None, "nobody else has this lease yet"
-        self._hits += 1 + flight.tell_all(found)
-        return found
+            found = self._store.get(keys.own)
+            return found if found.hit or keys.shared is None else self._store.get(keys.shared)
+        except Exception as fault:  # noqa: BLE001 - a broken store must not fail a call
+            self._failed("get", fault)
+            return MISS
+
+    def _drop(self, server: str) -> bool:
+        self._undropped.add(server)
+        try:
+            self._store.drop(server)
+        except Exception as fault:  # noqa: BLE001 - a broken store must not fail a call
+            self._failed("drop", fault)
+            return False
+        self._undropped.discard(server)
+        return True
+
+    def _failed(self, operation: str, fault: Exception) -> None:
+        self._faults += 1
+        if self._on_fault is not None:
+            self._on_fault(operation, repr(fault))
 
     async def _follow(self, flight: _Flight, place: asyncio.Future[Lookup | Lease]) -> Lookup | Lease:
         try:

@@ -1,23 +1,18 @@
-"""What the gateway asks of a store, and what it means when a store fails.
+"""Ports of the stores: the interfaces that the gateway uses, and the values they exchange.
 
-A cache is an optimisation, never the authority on a call: whoever asks one must have a way on without it. A count of calls is.
-Interfaces and the values they exchange; nothing here does anything. Enforces the outer half of S1/XC-002.
+Stores answer at once, without waiting: those that exist keep everything in this process. A cache is an optimisation: the gateway must be
+able to answer every call without it. A rate store is not: its answer decides. Enforces the outer half of S1/XC-002.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import Final, Protocol
 
 from msgspec import Struct
 
 
-class StoreFailure(Exception):  # noqa: N818 - a failure of the store, not of the gateway
-    """The store can't answer. Adapters of remote stores turn every foreign error into this one."""
-
-
 class Lookup(Struct, frozen=True, gc=False):
-    """What `get` found. `remaining_ms` is None for an entry that never expires; `mark` is what was put beside the value."""
+    """The result of `CacheStore.get`. `mark` is stored beside the value; `remaining_ms` is None for an entry that never expires."""
 
     hit: bool
     value: bytes = b""
@@ -30,31 +25,27 @@ MISS: Final = Lookup(False)
 
 
 class CacheStore(Protocol):
-    """Keeps results for a while. May forget anything at any time; must never return what is expired or was dropped.
+    """Stores results for a limited time. It may evict any entry at any time; it must never return one that is expired or dropped.
 
-    Every method answers at once, or returns something to wait for: a store in this process costs no suspension, a remote one is waited
-    for briefly by whoever asks. Raising `StoreFailure`, raising anything else and not answering in time all mean the same: a miss, or
-    a result that was not kept. A failed `drop` is the one failure with consequences: until a later one succeeds, nothing of that tag
-    may be read. What the store has to see to by itself: a `put` that began before a `drop` of its tag leaves nothing behind after it.
+    The caller counts whatever a method raises as a miss, or as a result that was not stored. After a failed `drop` the caller must not read
+    entries of that tag until a later `drop` has succeeded. A `put` that began before a `drop` of its tag leaves nothing behind after it.
     """
 
-    def get(self, key: bytes) -> Lookup | Awaitable[Lookup]:
-        """The entry, as used just now, or `MISS`."""
+    def get(self, key: bytes) -> Lookup:
+        """Return the entry and mark it as used now, or return `MISS`."""
 
-    def put(
-        self, key: bytes, value: bytes, *, ttl_ms: int | None = None, tag: str = "", mark: bytes = b""
-    ) -> bool | Awaitable[bool]:
-        """Keep a value in place of what the key held. False: not kept, and the key then holds nothing.
+    def put(self, key: bytes, value: bytes, *, ttl_ms: int | None = None, tag: str = "", mark: bytes = b"") -> bool:
+        """Store a value in place of what the key held. False means that it was not stored; the key then holds nothing.
 
         A `ttl_ms` of 0 never expires, None means the store's default.
         """
 
-    def drop(self, tag: str) -> int | Awaitable[int]:
-        """Forget everything put with this tag, and say how many entries that were."""
+    def drop(self, tag: str) -> int:
+        """Remove every entry with this tag and return how many there were."""
 
 
 class Quota(Struct, frozen=True):
-    """So many calls in any minute and so many at once, for each caller and everything that shares the `name`."""
+    """The rate limit of one caller for everything that shares the `name`: `rpm` calls in any minute, `burst` at once."""
 
     name: str
     rpm: int
@@ -62,7 +53,7 @@ class Quota(Struct, frozen=True):
 
 
 class Refusal(Struct, frozen=True):
-    """A call that came too soon. `remaining_in_window` is what the minute still has room for, whatever came at once."""
+    """A call over the limit. `remaining_in_window` is how many calls the minute still has room for, apart from the burst."""
 
     retry_after_ms: int
     reset_in_ms: int
@@ -70,11 +61,10 @@ class Refusal(Struct, frozen=True):
 
 
 class RateStore(Protocol):
-    """Counts calls. Must never let more through than the quota says, and a refused call must leave no trace.
+    """Counts calls. It must never let more calls through than the quota allows, and a refused call must not count.
 
-    Answers at once, as it is asked on every call: a store that replicas share takes its share in advance and settles up later.
-    The same caller and name with another quota: what was used stays used.
+    It is asked on every call. When the quota of a caller and name changes, the calls already counted stay counted.
     """
 
     def take(self, subject: str, quota: Quota) -> Refusal | None:
-        """Count one call of this caller, or say why not. Waiting as long as a refusal says suffices."""
+        """Count one call of this caller, or return why not. Waiting for `retry_after_ms` is enough."""
