@@ -59,7 +59,7 @@ from pactgate.policy.result_cache import Recall as ResultCache
 from pactgate.policy.result_pages import Shelf
 from pactgate.protocol.messages import encode_json
 from pactgate.state.memory_cache import MemoryCache
-from pactgate.state.memory_rates import MemoryRates
+from pactgate.state.memory_rates import MemoryRateStore
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.process.child_reaper import ChildReaper
@@ -106,7 +106,7 @@ class Gateway:
             max_queued=config.limits.max_queued_per_server,
         )
         self.recall = ResultCache(self._cache, self._cache_failed)
-        self._rates = RatePolicy(config.rate_limits, MemoryRates())
+        self._rates = RatePolicy(config.rate_limits, MemoryRateStore())
         self._taps = Taps(config.capture, config.secrets, self._emit, NAME)
         self.stories = Stories(lambda: [gate.name for gate in self.tool_call.gates])
         self._audit = self._audit_log()

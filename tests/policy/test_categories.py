@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from pactgate.policy.categories import Categorised, Category, RateClass, categorise
+from pactgate.policy.categories import Categorised, RateClass, ToolCategory, categorise
 
 
 def test_a_tool_nobody_knows_anything_about_may_change_things() -> None:
     assert categorise("files.write", None, {}) == Categorised(
-        Category.MUTATION,
+        ToolCategory.MUTATION,
         "nothing known: may change things",
         RateClass.MUTATION,
         is_known=False,
@@ -22,7 +22,7 @@ def test_a_tool_nobody_knows_anything_about_may_change_things() -> None:
 
 def test_the_operator_counts_before_the_server() -> None:
     found = categorise("files.read", {"readOnlyHint": True}, {"files.*": "execution"})
-    assert found.category is Category.EXECUTION
+    assert found.category is ToolCategory.EXECUTION
     assert found.reason == 'set by categories["files.*"]'
     assert found.is_known
     assert not found.is_read_only
@@ -54,20 +54,20 @@ def test_the_setting_with_the_most_specific_name_decides() -> None:
 @pytest.mark.parametrize(
     ("annotations", "category", "is_known"),
     [
-        ({"readOnlyHint": True}, Category.QUERY, True),
-        ({"readOnlyHint": True, "destructiveHint": False}, Category.QUERY, True),
-        ({"readOnlyHint": True, "destructiveHint": True}, Category.MUTATION, False),
-        ({"readOnlyHint": False}, Category.MUTATION, True),
-        ({"destructiveHint": False, "idempotentHint": True}, Category.MUTATION, False),
-        ({"readOnlyHint": "true"}, Category.MUTATION, False),
-        ({"readOnlyHint": 1}, Category.MUTATION, False),
-        ({"title": "Read"}, Category.MUTATION, False),
-        (["readOnlyHint"], Category.MUTATION, False),
-        ("readOnlyHint", Category.MUTATION, False),
+        ({"readOnlyHint": True}, ToolCategory.QUERY, True),
+        ({"readOnlyHint": True, "destructiveHint": False}, ToolCategory.QUERY, True),
+        ({"readOnlyHint": True, "destructiveHint": True}, ToolCategory.MUTATION, False),
+        ({"readOnlyHint": False}, ToolCategory.MUTATION, True),
+        ({"destructiveHint": False, "idempotentHint": True}, ToolCategory.MUTATION, False),
+        ({"readOnlyHint": "true"}, ToolCategory.MUTATION, False),
+        ({"readOnlyHint": 1}, ToolCategory.MUTATION, False),
+        ({"title": "Read"}, ToolCategory.MUTATION, False),
+        (["readOnlyHint"], ToolCategory.MUTATION, False),
+        ("readOnlyHint", ToolCategory.MUTATION, False),
     ],
 )
 def test_a_server_is_believed_only_when_it_plainly_says_read_only(
-    annotations: Any, category: Category, is_known: bool
+    annotations: Any, category: ToolCategory, is_known: bool
 ) -> None:
     found = categorise("a.b", annotations, {})
     assert (found.category, found.is_known) == (category, is_known)

@@ -20,11 +20,11 @@ from pactgate.core.contract import (
     Operation,
 )
 from pactgate.policy.contracts import (
-    audit,
     envelope_members,
     read_contract,
     read_report,
-    take_account,
+    take_contract_result,
+    undeclared_operations,
     without_contract,
 )
 
@@ -56,22 +56,24 @@ def test_a_contract_that_can_not_be_read_is_said_and_not_guessed() -> None:
 @pytest.mark.requirement("S2/MCP-002")
 def test_only_what_the_contract_does_not_name_is_a_breach() -> None:
     done = (Operation("filesystem.read", "/a"), Operation("network", "b:1"), Operation(more=4))
-    assert audit(READER, done) == (Operation("network", "b:1"),)
-    assert audit(Contract("mutation", False, (Effect.WRITE, Effect.NETWORK)), done) == ()
+    assert undeclared_operations(READER, done) == (Operation("network", "b:1"),)
+    assert undeclared_operations(Contract("mutation", False, (Effect.WRITE, Effect.NETWORK)), done) == ()
 
 
 def test_what_is_for_the_gateway_is_taken_off_the_result_and_the_rest_stays() -> None:
-    account = take_account(READER, result(**{OPERATIONS_KEY: [{"kind": "network", "target": "a"}], "theirs": 1}))
+    account = take_contract_result(
+        READER, result(**{OPERATIONS_KEY: [{"kind": "network", "target": "a"}], "theirs": 1})
+    )
     assert json.loads(account.result) == {"content": [], "_meta": {"theirs": 1}}
     assert account.operations == (Operation("network", "a"),)
-    bare = take_account(READER, result(**{OPERATIONS_KEY: []}))
+    bare = take_contract_result(READER, result(**{OPERATIONS_KEY: []}))
     assert json.loads(bare.result) == {"content": []}
     assert bare.operations == ()
 
 
 @pytest.mark.parametrize("text", [b'{"content":[]}', b'{"content":[],"_meta":3}', b'{"content":[],"_meta":{"a":1}}'])
 def test_a_result_without_our_words_is_not_touched(text: bytes) -> None:
-    account = take_account(READER, text)
+    account = take_contract_result(READER, text)
     assert account.result is text
     assert account.operations is None
 
@@ -90,7 +92,9 @@ def test_a_result_without_our_words_is_not_touched(text: bytes) -> None:
 def test_a_standard_or_declared_code_is_kept_and_any_other_is_mapped_and_named(
     said: str, code: str, is_transient: bool, undeclared: str | None
 ) -> None:
-    fault = take_account(READER, result(**{ERROR_KEY: {"code": said, "message": "m", "details": {"id": 1}}})).fault
+    fault = take_contract_result(
+        READER, result(**{ERROR_KEY: {"code": said, "message": "m", "details": {"id": 1}}})
+    ).fault
     assert fault is not None
     assert fault.details == {"id": 1}
     if said:
@@ -98,7 +102,7 @@ def test_a_standard_or_declared_code_is_kept_and_any_other_is_mapped_and_named(
 
 
 def test_what_can_not_be_read_is_nothing() -> None:
-    account = take_account(READER, result(**{ERROR_KEY: "no", OPERATIONS_KEY: "no"}))
+    account = take_contract_result(READER, result(**{ERROR_KEY: "no", OPERATIONS_KEY: "no"}))
     assert (account.fault, account.operations) == (None, ())
     assert read_report(b"[]") is None
     assert read_report(None) is None
@@ -107,12 +111,12 @@ def test_what_can_not_be_read_is_nothing() -> None:
 @given(st.lists(st.tuples(st.text(max_size=60), st.text(max_size=600)), max_size=300), st.integers(0, 20_000))
 def test_operations_are_bounded_and_so_is_what_the_envelope_shows(done: list[tuple[str, str]], room: int) -> None:
     said = [{"kind": kind, "target": target} for kind, target in done]
-    operations = take_account(READER, result(**{OPERATIONS_KEY: said})).operations
+    operations = take_contract_result(READER, result(**{OPERATIONS_KEY: said})).operations
     assert operations is not None
     assert len(operations) <= MAX_OPERATIONS + 1
     counted = sum(one.more or 1 for one in operations)
     assert counted == len(done)
-    members = envelope_members(operations, audit(READER, operations), room)
+    members = envelope_members(operations, undeclared_operations(READER, operations), room)
     assert len(members) <= max(room, 60)
     json.loads(b'{%b"end":1}' % members)
 

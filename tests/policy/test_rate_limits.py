@@ -14,7 +14,7 @@ from pactgate.core.failures import Category, ErrorCode, GatewayFailure, Kind, Ve
 from pactgate.core.values import Tool, Traits
 from pactgate.policy.envelope import Facts, failure_facts
 from pactgate.policy.rate_limits import RatePolicy
-from pactgate.state.memory_rates import MemoryRates
+from pactgate.state.memory_rates import MemoryRateStore
 
 DOCUMENTED = {"execution": (30, 5), "mutation": (100, 20), "read": (200, 50)}
 
@@ -30,7 +30,7 @@ class Limited:
 
     def __init__(self, settings: RateLimits | None = None) -> None:
         self.now_ns = 0
-        self.store = MemoryRates(lambda: self.now_ns)
+        self.store = MemoryRateStore(lambda: self.now_ns)
         self.policy = RatePolicy(settings or RateLimits(enabled=True), self.store)
 
     def passing(self, count: int, called: Tool, subject: str = "ops") -> int:

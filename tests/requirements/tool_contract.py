@@ -28,7 +28,7 @@ REQUIREMENTS = (
             "pactgate.tools:tool",
             "pactgate.runner.observe:Watch",
             "pactgate.pipeline.post_gates:Audit",
-            "pactgate.policy.contracts:audit",
+            "pactgate.policy.contracts:undeclared_operations",
             "pactgate.upstreams.process.sandbox:confine",
             "pactgate.upstreams.process.launcher:launch",
             "pactgate.audit.record:call_facts",
@@ -41,7 +41,7 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-003: Standardized Error Codes",
         enforced_by=(
             "pactgate.core.failures:ErrorCode",
-            "pactgate.policy.contracts:take_account",
+            "pactgate.policy.contracts:take_contract_result",
             "pactgate.runner.calls:Calls",
         ),
     ),
@@ -72,7 +72,7 @@ REQUIREMENTS = (
         enforced_by=(
             "pactgate.pipeline.pre_gates:Rate",
             "pactgate.policy.rate_limits:RatePolicy",
-            "pactgate.state.memory_rates:MemoryRates",
+            "pactgate.state.memory_rates:MemoryRateStore",
             "pactgate.pipeline.tool_invoke:unwrap",
             "pactgate.pipeline.live_configuration:LiveConfiguration.change",
             "pactgate.pipeline.management:Management.config_set",
@@ -86,7 +86,7 @@ REQUIREMENTS = (
         enforced_by=(
             "pactgate.pipeline.pre_gates:Rate",
             "pactgate.policy.rate_limits:RatePolicy",
-            "pactgate.state.memory_rates:MemoryRates",
+            "pactgate.state.memory_rates:MemoryRateStore",
             "pactgate.inbound.replies:ask_to_wait",
             "pactgate.facts:Facts.limits",
         ),

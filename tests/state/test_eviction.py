@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.state.eviction import ORDERS, Frequency, Order
+from pactgate.state.eviction import EVICTION_ORDERS, EvictionOrder, LfuOrder
 
 
-def order_of(policy: str, steps: str) -> Order:
+def order_of(policy: str, steps: str) -> EvictionOrder:
     """An order after these steps: a small letter places a key, a capital one uses it, `-x` removes it."""
-    order = ORDERS[policy]()
+    order = EVICTION_ORDERS[policy]()
     letters = iter(steps)
     for letter in letters:
         if letter == "-":
@@ -23,7 +23,7 @@ def order_of(policy: str, steps: str) -> Order:
     return order
 
 
-def victims(order: Order, spare: bytes = b"") -> str:
+def victims(order: EvictionOrder, spare: bytes = b"") -> str:
     gone = ""
     while (key := order.victim(spare)) is not None:
         order.remove(key)
@@ -61,7 +61,7 @@ def test_equally_frequent_entries_go_in_the_order_of_their_last_use() -> None:
     assert victims(order_of("lfu", "abcdCADB")) == "cadb"
 
 
-@pytest.mark.parametrize("policy", ORDERS)
+@pytest.mark.parametrize("policy", EVICTION_ORDERS)
 def test_a_spared_key_is_never_the_victim(policy: str) -> None:
     order = order_of(policy, "abC".lower())
     assert victims(order, b"a") == "bc"
@@ -69,9 +69,9 @@ def test_a_spared_key_is_never_the_victim(policy: str) -> None:
     assert order.victim(b"") == b"a"
 
 
-@pytest.mark.parametrize("policy", ORDERS)
+@pytest.mark.parametrize("policy", EVICTION_ORDERS)
 def test_an_empty_order_has_no_victim(policy: str) -> None:
-    assert ORDERS[policy]().victim(b"") is None
+    assert EVICTION_ORDERS[policy]().victim(b"") is None
 
 
 def test_a_bucket_between_two_others_is_made_and_unmade() -> None:
@@ -87,7 +87,7 @@ def test_a_bucket_between_two_others_is_made_and_unmade() -> None:
 def test_buckets_are_never_empty_and_stand_in_order_whatever_comes_and_goes(
     steps: list[tuple[str, str]],
 ) -> None:
-    order, uses = Frequency(), dict[bytes, int]()
+    order, uses = LfuOrder(), dict[bytes, int]()
     for kind, letter in steps:
         key = letter.encode()
         if kind == "p":
@@ -102,7 +102,7 @@ def test_buckets_are_never_empty_and_stand_in_order_whatever_comes_and_goes(
         assert chain(order) == sorted(dict.fromkeys(uses.values()))
 
 
-def chain(order: Frequency) -> list[int]:
+def chain(order: LfuOrder) -> list[int]:
     """The counts of all buckets from the rarest up, each joined to the one below it."""
     below, counts = order._root, []
     while (bucket := below.above) is not None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pactgate.state.memory_rates import MemoryRates
-from pactgate.state.ports import Quota, RateStore, Refusal
+from pactgate.state.memory_rates import MemoryRateStore
+from pactgate.state.ports import Quota, RateRefusal, RateStore
 
 SECOND_NS = 1_000_000_000
 MINUTE_NS = 60 * SECOND_NS
@@ -20,9 +20,9 @@ class Callers:
     def __init__(self, quota: Quota = EXECUTION, *, max_buckets: int = 1000, now_ns: int = 10**15) -> None:
         self.now_ns = now_ns
         self.quota = quota
-        self.store = MemoryRates(lambda: self.now_ns, max_buckets)
+        self.store = MemoryRateStore(lambda: self.now_ns, max_buckets)
 
-    def call(self, subject: str = "ops") -> Refusal | None:
+    def call(self, subject: str = "ops") -> RateRefusal | None:
         store: RateStore = self.store
         return store.take(subject, self.quota)
 
@@ -30,7 +30,7 @@ class Callers:
         """How many of so many calls at once go through."""
         return sum(self.call(subject) is None for _ in range(count))
 
-    def refused(self, subject: str = "ops") -> Refusal:
+    def refused(self, subject: str = "ops") -> RateRefusal:
         refusal = self.call(subject)
         assert refusal is not None
         return refusal
@@ -66,7 +66,7 @@ def test_the_call_after_the_last_of_a_minute_is_refused_though_tokens_came_back(
         passed += callers.passing(1)
     assert passed == 30
     callers.wait(2)
-    assert callers.refused() == Refusal(retry_after_ms=8000, reset_in_ms=58_000, remaining_in_window=0)
+    assert callers.refused() == RateRefusal(retry_after_ms=8000, reset_in_ms=58_000, remaining_in_window=0)
     callers.wait(8)
     assert callers.passing(10) == 5
 
@@ -91,7 +91,7 @@ def test_a_refusal_says_how_long_to_wait_and_what_is_left() -> None:
     callers = Callers()
     callers.passing(5)
     callers.wait(0.5)
-    assert callers.refused() == Refusal(retry_after_ms=1500, reset_in_ms=59_500, remaining_in_window=25)
+    assert callers.refused() == RateRefusal(retry_after_ms=1500, reset_in_ms=59_500, remaining_in_window=25)
 
 
 # The same for everything that can happen.
@@ -174,7 +174,7 @@ def test_a_lower_limit_is_felt_by_the_next_call_and_a_higher_one_too() -> None:
     callers = Callers(Quota("q", 200, 50))
     assert callers.passing(40) == 40
     callers.quota = Quota("q", 30, 5)
-    assert callers.refused() == Refusal(retry_after_ms=60_000, reset_in_ms=60_000, remaining_in_window=0)
+    assert callers.refused() == RateRefusal(retry_after_ms=60_000, reset_in_ms=60_000, remaining_in_window=0)
     callers.quota = Quota("q", 200, 60)
     assert callers.passing(100) == 55, "a smaller bucket can't remember more tokens than it had"
 

@@ -15,7 +15,7 @@ from pactgate.core.values import Tool
 from pactgate.pipeline.deadline import Deadline
 from pactgate.pipeline.tool_policy import Rulebook, ToolRules
 from pactgate.policy.result_cache import Lease
-from pactgate.policy.timeouts import Limit, shortened
+from pactgate.policy.timeouts import ToolTimeout, shortened
 from pactgate.protocol.messages import Request
 from pactgate.protocol.simple_result import PlainResult, read_plain
 from pactgate.protocol.versions import LEGACY
@@ -70,7 +70,7 @@ class Call:
         self.given = request.given
         self.frame_bytes = len(request.id) + FRAME_BYTES
         self.book = book
-        self.limit: Limit = book.default_limit
+        self.limit: ToolTimeout = book.default_limit
         self.caller_limit_ms: int | None = None
         self.requested = ""
         self.members: dict[str, Raw] = {}

@@ -127,12 +127,12 @@ class Audit:
         contract = tool.contract
         if contract is None:
             return
-        account = contracts.take_account(contract, call.result)
+        account = contracts.take_contract_result(contract, call.result)
         call.replace(account.result)
         if account.operations is not None:
             ctx.effects_level = ctx.effects_level or contracts.OBSERVED
             ctx.operations = contracts.masked(account.operations, self._mask)
-            ctx.violations = contracts.audit(contract, ctx.operations)
+            ctx.violations = contracts.undeclared_operations(contract, ctx.operations)
             ctx.observed = contracts.envelope_members(
                 ctx.operations, ctx.violations, call.bound.max_result_bytes // _OBSERVED_SHARE
             )

@@ -11,10 +11,10 @@ from pactgate.config.sections.limits import Limits, Timeouts
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.values import Tool
 from pactgate.policy.cache_policy import CachePolicy, Plan
-from pactgate.policy.categories import Category
+from pactgate.policy.categories import ToolCategory
 from pactgate.policy.envelope import room_bytes
 from pactgate.policy.limits import Bounds, bounds_for
-from pactgate.policy.timeouts import Limit, for_tool
+from pactgate.policy.timeouts import ToolTimeout, for_tool
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import LATEST_MODERN
 
@@ -27,7 +27,7 @@ class ToolRules(Struct, frozen=True):
     tool: Tool
     wire_name: Raw
     """The name its server knows it by, as JSON."""
-    limit: Limit
+    limit: ToolTimeout
     bounds: Bounds
     plan: Plan
     max_result_bytes: int
@@ -49,7 +49,7 @@ class Rulebook:
         """How long a call may wait for what its caller is asked."""
         self._era_bytes = len(server_info) + _ERA_BYTES
         self._cache = CachePolicy(config.cache)
-        self.default_limit = Limit(config.timeouts.default_timeout_ms, "timeouts.defaultTimeoutMs")
+        self.default_limit = ToolTimeout(config.timeouts.default_timeout_ms, "timeouts.defaultTimeoutMs")
         self._known: dict[str, ToolRules] = {}
         self._reads: dict[str, Plan] = {}
 
@@ -93,7 +93,7 @@ class Rulebook:
             limit=for_tool(
                 tool.full_name,
                 tool.name,
-                Category(traits.category) if traits.is_known else None,
+                ToolCategory(traits.category) if traits.is_known else None,
                 server.request_timeout_ms if server else config.timeouts.default_timeout_ms,
                 Timeouts() if is_own else config.timeouts,
             ),

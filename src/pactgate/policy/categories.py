@@ -18,7 +18,7 @@ from pactgate.core.contract import Contract
 from pactgate.policy.tool_patterns import most_specific
 
 
-class Category(StrEnum):
+class ToolCategory(StrEnum):
     QUERY = "query"
     MUTATION = "mutation"
     SCAN = "scan"
@@ -38,7 +38,7 @@ class Categorised(Struct, frozen=True, gc=False):
     declared otherwise is known not to be.
     """
 
-    category: Category
+    category: ToolCategory
     reason: str
     rate_class: RateClass
     is_known: bool
@@ -47,10 +47,10 @@ class Categorised(Struct, frozen=True, gc=False):
 
 
 _RATE_CLASSES: Final = {
-    Category.QUERY: RateClass.READ,
-    Category.SCAN: RateClass.READ,
-    Category.MUTATION: RateClass.MUTATION,
-    Category.EXECUTION: RateClass.EXECUTION,
+    ToolCategory.QUERY: RateClass.READ,
+    ToolCategory.SCAN: RateClass.READ,
+    ToolCategory.MUTATION: RateClass.MUTATION,
+    ToolCategory.EXECUTION: RateClass.EXECUTION,
 }
 
 
@@ -69,20 +69,20 @@ def _by_hints(
 ) -> Categorised:
     pattern = most_specific(full_name, settings)
     if pattern is not None:
-        return _categorised(Category(settings[pattern]), f'set by categories["{pattern}"]', hints)
+        return _categorised(ToolCategory(settings[pattern]), f'set by categories["{pattern}"]', hints)
     if contract is not None:
-        return _categorised(Category(contract.category), "declared in its contract", hints)
+        return _categorised(ToolCategory(contract.category), "declared in its contract", hints)
     if hints.get("readOnlyHint") is True:
         if hints.get("destructiveHint") is True:
             reason = "the server says readOnlyHint and destructiveHint: may change things"
-            return _categorised(Category.MUTATION, reason, hints, is_known=False)
-        return _categorised(Category.QUERY, "the server says readOnlyHint", hints)
+            return _categorised(ToolCategory.MUTATION, reason, hints, is_known=False)
+        return _categorised(ToolCategory.QUERY, "the server says readOnlyHint", hints)
     if hints.get("readOnlyHint") is False:
-        return _categorised(Category.MUTATION, "the server says it is not read-only", hints)
-    return _categorised(Category.MUTATION, "nothing known: may change things", hints, is_known=False)
+        return _categorised(ToolCategory.MUTATION, "the server says it is not read-only", hints)
+    return _categorised(ToolCategory.MUTATION, "nothing known: may change things", hints, is_known=False)
 
 
-def _categorised(category: Category, reason: str, hints: dict[str, Any], *, is_known: bool = True) -> Categorised:
+def _categorised(category: ToolCategory, reason: str, hints: dict[str, Any], *, is_known: bool = True) -> Categorised:
     rate_class = _RATE_CLASSES[category]
     is_read_only = rate_class is RateClass.READ
     said = hints.get("idempotentHint")

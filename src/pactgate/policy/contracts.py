@@ -45,7 +45,7 @@ _error: Final = msgspec.json.Decoder(ContractError)
 _report: Final = msgspec.json.Decoder(Report)
 
 
-class Account(Struct, frozen=True):
+class ContractResult(Struct, frozen=True):
     """What a result says of its call, taken off the result. `operations` is None where nobody observed."""
 
     result: bytes
@@ -79,7 +79,7 @@ def without_contract(definition: bytes) -> bytes:
     return encode_json(members)
 
 
-def audit(contract: Contract, operations: Iterable[Operation]) -> tuple[Operation, ...]:
+def undeclared_operations(contract: Contract, operations: Iterable[Operation]) -> tuple[Operation, ...]:
     """The operations that the contract does not allow."""
     return tuple(one for one in operations if one.kind and not covers(contract.effects, one.kind))
 
@@ -89,21 +89,21 @@ def masked(operations: tuple[Operation, ...], mask: Callable[[str], str]) -> tup
     return tuple(replace(one, target=mask(one.target)) for one in operations)
 
 
-def take_account(contract: Contract, result: bytes) -> Account:
+def take_contract_result(contract: Contract, result: bytes) -> ContractResult:
     """What a result of a contract tool says for the gateway alone, and the result without it."""
     members = messages.members(result)
     raw = members.get("_meta")
     if raw is None or not bytes(raw).startswith(b"{"):
-        return Account(result)
+        return ContractResult(result)
     meta = messages.members(bytes(raw))
     operations, error = meta.pop(OPERATIONS_KEY, None), meta.pop(ERROR_KEY, None)
     if operations is None and error is None:
-        return Account(result)
+        return ContractResult(result)
     if meta:
         members["_meta"] = Raw(encode_json(meta))
     else:
         del members["_meta"]
-    return Account(
+    return ContractResult(
         encode_json(members),
         None if operations is None else _read_operations(operations),
         None if error is None else _read_fault(contract, error),

@@ -18,7 +18,7 @@ from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 RETRY_AFTER_MS: Final = 1000
 
 
-class _Lane:
+class _ServerQueue:
     """One server's calls. A waiting call's future becomes True when it may run, False when it has to make room."""
 
     __slots__ = ("in_flight", "server", "waiting")
@@ -38,13 +38,13 @@ class Overload:
         self._max_per_server = max_per_server
         self._max_queued = max_queued
         self._held = 0
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, _ServerQueue] = {}
 
     def enter(self, server: str) -> Awaitable[None] | None:
         """Take a place towards a server: None when one was free, else something to wait for, which may raise a refusal."""
         lane = self._lanes.get(server)
         if lane is None:
-            lane = self._lanes[server] = _Lane(server)
+            lane = self._lanes[server] = _ServerQueue(server)
         if lane.in_flight < self._max_per_server and self._held < self._max_in_flight:
             lane.in_flight += 1
             self._held += 1
@@ -82,7 +82,7 @@ class Overload:
         """Calls that run or wait, towards all servers."""
         return self._held
 
-    async def _contend(self, lane: _Lane) -> None:
+    async def _contend(self, lane: _ServerQueue) -> None:
         must_wait = lane.in_flight >= self._max_per_server
         if must_wait and len(lane.waiting) >= self._max_queued:
             self.refused_count += 1
@@ -95,7 +95,7 @@ class Overload:
         else:
             lane.in_flight += 1
 
-    async def _wait(self, lane: _Lane) -> None:
+    async def _wait(self, lane: _ServerQueue) -> None:
         place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         lane.waiting[place] = None
         try:
@@ -106,7 +106,7 @@ class Overload:
         if not may_run:
             raise _full(lane.server)
 
-    def _give_up(self, lane: _Lane, place: asyncio.Future[bool]) -> None:
+    def _give_up(self, lane: _ServerQueue, place: asyncio.Future[bool]) -> None:
         """The caller stopped waiting; a place may have been given to it, or taken from it, a moment before."""
         if place.cancelled():
             lane.waiting.pop(place, None)
@@ -114,7 +114,7 @@ class Overload:
         elif place.result():
             self.leave(lane.server)
 
-    def _pass_on(self, lane: _Lane) -> None:
+    def _pass_on(self, lane: _ServerQueue) -> None:
         while lane.waiting:
             place, _ = lane.waiting.popitem(last=False)
             if not place.done():
@@ -122,7 +122,7 @@ class Overload:
                 return
         lane.in_flight -= 1
 
-    def _make_room(self, lane: _Lane) -> None:
+    def _make_room(self, lane: _ServerQueue) -> None:
         """Refuse the latest call of the longest queue, if that is longer than this lane's own; else refuse this call."""
         self.refused_count += 1
         longest = max(self._lanes.values(), key=lambda other: len(other.waiting))
@@ -135,7 +135,7 @@ class Overload:
         raise _full(lane.server)
 
 
-def _busy(lane: _Lane) -> GatewayFailure:
+def _busy(lane: _ServerQueue) -> GatewayFailure:
     return GatewayFailure(
         Kind.OVERLOADED,
         f"{lane.server} is busy: {lane.in_flight} calls run and {len(lane.waiting)} wait. Try again in a moment.",

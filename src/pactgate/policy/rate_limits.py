@@ -14,7 +14,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Tool
 from pactgate.policy.categories import RateClass
 from pactgate.policy.tool_patterns import most_specific
-from pactgate.state.ports import Quota, RateStore, Refusal
+from pactgate.state.ports import Quota, RateRefusal, RateStore
 
 WINDOW_SECONDS: Final = 60
 _REMEMBERED_TOOLS: Final = 20_000
@@ -89,7 +89,7 @@ def _facts(rate: Rate) -> dict[str, int]:
     return {"rpm": rate.rpm, "burst": rate.burst}
 
 
-def _failure(tool: Tool, allowance: Allowance, refusal: Refusal) -> GatewayFailure:
+def _failure(tool: Tool, allowance: Allowance, refusal: RateRefusal) -> GatewayFailure:
     wait_s = _whole_seconds(refusal.retry_after_ms)
     setting, quota = allowance
     return GatewayFailure(

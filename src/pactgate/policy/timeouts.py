@@ -9,10 +9,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from pactgate.config.sections.limits import Timeouts
-from pactgate.policy.categories import Category
+from pactgate.policy.categories import ToolCategory
 
 
-class Limit(Struct, frozen=True, gc=False):
+class ToolTimeout(Struct, frozen=True, gc=False):
     """Milliseconds, and what set them, in words for people."""
 
     ms: int
@@ -20,23 +20,23 @@ class Limit(Struct, frozen=True, gc=False):
 
 
 def for_tool(
-    full_name: str, bare_name: str, category: Category | None, server_request_timeout_ms: int, settings: Timeouts
-) -> Limit:
+    full_name: str, bare_name: str, category: ToolCategory | None, server_request_timeout_ms: int, settings: Timeouts
+) -> ToolTimeout:
     """The limit of a tool. `category` is None where nothing is known of it."""
     for name in (full_name, bare_name):
         if name in settings.tool_overrides:
-            return Limit(settings.tool_overrides[name], f'timeouts.toolOverrides["{name}"]')
+            return ToolTimeout(settings.tool_overrides[name], f'timeouts.toolOverrides["{name}"]')
     if category is None:
-        limit = Limit(settings.default_timeout_ms, "timeouts.defaultTimeoutMs")
+        limit = ToolTimeout(settings.default_timeout_ms, "timeouts.defaultTimeoutMs")
     else:
-        limit = Limit(getattr(settings.tool_timeouts, category.value), f"timeouts.toolTimeouts.{category.value}")
+        limit = ToolTimeout(getattr(settings.tool_timeouts, category.value), f"timeouts.toolTimeouts.{category.value}")
     if server_request_timeout_ms < limit.ms:
-        return Limit(server_request_timeout_ms, "requestTimeoutMs of the server")
+        return ToolTimeout(server_request_timeout_ms, "requestTimeoutMs of the server")
     return limit
 
 
-def shortened(limit: Limit, caller_ms: int | None) -> Limit:
+def shortened(limit: ToolTimeout, caller_ms: int | None) -> ToolTimeout:
     """The limit after the caller asked for one of its own, of at least 1 ms; what would lengthen it is passed over."""
     if caller_ms is None or caller_ms >= limit.ms:
         return limit
-    return Limit(max(1, caller_ms), "timeoutMs of the caller")
+    return ToolTimeout(max(1, caller_ms), "timeoutMs of the caller")

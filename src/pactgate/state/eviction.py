@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 
-class Order(Protocol):
+class EvictionOrder(Protocol):
     """The keys of a cache, next victim first."""
 
     @property
@@ -28,7 +28,7 @@ class Order(Protocol):
         """The key to give up next, which is never `spare`; None when there is no other."""
 
 
-class Recency:
+class LruOrder:
     """`lru`: a use moves an entry to the end of the line."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Recency:
         return _first_but(spare, self._keys)
 
 
-class Arrival(Recency):
+class FifoOrder(LruOrder):
     """`fifo`: only a new value moves an entry to the end of the line."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class _Bucket:
         self.above: _Bucket | None = None
 
 
-class Frequency:
+class LfuOrder:
     """`lfu`: a use moves an entry one bucket up; entries used equally often go in the order of their last use.
 
     A new value is a use: what is replaced often is wanted often.
@@ -120,7 +120,7 @@ class Frequency:
                 bucket.above.below = bucket.below
 
 
-ORDERS: Final[dict[str, Callable[[], Order]]] = {"lru": Recency, "lfu": Frequency, "fifo": Arrival}
+EVICTION_ORDERS: Final[dict[str, Callable[[], EvictionOrder]]] = {"lru": LruOrder, "lfu": LfuOrder, "fifo": FifoOrder}
 
 
 def _first_but(spare: bytes, keys: Iterable[bytes]) -> bytes | None:

@@ -19,7 +19,7 @@ from typing import Final
 from msgspec import Struct
 
 from pactgate.config.sections.cache import Cache
-from pactgate.state.eviction import ORDERS
+from pactgate.state.eviction import EVICTION_ORDERS
 from pactgate.state.ports import MISS, Lookup
 
 ENTRY_OVERHEAD_BYTES: Final = 640
@@ -86,7 +86,7 @@ class MemoryCache:
         self._lock = threading.Lock()
         self._entries: dict[bytes, _Entry] = {}
         self._tags: dict[str, set[bytes]] = {}
-        self._order = ORDERS[settings.eviction_policy]()
+        self._order = EVICTION_ORDERS[settings.eviction_policy]()
         self._touch = self._order.touch
         self._alarms: list[tuple[int, int, bytes]] = []
         """When entries expire, as a heap. Alarms of entries that are gone stay in it until they ring or outnumber the others."""

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-from pactgate.state.ports import Quota, Refusal
+from pactgate.state.ports import Quota, RateRefusal
 
 MAX_BUCKETS: Final = 20_000
 """Each takes 40 bytes for each of its last `rpm` calls, beside some 500 bytes of its own."""
@@ -94,7 +94,7 @@ class _Bucket:
         return max(for_token_ns, self.times[self.head] + WINDOW_NS - now_ns)
 
 
-class MemoryRates:
+class MemoryRateStore:
     """A `RateStore` in this process."""
 
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns, max_buckets: int = MAX_BUCKETS) -> None:
@@ -109,7 +109,7 @@ class MemoryRates:
     def __len__(self) -> int:
         return len(self._order)
 
-    def take(self, subject: str, quota: Quota) -> Refusal | None:
+    def take(self, subject: str, quota: Quota) -> RateRefusal | None:
         # Asked on every call, so the two conditions of `wait_ns` are written out.
         now_ns = self._clock_ns()
         try:
@@ -135,12 +135,12 @@ class MemoryRates:
         bucket.whole_ns = whole_ns + bucket.interval_ns
         return None
 
-    def _refuse(self, bucket: _Bucket, now_ns: int) -> Refusal:
+    def _refuse(self, bucket: _Bucket, now_ns: int) -> RateRefusal:
         ahead_ns = bucket.newest_ns() - now_ns
         if ahead_ns > 0:
             bucket.run_back(ahead_ns)
         until_whole_ns = max(bucket.whole_ns, bucket.newest_ns() + WINDOW_NS) - now_ns
-        return Refusal(
+        return RateRefusal(
             retry_after_ms=_ms(bucket.wait_ns(now_ns)),
             reset_in_ms=_ms(until_whole_ns),
             remaining_in_window=max(0, bucket.rpm - bucket.used_in_window(now_ns)),

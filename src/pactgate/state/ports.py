@@ -52,7 +52,7 @@ class Quota(Struct, frozen=True):
     burst: int
 
 
-class Refusal(Struct, frozen=True):
+class RateRefusal(Struct, frozen=True):
     """A call over the limit. `remaining_in_window` is how many calls the minute still has room for, apart from the burst."""
 
     retry_after_ms: int
@@ -66,5 +66,5 @@ class RateStore(Protocol):
     It is asked on every call. When the quota of a caller and name changes, the calls already counted stay counted.
     """
 
-    def take(self, subject: str, quota: Quota) -> Refusal | None:
+    def take(self, subject: str, quota: Quota) -> RateRefusal | None:
         """Count one call of this caller, or return why not. Waiting for `retry_after_ms` is enough."""

@@ -71,7 +71,7 @@ def violation(steps: Iterable[Step], keyword: str, demand: str) -> SchemaError:
     return SchemaError(pointer=pointer(places), path=path, message=message, keyword=keyword)
 
 
-class Findings:
+class SchemaExplainer:
     """Explains errors of one schema. `noun` is what a member of the whole value is called: "argument" or "member"."""
 
     def __init__(self, schema: dict[str, Any], noun: str) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jsonschema_rs import Draft202012Validator, ValidationError
 
 from pactgate.policy.schema.document import APPLICATORS, Subschema, map_subschemas
-from pactgate.policy.schema.findings import Findings, SchemaError
+from pactgate.policy.schema.findings import SchemaError, SchemaExplainer
 from pactgate.policy.schema.patterns import ENGINE, measure_pattern
 from pactgate.protocol.messages import encode_json
 
@@ -91,7 +91,7 @@ class LimitedSchema:
         errors = list(explainer.engine.iter_errors(value))
         if self._limit.reason:
             errors = [error for error in errors if error.kind.name not in _SKIPPED_MEANS_FAILED]
-        return Findings(explainer.schema, noun).of(errors)
+        return SchemaExplainer(explainer.schema, noun).of(errors)
 
     def first_violation(self, value: Any, noun: str) -> Iterator[SchemaError]:
         """The first thing wrong with a large value; none where the engine would copy the value for each alternative."""
@@ -101,7 +101,7 @@ class LimitedSchema:
             if not self._has_alternatives:
                 decider.engine.validate(value)
         except ValidationError as error:
-            return Findings(decider.schema, noun).of([error] if not self._limit.reason else [])
+            return SchemaExplainer(decider.schema, noun).of([error] if not self._limit.reason else [])
         return iter(())
 
 
