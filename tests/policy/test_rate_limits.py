@@ -145,7 +145,7 @@ def test_a_refusal_is_rate_limited_did_not_run_and_says_everything() -> None:
         "limitedBy": "rateLimits.execution",
     }
     assert failure.message == (
-        "Too many calls: rateLimits.execution lets one caller make 30 calls of a tool in a minute and 5 at once. "
+        "Too many calls: rateLimits.execution allows each client 30 calls of a tool per minute (burst 5). "
         "files.run can be called again in 2 s. The operator changes it in the configuration, or with "
         "`pactgate config set rateLimits.execution.rpm NUMBER`."
     )

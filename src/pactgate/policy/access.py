@@ -1,7 +1,7 @@
-"""Who may see and call what: the tools of the gateway itself are for administrators, everything else is for everybody who is let in.
+"""Access to tools: the gateway's own tools are for administrators, all others are for every client that is admitted.
 
-To anybody else they do not exist, in no list and under no name. Roles come from the token of a caller; a caller without a token has none,
-so nobody anonymous is an administrator (D17, D18). Must not: know how a caller was told apart.
+For everybody else the gateway's own tools do not exist: no list shows them and no name reaches them. Roles come from the token of a caller;
+a caller without a token has none, so an anonymous caller is never an administrator (D17, D18). Must not: authenticate callers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What kind of tool it is, and who said so: the operator, else its contract, else its annotations, else nobody (decision D10).
+"""The category of a tool, and who set it: the operator, else its contract, else its annotations, else nobody (D10).
 
-A tool nobody says anything about may change things. Annotations are hints of a server we need not believe, so they never count
-before the operator's word, and a tool that calls itself both read-only and destructive is taken to be neither safe nor known.
-Must not: decide what a category is good for; limits, rates and caching read it. Enforces the first half of S1/TIMEOUT-002.
+A tool without any of these may change things. Annotations are hints of an untrusted server, so the operator's setting always wins, and a
+tool that calls itself both read-only and destructive counts as neither safe nor known.
+Must not: decide what a category means; limits, rates and caching do. Enforces the first half of S1/TIMEOUT-002.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pactgate.policy.tool_patterns import most_specific
 
 
 class ToolCategory(StrEnum):
+    """What a tool does, as the settings name it."""
+
     QUERY = "query"
     MUTATION = "mutation"
     SCAN = "scan"
@@ -26,16 +28,17 @@ class ToolCategory(StrEnum):
 
 
 class RateClass(StrEnum):
+    """The rate limit that applies to a category."""
+
     READ = "read"
     MUTATION = "mutation"
     EXECUTION = "execution"
 
 
 class Categorised(Struct, frozen=True, gc=False):
-    """A tool's category with its reason, a phrase for people.
+    """The category of a tool, with the reason as a phrase for people.
 
-    `is_known` is False where the category is the careful guess. `is_idempotent` is None where nobody said; only a tool that was
-    declared otherwise is known not to be.
+    `is_known` is False where the category is a cautious guess. `is_idempotent` is None where nobody declared it.
     """
 
     category: ToolCategory
@@ -57,8 +60,10 @@ _RATE_CLASSES: Final = {
 def categorise(
     full_name: str, annotations: Any, settings: Mapping[str, str], contract: Contract | None = None
 ) -> Categorised:
-    """The category of a tool, from the setting `categories`, its contract, and the decoded `annotations` of its definition, whatever
-    they are. What the contract says of repeating it counts whoever gave the category."""
+    """The category of a tool, from the setting `categories`, its contract, and the decoded `annotations` of its definition.
+
+    `annotations` may be any value. The contract decides whether the tool is idempotent, whoever set the category.
+    """
     hints = annotations if isinstance(annotations, dict) else {}
     kind = _by_hints(full_name, hints, settings, contract)
     return kind if contract is None else replace(kind, is_idempotent=contract.idempotent)

@@ -1,7 +1,7 @@
-"""The contract of a tool, and what became of it in a call: which operations it did not declare, which code it failed with.
+"""The contract of a tool, and how a call kept it: operations it did not declare, the error code it failed with.
 
-A contract is read from a definition only where its server is one of ours; from anybody else it is foreign `_meta`. Works on values and
-returns values. Must not: believe an upstream about itself, or let what a runner said grow beyond its bounds.
+The gateway reads a contract only from its own servers; from any other server it is foreign `_meta`. The functions take and return values.
+Must not: believe an upstream about itself, or let data from a runner grow beyond its bounds.
 Enforces S2/MCP-002 (observed), S2/MCP-003 and the declared half of S2/MCP-004.
 """
 
@@ -46,7 +46,7 @@ _report: Final = msgspec.json.Decoder(Report)
 
 
 class ContractResult(Struct, frozen=True):
-    """What a result says of its call, taken off the result. `operations` is None where nobody observed."""
+    """A result without the data meant for the gateway, and that data. `operations` is None where the call was not observed."""
 
     result: bytes
     operations: tuple[Operation, ...] | None = None
@@ -54,7 +54,7 @@ class ContractResult(Struct, frozen=True):
 
 
 def read_contract(definition: bytes) -> Contract | str | None:
-    """The contract in a definition of a server of ours: None where there is none, a text where it can't be read."""
+    """The contract in a definition of one of our servers: None where there is none, the reason where it can't be read."""
     meta = messages.members(definition).get("_meta")
     if meta is None or not bytes(meta).startswith(b"{"):
         return None
@@ -68,7 +68,7 @@ def read_contract(definition: bytes) -> Contract | str | None:
 
 
 def without_contract(definition: bytes) -> bytes:
-    """The definition as callers see it: a contract is for the gateway, and a thousand of them would fill a caller's list."""
+    """The definition as clients see it: a contract is for the gateway, and a thousand of them would fill a client's list."""
     members = messages.members(definition)
     meta = messages.members(bytes(members["_meta"]))
     meta.pop(CONTRACT_KEY, None)
@@ -85,12 +85,12 @@ def undeclared_operations(contract: Contract, operations: Iterable[Operation]) -
 
 
 def masked(operations: tuple[Operation, ...], mask: Callable[[str], str]) -> tuple[Operation, ...]:
-    """A command line or a path may hold a secret the tool was given (D18)."""
+    """The operations with secrets masked: a command line or a path may hold one that the tool was given (D18)."""
     return tuple(replace(one, target=mask(one.target)) for one in operations)
 
 
 def take_contract_result(contract: Contract, result: bytes) -> ContractResult:
-    """What a result of a contract tool says for the gateway alone, and the result without it."""
+    """Split the result of a tool with a contract into the data for the gateway and the result for the client."""
     members = messages.members(result)
     raw = members.get("_meta")
     if raw is None or not bytes(raw).startswith(b"{"):
@@ -111,7 +111,7 @@ def take_contract_result(contract: Contract, result: bytes) -> ContractResult:
 
 
 def read_report(params: bytes | None) -> Report | None:
-    """What a runner of ours reports outside of an answer, within bounds; None where it can't be read."""
+    """The report of one of our runners outside of a response, within bounds; None where it can't be read."""
     try:
         report = _report.decode(params or b"{}")
     except msgspec.DecodeError:
@@ -122,7 +122,7 @@ def read_report(params: bytes | None) -> Report | None:
 
 
 def envelope_members(operations: tuple[Operation, ...], violations: tuple[Operation, ...], max_bytes: int) -> bytes:
-    """What the envelope shows of them, ready to be put into it, within a bound: a part of the list, and how many more."""
+    """The members of the envelope that show operations and violations, within a bound: a part of the list, and how many more."""
     shown = _SHOWN_OPERATIONS
     while shown:
         text = b"".join(

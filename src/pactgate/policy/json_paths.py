@@ -1,6 +1,6 @@
-"""Where in a value something is, written for programs (JSON Pointer) and for people (`files[3].name`).
+"""The place of a value inside another, written for programs (JSON Pointer) and for people (`files[3].name`).
 
-Must not: repeat anything but keys and positions. Both spellings are cut after `MAX_CHARS`, because keys come from callers.
+Must not: repeat anything but keys and positions. Both are cut after `MAX_CHARS`, because keys come from callers.
 Enforces the unambiguous half of S1/LIMIT-004: a key with a dot in it is one step of the pointer.
 """
 

@@ -1,7 +1,7 @@
-"""The shape a caller's arguments may have: items of a list, characters of a text, levels of nesting, bytes.
+"""Limits on the arguments of a call: items of an array, characters of a string, levels of nesting, bytes.
 
-Levels: the arguments are the first, every list or table inside another is one more, plain values are none; with a limit of 10 the
-eleventh is refused. Keys count as texts. Every item of every list is looked at, in time linear in the arguments.
+The arguments are the first level; every array or object inside another is one more; other values are none. With a limit of 10 the
+eleventh level is refused. Keys count as strings. The check looks at every item of every array, in time linear in the arguments.
 Must not: recurse, change anything, or repeat a value. Enforces S1/LIMIT-001, S1/LIMIT-003 and S1/LIMIT-004.
 """
 
@@ -20,6 +20,8 @@ MAX_ERRORS: Final = 20
 
 
 class Bounds(Struct, frozen=True, gc=False):
+    """The limits for the arguments of one tool."""
+
     max_array: int
     max_string: int
     max_depth: int
@@ -27,7 +29,7 @@ class Bounds(Struct, frozen=True, gc=False):
 
 
 class LimitError(Struct, frozen=True, gc=False):
-    """One limit that was broken. `path` and `pointer` are empty where it is the whole that is too large."""
+    """One limit that was exceeded. `path` and `pointer` are empty where the whole request is too large."""
 
     code: ErrorCode
     path: str
@@ -59,11 +61,11 @@ _UNITS: Final = {
 }
 
 _Trail = tuple[Any, Step] | None
-"""Where a value is: the trail of what holds it, and the last step. Linked, so that nothing is copied on the way down."""
+"""The place of a value: the trail of its holder, and the last step. A linked list, so that nothing is copied on the way down."""
 
 
 def bounds_for(full_name: str, bare_name: str, settings: Limits) -> Bounds:
-    """The bounds of a tool's arguments: a list limit of its own counts, by full name before bare name, up or down."""
+    """The bounds of a tool. Its own array limit replaces the general one, larger or smaller; the full name wins over the bare name."""
     own = settings.tool_array_limits
     max_array = own.get(full_name, own.get(bare_name, settings.max_array_size))
     return Bounds(max_array, settings.max_string_length, settings.max_object_depth, settings.max_request_bytes)
@@ -74,7 +76,7 @@ def too_many_bytes(limit: int, actual: int) -> LimitError:
 
 
 def is_small(text: bytes | Raw, bounds: Bounds) -> bool:
-    """Whether no list, text or nesting in arguments of these bytes can be beyond its bound: there are not enough of them."""
+    """Whether arguments of these bytes are too small for any array, string or nesting to exceed its bound (fast path)."""
     if len(text) > bounds.max_string:
         return False
     written = bytes(text)
@@ -83,14 +85,14 @@ def is_small(text: bytes | Raw, bounds: Bounds) -> bool:
 
 
 def check(arguments: Any, bounds: Bounds) -> tuple[LimitError, ...]:
-    """What is too large in decoded arguments, the first `MAX_ERRORS` in the order they are written; nothing when all is well."""
+    """The limits that decoded arguments exceed, at most `MAX_ERRORS`, in the order they are written."""
     if type(arguments) is dict and _is_within(arguments, bounds):
         return ()
     return tuple(_Search(bounds).errors_in(arguments))
 
 
 def _is_within(arguments: dict[str, Any], bounds: Bounds) -> bool:
-    """The verdict alone, level by level: it is asked for every call, and nearly always the answer is yes."""
+    """Decide without naming places, level by level: this runs for every call, and nearly always the answer is yes."""
     max_string = bounds.max_string
     level: list[Any] = [arguments]
     for _ in range(bounds.max_depth):
@@ -113,7 +115,7 @@ def _is_within(arguments: dict[str, Any], bounds: Bounds) -> bool:
 
 
 class _Search:
-    """The errors themselves, with their places: depth first, on a stack of our own."""
+    """Finds the errors with their places: depth first, on an explicit stack."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -132,7 +134,7 @@ class _Search:
         return self._found[:MAX_ERRORS]
 
     def _parts_of(self, value: Any, trail: _Trail, level: int) -> list[tuple[Any, _Trail, int]]:
-        """What is inside and needs a look of its own. A key too long is reported where its value is."""
+        """The values inside that must be checked. A key that is too long is reported at the place of its value."""
         if type(value) is dict:
             for key in value:
                 self._check_text(key, (trail, key))
@@ -164,7 +166,7 @@ _LOOKED_AT: Final = (str, dict, list)
 
 
 def _levels_of(value: Any) -> int:
-    """How many levels of lists and tables a value has, itself included."""
+    """How many levels of arrays and objects a value has, itself included."""
     levels, level = 0, [value]
     while level:
         levels += 1

@@ -1,9 +1,9 @@
-"""How many calls may be under way at once: towards each server, waiting for it, and in all.
+"""The concurrency limit (bulkhead): how many calls may run and wait, for each server and in all.
 
-Each server has a lane: so many calls run, so many more wait in the order they came, further ones are refused at once. Lanes know nothing of
-each other, so a server that hangs fills only its own. In all, running and waiting, there is a bound too; when it is reached, the call
-that came last to the longest queue makes room for one to a shorter queue, and a call that finds no longer queue is refused.
-A place is given away in the same step in which it becomes free. Must not: wait for anything but a place; a deadline is its caller's affair.
+Each server has a queue of its own: a number of calls run, more calls wait in order of arrival, and further calls are refused at once. A
+server that hangs therefore fills only its own queue. The total of running and waiting calls is bounded too: at the bound, the newest call
+of the longest queue makes room for a call to a shorter queue, and a call that finds no longer queue is refused (load shedding).
+A slot passes to the next call in the same step in which it becomes free. Must not: wait for anything but a slot.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RETRY_AFTER_MS: Final = 1000
 
 
 class _ServerQueue:
-    """One server's calls. A waiting call's future becomes True when it may run, False when it has to make room."""
+    """The calls of one server. The future of a waiting call becomes True when it may run, False when it must make room."""
 
     __slots__ = ("in_flight", "server", "waiting")
 
@@ -30,7 +30,7 @@ class _ServerQueue:
 
 
 class Overload:
-    """Hands out places. Every `enter` that ended well is followed by exactly one `leave`."""
+    """Hands out slots. The caller must call `leave` exactly once after every `enter` that succeeded."""
 
     def __init__(self, *, max_in_flight: int, max_per_server: int, max_queued: int) -> None:
         self.refused_count = 0
@@ -38,43 +38,43 @@ class Overload:
         self._max_per_server = max_per_server
         self._max_queued = max_queued
         self._held = 0
-        self._lanes: dict[str, _ServerQueue] = {}
+        self._queues: dict[str, _ServerQueue] = {}
 
     def enter(self, server: str) -> Awaitable[None] | None:
-        """Take a place towards a server: None when one was free, else something to wait for, which may raise a refusal."""
-        lane = self._lanes.get(server)
-        if lane is None:
-            lane = self._lanes[server] = _ServerQueue(server)
-        if lane.in_flight < self._max_per_server and self._held < self._max_in_flight:
-            lane.in_flight += 1
+        """Take a slot for a server: None when one was free, else an awaitable that may raise `GatewayFailure`."""
+        queue = self._queues.get(server)
+        if queue is None:
+            queue = self._queues[server] = _ServerQueue(server)
+        if queue.in_flight < self._max_per_server and self._held < self._max_in_flight:
+            queue.in_flight += 1
             self._held += 1
             return None
-        return self._contend(lane)
+        return self._contend(queue)
 
     def try_enter(self, server: str) -> bool:
-        """Take a place, if one is free."""
-        lane = self._lanes.get(server)
-        if lane is None or lane.in_flight >= self._max_per_server or self._held >= self._max_in_flight:
+        """Take a slot, if one is free."""
+        queue = self._queues.get(server)
+        if queue is None or queue.in_flight >= self._max_per_server or self._held >= self._max_in_flight:
             return False
-        lane.in_flight += 1
+        queue.in_flight += 1
         self._held += 1
         return True
 
     def leave(self, server: str) -> None:
-        """Give the place back: to the next call waiting for this server, if there is one."""
-        lane = self._lanes[server]
+        """Release the slot: to the next call waiting for this server, if there is one."""
+        queue = self._queues[server]
         self._held -= 1
-        if lane.waiting:
-            self._pass_on(lane)
+        if queue.waiting:
+            self._pass_on(queue)
         else:
-            lane.in_flight -= 1
+            queue.in_flight -= 1
 
     def load(self) -> dict[str, tuple[int, int]]:
         """For each server with calls under way: how many run and how many wait."""
         return {
-            name: (lane.in_flight, len(lane.waiting))
-            for name, lane in self._lanes.items()
-            if lane.in_flight or lane.waiting
+            name: (queue.in_flight, len(queue.waiting))
+            for name, queue in self._queues.items()
+            if queue.in_flight or queue.waiting
         }
 
     @property
@@ -82,67 +82,67 @@ class Overload:
         """Calls that run or wait, towards all servers."""
         return self._held
 
-    async def _contend(self, lane: _ServerQueue) -> None:
-        must_wait = lane.in_flight >= self._max_per_server
-        if must_wait and len(lane.waiting) >= self._max_queued:
+    async def _contend(self, queue: _ServerQueue) -> None:
+        must_wait = queue.in_flight >= self._max_per_server
+        if must_wait and len(queue.waiting) >= self._max_queued:
             self.refused_count += 1
-            raise _busy(lane)
+            raise _busy(queue)
         if self._held >= self._max_in_flight:
-            self._make_room(lane)
+            self._make_room(queue)
         self._held += 1
         if must_wait:
-            await self._wait(lane)
+            await self._wait(queue)
         else:
-            lane.in_flight += 1
+            queue.in_flight += 1
 
-    async def _wait(self, lane: _ServerQueue) -> None:
-        place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        lane.waiting[place] = None
+    async def _wait(self, queue: _ServerQueue) -> None:
+        slot: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        queue.waiting[slot] = None
         try:
-            may_run = await place
+            may_run = await slot
         except asyncio.CancelledError:
-            self._give_up(lane, place)
+            self._give_up(queue, slot)
             raise
         if not may_run:
-            raise _full(lane.server)
+            raise _full(queue.server)
 
-    def _give_up(self, lane: _ServerQueue, place: asyncio.Future[bool]) -> None:
-        """The caller stopped waiting; a place may have been given to it, or taken from it, a moment before."""
-        if place.cancelled():
-            lane.waiting.pop(place, None)
+    def _give_up(self, queue: _ServerQueue, slot: asyncio.Future[bool]) -> None:
+        """The caller stopped waiting; it may have received a slot, or lost its slot in the queue, a moment before."""
+        if slot.cancelled():
+            queue.waiting.pop(slot, None)
             self._held -= 1
-        elif place.result():
-            self.leave(lane.server)
+        elif slot.result():
+            self.leave(queue.server)
 
-    def _pass_on(self, lane: _ServerQueue) -> None:
-        while lane.waiting:
-            place, _ = lane.waiting.popitem(last=False)
-            if not place.done():
-                place.set_result(True)
+    def _pass_on(self, queue: _ServerQueue) -> None:
+        while queue.waiting:
+            slot, _ = queue.waiting.popitem(last=False)
+            if not slot.done():
+                slot.set_result(True)
                 return
-        lane.in_flight -= 1
+        queue.in_flight -= 1
 
-    def _make_room(self, lane: _ServerQueue) -> None:
-        """Refuse the latest call of the longest queue, if that is longer than this lane's own; else refuse this call."""
+    def _make_room(self, queue: _ServerQueue) -> None:
+        """Refuse the newest call of the longest queue, if that is longer than this queue; else refuse this call."""
         self.refused_count += 1
-        longest = max(self._lanes.values(), key=lambda other: len(other.waiting))
-        while len(longest.waiting) > len(lane.waiting):
-            place, _ = longest.waiting.popitem()
-            if not place.done():
-                place.set_result(False)
+        longest = max(self._queues.values(), key=lambda other: len(other.waiting))
+        while len(longest.waiting) > len(queue.waiting):
+            slot, _ = longest.waiting.popitem()
+            if not slot.done():
+                slot.set_result(False)
                 self._held -= 1
                 return
-        raise _full(lane.server)
+        raise _full(queue.server)
 
 
-def _busy(lane: _ServerQueue) -> GatewayFailure:
+def _busy(queue: _ServerQueue) -> GatewayFailure:
     return GatewayFailure(
         Kind.OVERLOADED,
-        f"{lane.server} is busy: {lane.in_flight} calls run and {len(lane.waiting)} wait. Try again in a moment.",
-        server=lane.server,
+        f"{queue.server} is busy: {queue.in_flight} calls run and {len(queue.waiting)} wait. Try again in a moment.",
+        server=queue.server,
         operation="queue",
         retry_after_ms=RETRY_AFTER_MS,
-        details={"inFlight": lane.in_flight, "waiting": len(lane.waiting)},
+        details={"inFlight": queue.in_flight, "waiting": len(queue.waiting)},
     )
 
 

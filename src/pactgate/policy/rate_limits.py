@@ -1,7 +1,7 @@
-"""How often a caller may call a tool: which quota counts, and what a refusal says.
+"""The rate limit of a tool: which quota applies, and the failure that a caller over the limit gets.
 
-A rule for the tool counts before its category (D10); a tool of unknown category is one that may change things. Every caller has a quota of
-its own for every tool. Callers are told apart by who they are, never by address, session or header. Must not: count; a store does.
+A rule for the tool applies before its category (D10); a tool of unknown category counts as one that may change things. Every caller has
+its own quota for every tool. Callers are identified by subject, never by address, session or header. Must not: count; the store counts.
 Enforces S2/MCP-006 and S2/MCP-007.
 """
 
@@ -21,14 +21,14 @@ _REMEMBERED_TOOLS: Final = 20_000
 
 
 class Allowance(NamedTuple):
-    """What each caller has for one tool, and the setting that says so."""
+    """The quota of each caller for one tool, and the setting it comes from."""
 
     setting: str
     quota: Quota
 
 
 class RatePolicy:
-    """The rules of one configuration, until the next."""
+    """The rate limits of the current configuration."""
 
     def __init__(self, settings: RateLimits, store: RateStore) -> None:
         self.refused_count = 0
@@ -36,7 +36,7 @@ class RatePolicy:
         self.reconfigure(settings)
 
     def reconfigure(self, settings: RateLimits) -> None:
-        """Go by other settings from the next call on. What callers have used stays used."""
+        """Apply other settings from the next call on. Calls already counted stay counted."""
         self._settings = settings
         self._known: dict[tuple[str, str], Allowance] = {}
         self._is_enabled = settings.enabled
@@ -52,14 +52,14 @@ class RatePolicy:
             raise _failure(tool, allowance, refusal)
 
     def facts_of(self, tool: Tool) -> dict[str, Any] | None:
-        """The limit of one tool as everybody may know it; None when there is none."""
+        """The limit of one tool, which is public; None when there is none."""
         if not self._is_enabled:
             return None
         setting, quota = self._known.get((tool.full_name, tool.traits.rate_class)) or self._work_out(tool)
         return {"rpm": quota.rpm, "burst": quota.burst, "setting": setting}
 
     def describe(self) -> dict[str, Any]:
-        """The limits as everybody may know them, under the names of the settings."""
+        """The limits, which are public, under the names of the settings."""
         limits = self._settings
         return {
             "enabled": limits.enabled,
@@ -94,7 +94,7 @@ def _failure(tool: Tool, allowance: Allowance, refusal: RateRefusal) -> GatewayF
     setting, quota = allowance
     return GatewayFailure(
         Kind.RATE_LIMITED,
-        f"Too many calls: {setting} lets one caller make {quota.rpm} calls of a tool in a minute and {quota.burst} at once. "
+        f"Too many calls: {setting} allows each client {quota.rpm} calls of a tool per minute (burst {quota.burst}). "
         f"{tool.full_name} can be called again in {wait_s} s. The operator changes it in the configuration, or with "
         f"`pactgate config set {setting}.rpm NUMBER`.",
         server=tool.server,

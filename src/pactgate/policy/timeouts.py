@@ -1,7 +1,7 @@
-"""How long a call of a tool may take, and which setting says so.
+"""The timeout of a tool call, and the setting it comes from.
 
-An override for the very tool counts before everything else; otherwise the shorter of what its category and what its server allow.
-Must not: look at a clock. Enforces S1/TIMEOUT-002 (equal category, equal limit) and S1/TIMEOUT-003 (overrides).
+An override for the tool wins; otherwise the shorter of the timeouts of its category and its server applies.
+Must not: read a clock. Enforces S1/TIMEOUT-002 (equal category, equal limit) and S1/TIMEOUT-003 (overrides).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pactgate.policy.categories import ToolCategory
 
 
 class ToolTimeout(Struct, frozen=True, gc=False):
-    """Milliseconds, and what set them, in words for people."""
+    """Milliseconds, and the setting they come from, in words for people."""
 
     ms: int
     source: str
@@ -22,7 +22,7 @@ class ToolTimeout(Struct, frozen=True, gc=False):
 def for_tool(
     full_name: str, bare_name: str, category: ToolCategory | None, server_request_timeout_ms: int, settings: Timeouts
 ) -> ToolTimeout:
-    """The limit of a tool. `category` is None where nothing is known of it."""
+    """The timeout of a tool. `category` is None where it is not known."""
     for name in (full_name, bare_name):
         if name in settings.tool_overrides:
             return ToolTimeout(settings.tool_overrides[name], f'timeouts.toolOverrides["{name}"]')
@@ -36,7 +36,7 @@ def for_tool(
 
 
 def shortened(limit: ToolTimeout, caller_ms: int | None) -> ToolTimeout:
-    """The limit after the caller asked for one of its own, of at least 1 ms; what would lengthen it is passed over."""
+    """The timeout after the caller asked for a shorter one, of at least 1 ms; a longer one is ignored."""
     if caller_ms is None or caller_ms >= limit.ms:
         return limit
     return ToolTimeout(max(1, caller_ms), "timeoutMs of the caller")

@@ -1,6 +1,6 @@
-"""Which of several settings by tool name counts for a tool: the name itself, else the longest pattern, else the first.
+"""Chooses among settings by tool name: the exact name first, else the longest matching pattern, else the first of those.
 
-In a pattern `*` stands for any characters and `?` for one; everything else for itself. Must not: know what is being set.
+In a pattern `*` matches any characters and `?` matches one; every other character matches itself. Must not: know what is being set.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 
 def most_specific(name: str, patterns: Iterable[str]) -> str | None:
-    """The pattern that counts for a full name, or None."""
+    """The pattern that applies to a full name, or None."""
     best: str | None = None
     for pattern in patterns:
         if pattern == name:

@@ -1,1 +1,1 @@
-"""What outlives a request: ports, and the stores behind them that live in this process."""
+"""Ports of the stores that outlive a request, and the stores that live in this process."""

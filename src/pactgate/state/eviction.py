@@ -1,7 +1,7 @@
-"""In which order a full cache gives up its entries: least recently used, least frequently used, first in.
+"""Eviction orders of a cache: LRU (least recently used), LFU (least frequently used) and FIFO (first in, first out).
 
-Each order is kept by a logical clock, its own sequence of steps, so that two uses within one tick of any real clock still have an order.
-Every step is O(1). Must not: know sizes, ages or values. Enforces S1/CACHE-004.
+Each order counts its own steps instead of reading a clock, so two uses within one clock tick still have an order. Every step is O(1).
+Must not: know sizes, ages or values. Enforces S1/CACHE-004.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Final, Protocol
 
 
 class EvictionOrder(Protocol):
-    """The keys of a cache, next victim first."""
+    """The keys of a cache in the order in which they are evicted."""
 
     @property
     def touch(self) -> Callable[[bytes], None]:
-        """The key's entry was used."""
+        """Record that the entry of the key was used."""
 
     def place(self, key: bytes) -> None:
-        """The key has a new entry: a new key, or a new value for one that is there."""
+        """Record a new entry: a new key, or a new value for a known key."""
 
     def remove(self, key: bytes) -> None:
-        """The key's entry is gone."""
+        """Forget the key: its entry is gone."""
 
     def victim(self, spare: bytes) -> bytes | None:
-        """The key to give up next, which is never `spare`; None when there is no other."""
+        """Return the key to evict next, which is never `spare`; None when there is no other."""
 
 
 class LruOrder:
-    """`lru`: a use moves an entry to the end of the line."""
+    """`lru`: a use moves an entry to the end of the queue."""
 
     def __init__(self) -> None:
         self._keys: OrderedDict[bytes, None] = OrderedDict()
@@ -47,7 +47,7 @@ class LruOrder:
 
 
 class FifoOrder(LruOrder):
-    """`fifo`: only a new value moves an entry to the end of the line."""
+    """`fifo`: only a new value moves an entry to the end of the queue."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,9 +67,9 @@ class _Bucket:
 
 
 class LfuOrder:
-    """`lfu`: a use moves an entry one bucket up; entries used equally often go in the order of their last use.
+    """`lfu`: a use moves an entry one bucket up; entries used equally often are evicted in the order of their last use.
 
-    A new value is a use: what is replaced often is wanted often.
+    A new value counts as a use, because clients often ask for entries that are often replaced.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,8 @@
-"""The cache of results in this process, bounded in bytes, entries and age.
+"""The result cache in this process, bounded in bytes, entries and age.
 
-One lock around every operation, none of which waits: tasks and threads see a state between two operations, never one within. Room is made
-before an entry goes in, so no bound is exceeded even for a moment; values are `bytes`, so nobody can change what is held. Ages are
-whole nanoseconds of a clock that never runs back. Must not: wait, start anything, or be the reason that something else fails.
-Enforces S1/CACHE-001 to S1/CACHE-006.
+One lock surrounds every operation, and no operation waits, so tasks and threads never see a half-done one. The cache evicts entries before
+it inserts one, so it never exceeds a bound. Values are `bytes`, so nobody can change a stored value. Ages are whole nanoseconds of a
+monotonic clock. Must not: wait, start a task, or make something else fail. Enforces S1/CACHE-001 to S1/CACHE-006.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pactgate.state.eviction import EVICTION_ORDERS
 from pactgate.state.ports import MISS, Lookup
 
 ENTRY_OVERHEAD_BYTES: Final = 640
-"""What an entry occupies beside key, value and mark: its record, its places in five tables, and the headers of its byte strings."""
+"""Memory of an entry beside key, value and mark: its record, its places in five tables, and the headers of its byte strings."""
 CRITICAL: Final = 0.95
 MEDIUM: Final = 0.5
 
@@ -33,7 +32,7 @@ _SPARE_ALARMS: Final = 64
 
 
 class Pressure(StrEnum):
-    """How full the cache is. A full cache evicts; it is never a reason to refuse a call (requirement S1/XC-002)."""
+    """How full the cache is. A full cache evicts entries; it never makes the gateway refuse a call (S1/XC-002)."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -42,7 +41,7 @@ class Pressure(StrEnum):
 
 
 class CacheStatistics(Struct, frozen=True):
-    """One moment of a cache: what it holds, and what happened since it was made."""
+    """A snapshot of a cache: its size now, and counters since it was created."""
 
     entries: int
     size_bytes: int
@@ -89,15 +88,15 @@ class MemoryCache:
         self._order = EVICTION_ORDERS[settings.eviction_policy]()
         self._touch = self._order.touch
         self._alarms: list[tuple[int, int, bytes]] = []
-        """When entries expire, as a heap. Alarms of entries that are gone stay in it until they ring or outnumber the others."""
+        """When entries expire, as a heap. Alarms of removed entries stay in it until they are due or outnumber the others."""
         self._serial = self._size_bytes = 0
         self._hits = self._misses = self._rejected = 0
         self._evicted_for_size = self._evicted_for_entries = self._expired = self._dropped = 0
 
-    # What callers do with it.
+    # For callers.
 
     def get(self, key: bytes) -> Lookup:
-        """The entry, as used just now, or `MISS`. An entry is valid up to and including the moment `created + ttl`."""
+        """Return the entry and mark it as used now, or return `MISS`. An entry is valid up to and including `created + ttl`."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -117,13 +116,13 @@ class MemoryCache:
             return Lookup(True, entry.value, entry.mark, age_ms, left_ms)
 
     def has(self, key: bytes) -> bool:
-        """Whether `get` would be a hit. Not a use: it changes neither the order nor a counter."""
+        """Whether `get` would be a cache hit. This is not a use: it changes neither the order nor a counter."""
         with self._lock:
             entry = self._entries.get(key)
             return entry is not None and entry.expires_ns >= self._clock_ns()
 
     def put(self, key: bytes, value: bytes, *, ttl_ms: int | None = None, tag: str = "", mark: bytes = b"") -> bool:
-        """Keep a value. What is larger than the whole cache is not kept, and no older value of its key either: it is out of date."""
+        """Store a value. A value larger than the whole cache is rejected, and the older value of its key is removed as out of date."""
         if not (type(key) is type(value) is type(mark) is bytes):
             raise TypeError("a cache holds bytes and nothing that could change")
         lifetime_ms = self._default_ttl_ms if ttl_ms is None else ttl_ms
@@ -146,7 +145,7 @@ class MemoryCache:
             return True
 
     def drop(self, tag: str) -> int:
-        """Forget everything put with this tag."""
+        """Remove every entry with this tag."""
         with self._lock:
             keys = self._tags.get(tag, ())
             gone = [self._entries[key] for key in keys]
@@ -155,15 +154,15 @@ class MemoryCache:
             self._dropped += len(gone)
             return len(gone)
 
-    # What its owner does with it.
+    # For the owner.
 
     def sweep(self, max_steps: int = 1000) -> bool:
-        """Free what has expired, in at most this many steps, and say whether there may be more. Nobody has to ask for an entry first."""
+        """Remove expired entries in at most this many steps, and return whether there may be more."""
         with self._lock:
             return self._free_expired(self._clock_ns(), b"", max_steps)
 
     def recount(self) -> int:
-        """Add up all entries anew and return by how many bytes the running sum was off: 0, unless this module has a bug."""
+        """Add up all entries again and return by how many bytes the running sum was off: 0, unless this module has a bug."""
         with self._lock:
             total = sum(entry.size_bytes for entry in self._entries.values())
             drift, self._size_bytes = self._size_bytes - total, total
@@ -198,7 +197,7 @@ class MemoryCache:
     # Under the lock.
 
     def _make_room(self, key: bytes, growth_bytes: int, growth_entries: int, now_ns: int) -> None:
-        """Evict until the entry of `key` may grow, or come, by this much. What has expired goes first; what `key` holds stays."""
+        """Evict until there is room for this growth of `key`. Expired entries go first; the entry of `key` stays."""
         too_many = len(self._entries) + growth_entries > self._max_entries
         if not too_many and self._size_bytes + growth_bytes <= self._high_bytes:
             return
@@ -271,7 +270,7 @@ class MemoryCache:
 
 
 async def keep_swept(cache: MemoryCache, interval_ms: int) -> None:
-    """Sweep for as long as the task that runs this lives; a long sweep lets others run between its steps."""
+    """Sweep until cancelled; a long sweep lets other tasks run between its steps."""
     while True:
         has_more = cache.sweep()
         if not has_more:

@@ -1,13 +1,13 @@
-"""How often each caller has called, in this process: a bucket for each caller and quota.
+"""The rate store in this process: one token bucket with a sliding window for each caller and quota.
 
-A bucket lets a call through when two things hold: a token is left (`burst` at most, one back every 60/rpm seconds), and fewer than
-`rpm` calls went through in the 60 seconds before. Tokens alone would let rpm + burst calls into a minute; the minute alone would let all of
-them come at once. A refusal names the longer of the two waits and leaves the bucket as it was.
+A bucket lets a call through when two conditions hold: a token is left (`burst` at most, one back every 60/rpm seconds), and fewer than
+`rpm` calls went through in the last 60 seconds. Tokens alone would allow rpm + burst calls in a minute; the window alone would allow all of
+them at once. A refusal names the longer of the two waits and leaves the bucket unchanged.
 
-The number of buckets is bounded. One that is whole again says nothing that a new one would not, so it is dropped without loss; when all
-are in use, of a few the one that is least spent goes, so that a spent bucket can't be got rid of by calling under other names.
-Ages are whole nanoseconds of a clock that never runs back; should it, what is held moves with it, and nobody waits for the difference.
-One thread. Must not: wait, or know why a quota is what it is. Enforces the counting of S2/MCP-006.
+The number of buckets is bounded. A full bucket equals a new one, so it is dropped without loss. When all buckets are in use, the least used
+of a small sample is dropped, so a caller can't get rid of a spent bucket by calling under other names.
+Times are whole nanoseconds of a monotonic clock; should it run back, the bucket moves with it, and nobody waits for the difference.
+One thread. Must not: wait, or know where a quota comes from. Enforces the counting of S2/MCP-006.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from typing import Final
 from pactgate.state.ports import Quota, RateRefusal
 
 MAX_BUCKETS: Final = 20_000
-"""Each takes 40 bytes for each of its last `rpm` calls, beside some 500 bytes of its own."""
+"""Each takes about 500 bytes, and 40 more for each of its last `rpm` calls."""
 WINDOW_NS: Final = 60_000_000_000
 _SAMPLE: Final = 8
 _SWEEP_EVERY_NS: Final = 1_000_000_000
 _SWEEPS: Final = 60
-"""How many sweeps look at every bucket once."""
+"""So many sweeps look at every bucket once."""
 _NS_PER_MS: Final = 1_000_000
 
 
 class _Bucket:
-    """What one caller used of one quota.
+    """The token bucket of one caller for one quota.
 
     `whole_ns` is when all tokens are back. `times` are the calls that went through, at most `rpm` of them: a ring once it is full, whose
     oldest member is at `head`, so that the newest is always the one before. `earlier` are calls a quota that became smaller has no
@@ -56,7 +56,7 @@ class _Bucket:
         self.slack_ns = self.interval_ns * (quota.burst - 1)
 
     def adopt(self, quota: Quota, now_ns: int) -> None:
-        """Go on under another quota: the calls of the last minute stay, and so do the tokens in use, as far as there are as many."""
+        """Change the quota. The calls of the last minute stay counted, and so do the tokens in use, up to the new number of tokens."""
         used_ns = max(0, self.whole_ns - now_ns)
         before_ns = self.interval_ns
         times = self.earlier + self.times[self.head :] + self.times[: self.head]
@@ -66,7 +66,7 @@ class _Bucket:
         self.whole_ns = now_ns + min(used_ns * self.interval_ns // before_ns, self.slack_ns + self.interval_ns)
 
     def run_back(self, by_ns: int) -> None:
-        """The clock did: move everything with it, so that the last call was just now."""
+        """The clock ran back: move all times with it, so that the last call was just now."""
         self.times = [time_ns - by_ns for time_ns in self.times]
         self.earlier = [time_ns - by_ns for time_ns in self.earlier]
         self.whole_ns -= by_ns
@@ -82,12 +82,12 @@ class _Bucket:
         return count - bisect_right(range(count), now_ns - WINDOW_NS, key=lambda place: times[(head + place) % count])
 
     def spent(self, now_ns: int) -> float:
-        """The part of the quota that is in use, 0 to 1: of its tokens or of its minute, whichever is more."""
+        """The part of the quota in use, 0 to 1: of its tokens or of its window, whichever is larger."""
         tokens = max(0, self.whole_ns - now_ns) / (self.slack_ns + self.interval_ns)
         return max(tokens, self.used_in_window(now_ns) / self.rpm)
 
     def wait_ns(self, now_ns: int) -> int:
-        """How long until a call goes through; not more than 0 when one would now."""
+        """How long until a call goes through; 0 or less when one would now."""
         for_token_ns = self.whole_ns - self.slack_ns - now_ns
         if len(self.times) < self.rpm:
             return for_token_ns
@@ -101,16 +101,16 @@ class MemoryRateStore:
         self._clock_ns = clock_ns
         self._max_buckets = max_buckets
         self._tables: dict[str, dict[str, _Bucket]] = {}
-        """By the name of the quota, then by caller. A table is there as long as it holds a bucket."""
+        """Buckets by the name of the quota, then by caller. Empty tables are removed."""
         self._order: OrderedDict[_Bucket, None] = OrderedDict()
-        """All buckets, the next to be looked at first."""
+        """All buckets, in the order in which sweeps look at them."""
         self._sweep_at_ns = 0
 
     def __len__(self) -> int:
         return len(self._order)
 
     def take(self, subject: str, quota: Quota) -> RateRefusal | None:
-        # Asked on every call, so the two conditions of `wait_ns` are written out.
+        # This runs on every call, so the two conditions of `wait_ns` are inlined.
         now_ns = self._clock_ns()
         try:
             bucket = self._tables[quota.name][subject]
@@ -164,7 +164,7 @@ class MemoryRateStore:
             del self._tables[bucket.quota.name]
 
     def _sweep(self, now_ns: int) -> None:
-        """Drop what is whole again, looking at a part of the buckets at a time."""
+        """Drop full buckets, looking at a part of all buckets at a time."""
         self._sweep_at_ns = now_ns + _SWEEP_EVERY_NS
         for bucket in list(islice(self._order, self._max_buckets // _SWEEPS + 1)):
             if bucket.is_whole(now_ns):
@@ -173,7 +173,7 @@ class MemoryRateStore:
                 self._order.move_to_end(bucket)
 
     def _make_room(self, now_ns: int) -> None:
-        """Drop the least spent of a few buckets; the others are looked at again after all the rest."""
+        """Drop the least used bucket of a small sample; the rest of the sample goes to the end of the order."""
         few = list(islice(self._order, _SAMPLE))
         for bucket in few:
             self._order.move_to_end(bucket)

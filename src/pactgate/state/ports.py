@@ -27,7 +27,7 @@ MISS: Final = Lookup(False)
 class CacheStore(Protocol):
     """Stores results for a limited time. It may evict any entry at any time; it must never return one that is expired or dropped.
 
-    The caller counts whatever a method raises as a miss, or as a result that was not stored. After a failed `drop` the caller must not read
+    The caller counts whatever a method raises as a miss, or as a result that was not stored. After a failed `drop` it must not read
     entries of that tag until a later `drop` has succeeded. A `put` that began before a `drop` of its tag leaves nothing behind after it.
     """
 
