@@ -115,9 +115,9 @@ class GuardedEngine:
 
 def compile_engine(root: dict[str, Any], limit: TimeLimit | None = None) -> Draft202012Validator:
     """Raises what the engine raises. Nothing is fetched; `format` asserts nothing."""
-    keywords = {"uniqueItems": _unique_items(limit)}
+    keywords = {"uniqueItems": _PLAIN_UNIQUE_ITEMS}
     if limit is not None:
-        keywords[_GUARD] = _guard(limit)
+        keywords = {"uniqueItems": _unique_items(limit), _GUARD: _guard(limit)}
     return Draft202012Validator(root, validate_formats=False, offline=True, pattern_options=ENGINE, keywords=keywords)
 
 
@@ -155,6 +155,9 @@ def _unique_items(limit: TimeLimit | None) -> type[KeywordValidator]:
                 raise ValueError("an item stands twice")
 
     return UniqueItems
+
+
+_PLAIN_UNIQUE_ITEMS: Final = _unique_items(None)
 
 
 def _guarded(root: dict[str, Any], *, explains: bool) -> dict[str, Any]:
