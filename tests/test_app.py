@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from pactgate.app import build
-from pactgate.config.model import Auth, Config, Listen, Token
+from pactgate.config.model import Auth, Config, ListenSection, Token
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Event, GatewayStarted, GatewayStopped
 from pactgate.core.failures import GatewayFailure, Kind
@@ -20,7 +20,7 @@ from tests.support.callers import call, context
 from tests.support.processes import running_children
 from tests.support.servers import scripted
 
-ANYWHERE = Listen(port=0)
+ANYWHERE = ListenSection(port=0)
 
 
 def get(url: str, token: str | None = None) -> int:
@@ -59,7 +59,7 @@ async def test_a_start_that_fails_half_way_leaves_nothing_of_its_first_half() ->
     descriptors = len(os.listdir("/proc/self/fd"))
     first = build(Config(listen=ANYWHERE), lambda event: None)
     port = int((await first.serve_http()).rsplit(":", 1)[1])
-    second = build(Config(servers={"a": scripted("a")}, listen=Listen(port=port)), lambda event: None)
+    second = build(Config(servers={"a": scripted("a")}, listen=ListenSection(port=port)), lambda event: None)
     await second.start()
     await second.connections.session("a")
     with pytest.raises(GatewayFailure) as caught:
@@ -72,7 +72,7 @@ async def test_a_start_that_fails_half_way_leaves_nothing_of_its_first_half() ->
 
 
 async def test_beyond_loopback_a_token_is_made_and_required() -> None:
-    gateway = build(Config(listen=Listen(host="0.0.0.0", port=0)), lambda event: None)
+    gateway = build(Config(listen=ListenSection(host="0.0.0.0", port=0)), lambda event: None)
     address = (await gateway.serve_http()).replace("0.0.0.0", "127.0.0.1")
     try:
         assert gateway.generated_token is not None

@@ -14,7 +14,7 @@ import pytest
 from pactgate.audit import audit_log as log_module
 from pactgate.audit.audit_log import AuditLog
 from pactgate.audit.verify import verify
-from pactgate.config.sections.audit import Audit
+from pactgate.config.sections.audit import AuditSection
 from pactgate.core.context import ExecutionContext
 from pactgate.core.display import Mask
 from pactgate.core.events import AuditFailed, AuditRecovered, CacheFailed, ConfigurationChanged, Event
@@ -55,7 +55,7 @@ class Opened:
 @asynccontextmanager
 async def opened(folder: Path, **settings: Any) -> AsyncIterator[Opened]:
     path, events = folder / "audit.jsonl", list[Event]()
-    log = AuditLog(Audit(file=str(path), **settings), version="1", masking=Mask().start, emit=events.append)
+    log = AuditLog(AuditSection(file=str(path), **settings), version="1", masking=Mask().start, emit=events.append)
     await log.start()
     try:
         yield Opened(log, path, events)
@@ -169,7 +169,10 @@ async def test_records_that_wait_are_bounded_and_the_rest_counted(
 
 async def test_a_log_that_can_not_be_used_says_what_to_do(tmp_path: Path) -> None:
     log = AuditLog(
-        Audit(file=str(tmp_path / "no" / "audit.jsonl")), version="1", masking=Mask().start, emit=lambda event: None
+        AuditSection(file=str(tmp_path / "no" / "audit.jsonl")),
+        version="1",
+        masking=Mask().start,
+        emit=lambda event: None,
     )
     with pytest.raises(GatewayFailure, match="Check the folder") as caught:
         await log.start()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pactgate.config import change
-from pactgate.config.model import Auth, Config, Listen, Token
+from pactgate.config.model import Auth, Config, ListenSection, Token
 from pactgate.config.problems import Path, spell
 from pactgate.config.sections.limits import Limits
 from pactgate.config.server_settings import ServerConfig
@@ -205,5 +205,5 @@ def test_what_only_a_start_takes_over_is_named() -> None:
 
 
 def test_a_flag_of_the_command_line_does_not_make_it_another_file() -> None:
-    assert change.is_same_file(CONFIG, replace(CONFIG, listen=Listen(port=0)))
+    assert change.is_same_file(CONFIG, replace(CONFIG, listen=ListenSection(port=0)))
     assert not change.is_same_file(CONFIG, replace(CONFIG, limits=Limits(max_array_size=1)))

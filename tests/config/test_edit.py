@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.config.edit import CantEditError, put
-from pactgate.config.problems import Findings
+from pactgate.config.edit import EditError, put
+from pactgate.config.problems import ConfigFindings
 from pactgate.config.reader import Format, read
 from tests.config.writing import plain
 
@@ -106,7 +106,7 @@ CASES: list[tuple[Format, str, tuple[str, ...], Any, str, str]] = [
 
 
 def values(text: str, form: Format) -> Any:
-    found = Findings("")
+    found = ConfigFindings("")
     root = read(text, form, found)
     assert root is not None, found.problems
     return plain(root)
@@ -133,7 +133,7 @@ def test_an_empty_file_gets_its_first_setting(form: Format, text: str) -> None:
     [(Format.JSON, '{"limits": 5}'), (Format.YAML, "limits: 5\n"), (Format.JSON, "[]"), (Format.JSON, '{"limits": [')],
 )
 def test_where_there_is_no_table_there_is_no_place(form: Format, text: str) -> None:
-    with pytest.raises(CantEditError):
+    with pytest.raises(EditError):
         put(text, form, ("limits", "maxArraySize"), 5)
 
 

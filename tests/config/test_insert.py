@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.config.insert import CantInsert, insert_server, new_file
-from pactgate.config.problems import Findings
+from pactgate.config.insert import InsertError, insert_server, new_file
+from pactgate.config.problems import ConfigFindings
 from pactgate.config.reader import Format, read
 from tests.config.writing import plain
 
@@ -80,7 +80,7 @@ def test_toml_gets_a_table_at_its_end() -> None:
     ],
 )
 def test_what_cant_be_added_to_safely_is_left_alone_and_says_what_to_paste(before: str, form: Format) -> None:
-    with pytest.raises(CantInsert) as refusal:
+    with pytest.raises(InsertError) as refusal:
         insert_server(before, form, "w", ENTRY)
     assert "w.yaml" in refusal.value.lines
 
@@ -96,13 +96,13 @@ def test_what_cant_be_added_to_safely_is_left_alone_and_says_what_to_paste(befor
     ],
 )
 def test_a_name_that_is_taken_and_a_file_that_is_broken_are_refused(before: str, why: str) -> None:
-    with pytest.raises(CantInsert, match=why):
+    with pytest.raises(InsertError, match=why):
         insert_server(before, Format.JSON, "w", ENTRY)
 
 
 @pytest.mark.parametrize("form", list(Format))
 def test_a_new_file_is_a_configuration(form: Format) -> None:
-    root = read(new_file(form, "w", ENTRY), form, Findings(""))
+    root = read(new_file(form, "w", ENTRY), form, ConfigFindings(""))
     assert root is not None
     assert plain(root) == {"mcpServers": {"w": ENTRY}}
 
@@ -121,7 +121,7 @@ _values = st.recursive(
 def test_whatever_the_file_says_it_says_it_afterwards_too(settings: dict[str, Any], indent: Any) -> None:
     try:
         after = insert_server(json.dumps(settings, indent=indent), Format.JSON, "w", ENTRY)
-    except CantInsert:
+    except InsertError:
         return
     read = json.loads(after)
     key = next((key for key in ("mcpServers", "servers") if key in settings), "mcpServers")

@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.config.problems import Findings, Place, Problem
+from pactgate.config.problems import ConfigFindings, ConfigProblem, FilePosition
 from pactgate.config.reader import Format, read
 from tests.config.writing import plain
 
 
 def value_of(text: str) -> Any:
-    found = Findings("")
+    found = ConfigFindings("")
     node = read(text, Format.JSON, found)
     assert node is not None
     assert found.problems == []
     return plain(node)
 
 
-def problem_of(text: str) -> Problem:
-    found = Findings("")
+def problem_of(text: str) -> ConfigProblem:
+    found = ConfigFindings("")
     read(text, Format.JSON, found)
     (problem,) = found.problems
     return problem
@@ -55,16 +55,16 @@ def test_comments_and_trailing_commas_are_fine() -> None:
 
 
 def test_every_value_knows_its_line_and_column_and_those_of_its_key() -> None:
-    node = read('{\n  "a": [\n    1, "ü", {"b": null}]}', Format.JSON, Findings(""))
+    node = read('{\n  "a": [\n    1, "ü", {"b": null}]}', Format.JSON, ConfigFindings(""))
     assert node is not None
     items = node.value["a"]
-    assert (node.place, items.key_place, items.place) == (Place(1, 1), Place(2, 3), Place(2, 8))
-    assert [item.place for item in items.value] == [Place(3, 5), Place(3, 8), Place(3, 13)]
-    assert items.value[2].value["b"].key_place == Place(3, 14)
+    assert (node.place, items.key_place, items.place) == (FilePosition(1, 1), FilePosition(2, 3), FilePosition(2, 8))
+    assert [item.place for item in items.value] == [FilePosition(3, 5), FilePosition(3, 8), FilePosition(3, 13)]
+    assert items.value[2].value["b"].key_place == FilePosition(3, 14)
 
 
 def test_a_key_given_twice_is_a_problem_and_reading_goes_on() -> None:
-    found = Findings("")
+    found = ConfigFindings("")
     node = read('{"a": 1,\n "a": 2, "b": {"c": 1, "c": 2}}', Format.JSON, found)
     assert node is not None
     assert [(problem.path, problem.line, problem.column) for problem in found.problems] == [("a", 2, 2), ("b.c", 2, 24)]
@@ -124,13 +124,13 @@ def test_a_pair_of_escaped_surrogates_is_one_character() -> None:
 
 @given(st.text(alphabet='{}[]",:/*\\ \n0123456789.eE+-truefalsnu\x00ü'))
 def test_no_text_breaks_the_reader(text: str) -> None:
-    found = Findings("")
+    found = ConfigFindings("")
     assert read(text, Format.JSON, found) is not None or found.problems
 
 
 @given(st.text(alphabet='{}[]",: \n0123456789.eE+-truefalsn'))
 def test_what_the_standard_reader_refuses_is_refused_but_for_commas(text: str) -> None:
-    found = Findings("")
+    found = ConfigFindings("")
     node = read(text, Format.JSON, found)
     try:
         expected = json.loads(text)

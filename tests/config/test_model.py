@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pactgate.config.model import Auth, Config, Listen, Token, Wire
+from pactgate.config.model import Auth, Config, ListenSection, Token, WireSection
 from pactgate.config.sections.rate_limits import ToolRate
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import Plane
@@ -18,7 +18,7 @@ TOKENS = {"ops": Token(token="0123456789abcdef")}
 
 
 def config(host: str = "127.0.0.1", anonymous: bool | None = None, tokens: dict[str, Token] | None = None) -> Config:
-    return Config(listen=Listen(host=host), auth=Auth(anonymous=anonymous, tokens=tokens or {}))
+    return Config(listen=ListenSection(host=host), auth=Auth(anonymous=anonymous, tokens=tokens or {}))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_rate_that_is_half_set_keeps_its_other_half(tmp_path: Path) -> None:
 
 
 def test_the_words_for_failures_on_the_wire_are_planes_of_the_failure_table() -> None:
-    planes = Wire(argument_errors="tool_result").planes()
+    planes = WireSection(argument_errors="tool_result").planes()
     assert (planes.argument_errors, planes.timeouts) == (Plane.RESULT, Plane.ERROR)
 
 

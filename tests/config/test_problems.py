@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from pactgate.config.problems import ConfigurationError, Findings, Place, Problem, nearest, show, spell
+from pactgate.config.problems import (
+    ConfigFindings,
+    ConfigProblem,
+    ConfigurationError,
+    FilePosition,
+    nearest,
+    show,
+    spell,
+)
 from pactgate.core.failures import Category, EcosystemCode, GatewayFailure, Kind, Verdict
 
 
 @pytest.mark.requirement("S4/F4")
 def test_a_bad_configuration_is_one_failure_of_the_one_taxonomy() -> None:
-    failure = ConfigurationError([Problem("listen.port", "99999 is more than 65535.", line=3, column=7, file="p.json")])
+    failure = ConfigurationError(
+        [ConfigProblem("listen.port", "99999 is more than 65535.", line=3, column=7, file="p.json")]
+    )
     assert isinstance(failure, GatewayFailure)
     assert (failure.kind, failure.category) == (Kind.INVALID_CONFIG, Category.CONFIGURATION_ERROR)
     assert (failure.ecosystem, failure.verdict) == (EcosystemCode.INVALID_CONFIG, Verdict.DID_NOT_RUN)
@@ -20,26 +30,30 @@ def test_a_bad_configuration_is_one_failure_of_the_one_taxonomy() -> None:
 
 
 def test_a_problem_reads_as_place_setting_fault_and_advice() -> None:
-    found = Findings("pactgate.json")
-    found.add(("mcpServers", "files", "maxRetries"), Place(12, 5), "99 is more than 10.", "Use a number from 0 to 10.")
+    found = ConfigFindings("pactgate.json")
+    found.add(
+        ("mcpServers", "files", "maxRetries"), FilePosition(12, 5), "99 is more than 10.", "Use a number from 0 to 10."
+    )
     assert str(ConfigurationError(found.problems)) == (
         "pactgate.json:12:5 mcpServers.files.maxRetries: 99 is more than 10. Use a number from 0 to 10."
     )
 
 
 def test_parts_that_are_not_known_are_left_out_of_the_text() -> None:
-    assert str(Problem("", "The file is empty.", file="a.json")) == "a.json: The file is empty."
-    assert str(Problem("listen.port", "Wrong.")) == "listen.port: Wrong."
-    assert str(Problem("", "Wrong.")) == "Wrong."
+    assert str(ConfigProblem("", "The file is empty.", file="a.json")) == "a.json: The file is empty."
+    assert str(ConfigProblem("listen.port", "Wrong.")) == "listen.port: Wrong."
+    assert str(ConfigProblem("", "Wrong.")) == "Wrong."
 
 
 def test_problems_are_listed_in_the_order_of_the_file() -> None:
-    listed = ConfigurationError([Problem("b", "x", line=2, column=1), Problem("a", "x", line=1, column=9)]).problems
+    listed = ConfigurationError(
+        [ConfigProblem("b", "x", line=2, column=1), ConfigProblem("a", "x", line=1, column=9)]
+    ).problems
     assert [problem.path for problem in listed] == ["a", "b"]
 
 
 def test_a_flood_of_problems_is_cut_and_counted() -> None:
-    failure = ConfigurationError([Problem(f"key{number}", "Wrong.") for number in range(1000)])
+    failure = ConfigurationError([ConfigProblem(f"key{number}", "Wrong.") for number in range(1000)])
     assert len(failure.problems) == 1000
     assert str(failure).splitlines()[-1] == "and 950 more."
     assert len(failure.record()["problems"]) == 50

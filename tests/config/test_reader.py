@@ -7,21 +7,21 @@ import sys
 
 import pytest
 
-from pactgate.config.problems import Findings
+from pactgate.config.problems import ConfigFindings
 from pactgate.config.reader import FORMATS, Format, read
 from tests.config.writing import plain
 
 
 @pytest.mark.parametrize(("form", "text"), [(Format.JSON, '{"a": 1}'), (Format.YAML, "a: 1"), (Format.TOML, "a = 1")])
 def test_each_format_has_its_reader(form: Format, text: str) -> None:
-    node = read(text, form, Findings(""))
+    node = read(text, form, ConfigFindings(""))
     assert node is not None
     assert plain(node) == {"a": 1}
 
 
 @pytest.mark.parametrize("form", Format)
 def test_what_can_not_be_read_is_a_problem_instead_of_a_tree(form: Format) -> None:
-    found = Findings("pactgate")
+    found = ConfigFindings("pactgate")
     assert read("{[", form, found) is None
     assert [problem.path for problem in found.problems] == [""]
 
@@ -33,8 +33,8 @@ def test_names_of_files_are_looked_for_in_one_order() -> None:
 @pytest.mark.parametrize(("form", "imported"), [("JSON", []), ("YAML", ["yaml"]), ("TOML", ["tomllib"])])
 def test_only_the_reader_that_is_needed_is_imported(form: str, imported: list[str]) -> None:
     code = (
-        "import sys; from pactgate.config import load, problems, text; "
-        f"text.read('', text.Format.{form}, problems.Findings('')); "
+        "import sys; from pactgate.config import load, problems, reader; "
+        f"reader.read('', reader.Format.{form}, problems.ConfigFindings('')); "
         "print([name for name in ('yaml', 'tomllib') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)

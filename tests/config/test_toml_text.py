@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.config.problems import Findings, Place, Problem
+from pactgate.config.problems import ConfigFindings, ConfigProblem, FilePosition
 from pactgate.config.reader import Format, read
-from pactgate.config.tree import Node
+from pactgate.config.tree import ConfigNode
 from tests.config.writing import plain
 
 TEXT = """\
@@ -36,16 +36,16 @@ tables = 2
 """
 
 
-def tree_of(text: str) -> Node:
-    found = Findings("")
+def tree_of(text: str) -> ConfigNode:
+    found = ConfigFindings("")
     node = read(text, Format.TOML, found)
     assert node is not None
     assert found.problems == []
     return node
 
 
-def problem_of(text: str) -> Problem:
-    found = Findings("")
+def problem_of(text: str) -> ConfigProblem:
+    found = ConfigFindings("")
     read(text, Format.TOML, found)
     (problem,) = found.problems
     return problem
@@ -71,7 +71,9 @@ def test_values_are_those_of_the_file() -> None:
         (("mcpServers", "crm", "headers", "X-Key"), (16, 1), (16, 17)),
     ],
 )
-def test_a_key_that_begins_a_line_has_its_place(path: tuple[str, ...], key_place: Place, place: Place) -> None:
+def test_a_key_that_begins_a_line_has_its_place(
+    path: tuple[str, ...], key_place: FilePosition, place: FilePosition
+) -> None:
     node = tree_of(TEXT)
     for key in path:
         node = node.value[key]
@@ -80,13 +82,16 @@ def test_a_key_that_begins_a_line_has_its_place(path: tuple[str, ...], key_place
 
 def test_what_is_inside_a_line_or_list_has_the_place_of_its_key() -> None:
     files = tree_of(TEXT).value["mcpServers"].value["files"]
-    assert files.value["env"].value["B"].anchor == Place(8, 1)
-    assert files.value["args"].value[1].anchor == Place(9, 1)
+    assert files.value["env"].value["B"].anchor == FilePosition(8, 1)
+    assert files.value["args"].value[1].anchor == FilePosition(9, 1)
 
 
 def test_tables_in_a_list_are_told_apart() -> None:
     first, second = tree_of(TEXT).value["list"].value["of"].value
-    assert (first.value["tables"].key_place, second.value["tables"].key_place) == (Place(19, 1), Place(21, 1))
+    assert (first.value["tables"].key_place, second.value["tables"].key_place) == (
+        FilePosition(19, 1),
+        FilePosition(21, 1),
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,5 +121,5 @@ def test_what_is_not_toml_is_one_problem(text: str, place: tuple[int, int] | Non
 
 @given(st.text(alphabet="ab.=[]{}\"'#\n\\u0189:-T, ") | st.text())
 def test_no_text_breaks_the_reader(text: str) -> None:
-    found = Findings("")
+    found = ConfigFindings("")
     assert read(text, Format.TOML, found) is not None or found.problems

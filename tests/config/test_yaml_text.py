@@ -9,21 +9,21 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.config.problems import Findings, Place, Problem
+from pactgate.config.problems import ConfigFindings, ConfigProblem, FilePosition
 from pactgate.config.reader import Format, read
 from tests.config.writing import plain
 
 
 def value_of(text: str) -> Any:
-    found = Findings("")
+    found = ConfigFindings("")
     node = read(text, Format.YAML, found)
     assert node is not None
     assert found.problems == []
     return plain(node)
 
 
-def problem_of(text: str) -> Problem:
-    found = Findings("")
+def problem_of(text: str) -> ConfigProblem:
+    found = ConfigFindings("")
     read(text, Format.YAML, found)
     (problem,) = found.problems
     return problem
@@ -67,12 +67,12 @@ def test_a_key_without_a_value_has_none() -> None:
 
 
 def test_every_value_knows_its_line_and_column_and_those_of_its_key() -> None:
-    node = read("# top\na:\n  - 1\n  - b: x\n", Format.YAML, Findings(""))
+    node = read("# top\na:\n  - 1\n  - b: x\n", Format.YAML, ConfigFindings(""))
     assert node is not None
     items = node.value["a"]
-    assert (items.key_place, items.place) == (Place(2, 1), Place(3, 3))
-    assert items.value[1].value["b"].key_place == Place(4, 5)
-    assert items.value[1].value["b"].place == Place(4, 8)
+    assert (items.key_place, items.place) == (FilePosition(2, 1), FilePosition(3, 3))
+    assert items.value[1].value["b"].key_place == FilePosition(4, 5)
+    assert items.value[1].value["b"].place == FilePosition(4, 8)
 
 
 def test_aliases_are_followed() -> None:
@@ -80,7 +80,7 @@ def test_aliases_are_followed() -> None:
 
 
 def test_a_key_given_twice_is_a_problem_and_reading_goes_on() -> None:
-    found = Findings("")
+    found = ConfigFindings("")
     assert read("a: 1\nb:\n  c: 1\n  c: 2\na: 3\n", Format.YAML, found) is not None
     assert [(problem.path, problem.line, problem.column) for problem in found.problems] == [("b.c", 4, 3), ("a", 5, 1)]
 
@@ -147,5 +147,5 @@ def test_what_a_yaml_writer_writes_is_read_back(value: Any) -> None:
 
 @given(st.text(alphabet="ab:-? []{}&*!|>'\"%#\n\\uUx0189\t~,@`") | st.text())
 def test_no_text_breaks_the_reader(text: str) -> None:
-    found = Findings("")
+    found = ConfigFindings("")
     assert read(text, Format.YAML, found) is not None or found.problems

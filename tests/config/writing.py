@@ -11,8 +11,8 @@ import pytest
 
 from pactgate.config.load import load
 from pactgate.config.model import Config
-from pactgate.config.problems import ConfigurationError, Problem
-from pactgate.config.tree import Node
+from pactgate.config.problems import ConfigProblem, ConfigurationError
+from pactgate.config.tree import ConfigNode
 
 PROGRAM = {"command": "serve-files"}
 TOKEN = "0123456789abcdef-ops"
@@ -32,14 +32,14 @@ def loaded(folder: Path, settings: Mapping[str, Any] | str, suffix: str = ".json
 
 def problems(
     folder: Path, settings: Mapping[str, Any] | str | bytes, suffix: str = ".json", **environ: str
-) -> tuple[Problem, ...]:
+) -> tuple[ConfigProblem, ...]:
     text = settings if isinstance(settings, str | bytes) else json.dumps(settings, indent=1)
     with pytest.raises(ConfigurationError) as raised:
         load(written(folder, text, suffix), environ=environ)
     return raised.value.problems
 
 
-def paths(found: tuple[Problem, ...]) -> list[str]:
+def paths(found: tuple[ConfigProblem, ...]) -> list[str]:
     return [problem.path for problem in found]
 
 
@@ -53,7 +53,7 @@ def remote(**settings: Any) -> dict[str, Any]:
     return {"mcpServers": {"crm": {"url": "https://crm.example/mcp"} | settings}}
 
 
-def plain(node: Node) -> Any:
+def plain(node: ConfigNode) -> Any:
     """The values of a tree, without their places."""
     if isinstance(node.value, dict):
         return {key: plain(member) for key, member in node.value.items()}

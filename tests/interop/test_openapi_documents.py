@@ -17,12 +17,12 @@ import pytest
 
 from pactgate.app import Gateway
 from pactgate.config.model import Config
-from pactgate.config.sections.openapi import Included
+from pactgate.config.sections.openapi import IncludedOperations
 from pactgate.config.server_settings import ServerConfig
 from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.openapi.document_text import read_text
-from pactgate.upstreams.openapi.mapping import Mapped
+from pactgate.upstreams.openapi.mapping import MappedDocument
 from pactgate.upstreams.openapi.source import map_file
 from pactgate.upstreams.rest.request import RequestPlan
 from pactgate.upstreams.rest.tool_definition import definition
@@ -75,7 +75,7 @@ def described(file: str, **settings: Any) -> ServerConfig:
     )
 
 
-def counted(mapped: Mapped) -> dict[str, int]:
+def counted(mapped: MappedDocument) -> dict[str, int]:
     return dict(Counter(one.reason.partition(" (")[0] for one in mapped.left_out))
 
 
@@ -98,7 +98,7 @@ def test_a_real_document_becomes_tools_with_schemas_that_compile(real: Real) -> 
 
 @pytest.mark.parametrize("file", sorted(PACKAGES.glob("@readme/oas-examples/3.*/*/*.*")), ids=lambda file: file.name)
 def test_every_example_of_a_collection_is_read(file: Path) -> None:
-    mapped = map_file(described(str(file.relative_to(PACKAGES)), include=Included(deprecated=True)))
+    mapped = map_file(described(str(file.relative_to(PACKAGES)), include=IncludedOperations(deprecated=True)))
     assert all(one.reason for one in mapped.left_out)
 
 

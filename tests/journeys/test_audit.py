@@ -20,7 +20,7 @@ import pytest
 
 from pactgate.audit.verify import files_of, lines_of, verify
 from pactgate.config.model import Config
-from pactgate.config.sections.audit import Audit
+from pactgate.config.sections.audit import AuditSection
 from pactgate.config.sections.cache import Cache, CacheRule
 from pactgate.config.sections.limits import Limits
 from pactgate.config.sections.rate_limits import RateLimits, ToolRate
@@ -171,7 +171,7 @@ def test_a_log_that_can_not_be_opened_stops_the_start_and_says_what_to_do(tmp_pa
 async def test_every_way_a_call_can_end_leaves_one_record_that_says_so(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
     settings: dict[str, Any] = {
-        "audit": Audit(file=str(log), arguments="values"),
+        "audit": AuditSection(file=str(log), arguments="values"),
         "secrets": ("s3cr3t-canary",),
         "limits": Limits(max_string_length=20),
         "rate_limits": RateLimits(enabled=True, tools={"files.pid": ToolRate(rpm=1, burst=1)}),
@@ -215,9 +215,9 @@ async def test_every_way_a_call_can_end_leaves_one_record_that_says_so(tmp_path:
 
 
 async def test_the_log_of_a_running_gateway_stays_what_it_was_when_the_configuration_changes(tmp_path: Path) -> None:
-    before = Audit(file=str(tmp_path / "audit.jsonl"))
+    before = AuditSection(file=str(tmp_path / "audit.jsonl"))
     async with open_gateway(audit=before) as inside:
-        await inside.gateway.reload(Config(audit=Audit(file=str(tmp_path / "other.jsonl"))))
+        await inside.gateway.reload(Config(audit=AuditSection(file=str(tmp_path / "other.jsonl"))))
         await inside.call("nothing")
         (told,) = [event for event in inside.events if isinstance(event, ConfigurationReloaded)]
         assert told.needs_restart == ("audit",)
@@ -230,7 +230,7 @@ async def test_every_changed_setting_is_in_the_chain_and_a_refused_change_is_a_r
 ) -> None:
     log, ops = tmp_path / "audit.jsonl", caller(subject="ops", roles=ADMINISTRATOR)
     secret = "s3cr3t-canary"
-    async with open_gateway(scripted(), audit=Audit(file=str(log)), secrets=(secret,)) as inside:
+    async with open_gateway(scripted(), audit=AuditSection(file=str(log)), secrets=(secret,)) as inside:
         changes: list[tuple[str, Any]] = [
             ("limits.maxArraySize", 7),
             ("limits.maxArraySize", "many"),
@@ -263,7 +263,7 @@ async def test_a_call_through_tool_invoke_is_recorded_as_one_of_the_tool_also_wh
 ) -> None:
     log, ops = tmp_path / "audit.jsonl", caller(subject="ops", roles=ADMINISTRATOR)
     kept = Cache(tools={"files.echo": CacheRule(ttl_ms=60_000)})
-    async with open_gateway(scripted(), audit=Audit(file=str(log), arguments="values"), cache=kept) as inside:
+    async with open_gateway(scripted(), audit=AuditSection(file=str(log), arguments="values"), cache=kept) as inside:
         for _ in range(3):
             wish = {"name": "files.echo", "arguments": {"text": "a"}}
             await inside.call("pactgate.tool_invoke", wish, who=ops)

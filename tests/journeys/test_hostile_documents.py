@@ -12,7 +12,7 @@ import pytest
 from pactgate.config.server_settings import ServerConfig
 from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
-from pactgate.upstreams.openapi.document_text import UnreadableDocument
+from pactgate.upstreams.openapi.document_text import UnreadableDocumentError
 from pactgate.upstreams.openapi.source import map_file
 from pactgate.upstreams.rest.tool_definition import definition
 from tests.support.openapi import document, operation
@@ -101,7 +101,7 @@ def test_a_hostile_document_is_refused_or_mapped_and_soon(name: str, tmp_path: P
     started = time.process_time()
     try:
         mapped = map_file(config)
-    except UnreadableDocument:
+    except UnreadableDocumentError:
         mapped = None
     tools = [json.loads(bytes(definition(one))) for one in mapped.endpoints] if mapped is not None else []
     assert time.process_time() - started < SPENT_S

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.model import Response
+from pactgate.config.model import ResponseSection
 from pactgate.config.sections.limits import Limits, Timeouts
 from pactgate.config.sections.rate_limits import MutationRate, RateLimits
 from pactgate.core.events import RequestFinished
@@ -30,7 +30,7 @@ WRONG: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "a result too large": (
         "files.raw",
         {"text": json.dumps({"structuredContent": {"text": "x" * 5000}})},
-        {"response": Response(max_response_bytes=2000)},
+        {"response": ResponseSection(max_response_bytes=2000)},
     ),
 }
 

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.app import Gateway, build
-from pactgate.config.model import Auth, Config, Listen, Token
+from pactgate.config.model import Auth, Config, ListenSection, Token
 from pactgate.config.sections.limits import Limits, Timeouts
 from pactgate.config.sections.rate_limits import ExecutionRate, RateLimits
 from pactgate.protocol.versions import LATEST_LEGACY
@@ -109,7 +109,7 @@ async def test_a_limit_is_changed_for_the_next_call_and_what_was_used_stays_used
 async def served(**settings: Any) -> AsyncIterator[tuple[Gateway, int]]:
     config = Config(
         servers={"files": scripted(options=OPTIONS)},
-        listen=Listen(port=0),
+        listen=ListenSection(port=0),
         auth=Auth(anonymous=True, tokens={"ops": Token(token=OPS, roles=("admin",)), "dev": Token(token=DEV)}),
         **settings,
     )

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pactgate.app import build
-from pactgate.config.model import Config, Listen
+from pactgate.config.model import Config, ListenSection
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.events import Event, RequestFinished
 from tests.support.raw_http import WAIT_S, RawClient
@@ -62,7 +62,7 @@ async def test_a_record_is_sealed_on_every_way_out(ending: str) -> None:
     finished = Finished()
     async with ScriptedHttp(play) as server, asyncio.timeout(WAIT_S):
         servers = {"shop": Api(server).config(plain())}
-        gateway = build(Config(servers=servers, listen=Listen(port=0)), finished)
+        gateway = build(Config(servers=servers, listen=ListenSection(port=0)), finished)
         address = await gateway.serve_http()
         await gateway.start()
         try:

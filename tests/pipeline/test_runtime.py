@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from pactgate.app import Gateway
-from pactgate.config.model import Cache, Config, Limits, Response, Timeouts
+from pactgate.config.model import Cache, Config, Limits, ResponseSection, Timeouts
 from pactgate.config.sections.cache import CacheRule
 from pactgate.config.sections.rate_limits import RateLimits, ReadRate
 from pactgate.core.failures import Reply
@@ -184,7 +184,7 @@ async def test_a_kept_answer_is_shaped_for_whoever_asks(era: Era) -> None:
 @pytest.mark.requirement("S1/RESP-004")
 async def test_a_text_that_is_too_large_is_cut_flagged_counted_and_not_kept(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    small = Response(max_response_bytes=4096)
+    small = ResponseSection(max_response_bytes=4096)
     text = "é" * 10_000
     async with open_gateway(scripted(options={**TOOLS, "log": str(log)}), response=small, cache=KEPT) as inside:
         replies = [await inside.call("files.echo", {"text": text}) for _ in range(2)]
@@ -200,7 +200,7 @@ async def test_a_text_that_is_too_large_is_cut_flagged_counted_and_not_kept(tmp_
 async def test_structured_content_that_is_too_large_can_be_read_in_pages_by_its_caller_alone() -> None:
     result = json.dumps({"content": [], "structuredContent": {"rows": ["é" * 50] * 2000}}, ensure_ascii=False)
     who = caller()
-    async with open_gateway(scripted(options=TOOLS), response=Response(max_response_bytes=8192)) as inside:
+    async with open_gateway(scripted(options=TOOLS), response=ResponseSection(max_response_bytes=8192)) as inside:
         reply = await _call_with_large_answer(inside, result, who)
         failure = envelope_of(reply)["failure"]
         assert failure["failure_mode"] == "response_too_large"

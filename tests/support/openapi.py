@@ -6,7 +6,7 @@ from typing import Any
 
 from pactgate.config.sections.endpoints import Endpoint, Parameter
 from pactgate.config.server_settings import ServerConfig
-from pactgate.upstreams.openapi.mapping import Mapped, map_document
+from pactgate.upstreams.openapi.mapping import MappedDocument, map_document
 
 BASE = "https://api.example/v1"
 
@@ -25,7 +25,7 @@ def operation(operation_id: str | None = "run", **more: Any) -> dict[str, Any]:
     return {**({"operationId": operation_id} if operation_id else {}), "responses": {}, **more}
 
 
-def mapped(paths: dict[str, Any], version: str = "3.1.0", *, more: Any = None, **settings: Any) -> Mapped:
+def mapped(paths: dict[str, Any], version: str = "3.1.0", *, more: Any = None, **settings: Any) -> MappedDocument:
     """The document with these paths, as a server with these settings has it."""
     config = ServerConfig(id="api", openapi="api.json", **{"output_validation": "off", **settings})
     return map_document(document(paths, version, **(more or {})), config)
@@ -69,5 +69,5 @@ def answering(responses: dict[str, Any], version: str = "3.1.0", **components: A
     )
 
 
-def reasons(found: Mapped) -> list[str]:
+def reasons(found: MappedDocument) -> list[str]:
     return [left_out.reason for left_out in found.left_out]

@@ -23,7 +23,7 @@ from pactgate.audit.argument_shapes import Masking
 from pactgate.audit.chain_file import ChainFile, LockedError
 from pactgate.audit.record import call_facts, change_facts
 from pactgate.audit.writer import RETRY_S, Writer
-from pactgate.config.sections.audit import Audit
+from pactgate.config.sections.audit import AuditSection
 from pactgate.core.context import ExecutionContext, ExecutionRecord
 from pactgate.core.events import AuditFailed, AuditRecovered, ConfigurationChanged, Emit, Event
 from pactgate.core.failures import GatewayFailure, Kind
@@ -58,7 +58,7 @@ class _Noted(Struct):
 class AuditLog:
     def __init__(
         self,
-        settings: Audit,
+        settings: AuditSection,
         *,
         version: str,
         masking: Callable[[str, int], str],

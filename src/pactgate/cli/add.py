@@ -21,7 +21,7 @@ from pactgate.cli import openapi_report, terminal
 from pactgate.cli.config_file import find_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import config_option, json_option
-from pactgate.config.insert import CantInsert, insert_server, new_file
+from pactgate.config.insert import InsertError, insert_server, new_file
 from pactgate.config.load import load
 from pactgate.config.problems import ConfigurationError
 from pactgate.config.reader import FORMATS
@@ -29,7 +29,7 @@ from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.openapi.mapping import Mapped, by_reason
+from pactgate.upstreams.openapi.mapping import MappedDocument, by_reason
 from pactgate.upstreams.openapi.source import load_document
 
 _FETCH_S: Final = 30.0
@@ -146,7 +146,7 @@ def _credentials(given: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _mapped(options: AddOptions, entry: dict[str, Any], path: Path) -> Mapped:
+def _mapped(options: AddOptions, entry: dict[str, Any], path: Path) -> MappedDocument:
     source = entry["openapi"]
     config = ServerConfig(
         id=options.name,
@@ -165,7 +165,7 @@ def _mapped(options: AddOptions, entry: dict[str, Any], path: Path) -> Mapped:
             raise CommandError(f"The document did not arrive within {_FETCH_S:g} s.", exit_code=1) from None
 
 
-async def _load(config: ServerConfig) -> Mapped:
+async def _load(config: ServerConfig) -> MappedDocument:
     client = HttpClient()
     try:
         async with asyncio.timeout(_FETCH_S):
@@ -187,7 +187,7 @@ def _text(path: Path, name: str, entry: dict[str, Any]) -> str:
         raise CommandError(f"{path} can't be read: {problem}.") from None
     try:
         return insert_server(before, form, name, entry) if before.strip() else new_file(form, name, entry)
-    except CantInsert as cant:
+    except InsertError as cant:
         raise CommandError(cant.why, cant.lines) from None
 
 
@@ -226,7 +226,7 @@ def _write(path: Path, text: str) -> None:
         raise CommandError(f"{path} can't be written: {problem.strerror}.", exit_code=1) from None
 
 
-def _show(options: AddOptions, path: Path, mapped: Mapped | None) -> None:
+def _show(options: AddOptions, path: Path, mapped: MappedDocument | None) -> None:
     if mapped is not None:
         openapi_report.show_tools(mapped)
         openapi_report.show_skipped(mapped)
@@ -241,12 +241,12 @@ def _show(options: AddOptions, path: Path, mapped: Mapped | None) -> None:
         terminal.say("A running gateway reloads this file by itself. `pactgate check --live` tests the connection.")
 
 
-def _missing(mapped: Mapped) -> list[str]:
+def _missing(mapped: MappedDocument) -> list[str]:
     """The security schemes of the operations that are skipped for lack of a credential."""
     found = re.findall(r"the credential (\S+) \(", " ".join(by_reason(mapped.left_out)))
     return list(dict.fromkeys(found))
 
 
-def _report(options: AddOptions, path: Path, entry: dict[str, Any], mapped: Mapped | None) -> dict[str, Any]:
+def _report(options: AddOptions, path: Path, entry: dict[str, Any], mapped: MappedDocument | None) -> dict[str, Any]:
     report = {"ok": True, "file": str(path), "written": not options.dry_run, "serverId": options.name, "entry": entry}
     return report if mapped is None else {**report, "document": openapi_report.as_dict(mapped)}

@@ -18,7 +18,7 @@ from pactgate.cli.openapi_report import documents_report, read_documents, show_d
 from pactgate.cli.shared_options import config_option, json_option
 from pactgate.cli.table import Column, show_table
 from pactgate.config.model import Config
-from pactgate.config.problems import Problem
+from pactgate.config.problems import ConfigProblem
 from pactgate.config.reader import FORMATS
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import Mask
@@ -57,7 +57,7 @@ def _load_existing(given: str | None) -> Config:
         names = f"pactgate{{{','.join(FORMATS)}}}"
         message = f"There is no {names} here, nor in the user's configuration folder."
         hint = "Give a file with --config. Without one, `pactgate serve` runs its demo."
-        raise InvalidConfigError([Problem("", message, hint)])
+        raise InvalidConfigError([ConfigProblem("", message, hint)])
     return load_config(path)
 
 
@@ -154,5 +154,5 @@ def _target(server: ServerConfig) -> str:
     return server.openapi or server.tools or server.address or " ".join([server.command or "", *server.args])
 
 
-def _as_dict(found: Problem | Conflict) -> dict[str, Any]:
+def _as_dict(found: ConfigProblem | Conflict) -> dict[str, Any]:
     return {name: getattr(found, name) for name in found.__struct_fields__}

@@ -12,14 +12,14 @@ from pactgate.cli import terminal
 from pactgate.cli.errors import CommandError
 from pactgate.config.load import find, load
 from pactgate.config.model import Config
-from pactgate.config.problems import ConfigurationError, Problem
+from pactgate.config.problems import ConfigProblem, ConfigurationError
 from pactgate.core.display import visible
 
 
 class InvalidConfigError(CommandError):
     """The configuration can't be used; every problem is listed."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[ConfigProblem]) -> None:
         super().__init__(f"{len(problems)} problem{'s' * (len(problems) != 1)} in the configuration.")
         self.problems = problems
 

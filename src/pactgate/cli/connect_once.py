@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pactgate.app import build
 from pactgate.catalog.conflicts import Conflict, find_conflicts
 from pactgate.config.model import Config
-from pactgate.config.sections.audit import Audit
+from pactgate.config.sections.audit import AuditSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core import events
 from pactgate.core.events import Event
@@ -35,7 +35,7 @@ async def connect_once(config: Config, tell: Tell | None = None) -> ConnectRepor
     progress = _Progress((server.id for server in config.servers.values() if server.enabled), tell)
     servers = {id_: _single_attempt(server) for id_, server in config.servers.items()}
     gateway = build(
-        replace(config, servers=servers, audit=Audit()), progress
+        replace(config, servers=servers, audit=AuditSection()), progress
     )  # must not write the audit log of `serve`
     await gateway.start()
     try:

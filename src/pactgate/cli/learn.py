@@ -25,7 +25,7 @@ from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.interruption import until_interrupted
 from pactgate.cli.shared_options import config_option, json_option
-from pactgate.config.model import Config, Listen
+from pactgate.config.model import Config, ListenSection
 from pactgate.config.sections.effects import Effects
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import flat
@@ -133,7 +133,7 @@ class _ObservedRun:
             max_retries=0,
             connection_timeout_ms=_CONNECT_MS,
         )
-        config = Config(servers={server.id: watched}, listen=Listen(port=0))
+        config = Config(servers={server.id: watched}, listen=ListenSection(port=0))
         async with Gateway.open(config) as gateway:
             report = await gateway.discover()
             for row in report.server_results:

@@ -13,7 +13,7 @@ from pactgate.config.model import Config
 from pactgate.config.sections.openapi import is_url
 
 if TYPE_CHECKING:
-    from pactgate.upstreams.openapi.mapping import Mapped
+    from pactgate.upstreams.openapi.mapping import MappedDocument
 
 _SHOWN_TOOLS: Final = 40
 _SHOWN_REASONS: Final = 15
@@ -21,30 +21,30 @@ _MANY_BYTES: Final = 100_000
 """About 25,000 tokens, which a model reads before the question."""
 
 
-def read_documents(config: Config) -> dict[str, Mapped | str]:
+def read_documents(config: Config) -> dict[str, MappedDocument | str]:
     """The mapping of each server's document by the server's id, or the reason why the document can't be used."""
     described = [one for one in config.servers.values() if one.enabled and one.openapi and not is_url(one.openapi)]
     if not described:
         return {}
     from pactgate.core.failures import GatewayFailure
-    from pactgate.upstreams.openapi.document_text import UnreadableDocument
+    from pactgate.upstreams.openapi.document_text import UnreadableDocumentError
     from pactgate.upstreams.openapi.server import described_api
     from pactgate.upstreams.openapi.source import map_file
 
-    found: dict[str, Mapped | str] = {}
+    found: dict[str, MappedDocument | str] = {}
     for server in described:
         try:
             mapped = map_file(server)
             described_api(server, mapped)
             found[server.id] = mapped
-        except UnreadableDocument as problem:
+        except UnreadableDocumentError as problem:
             found[server.id] = f"its OpenAPI document {server.openapi} {problem.why}"
         except GatewayFailure as failure:
             found[server.id] = failure.message
     return found
 
 
-def show_documents(found: dict[str, Mapped | str]) -> None:
+def show_documents(found: dict[str, MappedDocument | str]) -> None:
     for server, mapped in found.items():
         if isinstance(mapped, str):
             terminal.item("error", "red", f"{server}: {mapped}")
@@ -53,7 +53,7 @@ def show_documents(found: dict[str, Mapped | str]) -> None:
             show_skipped(mapped)
 
 
-def documents_report(found: dict[str, Mapped | str]) -> dict[str, Any]:
+def documents_report(found: dict[str, MappedDocument | str]) -> dict[str, Any]:
     rows = [
         {"serverId": server, **({"problem": mapped} if isinstance(mapped, str) else as_dict(mapped))}
         for server, mapped in found.items()
@@ -61,7 +61,7 @@ def documents_report(found: dict[str, Mapped | str]) -> dict[str, Any]:
     return {"documents": rows} if rows else {}
 
 
-def show_tools(mapped: Mapped) -> None:
+def show_tools(mapped: MappedDocument) -> None:
     columns = (Column("TOOL"), Column("METHOD"), Column("PATH"), Column("DESCRIPTION", is_long=True, from_width=100))
     shown = mapped.endpoints[:_SHOWN_TOOLS]
     if not shown:
@@ -71,7 +71,7 @@ def show_tools(mapped: Mapped) -> None:
         terminal.say(f"… and {len(mapped.endpoints) - len(shown)} more; --json lists them all.")
 
 
-def show_skipped(mapped: Mapped) -> None:
+def show_skipped(mapped: MappedDocument) -> None:
     """Print the skipped operations by reason, since many share one, and advice where there are too many tools."""
     from pactgate.upstreams.openapi.mapping import by_reason, some_of
 
@@ -84,7 +84,7 @@ def show_skipped(mapped: Mapped) -> None:
         terminal.say(text)
 
 
-def summary(mapped: Mapped) -> str:
+def summary(mapped: MappedDocument) -> str:
     count = len(mapped.endpoints)
     parts = [f"{count} tool{'s' * (count != 1)}"]
     if mapped.left_out:
@@ -94,7 +94,7 @@ def summary(mapped: Mapped) -> str:
     return f"{mapped.title} {mapped.version}".strip() + f": {', '.join(parts)}."
 
 
-def _size_advice(mapped: Mapped) -> str | None:
+def _size_advice(mapped: MappedDocument) -> str | None:
     """What to do where the tools are too many for a model to read."""
     from pactgate.upstreams.rest.tool_definition import definition
 
@@ -107,7 +107,7 @@ def _size_advice(mapped: Mapped) -> str | None:
     )
 
 
-def as_dict(mapped: Mapped) -> dict[str, Any]:
+def as_dict(mapped: MappedDocument) -> dict[str, Any]:
     return {
         "title": mapped.title,
         "version": mapped.version,

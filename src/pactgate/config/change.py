@@ -20,9 +20,9 @@ from msgspec.structs import replace
 
 from pactgate.config.load import check_together, kind_of
 from pactgate.config.model import Config, Sections
-from pactgate.config.problems import SHOWN_PROBLEMS, Findings, Path, nearest, show, spell
+from pactgate.config.problems import SHOWN_PROBLEMS, ConfigFindings, Path, nearest, show, spell
 from pactgate.config.server_settings import ServerConfig, ServerSettings
-from pactgate.config.tree import Node
+from pactgate.config.tree import ConfigNode
 from pactgate.config.validate import Validation
 from pactgate.core.display import Mask
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
@@ -96,7 +96,7 @@ def plan(config: Config, path: Path, value: Any) -> Config:
     _require_settable(config, path)
     tree = _tree(config)
     _put(tree, path, copy.deepcopy(value))
-    found = Findings("")
+    found = ConfigFindings("")
     reading = Validation(found, {})
     servers = {
         id_: reading.take(_plant(entry), kind_of(ServerSettings), (SERVERS, id_))
@@ -180,10 +180,10 @@ def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
         table[path[-1]] = value
 
 
-def _plant(value: Any) -> Node:
+def _plant(value: Any) -> ConfigNode:
     if isinstance(value, dict):
-        return Node({str(key): _plant(item) for key, item in value.items()})
-    return Node([_plant(item) for item in value]) if isinstance(value, list | tuple) else Node(value)
+        return ConfigNode({str(key): _plant(item) for key, item in value.items()})
+    return ConfigNode([_plant(item) for item in value]) if isinstance(value, list | tuple) else ConfigNode(value)
 
 
 def _with(server: ServerConfig, given: Mapping[str, Any]) -> ServerConfig:
@@ -228,7 +228,7 @@ def _refused(message: str, hint: str, code: ErrorCode | None = None) -> GatewayF
     return GatewayFailure(Kind.INVALID_ARGUMENTS, f"{message} {hint}", code=code)
 
 
-def _invalid(path: Path, found: Findings) -> GatewayFailure:
+def _invalid(path: Path, found: ConfigFindings) -> GatewayFailure:
     problems = found.problems[:SHOWN_PROBLEMS]
     hidden = len(found.problems) - len(problems)
     more = f" And {hidden} more." if hidden else ""

@@ -25,7 +25,7 @@ _TOML_TAIL: Final = re.compile(
 )
 
 
-class CantEditError(Exception):
+class EditError(Exception):
     """The text has no place for the value that this editor could be sure of."""
 
 
@@ -96,7 +96,7 @@ def _skip(text: str, at: int) -> int:
 def _members(text: str, at: int) -> tuple[dict[str, _Member], int]:
     """The values of the object that begins here by their keys, and where it ends."""
     if text[at : at + 1] != "{":
-        raise CantEditError
+        raise EditError
     members: dict[str, _Member] = {}
     at = _skip(text, at + 1)
     while text[at : at + 1] == '"':
@@ -115,7 +115,7 @@ def _json_end(text: str, at: int) -> int:
     if text[at : at + 1] not in ("{", "["):
         scalar = _STRING.match(text, at) or _SCALAR.match(text, at)
         if scalar is None:
-            raise CantEditError
+            raise EditError
         return scalar.end()
     depth = 0
     while at < len(text):
@@ -128,7 +128,7 @@ def _json_end(text: str, at: int) -> int:
         at += 1
         if depth == 0:
             return at
-    raise CantEditError
+    raise EditError
 
 
 # YAML: values are written as JSON, which is YAML.
@@ -142,7 +142,7 @@ def _put_yaml(text: str, path: tuple[str, ...], value: Any) -> str:
         return f"{text.rstrip()}\n{_yaml_pair(path[0], _nested(path[1:], value))}\n".lstrip("\n")
     for depth, key in enumerate(path):
         if not isinstance(node, yaml.MappingNode):
-            raise CantEditError
+            raise EditError
         found = [one for name, one in node.value if name.value == key]
         if not found:
             return _add_yaml(text, node, _yaml_pair(key, _nested(path[depth + 1 :], value)))
@@ -201,7 +201,7 @@ def _put_pair(lines: str, key: str, value: Any) -> str:
         line = lines[pair.end() : line_end if line_end >= 0 else len(lines)]
         tail = _TOML_TAIL.match(line)
         if tail is None:
-            raise CantEditError
+            raise EditError
         return lines[: pair.end()] + _toml(value) + lines[pair.end() + tail.end("value") :]
     body = lines.rstrip()
     return f"{body}\n{_toml_path((key,))} = {_toml(value)}{lines[len(body) :] or chr(10)}"

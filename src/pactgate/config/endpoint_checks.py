@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pactgate.config.problems import Fault, Findings, Path, show
+from pactgate.config.problems import ConfigFindings, Path, ValueFault, show
 from pactgate.config.rest_checks import PLACEHOLDER
-from pactgate.config.tree import Node
+from pactgate.config.tree import ConfigNode
 from pactgate.config.value_checks import check_header_name
 
 WHOLE_BODY: Final = "body"
@@ -29,7 +29,9 @@ _PLAIN_BODY_WORDS: Final = frozenset(
 )
 
 
-def check_endpoints(entry: dict[str, Any], headers: dict[str, str], node: Node, path: Path, found: Findings) -> None:
+def check_endpoints(
+    entry: dict[str, Any], headers: dict[str, str], node: ConfigNode, path: Path, found: ConfigFindings
+) -> None:
     """Every problem of the endpoints of one entry."""
     seen: dict[str, int] = {}
     for number, endpoint in enumerate(entry["endpoints"]):
@@ -66,7 +68,7 @@ def arguments_of(endpoint: dict[str, Any]) -> Iterator[str]:
         yield body.get("argument") or WHOLE_BODY
 
 
-_Faults = Iterator[tuple[Path, Fault]]
+_Faults = Iterator[tuple[Path, ValueFault]]
 
 
 def _faults(endpoint: dict[str, Any], headers: dict[str, str]) -> _Faults:
@@ -87,24 +89,26 @@ def _path_faults(endpoint: dict[str, Any]) -> _Faults:
     wanted = set(PLACEHOLDER.findall(endpoint.get("path", "")))
     given = {one.get("name") for one in endpoint.get("parameters", ()) if one.get("in") == "path"}
     for name in sorted(wanted - given):
-        yield ("path",), Fault(f"There is no path parameter {show(name)}.", "Add it to parameters.")
+        yield ("path",), ValueFault(f"There is no path parameter {show(name)}.", "Add it to parameters.")
     for name in sorted(given - wanted - {None}):
-        yield ("path",), Fault(f"The path has no {{{name}}}.", "Write it into the path, or remove the parameter.")
+        yield ("path",), ValueFault(f"The path has no {{{name}}}.", "Write it into the path, or remove the parameter.")
 
 
-def _parameter_faults(parameter: dict[str, Any], taken: set[str]) -> Iterator[Fault]:
+def _parameter_faults(parameter: dict[str, Any], taken: set[str]) -> Iterator[ValueFault]:
     place, name, style = parameter.get("in", "query"), parameter.get("name", ""), parameter.get("style")
     if place == "path" and not parameter.get("required"):
-        yield Fault(f"The path parameter {show(name)} is not required.", "Set required to true: a path has no gaps.")
+        yield ValueFault(
+            f"The path parameter {show(name)} is not required.", "Set required to true: a path has no gaps."
+        )
     if style is not None and style not in _STYLES[place]:
         known = ", ".join(_STYLES[place]) or "none"
-        yield Fault(f"The style {style} does not exist in the {place}.", f"Styles there: {known}.")
+        yield ValueFault(f"The style {style} does not exist in the {place}.", f"Styles there: {known}.")
     if place == "header":
         folded = name.casefold()
         if folded in _CREDENTIAL_HEADERS or folded in taken:
-            yield Fault(f"The header {show(name)} is the operator's, not the caller's.", "Write it under headers.")
+            yield ValueFault(f"The header {show(name)} is the operator's, not the caller's.", "Write it under headers.")
         elif folded in _WRITTEN_HEADERS:
-            yield Fault(f"The header {show(name)} is written by the gateway itself.", "Remove it.")
+            yield ValueFault(f"The header {show(name)} is written by the gateway itself.", "Remove it.")
         elif (fault := check_header_name(name)) is not None:
             yield fault
 
@@ -113,7 +117,10 @@ def _argument_faults(endpoint: dict[str, Any]) -> _Faults:
     seen: set[str] = set()
     for name in arguments_of(endpoint):
         if name in seen:
-            yield (), Fault(f"Two arguments are called {show(name)}.", "Give one of them another name with argument.")
+            yield (
+                (),
+                ValueFault(f"Two arguments are called {show(name)}.", "Give one of them another name with argument."),
+            )
         seen.add(name)
     required = set((endpoint.get("body") or {}).get("schema", {}).get("required", ()))
     for number, example in enumerate(endpoint.get("examples", ())):
@@ -122,22 +129,22 @@ def _argument_faults(endpoint: dict[str, Any]) -> _Faults:
         unknown = sorted(example.keys() - seen)
         if missing or unknown:
             what = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(unknown)}, which is no argument"
-            yield ("examples", number), Fault(f"This example {what}.", "Correct it; models copy examples.")
+            yield ("examples", number), ValueFault(f"This example {what}.", "Correct it; models copy examples.")
 
 
 def _body_faults(endpoint: dict[str, Any]) -> _Faults:
     parts = [one for one in endpoint.get("parameters", ()) if one.get("in") == "body"]
     if parts and endpoint.get("body") is not None:
-        yield ("body",), Fault("There are a body and parameters in the body.", "Keep one of them.")
+        yield ("body",), ValueFault("There are a body and parameters in the body.", "Keep one of them.")
 
 
 def _response_faults(endpoint: dict[str, Any]) -> _Faults:
     response = endpoint.get("response", "json")
     if endpoint.get("method") == "HEAD" and response != "none":
-        yield ("response",), Fault("An answer to HEAD has no content.", 'Set response to "none".')
+        yield ("response",), ValueFault("An answer to HEAD has no content.", 'Set response to "none".')
     for key in ("outputSchema", "expect"):
         if response != "json" and endpoint.get(key) is not None:
-            yield (key,), Fault(f"{key} is about JSON, and the response is {response}.", f"Remove {key}.")
+            yield (key,), ValueFault(f"{key} is about JSON, and the response is {response}.", f"Remove {key}.")
 
 
 def _schemas(endpoint: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -149,7 +156,7 @@ def _schemas(endpoint: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
         yield ("outputSchema",), endpoint["outputSchema"]
 
 
-def _schema_fault(schema: dict[str, Any]) -> Fault | None:
+def _schema_fault(schema: dict[str, Any]) -> ValueFault | None:
     if not schema:
         return None
     # Imported here: most configurations have no schemas of their own.
@@ -158,5 +165,5 @@ def _schema_fault(schema: dict[str, Any]) -> Fault | None:
     try:
         jsonschema_rs.meta.validate(schema)
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as problem:
-        return Fault("This is not a valid JSON Schema.", str(problem).partition("\n")[0][:200])
+        return ValueFault("This is not a valid JSON Schema.", str(problem).partition("\n")[0][:200])
     return None

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from pactgate.config.problems import Fault, show
+from pactgate.config.problems import ValueFault, show
 
 _PLACEHOLDER: Final = re.compile(r"\$\$\{|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
 _INSIDE: Final = re.compile(r"(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
@@ -22,20 +22,20 @@ class Expansion(Struct, frozen=True):
 
     text: str
     taken: tuple[tuple[str, str], ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[ValueFault, ...] = ()
 
 
 def expand(text: str, environ: Mapping[str, str]) -> Expansion:
     if "${" not in text:
         return Expansion(text)
     taken: list[tuple[str, str]] = []
-    faults: list[Fault] = []
+    faults: list[ValueFault] = []
 
     def fill(match: re.Match[str]) -> str:
         if match["inside"] is None:
             return "${"
         value = _value_of(match, environ, taken)
-        if isinstance(value, Fault):
+        if isinstance(value, ValueFault):
             faults.append(value)
             return ""
         return value
@@ -43,33 +43,33 @@ def expand(text: str, environ: Mapping[str, str]) -> Expansion:
     return Expansion(_PLACEHOLDER.sub(fill, text), tuple(taken), tuple(faults))
 
 
-def _value_of(match: re.Match[str], environ: Mapping[str, str], taken: list[tuple[str, str]]) -> str | Fault:
+def _value_of(match: re.Match[str], environ: Mapping[str, str], taken: list[tuple[str, str]]) -> str | ValueFault:
     inside = _INSIDE.fullmatch(match["inside"])
     if not match["end"]:
-        return Fault("A ${ without its } stands here.", "Write ${NAME}, or $${ for the characters themselves.")
+        return ValueFault("A ${ without its } stands here.", "Write ${NAME}, or $${ for the characters themselves.")
     if inside is None:
         return _misspelt(match["inside"])
     name, default = inside["name"], inside["default"]
     if default is not None and "${" in default:
-        return Fault(f"The default of ${{{name}}} holds another ${{.", "A default is a plain text.")
+        return ValueFault(f"The default of ${{{name}}} holds another ${{.", "A default is a plain text.")
     value = environ.get(name)
     if default is not None and not value:
         return default
     if value is None:
-        return Fault(
+        return ValueFault(
             f"The environment variable {name} is not set.", f"Set it, or give a default as in ${{{name}:-something}}."
         )
     taken.append((name, value))
     return value
 
 
-def _misspelt(inside: str) -> Fault:
+def _misspelt(inside: str) -> ValueFault:
     if inside.startswith("input:"):
-        return Fault(
+        return ValueFault(
             f"{show('${' + inside + '}')} asks a question, and a gateway has nobody to ask.",
             "Put the value in an environment variable and write ${NAME}.",
         )
-    return Fault(
+    return ValueFault(
         f"{show('${' + inside + '}')} is not a variable.",
         "Write ${NAME} or ${NAME:-default}, or $${ for the characters themselves.",
     )

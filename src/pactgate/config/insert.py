@@ -10,16 +10,16 @@ import json
 import re
 from typing import Any, Final
 
-from pactgate.config.problems import Findings, Place
+from pactgate.config.problems import ConfigFindings, FilePosition
 from pactgate.config.reader import Format, read
-from pactgate.config.tree import Node
+from pactgate.config.tree import ConfigNode
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/|[{}\[\],]|[^\s{}\[\],"/]+|/', re.DOTALL)
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _LISTS: Final = ("mcpServers", "servers")
 
 
-class CantInsert(Exception):  # noqa: N818 - not an error of ours: a text we had better leave alone
+class InsertError(Exception):
     """`why` is a sentence; `lines` are what to paste by hand, if that would help."""
 
     def __init__(self, why: str, lines: str = "") -> None:
@@ -39,16 +39,16 @@ def insert_server(text: str, form: Format, name: str, entry: dict[str, Any]) -> 
     """The text with one more server. Raises CantInsert."""
     before = _read(text, form)
     if before is None:
-        raise CantInsert("The file can't be read as it is; `pactgate check` says why.")
+        raise InsertError("The file can't be read as it is; `pactgate check` says why.")
     if any(name in _names(before, key) for key in _LISTS):
-        raise CantInsert(f"There is a server {name} already. Choose another name, or remove it first.")
+        raise InsertError(f"There is a server {name} already. Choose another name, or remove it first.")
     key = next((key for key in _LISTS if key in before.value), _LISTS[0])
     inserted = {Format.JSON: _into_json, Format.YAML: _into_yaml, Format.TOML: _into_toml}[form](
         text, before, key, name, entry
     )
     after = _read(inserted, form) if inserted is not None else None
     if inserted is None or after is None or _plain(after) != _with_entry(_plain(before), key, name, entry):
-        raise CantInsert(
+        raise InsertError(
             f"The file is written in a way that can't be added to safely. Paste this under {key} yourself:",
             snippet(form, key, name, entry),
         )
@@ -64,14 +64,14 @@ def snippet(form: Format, key: str, name: str, entry: dict[str, Any]) -> str:
     return f"{_json(name)}: {_inline(entry)}"
 
 
-def _into_json(text: str, root: Node, key: str, name: str, entry: dict[str, Any]) -> str | None:
+def _into_json(text: str, root: ConfigNode, key: str, name: str, entry: dict[str, Any]) -> str | None:
     holder = root.value.get(key)
     if holder is None:
         return _append(text, root, f"{_json(key)}: {{ {_json(name)}: {_inline(entry)} }}")
     return _append(text, holder, f"{_json(name)}: {_inline(entry)}") if isinstance(holder.value, dict) else None
 
 
-def _append(text: str, holder: Node, member: str) -> str | None:
+def _append(text: str, holder: ConfigNode, member: str) -> str | None:
     """One more member at the end of an object, on a line of its own where the others have theirs."""
     start = _offset(text, holder.place)
     last, end = start, None
@@ -98,7 +98,7 @@ def _append(text: str, holder: Node, member: str) -> str | None:
     return f"{text[: last + 1]}{comma}{rest}{indent}{member}\n{text[end - (len(between) - len(rest)) :]}"
 
 
-def _indent_of(text: str, holder: Node, end: int) -> str:
+def _indent_of(text: str, holder: ConfigNode, end: int) -> str:
     """That of the members already there, else one step more than the closing brace."""
     for member in holder.value.values():
         if member.key_place is not None:
@@ -108,7 +108,7 @@ def _indent_of(text: str, holder: Node, end: int) -> str:
     return line[: len(line) - len(line.lstrip())] + "  "
 
 
-def _into_yaml(text: str, root: Node, key: str, name: str, entry: dict[str, Any]) -> str | None:
+def _into_yaml(text: str, root: ConfigNode, key: str, name: str, entry: dict[str, Any]) -> str | None:
     lines = text.split("\n")
     if lines and lines[-1] == "":
         lines.pop()
@@ -130,7 +130,7 @@ def _into_yaml(text: str, root: Node, key: str, name: str, entry: dict[str, Any]
     return "\n".join([*lines[:at], *_yaml_lines(indent, name, entry), *lines[at:], ""])
 
 
-def _into_toml(text: str, root: Node, key: str, name: str, entry: dict[str, Any]) -> str | None:
+def _into_toml(text: str, root: ConfigNode, key: str, name: str, entry: dict[str, Any]) -> str | None:
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
     return f"{text}{gap}{_toml_table(key, name, entry)}"
 
@@ -160,18 +160,18 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _read(text: str, form: Format) -> Node | None:
-    found = Findings("")
+def _read(text: str, form: Format) -> ConfigNode | None:
+    found = ConfigFindings("")
     root = read(text, form, found)
     return root if root is not None and isinstance(root.value, dict) and not found.problems else None
 
 
-def _names(root: Node, key: str) -> dict[str, Any]:
+def _names(root: ConfigNode, key: str) -> dict[str, Any]:
     holder = root.value.get(key)
     return holder.value if holder is not None and isinstance(holder.value, dict) else {}
 
 
-def _plain(node: Node) -> Any:
+def _plain(node: ConfigNode) -> Any:
     if isinstance(node.value, dict):
         return {key: _plain(member) for key, member in node.value.items()}
     return [_plain(item) for item in node.value] if isinstance(node.value, list) else node.value
@@ -182,6 +182,6 @@ def _with_entry(settings: dict[str, Any], key: str, name: str, entry: dict[str, 
     return {**settings, key: {**(held if isinstance(held, dict) else {}), name: entry}}
 
 
-def _offset(text: str, place: Place | None) -> int:
+def _offset(text: str, place: FilePosition | None) -> int:
     line, column = place or (1, 1)
     return sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + column - 1

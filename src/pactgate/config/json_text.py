@@ -9,13 +9,13 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
-from pactgate.config.problems import Findings, Path, Place, show
+from pactgate.config.problems import ConfigFindings, FilePosition, Path, show
 from pactgate.config.tree import (
     MAX_DEPTH,
     MAX_VALUES,
-    Node,
-    Positions,
-    Unreadable,
+    ConfigNode,
+    LineIndex,
+    UnreadableError,
     note_duplicate,
     require_encodable,
 )
@@ -28,24 +28,24 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 _MAX_DIGITS: Final = 300
 
 
-def read_json(text: str, found: Findings) -> Node:
+def read_json(text: str, found: ConfigFindings) -> ConfigNode:
     return _Text(text, found).document()
 
 
 class _Text:
     """A reader of one JSON or JSONC text."""
 
-    def __init__(self, text: str, found: Findings) -> None:
+    def __init__(self, text: str, found: ConfigFindings) -> None:
         self._text = text
         self._found = found
-        self._positions = Positions(text)
+        self._positions = LineIndex(text)
         self._at = 0
         self._values = 0
 
-    def document(self) -> Node:
+    def document(self) -> ConfigNode:
         self._skip_blank()
         if self._at == len(self._text):
-            raise Unreadable("The file is empty.", "An empty configuration is {}.")
+            raise UnreadableError("The file is empty.", "An empty configuration is {}.")
         node = self._value((), None)
         self._skip_blank()
         if self._at < len(self._text):
@@ -54,7 +54,7 @@ class _Text:
             )
         return node
 
-    def _value(self, path: Path, key_place: Place | None) -> Node:
+    def _value(self, path: Path, key_place: FilePosition | None) -> ConfigNode:
         self._values += 1
         if self._values > MAX_VALUES:
             self._stop(f"There are more than {MAX_VALUES} values in this file.")
@@ -73,10 +73,10 @@ class _Text:
             value = self._number()
         else:
             value = self._word()
-        return Node(value, place, key_place)
+        return ConfigNode(value, place, key_place)
 
-    def _object(self, path: Path) -> dict[str, Node]:
-        members: dict[str, Node] = {}
+    def _object(self, path: Path) -> dict[str, ConfigNode]:
+        members: dict[str, ConfigNode] = {}
         self._step()
         while not self._took("}"):
             if self._peek() != '"':
@@ -95,8 +95,8 @@ class _Text:
             self._end_of_item("}")
         return members
 
-    def _array(self, path: Path) -> list[Node]:
-        items: list[Node] = []
+    def _array(self, path: Path) -> list[ConfigNode]:
+        items: list[ConfigNode] = []
         self._step()
         while not self._took("]"):
             items.append(self._value((*path, len(items)), None))
@@ -163,4 +163,4 @@ class _Text:
         self._at = match.end() if match else self._at
 
     def _stop(self, message: str, hint: str = "") -> NoReturn:
-        raise Unreadable(message, hint, self._positions.place(self._at))
+        raise UnreadableError(message, hint, self._positions.place(self._at))

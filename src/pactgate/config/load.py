@@ -16,14 +16,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-from pactgate.config.model import Config, ConfigFile, Listen, Sections
-from pactgate.config.problems import ConfigurationError, Findings, Place, Problem, show
+from pactgate.config.model import Config, ConfigFile, ListenSection, Sections
+from pactgate.config.problems import ConfigFindings, ConfigProblem, ConfigurationError, FilePosition, show
 from pactgate.config.reader import FORMATS, read
 from pactgate.config.sections.audit import settle_audit
 from pactgate.config.sections.cache import check_cache
 from pactgate.config.sections.capture import settle_capture
 from pactgate.config.server_entries import settle
-from pactgate.config.tree import Node, Positions
+from pactgate.config.tree import ConfigNode, LineIndex
 from pactgate.config.validate import Validation
 from pactgate.config.value_checks import is_loopback
 
@@ -44,7 +44,7 @@ def find(folder: Path, environ: Mapping[str, str]) -> Path | None:
         if len(present) > 1:
             names = ", ".join(path.name for path in present)
             raise ConfigurationError(
-                [Problem("", f"There are several configurations: {names}.", "Keep one.", file=str(place))]
+                [ConfigProblem("", f"There are several configurations: {names}.", "Keep one.", file=str(place))]
             )
         if present:
             return present[0]
@@ -56,8 +56,8 @@ def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[st
 
     `overrides` are flags by the dotted name of their setting, as `{"listen.port": 0}`; None means that the flag was not given.
     """
-    found, flags = Findings(str(path) if path else ""), Findings(COMMAND_LINE)
-    root = _read_file(path, found) if path else Node({})
+    found, flags = ConfigFindings(str(path) if path else ""), ConfigFindings(COMMAND_LINE)
+    root = _read_file(path, found) if path else ConfigNode({})
     reading = Validation(found, environ)
     settings = _settings(reading, root, found, str(path.parent) if path else "") if root else {}
     given = Validation(flags, environ).take(_tree(overrides or {}), kind_of(Sections))
@@ -79,7 +79,7 @@ def kind_of(struct: type[msgspec.Struct]) -> inspect.Type:
     return inspect.type_info(struct)
 
 
-def _read_file(path: Path, found: Findings) -> Node | None:
+def _read_file(path: Path, found: ConfigFindings) -> ConfigNode | None:
     form = FORMATS.get(path.suffix.lower())
     if form is None:
         found.add((), None, "The format of this file is unknown.", f"Its name must end with {', '.join(FORMATS)}.")
@@ -91,7 +91,7 @@ def _read_file(path: Path, found: Findings) -> Node | None:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8-sig")
-        found.add((), Positions(before).place(len(before)), "This is not UTF-8 text.", "Save the file as UTF-8.")
+        found.add((), LineIndex(before).place(len(before)), "This is not UTF-8 text.", "Save the file as UTF-8.")
         return None
     root = read(text, form, found)
     if root is not None and not isinstance(root.value, dict):
@@ -100,7 +100,7 @@ def _read_file(path: Path, found: Findings) -> Node | None:
     return root
 
 
-def _read_bytes(path: Path, found: Findings) -> bytes | None:
+def _read_bytes(path: Path, found: ConfigFindings) -> bytes | None:
     """The bytes of a regular file; never waits for a pipe or device to say something."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
@@ -126,7 +126,7 @@ def _read_bytes(path: Path, found: Findings) -> bytes | None:
     return data
 
 
-def _settings(reading: Validation, root: Node, found: Findings, folder: str) -> dict[str, Any]:
+def _settings(reading: Validation, root: ConfigNode, found: ConfigFindings, folder: str) -> dict[str, Any]:
     """The settings of a file, its servers in our own words."""
     settings: dict[str, Any] = reading.take(root, kind_of(ConfigFile))
     lists = [key for key in ("mcpServers", "servers") if key in root.value]
@@ -148,12 +148,12 @@ def _settings(reading: Validation, root: Node, found: Findings, folder: str) -> 
     return settings
 
 
-def check_together(settings: dict[str, Any], root: Node, found: Findings) -> None:
+def check_together(settings: dict[str, Any], root: ConfigNode, found: ConfigFindings) -> None:
     """What sections have to say about themselves as a whole, once each of their values is good."""
     check_cache(settings.get("cache", {}), root.value.get("cache"), found)
 
 
-def _check_tokens(settings: dict[str, Any], root: Node, found: Findings) -> None:
+def _check_tokens(settings: dict[str, Any], root: ConfigNode, found: ConfigFindings) -> None:
     holders: dict[str, str] = {}
     for name, holder in settings.get("auth", {}).get("tokens", {}).items():
         first = holders.setdefault(holder.get("token", f"(none) {name}"), name)
@@ -162,9 +162,9 @@ def _check_tokens(settings: dict[str, Any], root: Node, found: Findings) -> None
             found.add(path, _place(root, *path), f"{show(first)} has the same token.", "Give each holder its own.")
 
 
-def _warn(settings: dict[str, Any], root: Node | None, found: Findings) -> None:
+def _warn(settings: dict[str, Any], root: ConfigNode | None, found: ConfigFindings) -> None:
     """What is allowed and still worth saying."""
-    host = settings.get("listen", {}).get("host", Listen().host)
+    host = settings.get("listen", {}).get("host", ListenSection().host)
     path = ("auth", "anonymous")
     if settings.get("auth", {}).get("anonymous") is True and not is_loopback(host):
         message = f"Everybody who reaches {host} may call every tool."
@@ -173,7 +173,7 @@ def _warn(settings: dict[str, Any], root: Node | None, found: Findings) -> None:
         found.warn(("mcpServers",), None, "There are no servers.", "Add one under mcpServers.")
 
 
-def _place(root: Node | None, *keys: str) -> Place | None:
+def _place(root: ConfigNode | None, *keys: str) -> FilePosition | None:
     node = root
     for key in keys:
         if node is None or not isinstance(node.value, dict) or key not in node.value:
@@ -182,7 +182,7 @@ def _place(root: Node | None, *keys: str) -> Place | None:
     return node.place if node else None
 
 
-def _tree(overrides: Mapping[str, Any]) -> Node:
+def _tree(overrides: Mapping[str, Any]) -> ConfigNode:
     """Flags as a tree like that of a file, without places."""
     root: dict[str, Any] = {}
     for name, value in overrides.items():
@@ -191,13 +191,13 @@ def _tree(overrides: Mapping[str, Any]) -> Node:
         *sections, key = name.split(".")
         table = root
         for section in sections:
-            table = table.setdefault(section, Node({})).value
+            table = table.setdefault(section, ConfigNode({})).value
         table[key] = _plant(value)
-    return Node(root)
+    return ConfigNode(root)
 
 
-def _plant(value: Any) -> Node:
-    return Node([_plant(item) for item in value]) if isinstance(value, list | tuple) else Node(value)
+def _plant(value: Any) -> ConfigNode:
+    return ConfigNode([_plant(item) for item in value]) if isinstance(value, list | tuple) else ConfigNode(value)
 
 
 def _merge(settings: dict[str, Any], given: dict[str, Any]) -> None:

@@ -15,8 +15,8 @@ from msgspec import Meta, field
 
 from pactgate.config import value_checks
 from pactgate.config.documented import Documented
-from pactgate.config.problems import Problem
-from pactgate.config.sections.audit import Audit
+from pactgate.config.problems import ConfigProblem
+from pactgate.config.sections.audit import AuditSection
 from pactgate.config.sections.cache import Cache
 from pactgate.config.sections.capture import Capture
 from pactgate.config.sections.limits import Categories, Limits, Timeouts
@@ -35,7 +35,7 @@ AllowedOrigin = Annotated[str, Meta(max_length=255, extra={"check": value_checks
 Shown = Literal["jsonrpc_error", "tool_result"]
 
 
-class Listen(Documented, frozen=True, kw_only=True):
+class ListenSection(Documented, frozen=True, kw_only=True):
     """Where callers reach the gateway."""
 
     host: Annotated[
@@ -85,7 +85,7 @@ class Naming(Documented, frozen=True, kw_only=True):
     ] = "double_underscore"
 
 
-class Response(Documented, frozen=True, kw_only=True):
+class ResponseSection(Documented, frozen=True, kw_only=True):
     """What goes back to the caller of a tool."""
 
     max_response_bytes: Annotated[
@@ -98,7 +98,7 @@ class Response(Documented, frozen=True, kw_only=True):
     ] = 1048576
 
 
-class Wire(Documented, frozen=True, kw_only=True):
+class WireSection(Documented, frozen=True, kw_only=True):
     """Which failures of a tool call the model sees, as a tool result, instead of only the client."""
 
     argument_errors: Annotated[Shown, Meta(description="Arguments that do not fit the tool, or break a limit.")] = (
@@ -164,20 +164,20 @@ class Log(Documented, frozen=True, kw_only=True):
 class Sections(Documented, frozen=True, kw_only=True):
     """The settings of the gateway itself. What a section is for is said by its struct."""
 
-    listen: Listen = Listen()
+    listen: ListenSection = ListenSection()
     naming: Naming = Naming()
     discovery: Discovery = Discovery()
     categories: Categories = {}
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
     rate_limits: RateLimits = RateLimits()
-    response: Response = Response()
-    wire: Wire = Wire()
+    response: ResponseSection = ResponseSection()
+    wire: WireSection = WireSection()
     cache: Cache = Cache()
     capture: Capture = Capture()
     auth: Auth = Auth()
     sessions: Sessions = Sessions()
-    audit: Audit = Audit()
+    audit: AuditSection = AuditSection()
     log: Log = Log()
 
 
@@ -211,7 +211,7 @@ class Config(Sections, frozen=True, kw_only=True):
 
     servers: dict[str, ServerConfig] = {}
     secrets: tuple[str, ...] = ()
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[ConfigProblem, ...] = ()
     file: str | None = None
 
     @property

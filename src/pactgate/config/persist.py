@@ -15,12 +15,12 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from pactgate.config.change import SERVERS, is_same_file
-from pactgate.config.edit import CantEditError, put
+from pactgate.config.edit import EditError, put
 from pactgate.config.load import load
 from pactgate.config.model import Config
-from pactgate.config.problems import ConfigurationError, Findings, Path, show, spell
+from pactgate.config.problems import ConfigFindings, ConfigurationError, Path, show, spell
 from pactgate.config.reader import FORMATS, read
-from pactgate.config.tree import Node
+from pactgate.config.tree import ConfigNode
 from pactgate.core.failures import GatewayFailure, Kind
 
 
@@ -57,7 +57,7 @@ def _edited(text: str, file: FilePath, before: Any, place: Path, value: Any) -> 
     by_hand = f"write {spell(place)} = {show(value)} into {file.name} by hand"
     try:
         edited = put(text, FORMATS[file.suffix.lower()], place, value)
-    except CantEditError:
+    except EditError:
         raise _refused(f"there is no sure place for it; {by_hand}") from None
     wanted = _with(before, place, value)
     if _plain_text(edited, file) != wanted:
@@ -106,11 +106,11 @@ def _place(path: Path, root: Any) -> Path:
 
 
 def _plain_text(text: str, file: FilePath) -> Any:
-    root = read(text, FORMATS[file.suffix.lower()], Findings(file.name))
+    root = read(text, FORMATS[file.suffix.lower()], ConfigFindings(file.name))
     return None if root is None else _plain(root)
 
 
-def _plain(node: Node) -> Any:
+def _plain(node: ConfigNode) -> Any:
     if isinstance(node.value, dict):
         return {key: _plain(member) for key, member in node.value.items()}
     return [_plain(item) for item in node.value] if isinstance(node.value, list) else node.value

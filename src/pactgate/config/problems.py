@@ -23,21 +23,21 @@ _SHOWN_CHARACTERS: Final = 60
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_$-]{1,60}")
 
 
-class Place(NamedTuple):
+class FilePosition(NamedTuple):
     """Line and column in a file, both from 1."""
 
     line: int
     column: int
 
 
-class Fault(NamedTuple):
+class ValueFault(NamedTuple):
     """What is wrong with one value, without its place."""
 
     message: str
     hint: str = ""
 
 
-class Problem(Struct, frozen=True):
+class ConfigProblem(Struct, frozen=True):
     """One thing to change. `path` names the setting as the reference page does; the place is absent where there is no file."""
 
     path: str
@@ -54,32 +54,36 @@ class Problem(Struct, frozen=True):
         return f"{where}: {text}" if where else text
 
 
-class Findings:
+class ConfigFindings:
     """Collects the problems and warnings of one source, in the order they were met."""
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.problems: list[Problem] = []
-        self.warnings: list[Problem] = []
+        self.problems: list[ConfigProblem] = []
+        self.warnings: list[ConfigProblem] = []
 
-    def add(self, path: Path, place: Place | None, message: str, hint: str = "") -> None:
+    def add(self, path: Path, place: FilePosition | None, message: str, hint: str = "") -> None:
         self.problems.append(self._problem(path, place, message, hint))
 
-    def warn(self, path: Path, place: Place | None, message: str, hint: str = "") -> None:
+    def warn(self, path: Path, place: FilePosition | None, message: str, hint: str = "") -> None:
         self.warnings.append(self._problem(path, place, message, hint))
 
-    def _problem(self, path: Path, place: Place | None, message: str, hint: str) -> Problem:
+    def _problem(self, path: Path, place: FilePosition | None, message: str, hint: str) -> ConfigProblem:
         line, column = place or (None, None)
-        return Problem(spell(path), message, hint, line, column, self.file)
+        return ConfigProblem(spell(path), message, hint, line, column, self.file)
 
 
 class ConfigurationError(GatewayFailure):
     """Every problem of a configuration. Its text is the list a person reads; its record has the same facts for programs."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[ConfigProblem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0)))
         facts = [
-            {name: value for name in Problem.__struct_fields__ if (value := getattr(problem, name)) not in (None, "")}
+            {
+                name: value
+                for name in ConfigProblem.__struct_fields__
+                if (value := getattr(problem, name)) not in (None, "")
+            }
             for problem in self.problems[:SHOWN_PROBLEMS]
         ]
         super().__init__(Kind.INVALID_CONFIG, self._text(), details={"problems": facts})

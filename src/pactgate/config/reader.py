@@ -8,8 +8,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from pactgate.config.problems import Findings
-from pactgate.config.tree import Node, Unreadable
+from pactgate.config.problems import ConfigFindings
+from pactgate.config.tree import ConfigNode, UnreadableError
 
 
 class Format(StrEnum):
@@ -28,16 +28,16 @@ FORMATS: Final = {
 """Formats by the end of the file's name, in the order in which they are looked for."""
 
 
-def read(text: str, form: Format, found: Findings) -> Node | None:
+def read(text: str, form: Format, found: ConfigFindings) -> ConfigNode | None:
     """The tree, or None when the text is not of its format; problems are in `found` either way."""
     try:
         return _read(text, form, found)
-    except Unreadable as stop:
+    except UnreadableError as stop:
         found.add((), stop.place, stop.message, stop.hint)
         return None
 
 
-def _read(text: str, form: Format, found: Findings) -> Node:
+def _read(text: str, form: Format, found: ConfigFindings) -> ConfigNode:
     if form is Format.YAML:
         from pactgate.config.yaml_text import read_yaml
 

@@ -1,6 +1,6 @@
 """What single values of a REST endpoint must be: base URLs, path templates, media types, hosts that may be called.
 
-Each check takes one text and returns a `Fault` or None. Pure. Must not: resolve anything. Enforces S4/F4 for REST servers and
+Each check takes one text and returns a `ValueFault` or None. Pure. Must not: resolve anything. Enforces S4/F4 for REST servers and
 the static half of T10: a template can't leave its base URL by itself.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pactgate.config.problems import Fault, show
+from pactgate.config.problems import ValueFault, show
 from pactgate.config.value_checks import check_url
 
 PLACEHOLDER: Final = re.compile(r"\{([^{}/]{1,200})\}")
@@ -22,50 +22,50 @@ _MEDIA_TYPE: Final = re.compile(
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?)")
 
 
-def check_base_url(text: str) -> Fault | None:
+def check_base_url(text: str) -> ValueFault | None:
     """A URL under which paths are called: no query, no dot segments."""
     fault = check_url(text)
     if fault is not None:
         return fault
     if "?" in text:
-        return Fault("A base URL has no query.", "Write query parameters under parameters.")
+        return ValueFault("A base URL has no query.", "Write query parameters under parameters.")
     path = text.partition("://")[2].partition("/")[2]
     if not _LITERAL.fullmatch(path):
-        return Fault("A base URL is written out: it has no placeholders.", "Write the path it leads to.")
+        return ValueFault("A base URL is written out: it has no placeholders.", "Write the path it leads to.")
     return _check_segments(path)
 
 
-def check_path_template(text: str) -> Fault | None:
+def check_path_template(text: str) -> ValueFault | None:
     """A path with `{placeholders}`, which can't lead anywhere but below its base."""
     if not text.startswith("/"):
-        return Fault(f"{show(text)} is not a path.", "Begin it with a slash.")
+        return ValueFault(f"{show(text)} is not a path.", "Begin it with a slash.")
     if text.startswith("//"):
-        return Fault("A path that begins with two slashes names a host.", "Begin it with one.")
+        return ValueFault("A path that begins with two slashes names a host.", "Begin it with one.")
     literal = PLACEHOLDER.sub("x", text)
     if not _LITERAL.fullmatch(literal):
-        return Fault(
+        return ValueFault(
             f"{show(text)} has characters that can't stand in a path.",
             "Percent-encode them; queries belong under parameters, and {name} has no braces inside.",
         )
     names = PLACEHOLDER.findall(text)
     if len(names) != len(set(names)):
-        return Fault("One placeholder stands twice in this path.", "Give each a name of its own.")
+        return ValueFault("One placeholder stands twice in this path.", "Give each a name of its own.")
     return _check_segments(literal)
 
 
-def check_media_type(text: str) -> Fault | None:
+def check_media_type(text: str) -> ValueFault | None:
     if not _MEDIA_TYPE.fullmatch(text):
-        return Fault(f"{show(text)} is not a media type.", "Write it as application/json.")
+        return ValueFault(f"{show(text)} is not a media type.", "Write it as application/json.")
     return None
 
 
-def check_egress_host(text: str) -> Fault | None:
+def check_egress_host(text: str) -> ValueFault | None:
     if not _HOST.fullmatch(text):
-        return Fault(f"{show(text)} is not a host.", "Write a name or an address, without scheme and port.")
+        return ValueFault(f"{show(text)} is not a host.", "Write a name or an address, without scheme and port.")
     return None
 
 
-def _check_segments(path: str) -> Fault | None:
+def _check_segments(path: str) -> ValueFault | None:
     if any(_DOTS.fullmatch(segment) for segment in path.split("/")) or _HIDDEN_BREAK.search(path):
-        return Fault("A path here has no dot segments and no encoded slashes.", "Write the path it leads to.")
+        return ValueFault("A path here has no dot segments and no encoded slashes.", "Write the path it leads to.")
     return None

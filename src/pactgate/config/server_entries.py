@@ -10,12 +10,12 @@ import os.path
 from typing import Any, Final
 
 from pactgate.config.endpoint_checks import check_endpoints
-from pactgate.config.problems import Findings, Path
+from pactgate.config.problems import ConfigFindings, Path
 from pactgate.config.sections.effects import settle_effects
 from pactgate.config.sections.network import settle_tls
 from pactgate.config.sections.openapi import OPENAPI_ONLY, settle_openapi
 from pactgate.config.server_settings import ServerConfig
-from pactgate.config.tree import Node
+from pactgate.config.tree import ConfigNode
 from pactgate.config.validate import PLAIN_HEADERS
 
 _TRANSPORTS: Final = {
@@ -53,7 +53,7 @@ _KNOWN: Final = frozenset(ServerConfig.__struct_encode_fields__)
 
 
 def settle(
-    server_id: str, entry: dict[str, Any], node: Node, path: Path, found: Findings, folder: str
+    server_id: str, entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings, folder: str
 ) -> dict[str, Any]:
     """The entry in our own words, ready to become a `ServerConfig`."""
     _check_kind(entry, node, path, found)
@@ -89,7 +89,7 @@ def settle(
     return settled
 
 
-def _check_kind(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> None:
+def _check_kind(entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings) -> None:
     kinds = [key for key in _KINDS if _is_given(node, key)]
     if len(kinds) != 1:
         has = f"has {' and '.join(kinds)}" if kinds else f"has none of {', '.join(_KINDS)}"
@@ -108,7 +108,7 @@ def _check_kind(entry: dict[str, Any], node: Node, path: Path, found: Findings) 
             found.add((*path, key), node.value[key].place, f'"{word}" does not go with {kinds[0]}.', "Remove it.")
 
 
-def _transport(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> str:
+def _transport(entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings) -> str:
     by_type, by_transport = (_TRANSPORTS[entry.get(key, "auto")] for key in ("type", "transport"))
     if "auto" not in (by_type, by_transport) and by_type != by_transport:
         found.add(
@@ -117,7 +117,7 @@ def _transport(entry: dict[str, Any], node: Node, path: Path, found: Findings) -
     return by_transport if by_type == "auto" else by_type
 
 
-def _enabled(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> bool:
+def _enabled(entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings) -> bool:
     enabled: bool | None = entry.get("enabled")
     disabled: bool | None = entry.get("disabled")
     if disabled is None:
@@ -132,7 +132,9 @@ def _enabled(entry: dict[str, Any], node: Node, path: Path, found: Findings) -> 
     return not disabled
 
 
-def _sendable(headers: dict[str, str], node: Node, path: Path, found: Findings, own: frozenset[str]) -> dict[str, str]:
+def _sendable(
+    headers: dict[str, str], node: ConfigNode, path: Path, found: ConfigFindings, own: frozenset[str]
+) -> dict[str, str]:
     """The headers we send: each once, and none of those the transport writes anyway."""
     sent: dict[str, str] = {}
     seen: dict[str, str] = {}
@@ -154,5 +156,5 @@ def _sendable(headers: dict[str, str], node: Node, path: Path, found: Findings, 
     return sent
 
 
-def _is_given(node: Node, key: str) -> bool:
+def _is_given(node: ConfigNode, key: str) -> bool:
     return key in node.value and node.value[key].value is not None

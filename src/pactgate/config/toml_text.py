@@ -10,8 +10,8 @@ import re
 import tomllib
 from typing import Any, Final
 
-from pactgate.config.problems import Findings, Path, Place
-from pactgate.config.tree import MAX_DEPTH, MAX_VALUES, Node, Positions, Unreadable, require_encodable
+from pactgate.config.problems import ConfigFindings, FilePosition, Path
+from pactgate.config.tree import MAX_DEPTH, MAX_VALUES, ConfigNode, LineIndex, UnreadableError, require_encodable
 
 _KEY: Final = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _DOTTED: Final = rf"{_KEY}(?:[ \t]*\.[ \t]*{_KEY})*"
@@ -24,55 +24,57 @@ _REPORTED_PLACE: Final = re.compile(
 )
 
 
-def read_toml(text: str, found: Findings) -> Node:
+def read_toml(text: str, found: ConfigFindings) -> ConfigNode:
     if _ABSURD_KEY.search(text):
-        raise Unreadable(f"A key of this file has more than {MAX_DEPTH} parts.")
+        raise UnreadableError(f"A key of this file has more than {MAX_DEPTH} parts.")
     try:
         document = tomllib.loads(text)
     except RecursionError:
-        raise Unreadable(f"This is nested more than {MAX_DEPTH} levels deep.") from None
+        raise UnreadableError(f"This is nested more than {MAX_DEPTH} levels deep.") from None
     except ValueError as error:
         raise _unreadable(str(error), text) from None
     return _Tree(_places(text)).node(document, ())
 
 
-def _unreadable(reason: str, text: str) -> Unreadable:
+def _unreadable(reason: str, text: str) -> UnreadableError:
     match = _REPORTED_PLACE.fullmatch(reason)
     if match is None:
-        return Unreadable("This is not TOML: a number or date is out of all bounds.")
-    place = Place(int(match["line"]), int(match["column"])) if match["line"] else Positions(text).place(len(text))
-    return Unreadable(f"This is not TOML: {match['what']}.", "", place)
+        return UnreadableError("This is not TOML: a number or date is out of all bounds.")
+    place = (
+        FilePosition(int(match["line"]), int(match["column"])) if match["line"] else LineIndex(text).place(len(text))
+    )
+    return UnreadableError(f"This is not TOML: {match['what']}.", "", place)
 
 
 class _Tree:
     """Plain values joined with the places of their keys."""
 
-    def __init__(self, places: dict[Path, tuple[Place, Place]]) -> None:
+    def __init__(self, places: dict[Path, tuple[FilePosition, FilePosition]]) -> None:
         self._places = places
         self._values = 0
 
-    def node(self, value: Any, path: Path) -> Node:
+    def node(self, value: Any, path: Path) -> ConfigNode:
         self._values += 1
         key_place, place = self._place(path)
         if len(path) > MAX_DEPTH:
-            raise Unreadable(f"This is nested more than {MAX_DEPTH} levels deep.", "", place)
+            raise UnreadableError(f"This is nested more than {MAX_DEPTH} levels deep.", "", place)
         if self._values > MAX_VALUES:
-            raise Unreadable(f"There are more than {MAX_VALUES} values in this file.")
+            raise UnreadableError(f"There are more than {MAX_VALUES} values in this file.")
         if isinstance(value, dict):
             members = {}
             for key, member in value.items():
                 require_encodable(key, place)
                 members[key] = self.node(member, (*path, key))
-            return Node(members, place, key_place)
+            return ConfigNode(members, place, key_place)
         if isinstance(value, list):
-            return Node([self.node(item, (*path, index)) for index, item in enumerate(value)], place, key_place)
+            return ConfigNode([self.node(item, (*path, index)) for index, item in enumerate(value)], place, key_place)
         if not isinstance(value, str | int | float):
-            raise Unreadable("A date or time can't be used here.", "Put it in quotes.", place)
+            raise UnreadableError("A date or time can't be used here.", "Put it in quotes.", place)
         if isinstance(value, str):
             require_encodable(value, place)
-        return Node(value, place, key_place)
+        return ConfigNode(value, place, key_place)
 
-    def _place(self, path: Path) -> tuple[Place | None, Place | None]:
+    def _place(self, path: Path) -> tuple[FilePosition | None, FilePosition | None]:
         known = self._places.get(path)
         while known is None and path:
             path = path[:-1]
@@ -80,9 +82,9 @@ class _Tree:
         return known or (None, None)
 
 
-def _places(text: str) -> dict[Path, tuple[Place, Place]]:
+def _places(text: str) -> dict[Path, tuple[FilePosition, FilePosition]]:
     """Key place and value place by path, as far as lines show them. The first line that names a path, or a part of it, counts."""
-    places: dict[Path, tuple[Place, Place]] = {}
+    places: dict[Path, tuple[FilePosition, FilePosition]] = {}
     table: Path = ()
     counts: dict[Path, int] = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -91,20 +93,22 @@ def _places(text: str) -> dict[Path, tuple[Place, Place]]:
             if header["brackets"] == "[[":
                 counts[table] = counts.get(table, -1) + 1
                 table = (*table, counts[table])
-            place = Place(number, header.start("key") + 1)
+            place = FilePosition(number, header.start("key") + 1)
             _note(places, table, place, place)
         elif pair := _PAIR.match(line):
             value_at = pair.start("value") if pair["value"] else pair.end()
             _note(
                 places,
                 (*table, *_parts(pair["key"])),
-                Place(number, pair.start("key") + 1),
-                Place(number, value_at + 1),
+                FilePosition(number, pair.start("key") + 1),
+                FilePosition(number, value_at + 1),
             )
     return places
 
 
-def _note(places: dict[Path, tuple[Place, Place]], path: Path, key_place: Place, place: Place) -> None:
+def _note(
+    places: dict[Path, tuple[FilePosition, FilePosition]], path: Path, key_place: FilePosition, place: FilePosition
+) -> None:
     for length in range(1, len(path)):
         places.setdefault(path[:length], (key_place, key_place))
     places.setdefault(path, (key_place, place))

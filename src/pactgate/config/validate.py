@@ -14,8 +14,8 @@ from msgspec import UNSET, inspect
 
 from pactgate.config.expand import expand
 from pactgate.config.model import ELSEWHERE
-from pactgate.config.problems import SHOWN_PROBLEMS, Fault, Findings, Path, Place, nearest, show
-from pactgate.config.tree import Node
+from pactgate.config.problems import SHOWN_PROBLEMS, ConfigFindings, FilePosition, Path, ValueFault, nearest, show
+from pactgate.config.tree import ConfigNode
 
 SECRET_MIN_CHARACTERS: Final = 6
 """Shorter values are not masked: they would take half of every log line with them."""
@@ -33,11 +33,11 @@ _Extra = Mapping[str, Any]
 class Validation:
     """One pass over one tree. A value that does not fit is reported once and left out of the result."""
 
-    def __init__(self, found: Findings, environ: Mapping[str, str]) -> None:
+    def __init__(self, found: ConfigFindings, environ: Mapping[str, str]) -> None:
         self.secrets: set[str] = set()
         self._found = found
         self._environ = environ
-        self._takers: dict[type, Callable[[Node, Any, Path, _Extra], Any]] = {
+        self._takers: dict[type, Callable[[ConfigNode, Any, Path, _Extra], Any]] = {
             inspect.Metadata: self._metadata,
             inspect.UnionType: self._optional,
             inspect.StructType: self._struct,
@@ -51,14 +51,14 @@ class Validation:
             inspect.AnyType: self._anything,
         }
 
-    def take(self, node: Node, kind: inspect.Type, path: Path = (), extra: _Extra | None = None) -> Any:
+    def take(self, node: ConfigNode, kind: inspect.Type, path: Path = (), extra: _Extra | None = None) -> Any:
         """The plain value, or UNSET when it does not fit or does not count."""
         return self._takers[type(kind)](node, kind, path, extra or {})
 
-    def _metadata(self, node: Node, kind: inspect.Metadata, path: Path, extra: _Extra) -> Any:
+    def _metadata(self, node: ConfigNode, kind: inspect.Metadata, path: Path, extra: _Extra) -> Any:
         return self.take(node, kind.type, path, {**extra, **(kind.extra or {})})
 
-    def _optional(self, node: Node, kind: inspect.UnionType, path: Path, extra: _Extra) -> Any:
+    def _optional(self, node: ConfigNode, kind: inspect.UnionType, path: Path, extra: _Extra) -> Any:
         """What may be left out, or be a list instead of a single value."""
         kinds = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
         if node.value is None and len(kinds) < len(kind.types):
@@ -66,11 +66,11 @@ class Validation:
         lists = [one for one in kinds if isinstance(_bare(one), inspect.VarTupleType)]
         return self.take(node, lists[0] if lists and isinstance(node.value, list) else kinds[0], path, extra)
 
-    def _anything(self, node: Node, kind: inspect.AnyType, path: Path, extra: _Extra) -> Any:
+    def _anything(self, node: ConfigNode, kind: inspect.AnyType, path: Path, extra: _Extra) -> Any:
         """JSON as it is, such as a schema; or a client's own setting, which does not count here."""
         return UNSET if extra.get("ignored") else _plain(node)
 
-    def _struct(self, node: Node, kind: inspect.StructType, path: Path, extra: _Extra) -> Any:
+    def _struct(self, node: ConfigNode, kind: inspect.StructType, path: Path, extra: _Extra) -> Any:
         if not isinstance(node.value, dict):
             return self._misfit(node, path, extra, "a table of settings")
         fields = {one.encode_name: one for one in kind.fields}
@@ -87,60 +87,62 @@ class Validation:
                 self._found.add((*path, key), node.anchor, "This is missing.", f"Add {key}.")
         return taken
 
-    def _dict(self, node: Node, kind: inspect.DictType, path: Path, extra: _Extra) -> Any:
+    def _dict(self, node: ConfigNode, kind: inspect.DictType, path: Path, extra: _Extra) -> Any:
         if not isinstance(node.value, dict):
             return self._misfit(node, path, extra, "a table with one entry per name")
         self._count(node, kind.max_length, path, "entries")
         taken = {}
         for key, member in node.value.items():
-            self.take(Node(key, member.key_place), kind.key_type, (*path, key))
+            self.take(ConfigNode(key, member.key_place), kind.key_type, (*path, key))
             value = self.take(member, kind.value_type, (*path, key))
             if value is not UNSET:
                 taken[key] = value
         return taken
 
-    def _list(self, node: Node, kind: inspect.VarTupleType, path: Path, extra: _Extra) -> Any:
+    def _list(self, node: ConfigNode, kind: inspect.VarTupleType, path: Path, extra: _Extra) -> Any:
         if not isinstance(node.value, list):
             return self._misfit(node, path, extra, "a list")
         self._count(node, kind.max_length, path, "items")
         taken = [self.take(item, kind.item_type, (*path, index)) for index, item in enumerate(node.value)]
         return [value for value in taken if value is not UNSET]
 
-    def _choice(self, node: Node, kind: inspect.LiteralType, path: Path, extra: _Extra) -> Any:
+    def _choice(self, node: ConfigNode, kind: inspect.LiteralType, path: Path, extra: _Extra) -> Any:
         if isinstance(node.value, str) and node.value in kind.values:
             return node.value
         words = [str(word) for word in kind.values]
         if not isinstance(node.value, str):
             return self._misfit(node, path, extra, f"one of {', '.join(words)}")
         return self._refuse(
-            node, path, Fault(f"{show(node.value)} is not one of {', '.join(words)}.", self._guess(node.value, words))
+            node,
+            path,
+            ValueFault(f"{show(node.value)} is not one of {', '.join(words)}.", self._guess(node.value, words)),
         )
 
-    def _boolean(self, node: Node, kind: inspect.BoolType, path: Path, extra: _Extra) -> Any:
+    def _boolean(self, node: ConfigNode, kind: inspect.BoolType, path: Path, extra: _Extra) -> Any:
         if not isinstance(node.value, bool):
             return self._misfit(node, path, extra, "true or false")
         return node.value
 
-    def _integer(self, node: Node, kind: inspect.IntType, path: Path, extra: _Extra) -> Any:
+    def _integer(self, node: ConfigNode, kind: inspect.IntType, path: Path, extra: _Extra) -> Any:
         if type(node.value) is not int:
             return self._misfit(node, path, extra, "a whole number")
         return self._within(node, kind, path)
 
-    def _fraction(self, node: Node, kind: inspect.FloatType, path: Path, extra: _Extra) -> Any:
+    def _fraction(self, node: ConfigNode, kind: inspect.FloatType, path: Path, extra: _Extra) -> Any:
         if type(node.value) not in (int, float) or node.value != node.value:
             return self._misfit(node, path, extra, "a number")
         return self._within(node, kind, path)
 
-    def _within(self, node: Node, kind: inspect.IntType | inspect.FloatType, path: Path) -> Any:
+    def _within(self, node: ConfigNode, kind: inspect.IntType | inspect.FloatType, path: Path) -> Any:
         value = node.value
         hint = f"Use a number from {kind.ge} to {kind.le}."
         if kind.ge is not None and value < kind.ge:
-            return self._refuse(node, path, Fault(f"{show(value)} is less than {kind.ge}.", hint))
+            return self._refuse(node, path, ValueFault(f"{show(value)} is less than {kind.ge}.", hint))
         if kind.le is not None and value > kind.le:
-            return self._refuse(node, path, Fault(f"{show(value)} is more than {kind.le}.", hint))
+            return self._refuse(node, path, ValueFault(f"{show(value)} is more than {kind.le}.", hint))
         return value
 
-    def _text(self, node: Node, kind: inspect.StrType, path: Path, extra: _Extra) -> Any:
+    def _text(self, node: ConfigNode, kind: inspect.StrType, path: Path, extra: _Extra) -> Any:
         text = node.value
         if not isinstance(text, str):
             return self._misfit(node, path, extra, "a text")
@@ -157,7 +159,7 @@ class Validation:
         if fault is None and (check := extra.get("check")):
             fault = check(text)
         if fault is None and kind.pattern is not None and not re.fullmatch(kind.pattern, text):
-            fault = Fault(f"{show(text)} can't be used here.", f"It must match {kind.pattern}.")
+            fault = ValueFault(f"{show(text)} can't be used here.", f"It must match {kind.pattern}.")
         if fault is not None:
             return self._refuse(node, path, fault)
         secret = extra.get("secret")
@@ -167,10 +169,10 @@ class Validation:
             self._keep_secret(text, *_credential(path, text))
         return text
 
-    def _unknown(self, key: str, fields: Mapping[str, Any]) -> Fault:
+    def _unknown(self, key: str, fields: Mapping[str, Any]) -> ValueFault:
         if key in ELSEWHERE:
-            return Fault("This key is not supported.", ELSEWHERE[key])
-        return Fault("There is no such setting.", self._guess(key, fields) or f"Known are {', '.join(fields)}.")
+            return ValueFault("This key is not supported.", ELSEWHERE[key])
+        return ValueFault("There is no such setting.", self._guess(key, fields) or f"Known are {', '.join(fields)}.")
 
     def _guess(self, word: str, known: Iterable[str]) -> str:
         """What was probably meant. Looking for it is slow, so it ends with the problems that are shown."""
@@ -180,25 +182,25 @@ class Validation:
     def _keep_secret(self, *values: str) -> None:
         self.secrets.update(value for value in values if len(value) >= SECRET_MIN_CHARACTERS)
 
-    def _count(self, node: Node, limit: int | None, path: Path, what: str) -> None:
+    def _count(self, node: ConfigNode, limit: int | None, path: Path, what: str) -> None:
         if limit is not None and len(node.value) > limit:
             self._found.add(path, node.anchor, f"There are {len(node.value)} {what}.", f"At most {limit} are allowed.")
 
-    def _misfit(self, node: Node, path: Path, extra: _Extra, expected: str) -> Any:
+    def _misfit(self, node: ConfigNode, path: Path, extra: _Extra, expected: str) -> Any:
         value, hint = node.value, ""
         if expected == "a text" and isinstance(value, bool | int | float):
             hint = "Put it in quotes."
         elif isinstance(value, str) and _says(value, expected):
             hint = "Write it without quotes."
         found = _kind_of(value) if extra.get("secret") else _describe(value)
-        return self._refuse(node, path, Fault(f"Expected {expected}, found {found}.", hint))
+        return self._refuse(node, path, ValueFault(f"Expected {expected}, found {found}.", hint))
 
-    def _refuse(self, node: Node, path: Path, fault: Fault) -> Any:
+    def _refuse(self, node: ConfigNode, path: Path, fault: ValueFault) -> Any:
         self._found.add(path, _value_place(node), fault.message, fault.hint)
         return UNSET
 
 
-def _plain(node: Node) -> Any:
+def _plain(node: ConfigNode) -> Any:
     if isinstance(node.value, dict):
         return {key: _plain(member) for key, member in node.value.items()}
     return [_plain(item) for item in node.value] if isinstance(node.value, list) else node.value
@@ -208,15 +210,15 @@ def _bare(kind: inspect.Type) -> inspect.Type:
     return kind.type if isinstance(kind, inspect.Metadata) else kind
 
 
-def _value_place(node: Node) -> Place | None:
+def _value_place(node: ConfigNode) -> FilePosition | None:
     return node.place or node.key_place
 
 
-def _length_fault(text: str, kind: inspect.StrType) -> Fault | None:
+def _length_fault(text: str, kind: inspect.StrType) -> ValueFault | None:
     if kind.min_length is not None and len(text) < kind.min_length:
-        return Fault("This is empty.", "Give it a value, or leave it out.")
+        return ValueFault("This is empty.", "Give it a value, or leave it out.")
     if kind.max_length is not None and len(text) > kind.max_length:
-        return Fault(f"This has {len(text)} characters.", f"At most {kind.max_length} are allowed.")
+        return ValueFault(f"This has {len(text)} characters.", f"At most {kind.max_length} are allowed.")
     return None
 
 

@@ -18,13 +18,13 @@ from yaml.reader import Reader, ReaderError
 from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
-from pactgate.config.problems import Findings, Path, Place, show
+from pactgate.config.problems import ConfigFindings, FilePosition, Path, show
 from pactgate.config.tree import (
     MAX_DEPTH,
     MAX_VALUES,
-    Node,
-    Positions,
-    Unreadable,
+    ConfigNode,
+    LineIndex,
+    UnreadableError,
     note_duplicate,
     require_encodable,
 )
@@ -49,11 +49,11 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         self._depth += 1
         self._values += 1
         if self._depth > MAX_DEPTH:
-            raise Unreadable(
+            raise UnreadableError(
                 f"This is nested more than {MAX_DEPTH} levels deep.", "", _place(parent.start_mark if parent else None)
             )
         if self._values > MAX_VALUES:
-            raise Unreadable(f"There are more than {MAX_VALUES} values in this file.")
+            raise UnreadableError(f"There are more than {MAX_VALUES} values in this file.")
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node
@@ -83,10 +83,10 @@ for _name, _words, _firsts in (
     _Loader.add_implicit_resolver(_TAG + _name, _whole(_words), _firsts)
 
 
-def read_yaml(text: str, found: Findings) -> Node:
+def read_yaml(text: str, found: ConfigFindings) -> ConfigNode:
     root = _compose(text)
     if root is None:
-        raise Unreadable("The file is empty.", "An empty configuration is {}.")
+        raise UnreadableError("The file is empty.", "An empty configuration is {}.")
     return _Tree(found).node(root, (), None)
 
 
@@ -98,30 +98,34 @@ def _compose(text: str) -> yaml.Node | None:
         finally:
             loader.dispose()
     except ReaderError as error:
-        place = Positions(text).place(error.position)
-        raise Unreadable(
+        place = LineIndex(text).place(error.position)
+        raise UnreadableError(
             "This character can't stand in a YAML file.", "Remove it, or write it as an escape.", place
         ) from None
     except yaml.MarkedYAMLError as error:
         what = ", ".join(part for part in (error.context, error.problem) if part)
-        raise Unreadable(f"This is not YAML: {what}.", "", _place(error.problem_mark or error.context_mark)) from None
+        raise UnreadableError(
+            f"This is not YAML: {what}.", "", _place(error.problem_mark or error.context_mark)
+        ) from None
     except (yaml.YAMLError, ValueError, OverflowError):
         # PyYAML lets these out of escapes and directives that name impossible characters or numbers.
-        raise Unreadable("This is not YAML: an escape or directive has an impossible number.") from None
+        raise UnreadableError("This is not YAML: an escape or directive has an impossible number.") from None
 
 
 class _Tree:
     """Follows a composed document, aliases included, and counts what it passes."""
 
-    def __init__(self, found: Findings) -> None:
+    def __init__(self, found: ConfigFindings) -> None:
         self._found = found
         self._values = 0
 
-    def node(self, source: yaml.Node, path: Path, key_place: Place | None) -> Node:
+    def node(self, source: yaml.Node, path: Path, key_place: FilePosition | None) -> ConfigNode:
         place = _place(source.start_mark)
         self._values += 1
         if self._values > MAX_VALUES or len(path) > MAX_DEPTH:
-            raise Unreadable("The aliases of this file multiply it beyond all bounds.", "Write the values out.", place)
+            raise UnreadableError(
+                "The aliases of this file multiply it beyond all bounds.", "Write the values out.", place
+            )
         value: Any = None
         if isinstance(source, MappingNode) and source.tag == _TAG + "map":
             value = self._mapping(source, path)
@@ -131,10 +135,10 @@ class _Tree:
             value = _scalar(source, place)
         else:
             raise _foreign_tag(source, place)
-        return Node(value, place, key_place)
+        return ConfigNode(value, place, key_place)
 
-    def _mapping(self, source: MappingNode, path: Path) -> dict[str, Node]:
-        members: dict[str, Node] = {}
+    def _mapping(self, source: MappingNode, path: Path) -> dict[str, ConfigNode]:
+        members: dict[str, ConfigNode] = {}
         for key_node, value_node in source.value:
             place = _place(key_node.start_mark)
             if not isinstance(key_node, ScalarNode) or key_node.tag != _TAG + "str":
@@ -149,7 +153,7 @@ class _Tree:
         return members
 
 
-def _scalar(source: ScalarNode, place: Place | None) -> Any:
+def _scalar(source: ScalarNode, place: FilePosition | None) -> Any:
     text: str = source.value
     kind = source.tag.removeprefix(_TAG)
     if kind == "str":
@@ -164,13 +168,17 @@ def _scalar(source: ScalarNode, place: Place | None) -> Any:
     if kind == "float" and _FLOAT.fullmatch(text):
         return float(text.casefold().replace(".inf", "inf").replace(".nan", "nan"))
     if kind in ("null", "bool", "int", "float"):
-        raise Unreadable("This can't be read as a number or word of YAML.", "Put it in quotes if it is a text.", place)
+        raise UnreadableError(
+            "This can't be read as a number or word of YAML.", "Put it in quotes if it is a text.", place
+        )
     raise _foreign_tag(source, place)
 
 
-def _foreign_tag(source: yaml.Node, place: Place | None) -> Unreadable:
-    return Unreadable(f"The tag {show(source.tag)} can't be used here.", "Write plain values, without tags.", place)
+def _foreign_tag(source: yaml.Node, place: FilePosition | None) -> UnreadableError:
+    return UnreadableError(
+        f"The tag {show(source.tag)} can't be used here.", "Write plain values, without tags.", place
+    )
 
 
-def _place(mark: Any) -> Place | None:
-    return Place(mark.line + 1, mark.column + 1) if mark is not None else None
+def _place(mark: Any) -> FilePosition | None:
+    return FilePosition(mark.line + 1, mark.column + 1) if mark is not None else None

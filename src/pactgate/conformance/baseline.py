@@ -10,9 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from pactgate.config.problems import Findings
+from pactgate.config.problems import ConfigFindings
 from pactgate.config.reader import Format, read
-from pactgate.config.tree import Node
+from pactgate.config.tree import ConfigNode
 from pactgate.conformance.report import Expected
 from pactgate.conformance.selection import BY_CODE
 
@@ -39,14 +39,14 @@ def read_plain(path: Path) -> Any:
         raise BaselineError(f"{path} can't be read: {problem.strerror or problem}.") from None
     except UnicodeDecodeError:
         raise BaselineError(f"{path} is not UTF-8.") from None
-    found = Findings(str(path))
+    found = ConfigFindings(str(path))
     tree = read(text, Format.YAML, found)
     if tree is None or found.problems:
         raise BaselineError("; ".join(map(str, found.problems)))
     return _plain(tree)
 
 
-def _plain(node: Node) -> Any:
+def _plain(node: ConfigNode) -> Any:
     if isinstance(node.value, dict):
         return {name: _plain(held) for name, held in node.value.items()}
     return [_plain(held) for held in node.value] if isinstance(node.value, list) else node.value

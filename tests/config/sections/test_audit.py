@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from pactgate.config.problems import ConfigurationError
-from pactgate.config.sections.audit import Audit
+from pactgate.config.sections.audit import AuditSection
 from tests.config.sections.test_limits import loaded
 
 
 def test_there_is_no_audit_log_unless_a_file_is_named(tmp_path: Path) -> None:
-    assert loaded(tmp_path).audit == Audit()
-    assert Audit().file is None
+    assert loaded(tmp_path).audit == AuditSection()
+    assert AuditSection().file is None
 
 
 def test_a_relative_file_starts_at_the_folder_of_the_configuration(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.sections.openapi import Excluded, Included, is_url
+from pactgate.config.sections.openapi import ExcludedOperations, IncludedOperations, is_url
 from tests.config.writing import loaded, paths, problems
 
 
@@ -26,7 +26,7 @@ def test_a_file_is_found_from_the_folder_of_the_configuration_and_a_url_is_a_url
 
 def test_nothing_is_chosen_or_promised_unless_it_is_written(tmp_path: Path) -> None:
     server = loaded(tmp_path, entry()).servers["weather"]
-    assert (server.include, server.exclude, server.credentials) == (Included(), Excluded(), {})
+    assert (server.include, server.exclude, server.credentials) == (IncludedOperations(), ExcludedOperations(), {})
     assert server.output_validation == "off"
     assert loaded(tmp_path, entry(outputValidation="enforce")).servers["weather"].output_validation == "enforce"
 
@@ -34,10 +34,10 @@ def test_nothing_is_chosen_or_promised_unless_it_is_written(tmp_path: Path) -> N
 def test_a_selection_is_read_as_written(tmp_path: Path) -> None:
     chosen = {"tags": ["a"], "paths": ["/x*"], "operations": ["get*"], "methods": ["GET"], "deprecated": True}
     server = loaded(tmp_path, entry(include=chosen, exclude={"methods": ["DELETE"]})).servers["weather"]
-    assert server.include == Included(
+    assert server.include == IncludedOperations(
         tags=("a",), paths=("/x*",), operations=("get*",), methods=("GET",), deprecated=True
     )
-    assert server.exclude == Excluded(methods=("DELETE",))
+    assert server.exclude == ExcludedOperations(methods=("DELETE",))
 
 
 def test_credentials_come_from_the_environment_and_are_secrets(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
 from pactgate.app import Gateway
-from pactgate.config.model import Config, Listen
+from pactgate.config.model import Config, ListenSection
 from pactgate.config.server_settings import ServerConfig
 
 PLAIN = {"integer": 5, "number": 3, "boolean": True, "array": [], "object": {}}
@@ -78,7 +78,7 @@ async def drive(url: str, version: str, context: dict[str, Any]) -> list[str]:
 
 async def play(scenario: dict[str, Any]) -> list[str]:
     upstream = ServerConfig(id="suite", url=scenario["url"])
-    config = Config(servers={"suite": upstream}, listen=Listen(port=0))
+    config = Config(servers={"suite": upstream}, listen=ListenSection(port=0))
     version = scenario.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "2025-11-25")
     context = json.loads(scenario.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     async with Gateway.open(config) as gateway, asyncio.timeout(WHOLE_S):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.upstreams.openapi import document_text
-from pactgate.upstreams.openapi.document_text import MAX_DEPTH, UnreadableDocument, read_text
+from pactgate.upstreams.openapi.document_text import MAX_DEPTH, UnreadableDocumentError, read_text
 
 
 @pytest.mark.parametrize("text", ['{"a": [1, "x", null, true, 2.5]}', "a:\n- 1\n- x\n- null\n- true\n- 2.5\n"])
@@ -82,7 +82,7 @@ def test_an_alias_is_the_value_itself_and_merge_keys_fill_in_what_is_missing() -
     ],
 )
 def test_what_cant_be_read_says_why(data: bytes, why: str) -> None:
-    with pytest.raises(UnreadableDocument, match=why):
+    with pytest.raises(UnreadableDocumentError, match=why):
         read_text(data)
 
 
@@ -94,10 +94,10 @@ def test_a_text_of_aliases_stays_as_small_as_it_is_written() -> None:
 
 def test_a_document_is_bounded_in_bytes_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_text, "MAX_VALUES", 10)
-    with pytest.raises(UnreadableDocument, match="more than 10 values"):
+    with pytest.raises(UnreadableDocumentError, match="more than 10 values"):
         read_text(b"a: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]")
     monkeypatch.setattr(document_text, "MAX_DOCUMENT_BYTES", 1024 * 1024)
-    with pytest.raises(UnreadableDocument, match="more than 1 MiB"):
+    with pytest.raises(UnreadableDocumentError, match="more than 1 MiB"):
         read_text(b" " * (1024 * 1024 + 1))
 
 
@@ -124,5 +124,5 @@ def test_what_json_writes_yaml_reads_alike(value: dict[str, Any]) -> None:
 
 @given(st.binary(max_size=200) | st.text("{}[]&*!|>-:,'\"\\#%@ \nab<?~0x", max_size=60).map(str.encode))
 def test_no_text_does_anything_but_read_or_say_why_not(data: bytes) -> None:
-    with suppress(UnreadableDocument):
+    with suppress(UnreadableDocumentError):
         read_text(data)

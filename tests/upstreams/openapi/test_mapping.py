@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pactgate.config.sections.openapi import Excluded, Included
+from pactgate.config.sections.openapi import ExcludedOperations, IncludedOperations
 from pactgate.config.server_settings import ServerConfig
 from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.openapi import mapping
-from pactgate.upstreams.openapi.document_text import UnreadableDocument
-from pactgate.upstreams.openapi.mapping import Mapped, map_document
+from pactgate.upstreams.openapi.document_text import UnreadableDocumentError
+from pactgate.upstreams.openapi.mapping import MappedDocument, map_document
 from pactgate.upstreams.rest.tool_definition import definition
 from tests.support.openapi import BASE, document, mapped, only, operation, reasons
 
@@ -27,11 +27,11 @@ PATHS = {
 }
 
 
-def names(found: Mapped) -> list[str]:
+def names(found: MappedDocument) -> list[str]:
     return [endpoint.name for endpoint in found.endpoints]
 
 
-def at(servers: Any, url: str | None = None, **given_settings: Any) -> Mapped:
+def at(servers: Any, url: str | None = None, **given_settings: Any) -> MappedDocument:
     root = {**document({"/x": {"get": operation()}}), "servers": servers}
     return map_document(root, ServerConfig(id="api", openapi=url or "api.json", **given_settings), url=url)
 
@@ -63,7 +63,7 @@ def test_every_operation_becomes_one_endpoint() -> None:
 def test_include_takes_what_matches_every_list_and_exclude_drops_what_matches_any(
     include: Any, exclude: Any, expected: list[str]
 ) -> None:
-    found = mapped(PATHS, include=Included(**include), exclude=Excluded(**exclude))
+    found = mapped(PATHS, include=IncludedOperations(**include), exclude=ExcludedOperations(**exclude))
     assert names(found) == expected
     assert found.not_chosen == 5 - len(expected)
     assert not found.left_out
@@ -72,13 +72,13 @@ def test_include_takes_what_matches_every_list_and_exclude_drops_what_matches_an
 def test_choosing_others_renames_nothing() -> None:
     paths = {"/a": {"get": operation("get", tags=["a"])}, "/b": {"get": operation("get")}}
     assert names(mapped(paths)) == ["get_a", "get_b"]
-    assert names(mapped(paths, include=Included(tags=("a",)))) == ["get_a"]
+    assert names(mapped(paths, include=IncludedOperations(tags=("a",)))) == ["get_a"]
 
 
 def test_deprecated_operations_are_left_out_unless_wanted() -> None:
     paths = {"/a": {"get": operation("old", deprecated=True)}}
     assert "deprecated" in reasons(mapped(paths))[0]
-    assert names(mapped(paths, include=Included(deprecated=True))) == ["old"]
+    assert names(mapped(paths, include=IncludedOperations(deprecated=True))) == ["old"]
 
 
 def test_a_name_fits_behind_its_servers_id() -> None:
@@ -136,7 +136,7 @@ def test_the_operators_base_url_counts_before_every_server_of_the_document() -> 
     ],
 )
 def test_a_document_that_names_no_server_to_call_asks_for_one(servers: Any) -> None:
-    with pytest.raises(UnreadableDocument, match="set baseUrl"):
+    with pytest.raises(UnreadableDocumentError, match="set baseUrl"):
         at(servers)
     assert at(servers, base_url="https://a.example").base_url == "https://a.example"
 
@@ -146,7 +146,7 @@ def test_a_document_that_names_no_server_to_call_asks_for_one(servers: Any) -> N
 )
 def test_a_document_from_elsewhere_cant_send_credentials_to_another_host(secret: dict[str, Any]) -> None:
     servers, url = [{"url": "https://evil.example"}], "https://docs.example/api.yaml"
-    with pytest.raises(UnreadableDocument, match="only when baseUrl names it"):
+    with pytest.raises(UnreadableDocumentError, match="only when baseUrl names it"):
         at(servers, url, **secret)
     assert at(servers, url).base_url == "https://evil.example"
     assert at(servers, url, base_url="https://evil.example", **secret).base_url == "https://evil.example"
@@ -177,7 +177,7 @@ def test_nor_can_one_of_its_operations_unless_the_operator_allows_the_host(url: 
     ],
 )
 def test_what_is_no_openapi_3_document_says_so(root: Any, why: str) -> None:
-    with pytest.raises(UnreadableDocument, match=why):
+    with pytest.raises(UnreadableDocumentError, match=why):
         map_document(root, ServerConfig(id="api", openapi="x"))
 
 
@@ -290,7 +290,7 @@ def test_any_document_is_mapped_or_refused_and_nothing_else(paths: Any, more: di
             found = map_document(
                 {**root, "openapi": version}, ServerConfig(id="api", openapi="x", output_validation="enforce")
             )
-        except UnreadableDocument:
+        except UnreadableDocumentError:
             continue
         for endpoint in found.endpoints:
             tool = json.loads(bytes(definition(endpoint)))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pactgate.catalog.index import exposed_name
 from pactgate.upstreams.openapi.names import (
-    Subject,
+    OperationKey,
     argument_names,
     assign_names,
     definition_names,
@@ -19,7 +19,7 @@ from pactgate.upstreams.openapi.names import (
 )
 
 
-def names(*subjects: Subject, limit: int = 64) -> list[str]:
+def names(*subjects: OperationKey, limit: int = 64) -> list[str]:
     found = assign_names(subjects, limit)
     return [found[subject] for subject in subjects]
 
@@ -36,7 +36,7 @@ def names(*subjects: Subject, limit: int = 64) -> list[str]:
     ],
 )
 def test_an_operation_is_called_by_its_id(operation_id: str, name: str) -> None:
-    assert names(Subject("GET", "/x", operation_id)) == [name]
+    assert names(OperationKey("GET", "/x", operation_id)) == [name]
 
 
 @pytest.mark.parametrize(
@@ -52,19 +52,27 @@ def test_an_operation_is_called_by_its_id(operation_id: str, name: str) -> None:
     ],
 )
 def test_without_an_id_it_is_called_by_method_and_path(method: str, path: str, name: str) -> None:
-    assert names(Subject(method, path)) == [name]
-    assert names(Subject(method, path, "获取")) == [name]
+    assert names(OperationKey(method, path)) == [name]
+    assert names(OperationKey(method, path, "获取")) == [name]
 
 
 def test_where_several_would_have_one_name_all_of_them_take_a_longer_one() -> None:
-    one, other, third = Subject("GET", "/a", "get"), Subject("GET", "/b", "get"), Subject("GET", "/c", "Get")
+    one, other, third = (
+        OperationKey("GET", "/a", "get"),
+        OperationKey("GET", "/b", "get"),
+        OperationKey("GET", "/c", "Get"),
+    )
     assert names(one, other, third) == ["get_a", "get_b", "get_c"]
-    first, second = names(Subject("GET", "/orgs/{o}/x"), Subject("GET", "/orgs/x"))
+    first, second = names(OperationKey("GET", "/orgs/{o}/x"), OperationKey("GET", "/orgs/x"))
     assert (first, second) == ("get_orgs_by_o_x", "get_orgs_x")
 
 
 def test_a_name_somebody_else_has_is_not_taken_over() -> None:
-    one, other, owner = Subject("GET", "/a", "get"), Subject("GET", "/b", "get"), Subject("PUT", "/c", "get_a")
+    one, other, owner = (
+        OperationKey("GET", "/a", "get"),
+        OperationKey("GET", "/b", "get"),
+        OperationKey("PUT", "/c", "get_a"),
+    )
     first, second, third = names(one, other, owner)
     assert (second, third) == ("get_b", "get_a")
     assert first not in ("get_a", "get_b")
@@ -73,21 +81,21 @@ def test_a_name_somebody_else_has_is_not_taken_over() -> None:
 
 def test_a_long_name_is_cut_with_a_mark_of_its_own() -> None:
     long = "a" * 80
-    first, second = names(Subject("GET", "/a", long + "1"), Subject("GET", "/b", long + "2"))
+    first, second = names(OperationKey("GET", "/a", long + "1"), OperationKey("GET", "/b", long + "2"))
     assert len(first) == len(second) == 64
     assert first != second
-    assert first == names(Subject("GET", "/a", long + "1"))[0]
+    assert first == names(OperationKey("GET", "/a", long + "1"))[0]
 
 
 @pytest.mark.parametrize("server", ["a", "github", "a" * 38])
 def test_a_name_of_full_length_needs_no_cutting_when_it_is_exposed(server: str) -> None:
-    (name,) = names(Subject("GET", "/a", "x" * 100), limit=limit_for(server))
+    (name,) = names(OperationKey("GET", "/a", "x" * 100), limit=limit_for(server))
     assert exposed_name(server, name, "__") == f"{server}__{name}"
 
 
 _words = st.text("aAbB_/{}-. é文", max_size=12)
 _subjects = st.lists(
-    st.builds(Subject, st.sampled_from(["GET", "POST"]), _words.map("/".__add__), st.none() | _words),
+    st.builds(OperationKey, st.sampled_from(["GET", "POST"]), _words.map("/".__add__), st.none() | _words),
     max_size=12,
     unique_by=lambda subject: (subject.method, subject.path),
 )
@@ -95,7 +103,7 @@ _subjects = st.lists(
 
 @given(_subjects, st.randoms(use_true_random=False), st.integers(24, 64))
 def test_names_are_legal_unique_and_the_same_in_every_order(
-    subjects: list[Subject], random: st.DataObject, limit: int
+    subjects: list[OperationKey], random: st.DataObject, limit: int
 ) -> None:
     before = assign_names(subjects, limit)
     assert all(re.fullmatch(rf"[A-Za-z0-9_-]{{1,{limit}}}", name) for name in before.values())

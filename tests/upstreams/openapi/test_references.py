@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pactgate.upstreams.openapi import references as reference_module
-from pactgate.upstreams.openapi.document_text import UnreadableDocument
-from pactgate.upstreams.openapi.references import BrokenReference, References, Spot
+from pactgate.upstreams.openapi.document_text import UnreadableDocumentError
+from pactgate.upstreams.openapi.references import BrokenReferenceError, DocumentNode, References
 
 ROOT: dict[str, Any] = {
     "a/b": {"~": 1},
@@ -26,18 +26,18 @@ FILES: dict[str, Any] = {
 
 def reader(name: str) -> Any:
     if name not in FILES:
-        raise UnreadableDocument("can't be read: No such file or directory")
+        raise UnreadableDocumentError("can't be read: No such file or directory")
     return FILES[name]
 
 
 def test_a_reference_is_followed_through_files_from_where_it_stands() -> None:
     references = References(ROOT, reader)
-    assert references.follow(Spot({"$ref": "#/one"})) == Spot({"end": True}, "parts/q.yaml")
-    assert references.follow(Spot({"$ref": "parts/p.yaml#/back"})) == Spot({"here": 1}, "top.yaml")
+    assert references.follow(DocumentNode({"$ref": "#/one"})) == DocumentNode({"end": True}, "parts/q.yaml")
+    assert references.follow(DocumentNode({"$ref": "parts/p.yaml#/back"})) == DocumentNode({"here": 1}, "top.yaml")
 
 
 def test_a_value_without_a_reference_is_itself() -> None:
-    assert References(ROOT).follow(Spot({"$ref": 7}, "f")) == Spot({"$ref": 7}, "f")
+    assert References(ROOT).follow(DocumentNode({"$ref": 7}, "f")) == DocumentNode({"$ref": 7}, "f")
 
 
 def test_pointers_are_unescaped_and_lead_into_lists() -> None:
@@ -77,13 +77,13 @@ def test_all_spellings_of_a_place_have_one_key() -> None:
     ],
 )
 def test_what_leads_nowhere_or_elsewhere_says_so(reference: str, why: str) -> None:
-    with pytest.raises(BrokenReference, match=why):
-        References(ROOT, reader).follow(Spot({"$ref": reference}))
+    with pytest.raises(BrokenReferenceError, match=why):
+        References(ROOT, reader).follow(DocumentNode({"$ref": reference}))
 
 
 def test_a_document_from_a_url_has_no_files_beside_it() -> None:
-    with pytest.raises(BrokenReference, match="another document, and nothing is fetched"):
-        References(ROOT).follow(Spot({"$ref": "parts/p.yaml"}))
+    with pytest.raises(BrokenReferenceError, match="another document, and nothing is fetched"):
+        References(ROOT).follow(DocumentNode({"$ref": "parts/p.yaml"}))
 
 
 def test_files_are_read_once_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,12 +98,12 @@ def test_files_are_read_once_and_counted(monkeypatch: pytest.MonkeyPatch) -> Non
         references.locate(f"{name}.yaml", "")
     assert read == ["a.yaml", "b.yaml"]
     monkeypatch.setattr(reference_module, "MAX_FILES", 2)
-    with pytest.raises(BrokenReference, match="more than 2 files"):
+    with pytest.raises(BrokenReferenceError, match="more than 2 files"):
         references.locate("c.yaml", "")
 
 
 def test_a_spot_looks_inside_without_stumbling() -> None:
-    spot = Spot({"a": {"b": [1, "x"]}, "t": "text", "yes": True})
+    spot = DocumentNode({"a": {"b": [1, "x"]}, "t": "text", "yes": True})
     assert spot.inside("a", "b").value == [1, "x"]
     assert spot.inside("a", "b", "c", "d").value is None
     assert [one.value for one in spot.inside("a", "b").items()] == [1, "x"]

@@ -12,15 +12,15 @@ from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.openapi import schemas
 from pactgate.upstreams.openapi.document_text import read_text
-from pactgate.upstreams.openapi.references import BrokenReference, References, Spot
-from pactgate.upstreams.openapi.schemas import Direction, Schemas, UnusableSchema
+from pactgate.upstreams.openapi.references import BrokenReferenceError, DocumentNode, References
+from pactgate.upstreams.openapi.schemas import Direction, Schemas, UnusableSchemaError
 
 
 def converted(
     schema: Any, direction: Direction = Direction.INPUT, *, is_early: bool = False, **components: Any
 ) -> dict[str, Any]:
     references = References({"components": {"schemas": components}})
-    return Schemas(references, is_early=is_early).stand_alone({"": Spot(schema)}, direction)[""]
+    return Schemas(references, is_early=is_early).stand_alone({"": DocumentNode(schema)}, direction)[""]
 
 
 def early(schema: Any, **components: Any) -> dict[str, Any]:
@@ -172,7 +172,11 @@ def test_beside_a_reference_only_notes_count_in_3_0_and_everything_in_3_1() -> N
 def test_schemas_of_one_request_share_the_names_of_their_definitions() -> None:
     references = References({"components": {"schemas": {"Node": NODE}}})
     made = Schemas(references, is_early=False).stand_alone(
-        {"a": Spot(ref("Node")), "b": Spot({"type": "array", "items": ref("Node")}), "c": Spot({"type": "string"})},
+        {
+            "a": DocumentNode(ref("Node")),
+            "b": DocumentNode({"type": "array", "items": ref("Node")}),
+            "c": DocumentNode({"type": "string"}),
+        },
         Direction.INPUT,
     )
     assert made["a"]["$defs"] == made["b"]["$defs"]
@@ -182,10 +186,10 @@ def test_schemas_of_one_request_share_the_names_of_their_definitions() -> None:
 @pytest.mark.parametrize(
     ("schema", "failure"),
     [
-        (ref("Nobody"), BrokenReference),
-        ({"properties": {"a": ref("Nobody")}}, BrokenReference),
-        (ref("Loop"), UnusableSchema),
-        ({"$ref": "https://evil.example/schema.json"}, BrokenReference),
+        (ref("Nobody"), BrokenReferenceError),
+        ({"properties": {"a": ref("Nobody")}}, BrokenReferenceError),
+        (ref("Loop"), UnusableSchemaError),
+        ({"$ref": "https://evil.example/schema.json"}, BrokenReferenceError),
     ],
 )
 def test_what_cant_be_resolved_is_said(schema: Any, failure: type[Exception]) -> None:
@@ -197,7 +201,7 @@ def test_a_schema_nested_without_end_is_refused() -> None:
     deep: dict[str, Any] = {}
     for _ in range(100):
         deep = {"items": deep}
-    with pytest.raises(UnusableSchema, match="too deep"):
+    with pytest.raises(UnusableSchemaError, match="too deep"):
         converted(deep)
 
 
@@ -210,7 +214,7 @@ def test_a_chain_of_definitions_as_long_as_a_document_is_no_problem() -> None:
 def test_aliases_that_multiply_a_schema_end_at_a_bound() -> None:
     lines = ["s0: &s0 {type: string}"]
     lines += [f"s{n}: &s{n} {{anyOf: [{', '.join([f'*s{n - 1}'] * 9)}]}}" for n in range(1, 20)]
-    with pytest.raises(UnusableSchema, match="too large"):
+    with pytest.raises(UnusableSchemaError, match="too large"):
         converted(read_text("\n".join(lines).encode())["s19"])
 
 
@@ -224,7 +228,7 @@ def test_aliases_that_multiply_a_value_are_not_carried_along() -> None:
 
 def test_all_schemas_of_a_document_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schemas, "MAX_PARTS_IN_ALL", 10)
-    with pytest.raises(UnusableSchema, match="too large"):
+    with pytest.raises(UnusableSchemaError, match="too large"):
         converted(LARGE)
 
 
@@ -266,7 +270,7 @@ def test_any_document_gives_schemas_that_compile_or_says_why_not(
     for direction in Direction:
         try:
             found = converted(schema, direction, is_early=is_early, **components)
-        except (UnusableSchema, BrokenReference):
+        except (UnusableSchemaError, BrokenReferenceError):
             continue
         compiled = compile_schema(encode_json(found))
         assert isinstance(compiled, Schema) or "itself" in compiled, (found, compiled)

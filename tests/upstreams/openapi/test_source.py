@@ -13,8 +13,8 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.openapi import source
-from pactgate.upstreams.openapi.document_text import UnreadableDocument
-from pactgate.upstreams.openapi.source import Loaded, has_changed, load_document, map_file
+from pactgate.upstreams.openapi.document_text import UnreadableDocumentError
+from pactgate.upstreams.openapi.source import LoadedDocument, has_changed, load_document, map_file
 from tests.support.openapi import document, operation
 from tests.support.rest_api import serving
 from tests.support.scripted_http import answer
@@ -29,7 +29,7 @@ def written(folder: Path, paths: Any, name: str = "api.json") -> ServerConfig:
     return ServerConfig(id="api", openapi=str(file))
 
 
-async def loading(config: ServerConfig) -> Loaded:
+async def loading(config: ServerConfig) -> LoadedDocument:
     client = HttpClient()
     try:
         return await load_document(config, client)
@@ -78,7 +78,7 @@ async def test_what_is_no_readable_file_says_so_and_only_a_change_mends_it(tmp_p
 
 def test_all_files_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "MAX_ALL_FILES_BYTES", 10)
-    with pytest.raises(UnreadableDocument, match="too large with all its files"):
+    with pytest.raises(UnreadableDocumentError, match="too large with all its files"):
         map_file(written(tmp_path, PATHS))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from pactgate.upstreams.rest.body import FORM, MULTIPART, from_members, from_whole
-from pactgate.upstreams.rest.parameter_styles import Unwritable
+from pactgate.upstreams.rest.parameter_styles import UnwritableError
 from tests.support.rest_api import raw
 
 
@@ -63,7 +63,7 @@ def test_a_multipart_form_names_the_type_of_a_table() -> None:
 
 @pytest.mark.parametrize("name", ['a"', "a\r\nX: 1", "\x00"])
 def test_a_name_that_could_break_out_of_a_multipart_form_is_refused(name: str) -> None:
-    with pytest.raises(Unwritable):
+    with pytest.raises(UnwritableError):
         from_members(MULTIPART, raw({name: "x"}))
 
 
@@ -91,5 +91,5 @@ def test_other_bodies_are_one_argument(content_type: str, schema: Any, value: An
     ],
 )
 def test_what_can_not_be_such_a_body_is_refused(content_type: str, schema: Any, value: Any) -> None:
-    with pytest.raises(Unwritable):
+    with pytest.raises(UnwritableError):
         from_whole(content_type, schema, raw({"x": value})["x"])

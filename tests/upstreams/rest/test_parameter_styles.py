@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from pactgate.upstreams.rest.parameter_styles import Unwritable, header_value, path_value, query_pairs
+from pactgate.upstreams.rest.parameter_styles import UnwritableError, header_value, path_value, query_pairs
 
 COLORS = ["blue", "black"]
 RGB = {"R": 100, "G": 200}
@@ -104,7 +104,7 @@ TRAVERSALS = [
 @pytest.mark.parametrize("style", ["simple", "label", "matrix"])
 @pytest.mark.parametrize("wrapped", [lambda value: value, lambda value: [value], lambda value: {"k": value}])
 def test_a_value_that_could_move_about_in_a_path_is_refused(value: str, style: str, wrapped: Any) -> None:
-    with pytest.raises(Unwritable):
+    with pytest.raises(UnwritableError):
         path_value(written(wrapped(value)), "id", style, True)
 
 
@@ -118,24 +118,24 @@ def test_what_a_path_can_carry_is_encoded(value: str, expected: str) -> None:
 
 @pytest.mark.parametrize("value", [None, [], {}, [[1]], {"a": {"b": 1}}, [None]])
 def test_what_has_no_spelling_in_a_path_is_refused(value: Any) -> None:
-    with pytest.raises(Unwritable):
+    with pytest.raises(UnwritableError):
         path_value(written(value), "id", "simple", False)
 
 
 @pytest.mark.parametrize("value", [[[1]], {"a": {"b": 1}}, [{}], [None]])
 def test_nested_values_do_not_go_into_a_query(value: Any) -> None:
-    with pytest.raises(Unwritable):
+    with pytest.raises(UnwritableError):
         list(query_pairs(written(value), "q", "form", True))
 
 
 def test_half_a_surrogate_pair_is_refused() -> None:
-    with pytest.raises(Unwritable):
+    with pytest.raises(UnwritableError):
         list(query_pairs(Raw(b'"\\ud800"'), "q", "form", True))
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "\x00", "é", " a", "a ", "\t", "a\x7f"])
 def test_a_header_can_not_be_broken_out_of(value: str) -> None:
-    with pytest.raises(Unwritable):
+    with pytest.raises(UnwritableError):
         header_value(written(value), False)
 
 
@@ -148,7 +148,7 @@ def test_a_header_is_written_plainly(value: Any, expected: str | None) -> None:
 
 @pytest.mark.parametrize("value", [["a,b"], {"k": "a=b"}, [""]])
 def test_a_list_in_a_header_that_could_be_read_in_two_ways_is_refused(value: Any) -> None:
-    with pytest.raises(Unwritable):
+    with pytest.raises(UnwritableError):
         header_value(written(value), True)
 
 
@@ -162,7 +162,7 @@ def test_a_query_value_comes_back_as_it_was(text: str) -> None:
 def test_a_path_value_comes_back_as_it_was_or_is_refused(text: str) -> None:
     try:
         segment = path_value(Raw(json.dumps(text).encode()), "id", "simple", False)
-    except Unwritable:
+    except UnwritableError:
         return
     assert "/" not in segment
     assert segment not in (".", "..")

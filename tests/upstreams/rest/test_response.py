@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pactgate.core.failures import Category, ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.refusals import ConfiguredHeaders
-from pactgate.upstreams.rest.response import KEPT_CHARS, Reading, ResponseReader
+from pactgate.upstreams.rest.response import KEPT_CHARS, ResponseOptions, ResponseReader
 from tests.support.rest_api import plain
 
 JSON = {b"content-type": b"application/json"}
@@ -21,7 +21,7 @@ SECRET = "s3cr3t-token-value"
 
 def reader(settings: dict[str, Any] | None = None, **reading: Any) -> ResponseReader:
     own = ConfiguredHeaders("shop", {"Authorization": f"Bearer {SECRET}"})
-    return ResponseReader(plain(**(settings or {})), Reading("shop", **reading), own, b'{"k":1}')
+    return ResponseReader(plain(**(settings or {})), ResponseOptions("shop", **reading), own, b'{"k":1}')
 
 
 def read(body: bytes, status: int = 200, headers: Any = None, settings: Any = None, **reading: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pactgate.cli.demo import demo_servers
 from pactgate.cli.doctor.finding import Finding, FindingLevel, ok, warn
 from pactgate.config.load import find, load
 from pactgate.config.model import Config
-from pactgate.config.problems import ConfigurationError, Problem
+from pactgate.config.problems import ConfigProblem, ConfigurationError
 
 _TOPIC: Final = "configuration"
 _READABLE_BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
@@ -41,7 +41,7 @@ def examine_configuration(path: str | None, environ: Mapping[str, str]) -> tuple
     return config, [good, *warnings, *_permissions(file, config), *variables.findings()]
 
 
-def _finding(level: FindingLevel, problem: Problem) -> Finding:
+def _finding(level: FindingLevel, problem: ConfigProblem) -> Finding:
     return Finding(_TOPIC, level, str(replace(problem, hint="")), problem.hint)
 
 

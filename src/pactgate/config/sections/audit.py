@@ -17,7 +17,7 @@ AuditFile = Annotated[
 ]
 
 
-class Audit(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class AuditSection(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """One record of every tool call, chained by hashes, written before the answer goes out."""
 
     file: Annotated[

@@ -10,9 +10,9 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from pactgate.config.problems import Findings
+from pactgate.config.problems import ConfigFindings
 from pactgate.config.sections.limits import ToolPattern
-from pactgate.config.tree import Node
+from pactgate.config.tree import ConfigNode
 
 LONGEST_MS: Final = 2_592_000_000
 """Thirty days."""
@@ -68,7 +68,7 @@ class Cache(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     ] = {}
 
 
-def check_cache(settings: dict[str, object], node: Node | None, found: Findings) -> None:
+def check_cache(settings: dict[str, object], node: ConfigNode | None, found: ConfigFindings) -> None:
     """What the settings of the section say about each other. `settings` are those that were given, each valid by itself."""
     low = settings.get("lowWaterMark", Cache().low_water_mark)
     high = settings.get("highWaterMark", Cache().high_water_mark)

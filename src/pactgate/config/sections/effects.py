@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from pactgate.config import value_checks
-from pactgate.config.problems import Findings, Path, show
-from pactgate.config.tree import Node
+from pactgate.config.problems import ConfigFindings, Path, show
+from pactgate.config.tree import ConfigNode
 
 MAX_PATHS: Final = 64
 MAX_PORTS: Final = 256
@@ -70,7 +70,9 @@ class Effects(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     ] = False
 
 
-def settle_effects(effects: dict[str, Any], node: Node, path: Path, found: Findings, folder: str) -> dict[str, Any]:
+def settle_effects(
+    effects: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings, folder: str
+) -> dict[str, Any]:
     """The declaration with absolute paths. Names of programs without a slash stay names: they are looked up when it starts."""
     base = os.path.abspath(folder or ".")
     settled = dict(effects)
@@ -89,7 +91,7 @@ def _absolute(base: str, text: str) -> str:
     return os.path.normpath(os.path.join(base, text))
 
 
-def _warn_of_absence(path: Path, text: str, node: Node, found: Findings) -> None:
+def _warn_of_absence(path: Path, text: str, node: ConfigNode, found: ConfigFindings) -> None:
     found.warn(
         path, node.anchor, f"{show(text)} does not exist.", "Nothing is allowed there if it is made after the start."
     )

@@ -14,8 +14,8 @@ from msgspec import Meta
 
 from pactgate.config import value_checks
 from pactgate.config.documented import Documented
-from pactgate.config.problems import Fault, Findings, Path
-from pactgate.config.tree import Node
+from pactgate.config.problems import ConfigFindings, Path, ValueFault
+from pactgate.config.tree import ConfigNode
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
@@ -25,7 +25,7 @@ NO_PROXY: Final = "none"
 _FILES: Final = ("caFile", "certFile", "keyFile")
 
 
-def check_proxy(text: str) -> Fault | None:
+def check_proxy(text: str) -> ValueFault | None:
     """The URL of a proxy, or `none`. A proxy without a scheme is an http proxy, as in other tools."""
     if text == NO_PROXY:
         return None
@@ -33,16 +33,16 @@ def check_proxy(text: str) -> Fault | None:
         parts = split_proxy(text)
         port = parts.port
     except ValueError:
-        return Fault("The host or port of this proxy can't be read.", "Write it as http://proxy.example:3128.")
+        return ValueFault("The host or port of this proxy can't be read.", "Write it as http://proxy.example:3128.")
     if parts.scheme not in ("http", "https"):
-        return Fault(
+        return ValueFault(
             "This proxy is neither http nor https; SOCKS is not supported.", "Write it as http://proxy.example:3128."
         )
     is_host = parts.hostname and parts.netloc.isascii() and parts.netloc.isprintable() and " " not in parts.netloc
     if not is_host or port == 0 or "\\" in text:
-        return Fault("This proxy has no usable host or port.", "Write it as http://proxy.example:3128.")
+        return ValueFault("This proxy has no usable host or port.", "Write it as http://proxy.example:3128.")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
-        return Fault("A proxy has no path.", "Write it as http://proxy.example:3128.")
+        return ValueFault("A proxy has no path.", "Write it as http://proxy.example:3128.")
     return None
 
 
@@ -108,7 +108,9 @@ ServerTls = Annotated[
 ]
 
 
-def settle_tls(tls: Mapping[str, Any], node: Node, path: Path, found: Findings, folder: str) -> dict[str, Any]:
+def settle_tls(
+    tls: Mapping[str, Any], node: ConfigNode, path: Path, found: ConfigFindings, folder: str
+) -> dict[str, Any]:
     """The settings with absolute paths."""
     settled = dict(tls)
     for key in _FILES:

@@ -14,8 +14,8 @@ from msgspec import Meta
 
 from pactgate.config import value_checks
 from pactgate.config.documented import Documented
-from pactgate.config.problems import Fault, Findings, Path
-from pactgate.config.tree import Node
+from pactgate.config.problems import ConfigFindings, Path, ValueFault
+from pactgate.config.tree import ConfigNode
 
 _IS_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 OPENAPI_ONLY: Final = ("include", "exclude", "credentials")
@@ -25,7 +25,7 @@ def is_url(source: str) -> bool:
     return _IS_URL.match(source) is not None
 
 
-def check_source(text: str) -> Fault | None:
+def check_source(text: str) -> ValueFault | None:
     """A URL we may call, or the path of a file."""
     if is_url(text):
         return value_checks.check_url(text)
@@ -44,7 +44,7 @@ CredentialValue = Annotated[
 ]
 
 
-class Selection(Documented, frozen=True, kw_only=True):
+class OperationFilter(Documented, frozen=True, kw_only=True):
     """Operations of an OpenAPI document. In patterns `*` stands for any characters, slashes included, and `?` for one."""
 
     tags: Annotated[Patterns, Meta(description="Tags, as the document writes them, or patterns.")] = ()
@@ -58,13 +58,13 @@ class Selection(Documented, frozen=True, kw_only=True):
     ] = ()
 
 
-class Included(Selection, frozen=True, kw_only=True):
+class IncludedOperations(OperationFilter, frozen=True, kw_only=True):
     """Which operations become tools: those that match every list given here. Left out: all that are not deprecated."""
 
     deprecated: Annotated[bool, Meta(description="Whether deprecated operations become tools as well.")] = False
 
 
-class Excluded(Selection, frozen=True, kw_only=True):
+class ExcludedOperations(OperationFilter, frozen=True, kw_only=True):
     """Which operations do not become tools although `include` takes them: those that match any list given here."""
 
 
@@ -79,11 +79,12 @@ class OpenApiSettings(Documented, frozen=True, kw_only=True):
         ),
     ] = None
     include: Annotated[
-        Included, Meta(description="Which operations of the document become tools; left out: all but deprecated ones.")
-    ] = Included()
+        IncludedOperations,
+        Meta(description="Which operations of the document become tools; left out: all but deprecated ones."),
+    ] = IncludedOperations()
     exclude: Annotated[
-        Excluded, Meta(description="Which operations do not become tools, although `include` takes them.")
-    ] = Excluded()
+        ExcludedOperations, Meta(description="Which operations do not become tools, although `include` takes them.")
+    ] = ExcludedOperations()
     credentials: Annotated[
         dict[SchemeName, CredentialValue],
         Meta(
@@ -94,7 +95,9 @@ class OpenApiSettings(Documented, frozen=True, kw_only=True):
     ] = {}
 
 
-def settle_openapi(entry: dict[str, Any], node: Node, path: Path, found: Findings, folder: str) -> dict[str, Any]:
+def settle_openapi(
+    entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings, folder: str
+) -> dict[str, Any]:
     """What an entry with a document says in our own words. A document of others is not a promise of the operator: unless told so, answers
     are not held against its schemas."""
     source: str = entry["openapi"]

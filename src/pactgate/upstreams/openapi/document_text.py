@@ -32,7 +32,7 @@ _WORDS: Final[dict[str, Any]] = {
 }
 
 
-class UnreadableDocument(Exception):  # noqa: N818 - not an error of ours: a text that can't be used, and why
+class UnreadableDocumentError(Exception):
     """`why` continues a sentence about the document."""
 
     def __init__(self, why: str) -> None:
@@ -43,16 +43,18 @@ class UnreadableDocument(Exception):  # noqa: N818 - not an error of ours: a tex
 def read_text(data: bytes) -> Any:
     """The values of a document. Raises UnreadableDocument."""
     if len(data) > MAX_DOCUMENT_BYTES:
-        raise UnreadableDocument(f"has more than {MAX_DOCUMENT_BYTES // 1024 // 1024} MiB")
+        raise UnreadableDocumentError(f"has more than {MAX_DOCUMENT_BYTES // 1024 // 1024} MiB")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UnreadableDocument("is not UTF-8 text") from None
+        raise UnreadableDocumentError("is not UTF-8 text") from None
     start = text.lstrip()[:1]
     if not start:
-        raise UnreadableDocument("is empty")
+        raise UnreadableDocumentError("is empty")
     if start == "<":
-        raise UnreadableDocument("is a web page, not an OpenAPI document; give the address of the JSON or YAML itself")
+        raise UnreadableDocumentError(
+            "is a web page, not an OpenAPI document; give the address of the JSON or YAML itself"
+        )
     return _read_json(text) if start in "{[" else _read_yaml(text)
 
 
@@ -60,9 +62,9 @@ def _read_json(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as problem:
-        raise UnreadableDocument(f"is not JSON: {flat(str(problem), 200)}") from None
+        raise UnreadableDocumentError(f"is not JSON: {flat(str(problem), 200)}") from None
     except RecursionError:
-        raise UnreadableDocument("is nested too deep") from None
+        raise UnreadableDocumentError("is nested too deep") from None
 
 
 def _read_yaml(text: str) -> Any:
@@ -76,10 +78,10 @@ def _read_yaml(text: str) -> Any:
         mark = error.problem_mark or error.context_mark
         where = f" in line {mark.line + 1}" if mark is not None else ""
         what = ", ".join(part for part in (error.context, error.problem) if part)
-        raise UnreadableDocument(f"is not YAML: {flat(what, 200)}{where}") from None
+        raise UnreadableDocumentError(f"is not YAML: {flat(what, 200)}{where}") from None
     except (yaml.YAMLError, ValueError, OverflowError):
         # PyYAML lets these out of escapes and directives that name impossible characters or numbers.
-        raise UnreadableDocument("is not YAML: a character, escape or directive in it is impossible") from None
+        raise UnreadableDocumentError("is not YAML: a character, escape or directive in it is impossible") from None
 
 
 class _Open:
@@ -119,14 +121,14 @@ class _Builder:
             elif kind == "DocumentStartEvent":
                 self._documents += 1
                 if self._documents > 1:
-                    raise UnreadableDocument("holds several YAML documents; only one can be meant")
+                    raise UnreadableDocumentError("holds several YAML documents; only one can be meant")
         return self._root
 
     def _begin(self, value: Any, anchor: str | None) -> None:
         if len(self._open) == MAX_DEPTH:
-            raise UnreadableDocument(f"is nested more than {MAX_DEPTH} levels deep")
+            raise UnreadableDocumentError(f"is nested more than {MAX_DEPTH} levels deep")
         if self._open and isinstance(self._open[-1].value, dict) and not self._open[-1].has_key:
-            raise UnreadableDocument("has a key that is not a text")
+            raise UnreadableDocumentError("has a key that is not a text")
         self._open.append(_Open(value, anchor))
         self._tally()
 
@@ -140,7 +142,7 @@ class _Builder:
     def _scalar(self, event: Any) -> None:
         self._tally()
         if not event.value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in event.value):
-            raise UnreadableDocument("has a text with half of a surrogate pair")
+            raise UnreadableDocumentError("has a text with half of a surrogate pair")
         if self._open and isinstance(self._open[-1].value, dict) and not self._open[-1].has_key:
             self._open[-1].key, self._open[-1].has_key = event.value, True
             return
@@ -150,12 +152,12 @@ class _Builder:
     def _alias(self, event: Any) -> None:
         self._tally()
         if event.anchor not in self._anchors:
-            raise UnreadableDocument(f"has an alias *{flat(event.anchor, 60)} of something unknown, or of itself")
+            raise UnreadableDocumentError(f"has an alias *{flat(event.anchor, 60)} of something unknown, or of itself")
         value = self._anchors[event.anchor]
         around = self._open[-1] if self._open else None
         if around is not None and isinstance(around.value, dict) and not around.has_key:
             if not isinstance(value, str):
-                raise UnreadableDocument("has a key that is not a text")
+                raise UnreadableDocumentError("has a key that is not a text")
             around.key, around.has_key = value, True
             return
         self._put(value, None)
@@ -179,7 +181,7 @@ class _Builder:
     def _tally(self) -> None:
         self._count += 1
         if self._count > MAX_VALUES:
-            raise UnreadableDocument(f"has more than {MAX_VALUES} values")
+            raise UnreadableDocumentError(f"has more than {MAX_VALUES} values")
 
 
 def _plain(text: str) -> Any:

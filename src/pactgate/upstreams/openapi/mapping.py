@@ -15,21 +15,21 @@ from urllib.parse import urljoin, urlsplit
 
 from pactgate.config.rest_checks import check_base_url, check_path_template
 from pactgate.config.sections.endpoints import Endpoint, Method
-from pactgate.config.sections.openapi import Selection
+from pactgate.config.sections.openapi import OperationFilter
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import flat
-from pactgate.upstreams.openapi.document_text import UnreadableDocument
-from pactgate.upstreams.openapi.names import Subject, assign_names, limit_for
+from pactgate.upstreams.openapi.document_text import UnreadableDocumentError
+from pactgate.upstreams.openapi.names import OperationKey, assign_names, limit_for
 from pactgate.upstreams.openapi.operations import (
-    NotMappable,
+    NotMappableError,
     describe,
     merged_object,
     read_answer,
     read_request,
     title_of,
 )
-from pactgate.upstreams.openapi.references import BrokenReference, ReadFile, References, Spot
-from pactgate.upstreams.openapi.schemas import Direction, Schemas, UnusableSchema
+from pactgate.upstreams.openapi.references import BrokenReferenceError, DocumentNode, ReadFile, References
+from pactgate.upstreams.openapi.schemas import Direction, Schemas, UnusableSchemaError
 from pactgate.upstreams.openapi.security import Security
 from pactgate.upstreams.rest.credentials import Credential
 
@@ -41,7 +41,7 @@ _SHOWN_OPERATIONS: Final = 3
 _MAX_VARIABLES: Final = 50
 
 
-class LeftOut(NamedTuple):
+class SkippedOperation(NamedTuple):
     """What of a document is not offered, and why. `operation` is as `GET /users/{id}`."""
 
     operation: str
@@ -51,7 +51,7 @@ class LeftOut(NamedTuple):
         return f"{self.operation}: {self.reason}"
 
 
-def by_reason(left_out: Iterable[LeftOut]) -> dict[str, list[str]]:
+def by_reason(left_out: Iterable[SkippedOperation]) -> dict[str, list[str]]:
     """The operations by why they are left out, the commonest reason first."""
     grouped: dict[str, list[str]] = {}
     for one in left_out:
@@ -65,11 +65,11 @@ def some_of(operations: list[str]) -> str:
     return ", ".join(operations[:_SHOWN_OPERATIONS]) + (f" and {more} more" if more > 0 else "")
 
 
-class Mapped(NamedTuple):
+class MappedDocument(NamedTuple):
     """What a document becomes. `credentials` are those of each endpoint by its name; `not_chosen` counts what was not wanted."""
 
     endpoints: tuple[Endpoint, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippedOperation, ...]
     title: str
     version: str
     base_url: str
@@ -78,9 +78,9 @@ class Mapped(NamedTuple):
 
 
 class _Operation(NamedTuple):
-    subject: Subject
-    item: Spot
-    spot: Spot
+    subject: OperationKey
+    item: DocumentNode
+    spot: DocumentNode
 
     @property
     def label(self) -> str:
@@ -89,12 +89,12 @@ class _Operation(NamedTuple):
 
 def map_document(
     root: Any, config: ServerConfig, *, url: str | None = None, read_file: ReadFile | None = None
-) -> Mapped:
+) -> MappedDocument:
     """`url` is where the document came from, if not from a file. Raises UnreadableDocument."""
     is_early = _require_version(root)
     references = References(root, read_file)
     if not isinstance(root.get("paths", {}), dict):
-        raise UnreadableDocument("has no readable paths")
+        raise UnreadableDocumentError("has no readable paths")
     return _Mapping(references, config, url, is_early=is_early).run()
 
 
@@ -109,14 +109,16 @@ class _Mapping:
         self._schemas = Schemas(references, is_early=is_early)
         self._security = Security(references, config.credentials, config.headers, root.inside("security"))
         self._base_url = self._require_base_url(root)
-        self._left_out: list[LeftOut] = []
+        self._left_out: list[SkippedOperation] = []
         self._credentials: dict[str, tuple[Credential, ...]] = {}
 
-    def run(self) -> Mapped:
+    def run(self) -> MappedDocument:
         for name in self._security.unknown:
             known = ", ".join(self._security.names) or "none"
             self._left_out.append(
-                LeftOut(f"credentials.{flat(name, 60)}", f"the document has no such security scheme; it has {known}")
+                SkippedOperation(
+                    f"credentials.{flat(name, 60)}", f"the document has no such security scheme; it has {known}"
+                )
             )
         operations = list(self._operations())
         names = assign_names([one.subject for one in operations], limit_for(self._config.id))
@@ -128,14 +130,14 @@ class _Mapping:
                 not_chosen += 1
                 continue
             if one.spot.is_set("deprecated") and not self._config.include.deprecated:
-                self._left_out.append(LeftOut(one.label, "it is deprecated (include.deprecated takes such)"))
+                self._left_out.append(SkippedOperation(one.label, "it is deprecated (include.deprecated takes such)"))
                 continue
             try:
                 endpoints.append(self._endpoint(one, name))
-            except (NotMappable, UnusableSchema, BrokenReference) as problem:
-                self._left_out.append(LeftOut(one.label, problem.why))
+            except (NotMappableError, UnusableSchemaError, BrokenReferenceError) as problem:
+                self._left_out.append(SkippedOperation(one.label, problem.why))
         info = self._references.root.inside("info")
-        return Mapped(
+        return MappedDocument(
             tuple(endpoints),
             tuple(self._left_out),
             info.text("title") or self._config.id,
@@ -151,18 +153,18 @@ class _Mapping:
             if not isinstance(path, str) or not path.startswith("/"):
                 continue  # an extension
             try:
-                item = self._references.follow(Spot(given))
-            except BrokenReference as problem:
-                self._left_out.append(LeftOut(flat(path, _SHOWN_CHARS), problem.why))
+                item = self._references.follow(DocumentNode(given))
+            except BrokenReferenceError as problem:
+                self._left_out.append(SkippedOperation(flat(path, _SHOWN_CHARS), problem.why))
                 continue
             for word in _METHODS:
                 spot = item.inside(word)
                 if isinstance(spot.value, dict):
                     count += 1
                     if count > MAX_OPERATIONS:
-                        self._left_out.append(LeftOut("…", f"there are more than {MAX_OPERATIONS} operations"))
+                        self._left_out.append(SkippedOperation("…", f"there are more than {MAX_OPERATIONS} operations"))
                         return
-                    yield _Operation(Subject(word.upper(), path, spot.text("operationId")), item, spot)
+                    yield _Operation(OperationKey(word.upper(), path, spot.text("operationId")), item, spot)
 
     def _is_chosen(self, one: _Operation, name: str) -> bool:
         include, exclude = self._config.include, self._config.exclude
@@ -172,12 +174,12 @@ class _Mapping:
     def _endpoint(self, one: _Operation, name: str) -> Endpoint:
         method, path = one.subject.method, one.subject.path
         if method.lower() in _UNKNOWN_METHODS:
-            raise NotMappable(f"{method} is not a method tools use")
+            raise NotMappableError(f"{method} is not a method tools use")
         if (fault := check_path_template(path)) is not None:
-            raise NotMappable(f"its path can't be called: {fault.message}")
+            raise NotMappableError(f"its path can't be called: {fault.message}")
         needed = self._security.needed(one.spot)
         if isinstance(needed, str):
-            raise NotMappable(needed)
+            raise NotMappableError(needed)
         base_url = self._own_base_url(one, has_secrets=bool(needed or self._config.headers))
         request = read_request(one.item, one.spot, method, path, self._references, self._schemas)
         answer = read_answer(one.spot, method, self._references)
@@ -194,33 +196,33 @@ class _Mapping:
             output_schema=self._output(answer.output),
             allow_empty=answer.allow_empty,
         )
-        self._left_out += [LeftOut(one.label, note) for note in request.notes]
+        self._left_out += [SkippedOperation(one.label, note) for note in request.notes]
         if needed:
             self._credentials[name] = needed
         return endpoint
 
-    def _output(self, spot: Spot | None) -> dict[str, Any] | None:
+    def _output(self, spot: DocumentNode | None) -> dict[str, Any] | None:
         """The schema of the answer where it is wanted and says what the answer is; others promise next to nothing."""
         if spot is None or self._config.output_validation == "off":
             return None
         try:
             schema = self._schemas.stand_alone({"": spot}, Direction.OUTPUT)[""]
-        except (UnusableSchema, BrokenReference):
+        except (UnusableSchemaError, BrokenReferenceError):
             return None  # nothing is promised then; the operation itself is as good as ever
         merged = merged_object(schema) or schema
         return merged if merged.get("type") in ("object", "array") else None
 
     # Where it is called.
 
-    def _require_base_url(self, root: Spot) -> str:
+    def _require_base_url(self, root: DocumentNode) -> str:
         if self._config.base_url is not None:
             return self._config.base_url
         listed = root.inside("servers").items()
         found = self._address(listed[0]) if listed else self._resolved("/")
-        if isinstance(found, NotMappable):
-            raise UnreadableDocument(f"names no server that can be called ({found.why}); set baseUrl")
+        if isinstance(found, NotMappableError):
+            raise UnreadableDocumentError(f"names no server that can be called ({found.why}); set baseUrl")
         if self._url is not None and self._has_secrets and not _same_origin(found, self._url):
-            raise UnreadableDocument(
+            raise UnreadableDocumentError(
                 "wants calls to go to another host than it comes from: credentials are sent there only when baseUrl names it"
             )
         return found
@@ -231,61 +233,63 @@ class _Mapping:
         if self._config.base_url is not None or not listed:
             return None
         found = self._address(listed[0])
-        if isinstance(found, NotMappable):
-            raise NotMappable(*found.args) from found
+        if isinstance(found, NotMappableError):
+            raise NotMappableError(*found.args) from found
         is_known = _same_origin(found, self._base_url) or urlsplit(found).hostname in self._config.allowed_hosts
         if has_secrets and not is_known:
-            raise NotMappable(f"it is called at {_origin(found)}, and credentials go only to hosts in allowedHosts")
+            raise NotMappableError(
+                f"it is called at {_origin(found)}, and credentials go only to hosts in allowedHosts"
+            )
         return found
 
     @property
     def _has_secrets(self) -> bool:
         return bool(self._config.credentials or self._config.headers)
 
-    def _address(self, server: Spot) -> str | NotMappable:
+    def _address(self, server: DocumentNode) -> str | NotMappableError:
         text = server.text("url")
         if text is None:
-            return NotMappable("a server has no url")
+            return NotMappableError("a server has no url")
         variables = server.inside("variables")
         for name in list(variables.members())[:_MAX_VARIABLES]:
             text = text.replace(f"{{{name}}}", str(variables.inside(name).members().get("default", "")))[:2000]
         if "{" in text:
-            return NotMappable(f"{flat(text, _SHOWN_CHARS)} has a variable without a value")
+            return NotMappableError(f"{flat(text, _SHOWN_CHARS)} has a variable without a value")
         return self._resolved(text)
 
-    def _resolved(self, text: str) -> str | NotMappable:
+    def _resolved(self, text: str) -> str | NotMappableError:
         shown = flat(text, _SHOWN_CHARS)
         try:
             joined = urljoin(self._url, text) if self._url is not None else text
         except ValueError:
-            return NotMappable(f"{shown} is no address")
+            return NotMappableError(f"{shown} is no address")
         fault = check_base_url(joined)
-        return joined.rstrip("/") if fault is None else NotMappable(f"{shown}: {fault.message}")
+        return joined.rstrip("/") if fault is None else NotMappableError(f"{shown}: {fault.message}")
 
 
 def _require_version(root: Any) -> bool:
     """Whether it is OpenAPI 3.0. Raises UnreadableDocument for what is no OpenAPI 3 document."""
     if not isinstance(root, dict):
-        raise UnreadableDocument("is not an OpenAPI document: it is no table of settings")
+        raise UnreadableDocumentError("is not an OpenAPI document: it is no table of settings")
     if "swagger" in root:
-        raise UnreadableDocument(
+        raise UnreadableDocumentError(
             f"is Swagger {flat(str(root['swagger']), 10)}, which is not supported; convert it to OpenAPI 3, for example with "
             "`npx swagger2openapi --outfile openapi.json old.json`"
         )
     version = root.get("openapi")
     if not isinstance(version, str) or not version.startswith("3."):
         said = f"says openapi: {flat(str(version), 20)}" if version is not None else "has no `openapi: 3.x`"
-        raise UnreadableDocument(f"is not an OpenAPI 3.0 or 3.1 document: it {said}")
+        raise UnreadableDocumentError(f"is not an OpenAPI 3.0 or 3.1 document: it {said}")
     return version.startswith("3.0")
 
 
-def _asked(selection: Selection) -> tuple[bool, ...]:
+def _asked(selection: OperationFilter) -> tuple[bool, ...]:
     return tuple(
         bool(patterns) for patterns in (selection.tags, selection.paths, selection.operations, selection.methods)
     )
 
 
-def _matches(selection: Selection, one: _Operation, name: str) -> tuple[bool, ...]:
+def _matches(selection: OperationFilter, one: _Operation, name: str) -> tuple[bool, ...]:
     """Whether the operation is meant by each list of a selection; a list that is not given means every one."""
     tags = one.spot.members().get("tags")
     listed = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []

@@ -25,7 +25,7 @@ _SAFE_ARGUMENT: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 
 
-class Subject(NamedTuple):
+class OperationKey(NamedTuple):
     """What identifies an operation: method and path are unique in a document, the id often is and may be missing."""
 
     method: str
@@ -38,9 +38,9 @@ def limit_for(server: str) -> int:
     return max(_SHORTEST_LIMIT, MAX_NAME_CHARS - _SEPARATOR_CHARS - len(server))
 
 
-def assign_names(subjects: Collection[Subject], limit: int = MAX_NAME_CHARS) -> dict[Subject, str]:
+def assign_names(subjects: Collection[OperationKey], limit: int = MAX_NAME_CHARS) -> dict[OperationKey, str]:
     """One name each, whatever their order. Names differ by more than case."""
-    names: dict[Subject, str] = {}
+    names: dict[OperationKey, str] = {}
     taken: set[str] = set()
     waiting = sorted(set(subjects), key=lambda subject: (subject.path, subject.method, subject.operation_id or ""))
     for candidates in (_by_id, _by_words, _by_all_words):
@@ -93,11 +93,11 @@ def definition_names(keys: Mapping[str, str]) -> dict[str, str]:
     return {key: name if shared[name] == 1 else f"{name}_{marks[key]}" for key, name in liked.items()}
 
 
-def _by_id(subject: Subject) -> str:
+def _by_id(subject: OperationKey) -> str:
     return _safe(subject.operation_id or "")
 
 
-def _by_words(subject: Subject) -> str:
+def _by_words(subject: OperationKey) -> str:
     """`get_users_by_id` for GET /users/{id}: the last placeholder says what is asked for by what, those before only where."""
     segments = [segment for segment in subject.path.split("/") if segment]
     words = [subject.method.lower()]
@@ -110,7 +110,7 @@ def _by_words(subject: Subject) -> str:
     return "_".join(filter(None, map(_safe, words)))
 
 
-def _by_all_words(subject: Subject) -> str:
+def _by_all_words(subject: OperationKey) -> str:
     return _safe(subject.method.lower() + _PLACEHOLDER.sub(r"by_\1", subject.path))
 
 
@@ -124,11 +124,11 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
 
 
-def _fitted(name: str, subject: Subject, limit: int) -> str:
+def _fitted(name: str, subject: OperationKey, limit: int) -> str:
     return name if len(name) <= limit else f"{name[: limit - _MARK_CHARS - 1].rstrip('_-')}_{_mark(subject)}"
 
 
-def _marked(name: str, subject: Subject, limit: int, taken: set[str]) -> str:
+def _marked(name: str, subject: OperationKey, limit: int, taken: set[str]) -> str:
     """The name with a mark only this operation has; a longer mark if the short one should ever meet its like."""
     for chars in range(_MARK_CHARS, _SHORTEST_LIMIT):
         mark = _mark(subject, chars)
@@ -138,6 +138,6 @@ def _marked(name: str, subject: Subject, limit: int, taken: set[str]) -> str:
     raise AssertionError("two operations have one digest")
 
 
-def _mark(subject: Subject, chars: int = _MARK_CHARS) -> str:
+def _mark(subject: OperationKey, chars: int = _MARK_CHARS) -> str:
     text = "\n".join((subject.method, subject.path, subject.operation_id or ""))
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:chars]

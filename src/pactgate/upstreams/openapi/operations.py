@@ -16,7 +16,7 @@ from pactgate.config.sections.endpoints import MAX_PARAMETERS, Body, Parameter, 
 from pactgate.config.value_checks import check_header_name
 from pactgate.core.display import flat
 from pactgate.upstreams.openapi.names import argument_names, is_legal_argument
-from pactgate.upstreams.openapi.references import References, Spot
+from pactgate.upstreams.openapi.references import DocumentNode, References
 from pactgate.upstreams.openapi.schemas import Direction, Schemas
 
 DESCRIPTION_CHARS: Final = 1000
@@ -38,13 +38,13 @@ _OWN_HEADERS: Final = frozenset(
 _TEXT_TYPES: Final = frozenset({"application/xml", "application/yaml", "application/x-yaml", "application/javascript"})
 
 
-class NotMappable(Exception):  # noqa: N818 - not an error of ours: why an operation is left out
+class NotMappableError(Exception):
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why = why
 
 
-class Request(NamedTuple):
+class MappedRequest(NamedTuple):
     """Where the arguments of a tool go; `notes` are parts a caller has to do without."""
 
     parameters: tuple[Parameter, ...]
@@ -52,21 +52,21 @@ class Request(NamedTuple):
     notes: tuple[str, ...]
 
 
-class Answer(NamedTuple):
+class MappedResponse(NamedTuple):
     kind: ResponseKind
-    output: Spot | None
+    output: DocumentNode | None
     allow_empty: bool
 
 
 def read_request(
-    item: Spot, operation: Spot, method: str, path: str, references: References, schemas: Schemas
-) -> Request:
+    item: DocumentNode, operation: DocumentNode, method: str, path: str, references: References, schemas: Schemas
+) -> MappedRequest:
     """Raises NotMappable, UnusableSchema and BrokenReference."""
     notes: list[str] = []
     placeholders = PLACEHOLDER.findall(path)
     parameters = [one for one in _merged(item, operation, references, placeholders) if _is_taken(one, notes)]
     if len(parameters) > MAX_PARAMETERS:
-        raise NotMappable(f"it has more than {MAX_PARAMETERS} parameters")
+        raise NotMappableError(f"it has more than {MAX_PARAMETERS} parameters")
     body = _chosen_body(operation, method, references)
     wanted = {_label(one): _schema_spot(one) for one in parameters}
     if body is not None:
@@ -74,34 +74,34 @@ def read_request(
     made = schemas.stand_alone(wanted, Direction.INPUT)
     arguments = argument_names((_place(one), one.text("name") or "") for one in parameters)
     taken = set(arguments.values())
-    return Request(
+    return MappedRequest(
         tuple(_parameter(one, made[_label(one)], arguments) for one in parameters),
         None if body is None else _body(body, made[_BODY], taken),
         tuple(notes),
     )
 
 
-def read_answer(operation: Spot, method: str, references: References) -> Answer:
+def read_answer(operation: DocumentNode, method: str, references: References) -> MappedResponse:
     """What a successful call brings. Raises BrokenReference."""
     if method == "HEAD":
-        return Answer("none", None, allow_empty=True)
+        return MappedResponse("none", None, allow_empty=True)
     declared = list(_successes(operation, references))
     contents = [(kind, spot) for _, content in declared for kind, spot in content.items()]
     is_sometimes_empty = any(not content for _, content in declared)
     if not contents:
         is_never_full = bool(declared) and all(code in ("204", "205") for code, _ in declared)
-        return Answer("none" if is_never_full else "text", None, allow_empty=True)
+        return MappedResponse("none" if is_never_full else "text", None, allow_empty=True)
     json_spots = [spot for kind, spot in contents if is_json(kind)]
     if json_spots:
         distinct = {_identity(spot.inside("schema")): spot.inside("schema") for spot in json_spots}
         only = next(iter(distinct.values())) if len(distinct) == 1 else None
         is_clear = only is not None and not is_sometimes_empty and len(json_spots) == len(contents)
-        return Answer("json", only if is_clear and only and only.value else None, is_sometimes_empty)
+        return MappedResponse("json", only if is_clear and only and only.value else None, is_sometimes_empty)
     is_text = any(_is_text(kind) for kind, _ in contents)
-    return Answer("text" if is_text else "binary", None, is_sometimes_empty)
+    return MappedResponse("text" if is_text else "binary", None, is_sometimes_empty)
 
 
-def describe(operation: Spot, method: str, path: str) -> str:
+def describe(operation: DocumentNode, method: str, path: str) -> str:
     summary, description = (_words(operation, name) for name in ("summary", "description"))
     if summary and description and not description.startswith(summary):
         text = f"{summary.rstrip('.')}. {description}"
@@ -110,7 +110,7 @@ def describe(operation: Spot, method: str, path: str) -> str:
     return _shortened(text)
 
 
-def title_of(operation: Spot) -> str | None:
+def title_of(operation: DocumentNode) -> str | None:
     summary = _words(operation, "summary")
     return flat(summary, 100) if summary else None
 
@@ -122,30 +122,33 @@ def is_json(media_type: str) -> bool:
 
 class _ChosenBody(NamedTuple):
     content_type: str
-    schema: Spot
+    schema: DocumentNode
     is_required: bool
 
 
-def _merged(item: Spot, operation: Spot, references: References, placeholders: list[str]) -> list[Spot]:
+def _merged(
+    item: DocumentNode, operation: DocumentNode, references: References, placeholders: list[str]
+) -> list[DocumentNode]:
     """The parameters of path and operation; the operation's count where both have one.
 
     A placeholder nobody declared is still one: a text. A path parameter without a placeholder goes nowhere.
     """
-    found: dict[tuple[str, str], Spot] = {
-        ("path", name): Spot({"name": name, "in": "path", "schema": {"type": "string"}}) for name in placeholders
+    found: dict[tuple[str, str], DocumentNode] = {
+        ("path", name): DocumentNode({"name": name, "in": "path", "schema": {"type": "string"}})
+        for name in placeholders
     }
     for holder in (item, operation):
         for given in holder.inside("parameters").items():
             one = references.follow(given)
             name, place = one.text("name"), one.text("in")
             if not name or place not in ("path", "query", "header", "cookie"):
-                raise NotMappable("one of its parameters has no name, or a place that does not exist")
+                raise NotMappableError("one of its parameters has no name, or a place that does not exist")
             if place != "path" or name in placeholders:
                 found[place, name.casefold() if place == "header" else name] = one
     return list(found.values())
 
 
-def _is_taken(parameter: Spot, notes: list[str]) -> bool:
+def _is_taken(parameter: DocumentNode, notes: list[str]) -> bool:
     name, place = parameter.text("name") or "", parameter.text("in")
     if place == "header" and name.casefold() in _WRITTEN_HEADERS:
         return False
@@ -154,12 +157,12 @@ def _is_taken(parameter: Spot, notes: list[str]) -> bool:
         return True
     what = f"its parameter {flat(name, 60)} {problem}"
     if parameter.is_set("required") or place == "path":
-        raise NotMappable(what)
+        raise NotMappableError(what)
     notes.append(f"{what}, and is optional: the tool does without it")
     return False
 
 
-def _parameter_problem(parameter: Spot, name: str, place: str | None) -> str | None:
+def _parameter_problem(parameter: DocumentNode, name: str, place: str | None) -> str | None:
     if place == "cookie":
         return "goes into a cookie"
     if place == "header" and (name.casefold() in _OWN_HEADERS or check_header_name(name) is not None):
@@ -173,23 +176,23 @@ def _parameter_problem(parameter: Spot, name: str, place: str | None) -> str | N
     return None
 
 
-def _chosen_body(operation: Spot, method: str, references: References) -> _ChosenBody | None:
+def _chosen_body(operation: DocumentNode, method: str, references: References) -> _ChosenBody | None:
     body = references.follow(operation.inside("requestBody"))
     content = body.inside("content").members()
     if not content:
         return None
     if method in ("GET", "HEAD"):
         if body.is_set("required"):
-            raise NotMappable(f"it is a {method} with a body")
+            raise NotMappableError(f"it is a {method} with a body")
         return None
     chosen = min(content, key=_preference)
     schema = body.inside("content", chosen, "schema")
     kind = _bare(chosen)
     if _preference(chosen) == _UNSUPPORTED or (kind == _MULTIPART and _takes_files(schema, references)):
         what = "uploads files" if kind == _MULTIPART else "takes a body of another kind"
-        raise NotMappable(f"it {what} ({flat(', '.join(content), 100)}); JSON, forms and texts can be sent")
+        raise NotMappableError(f"it {what} ({flat(', '.join(content), 100)}); JSON, forms and texts can be sent")
     if _is_text(kind):
-        schema = Spot({"type": "string"})
+        schema = DocumentNode({"type": "string"})
     return _ChosenBody("application/json" if "*" in chosen else chosen, schema, body.is_set("required"))
 
 
@@ -205,18 +208,18 @@ def _preference(media_type: str) -> int:
     return 4 if _is_text(kind) else _UNSUPPORTED
 
 
-def _takes_files(schema: Spot, references: References) -> bool:
+def _takes_files(schema: DocumentNode, references: References) -> bool:
     """Whether a form has bytes in it, at its own level."""
     form = references.follow(schema)
     for member in form.inside("properties").members().values():
-        one = references.follow(Spot(member, form.file))
+        one = references.follow(DocumentNode(member, form.file))
         inner = references.follow(one.inside("items"))
         if any(spot.text("format") == "binary" or spot.text("contentMediaType") for spot in (one, inner)):
             return True
     return not form.inside("properties").members()
 
 
-def _parameter(one: Spot, schema: dict[str, Any], arguments: dict[tuple[str, str], str]) -> Parameter:
+def _parameter(one: DocumentNode, schema: dict[str, Any], arguments: dict[tuple[str, str], str]) -> Parameter:
     name, place = one.text("name") or "", _place(one)
     argument = arguments[place, name]
     description = _words(one, "description") or None
@@ -290,7 +293,7 @@ def _gather(
     return all(_gather(one, definitions, properties, required, level + 1) for one in part.get("allOf", ()))
 
 
-def _successes(operation: Spot, references: References) -> Iterator[tuple[str, dict[str, Spot]]]:
+def _successes(operation: DocumentNode, references: References) -> Iterator[tuple[str, dict[str, DocumentNode]]]:
     responses = operation.inside("responses")
     codes = [str(code) for code in responses.members() if str(code).startswith("2")]
     for code in sorted(codes) or [code for code in ("default",) if code in responses.members()]:
@@ -298,7 +301,7 @@ def _successes(operation: Spot, references: References) -> Iterator[tuple[str, d
         yield code, {str(kind): content.inside(kind) for kind in content.members()}
 
 
-def _identity(schema: Spot) -> Any:
+def _identity(schema: DocumentNode) -> Any:
     reference = schema.members().get("$ref")
     return (schema.file, reference) if isinstance(reference, str) else id(schema.value)
 
@@ -312,26 +315,26 @@ def _bare(media_type: str) -> str:
     return media_type.partition(";")[0].strip().casefold()
 
 
-def _place(parameter: Spot) -> str:
+def _place(parameter: DocumentNode) -> str:
     return parameter.text("in") or ""
 
 
-def _label(parameter: Spot) -> str:
+def _label(parameter: DocumentNode) -> str:
     return f"{_place(parameter)} {parameter.text('name')}"
 
 
-def _schema_spot(parameter: Spot) -> Spot:
-    return parameter.inside("schema") if _own_kind(parameter) is None else Spot({"type": "string"})
+def _schema_spot(parameter: DocumentNode) -> DocumentNode:
+    return parameter.inside("schema") if _own_kind(parameter) is None else DocumentNode({"type": "string"})
 
 
-def _own_kind(parameter: Spot) -> str | None:
+def _own_kind(parameter: DocumentNode) -> str | None:
     """The media type of a parameter that is a document of its own, such as JSON in a query; None for the others."""
     if parameter.inside("schema").value is not None:
         return None
     return next((str(kind) for kind in parameter.inside("content").members()), None)
 
 
-def _words(spot: Spot, name: str) -> str:
+def _words(spot: DocumentNode, name: str) -> str:
     return (spot.text(name) or "").strip()
 
 

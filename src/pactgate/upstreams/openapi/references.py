@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from pactgate.core.display import flat
-from pactgate.upstreams.openapi.document_text import UnreadableDocument
+from pactgate.upstreams.openapi.document_text import UnreadableDocumentError
 
 MAX_CHAIN: Final = 30
 MAX_FILES: Final = 100
@@ -22,7 +22,7 @@ ReadFile = Callable[[str], Any]
 """From the name of a file, relative to the document's folder, to its values. Raises UnreadableDocument."""
 
 
-class BrokenReference(Exception):  # noqa: N818 - not an error of ours: what is wrong with a part of a document
+class BrokenReferenceError(Exception):
     """`why` is a clause about the part that refers."""
 
     def __init__(self, why: str) -> None:
@@ -30,24 +30,24 @@ class BrokenReference(Exception):  # noqa: N818 - not an error of ours: what is 
         self.why = why
 
 
-class Spot(NamedTuple):
+class DocumentNode(NamedTuple):
     """A value and where it stands; `file` is "" for the document itself."""
 
     value: Any
     file: str = ""
 
-    def inside(self, *steps: Any) -> Spot:
+    def inside(self, *steps: Any) -> DocumentNode:
         """A value further in; None where there is no such thing."""
         value = self.value
         for step in steps:
             value = value.get(step) if isinstance(value, dict) else None
-        return Spot(value, self.file)
+        return DocumentNode(value, self.file)
 
     def members(self) -> dict[str, Any]:
         return self.value if isinstance(self.value, dict) else {}
 
-    def items(self) -> list[Spot]:
-        return [Spot(one, self.file) for one in self.value] if isinstance(self.value, list) else []
+    def items(self) -> list[DocumentNode]:
+        return [DocumentNode(one, self.file) for one in self.value] if isinstance(self.value, list) else []
 
     def text(self, name: str) -> str | None:
         value = self.members().get(name)
@@ -61,57 +61,59 @@ class References:
     """One document and the files it refers to."""
 
     def __init__(self, root: Any, read_file: ReadFile | None = None) -> None:
-        self.root = Spot(root)
+        self.root = DocumentNode(root)
         self._read_file = read_file
         self._files: dict[str, Any] = {"": root}
-        self._known: dict[tuple[str, str], tuple[str, Spot]] = {}
+        self._known: dict[tuple[str, str], tuple[str, DocumentNode]] = {}
 
-    def follow(self, spot: Spot) -> Spot:
+    def follow(self, spot: DocumentNode) -> DocumentNode:
         """The value itself, after any number of references. Raises BrokenReference."""
         for _ in range(MAX_CHAIN):
             reference = spot.members().get("$ref")
             if not isinstance(reference, str):
                 return spot
             spot = self.locate(reference, spot.file)[1]
-        raise BrokenReference("it refers to itself, or through too many others")
+        raise BrokenReferenceError("it refers to itself, or through too many others")
 
-    def locate(self, reference: str, file: str) -> tuple[str, Spot]:
+    def locate(self, reference: str, file: str) -> tuple[str, DocumentNode]:
         """What a reference in a file leads to, with a key that is the same for all spellings. Raises BrokenReference."""
         known = self._known.get((file, reference))
         if known is None:
             known = self._known[file, reference] = self._locate(reference, file)
         return known
 
-    def _locate(self, reference: str, file: str) -> tuple[str, Spot]:
+    def _locate(self, reference: str, file: str) -> tuple[str, DocumentNode]:
         shown = flat(reference, _SHOWN_CHARS)
         name, _, pointer = reference.partition("#")
         target = self._file_of(unquote(name), file, shown) if name else file
         steps = [step.replace("~1", "/").replace("~0", "~") for step in unquote(pointer).split("/")]
         if steps[0]:
-            raise BrokenReference(f"its reference {shown} names no place by a path")
+            raise BrokenReferenceError(f"its reference {shown} names no place by a path")
         value = self._values_of(target, shown)
         for step in steps[1:]:
             value = _member(value, step, shown)
-        return f"{target}#{'/'.join(step.replace('~', '~0').replace('/', '~1') for step in steps)}", Spot(value, target)
+        return f"{target}#{'/'.join(step.replace('~', '~0').replace('/', '~1') for step in steps)}", DocumentNode(
+            value, target
+        )
 
     def _file_of(self, name: str, file: str, shown: str) -> str:
         if ":" in name or name.startswith("/") or "\\" in name or not name.isprintable():
-            raise BrokenReference(f"its reference {shown} leads to another place, and nothing is fetched")
+            raise BrokenReferenceError(f"its reference {shown} leads to another place, and nothing is fetched")
         path = posixpath.normpath(posixpath.join(posixpath.dirname(file), name))
         if path.startswith("../") or path in ("..", "."):
-            raise BrokenReference(f"its reference {shown} leads out of the document's folder")
+            raise BrokenReferenceError(f"its reference {shown} leads out of the document's folder")
         return path
 
     def _values_of(self, file: str, shown: str) -> Any:
         if file not in self._files:
             if self._read_file is None:
-                raise BrokenReference(f"its reference {shown} leads to another document, and nothing is fetched")
+                raise BrokenReferenceError(f"its reference {shown} leads to another document, and nothing is fetched")
             if len(self._files) > MAX_FILES:
-                raise BrokenReference(f"the document refers to more than {MAX_FILES} files")
+                raise BrokenReferenceError(f"the document refers to more than {MAX_FILES} files")
             try:
                 self._files[file] = self._read_file(file)
-            except UnreadableDocument as problem:
-                raise BrokenReference(f"{flat(file, _SHOWN_CHARS)}, which it refers to, {problem.why}") from None
+            except UnreadableDocumentError as problem:
+                raise BrokenReferenceError(f"{flat(file, _SHOWN_CHARS)}, which it refers to, {problem.why}") from None
         return self._files[file]
 
 
@@ -120,4 +122,4 @@ def _member(value: Any, step: str, shown: str) -> Any:
         return value[step]
     if isinstance(value, list) and step.isascii() and step.isdecimal() and int(step[:9]) < len(value):
         return value[int(step[:9])]
-    raise BrokenReference(f"its reference {shown} leads nowhere")
+    raise BrokenReferenceError(f"its reference {shown} leads nowhere")

@@ -19,7 +19,7 @@ import jsonschema_rs
 from pactgate.core.display import cut
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.openapi.names import definition_names
-from pactgate.upstreams.openapi.references import BrokenReference, References, Spot
+from pactgate.upstreams.openapi.references import BrokenReferenceError, DocumentNode, References
 
 MAX_PARTS: Final = 20_000
 """Of one schema, everything it refers to included."""
@@ -41,7 +41,7 @@ class Direction(Enum):
     OUTPUT = "writeOnly"
 
 
-class UnusableSchema(Exception):  # noqa: N818 - not an error of ours: why a schema can't be used
+class UnusableSchemaError(Exception):
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why = why
@@ -138,7 +138,7 @@ class Schemas:
         self._parts_in_all = 0
         self._parts = 0
 
-    def stand_alone(self, spots: dict[str, Spot], direction: Direction) -> dict[str, dict[str, Any]]:
+    def stand_alone(self, spots: dict[str, DocumentNode], direction: Direction) -> dict[str, dict[str, Any]]:
         """Each schema by its label, complete in itself; equal names in their `$defs` mean equal definitions.
 
         Raises UnusableSchema and BrokenReference.
@@ -149,14 +149,14 @@ class Schemas:
         assembly = _Assembly({key: self._fragments[direction, key] for key in reachable}, counts, names)
         return {label: assembly.complete(root.schema) for label, root in roots.items()}
 
-    def _convert_root(self, spot: Spot, direction: Direction) -> _Fragment:
+    def _convert_root(self, spot: DocumentNode, direction: Direction) -> _Fragment:
         fragment = self._fragment(spot, direction)
         schema, beside, seen = fragment.schema, [], 0
         while isinstance(schema, _Use):
             beside.append(schema.beside)
             seen += 1
             if seen > MAX_LEVELS:
-                raise UnusableSchema("it refers to itself without end")
+                raise UnusableSchemaError("it refers to itself without end")
             schema = self._definition(schema.key, direction).schema
         for notes in reversed(beside):
             schema = _joined(schema, notes)
@@ -174,7 +174,7 @@ class Schemas:
                 continue
             reachable.add(key)
             if len(reachable) > MAX_PARTS:
-                raise UnusableSchema(f"it refers to more than {MAX_PARTS} others")
+                raise UnusableSchemaError(f"it refers to more than {MAX_PARTS} others")
             fragment = self._definition(key, direction)
             counts.update(fragment.uses)
             waiting += fragment.uses
@@ -188,18 +188,18 @@ class Schemas:
             self._fragments[direction, key] = known
         return known
 
-    def _fragment(self, spot: Spot, direction: Direction) -> _Fragment:
+    def _fragment(self, spot: DocumentNode, direction: Direction) -> _Fragment:
         self._parts = 0
         schema = self._convert(spot, direction, 0)
         uses = _uses_in(schema)
         is_small = not uses and self._parts <= _SMALL_PARTS and len(encode_json(schema)) <= _SMALL_BYTES
         return _Fragment(schema, uses, is_small)
 
-    def _convert(self, spot: Spot, direction: Direction, level: int) -> Any:
+    def _convert(self, spot: DocumentNode, direction: Direction, level: int) -> Any:
         self._parts += 1
         self._parts_in_all += 1
         if self._parts > MAX_PARTS or level > MAX_LEVELS or self._parts_in_all > MAX_PARTS_IN_ALL:
-            raise UnusableSchema("it is too large or nested too deep")
+            raise UnusableSchemaError("it is too large or nested too deep")
         if isinstance(spot.value, bool):
             return spot.value
         given = spot.members()
@@ -220,17 +220,17 @@ class Schemas:
         self._members(spot, direction, level, schema)
         return _nullable(schema) if given.get("nullable") is True else schema
 
-    def _convert_reference(self, spot: Spot, direction: Direction, level: int) -> Any:
+    def _convert_reference(self, spot: DocumentNode, direction: Direction, level: int) -> Any:
         beside = {word: value for word, value in spot.value.items() if word != "$ref"}
         key, _ = self._references.locate(spot.value["$ref"], spot.file)
-        rest = self._convert(Spot(beside, spot.file), direction, level + 1) if beside else {}
+        rest = self._convert(DocumentNode(beside, spot.file), direction, level + 1) if beside else {}
         if self._is_early:
             is_nullable = beside.get("nullable") is True
             notes = {word: value for word, value in rest.items() if word in _NOTES}
             return {"anyOf": [_Use(key, {}), {"type": "null"}], **notes} if is_nullable else _Use(key, notes)
         return _Use(key, rest)
 
-    def _one(self, word: str, spot: Spot, direction: Direction, level: int) -> dict[str, Any]:
+    def _one(self, word: str, spot: DocumentNode, direction: Direction, level: int) -> dict[str, Any]:
         inner = spot.inside(word)
         if word == "items" and isinstance(inner.value, list):  # a tuple, as it was spelt before 2020
             return {"prefixItems": [self._convert(one, direction, level + 1) for one in inner.items()]}
@@ -238,23 +238,23 @@ class Schemas:
             return {}
         return {word: self._convert(inner, direction, level + 1)}
 
-    def _members(self, spot: Spot, direction: Direction, level: int, schema: dict[str, Any]) -> None:
+    def _members(self, spot: DocumentNode, direction: Direction, level: int, schema: dict[str, Any]) -> None:
         named = spot.inside("properties")
         hidden: set[str] = set()
         if isinstance(named.value, dict):
             schema["properties"] = {}
             for name, member in named.value.items():
-                if self._is_marked(Spot(member, spot.file), direction.value):
+                if self._is_marked(DocumentNode(member, spot.file), direction.value):
                     hidden.add(name)
                 else:
-                    schema["properties"][name] = self._convert(Spot(member, spot.file), direction, level + 1)
+                    schema["properties"][name] = self._convert(DocumentNode(member, spot.file), direction, level + 1)
         required = spot.value.get("required") if isinstance(spot.value, dict) else None
         if isinstance(required, list):
             names = [name for name in dict.fromkeys(filter(_is_text, required)) if name not in hidden]
             if names:
                 schema["required"] = names
 
-    def _is_marked(self, spot: Spot, mark: str) -> bool:
+    def _is_marked(self, spot: DocumentNode, mark: str) -> bool:
         for _ in range(MAX_LEVELS):
             if spot.is_set(mark):
                 return True
@@ -262,7 +262,7 @@ class Schemas:
             if not isinstance(reference, str):
                 return False
             spot = self._references.locate(reference, spot.file)[1]
-        raise BrokenReference("it refers to itself without end")
+        raise BrokenReferenceError("it refers to itself without end")
 
     def _plain_words(self, given: dict[str, Any]) -> dict[str, Any]:
         schema: dict[str, Any] = {}
@@ -322,7 +322,7 @@ class _Assembly:
     def _tally(self) -> None:
         self._parts += 1
         if self._parts > MAX_PARTS:
-            raise UnusableSchema("it is too large with everything it refers to")
+            raise UnusableSchemaError("it is too large with everything it refers to")
 
 
 def _joined(schema: Any, beside: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from pactgate.config.value_checks import check_header_name
 from pactgate.core.display import flat
-from pactgate.upstreams.openapi.references import BrokenReference, References, Spot
+from pactgate.upstreams.openapi.references import BrokenReferenceError, DocumentNode, References
 from pactgate.upstreams.rest.credentials import Credential
 
 _MAX_ALTERNATIVES: Final = 50
@@ -26,7 +26,7 @@ class Security:
     """The security schemes of one document and what the operator gave for them."""
 
     def __init__(
-        self, references: References, given: Mapping[str, str], headers: Mapping[str, str], default: Spot
+        self, references: References, given: Mapping[str, str], headers: Mapping[str, str], default: DocumentNode
     ) -> None:
         """`headers` are sent anyway: a scheme they already fulfil needs nothing more. `default` is the document's own `security`."""
         self._references = references
@@ -44,7 +44,7 @@ class Security:
     def names(self) -> tuple[str, ...]:
         return tuple(self._schemes.members())
 
-    def needed(self, operation: Spot) -> tuple[Credential, ...] | str:
+    def needed(self, operation: DocumentNode) -> tuple[Credential, ...] | str:
         """What to send with an operation, or why it can't be called."""
         asked = operation.inside("security")
         asked = asked if isinstance(asked.value, list) else self._default
@@ -65,7 +65,7 @@ class Security:
         for name in list(alternative)[:_MAX_SCHEMES]:
             try:
                 scheme = self._references.follow(self._schemes.inside(name))
-            except BrokenReference as broken:
+            except BrokenReferenceError as broken:
                 return f"the credential {_shown(name)}, which can't be read: {broken.why}"
             credential = self._credential(name, scheme)
             if isinstance(credential, str):
@@ -74,7 +74,7 @@ class Security:
                 sent.append(credential)
         return tuple(sent)
 
-    def _credential(self, name: str, scheme: Spot) -> Credential | str | None:
+    def _credential(self, name: str, scheme: DocumentNode) -> Credential | str | None:
         """What is sent, None where the server's own headers do it already, or what is missing."""
         header = _header_of(scheme)
         if header is not None and header.casefold() in self._headers:
@@ -86,7 +86,7 @@ class Security:
         return sent or f"the credential {_shown(name)} ({_kind(scheme)}), which is not supported"
 
 
-def _sent(scheme: Spot, value: str) -> Credential | None:
+def _sent(scheme: DocumentNode, value: str) -> Credential | None:
     """A credential as its scheme wants it; None for schemes we don't know."""
     if scheme.text("type") == "apiKey":
         return _key(scheme, value)
@@ -97,7 +97,7 @@ def _sent(scheme: Spot, value: str) -> Credential | None:
     return None
 
 
-def _key(scheme: Spot, value: str) -> Credential | None:
+def _key(scheme: DocumentNode, value: str) -> Credential | None:
     name, place = scheme.text("name"), scheme.text("in")
     if name and place == "query":
         return Credential("query", name, value)
@@ -108,17 +108,17 @@ def _key(scheme: Spot, value: str) -> Credential | None:
     return Credential("cookie", name, quote(value, safe=_COOKIE_SAFE)) if place == "cookie" else None
 
 
-def _http_scheme(scheme: Spot) -> str | None:
+def _http_scheme(scheme: DocumentNode) -> str | None:
     return (scheme.text("scheme") or "").casefold() if scheme.text("type") == "http" else None
 
 
-def _header_of(scheme: Spot) -> str | None:
+def _header_of(scheme: DocumentNode) -> str | None:
     if scheme.text("type") == "apiKey":
         return {"header": scheme.text("name"), "cookie": "Cookie"}.get(scheme.text("in") or "")
     return "Authorization" if scheme.text("type") in ("http", "oauth2", "openIdConnect") else None
 
 
-def _kind(scheme: Spot) -> str:
+def _kind(scheme: DocumentNode) -> str:
     kind = scheme.text("type") or "unknown"
     detail = scheme.text("scheme") if kind == "http" else scheme.text("in") if kind == "apiKey" else None
     return flat(f"{kind} {detail}" if detail else kind, _SHOWN_CHARS)

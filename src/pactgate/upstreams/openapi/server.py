@@ -18,7 +18,7 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.egress import EgressPolicy, host_of
-from pactgate.upstreams.openapi.mapping import Mapped, by_reason, some_of
+from pactgate.upstreams.openapi.mapping import MappedDocument, by_reason, some_of
 from pactgate.upstreams.openapi.source import has_changed, load_document
 from pactgate.upstreams.rest.server import RestApi, RestServer
 
@@ -85,12 +85,12 @@ class OpenApiServer:
                 return
             on_change()
 
-    def _make(self, mapped: Mapped) -> RestServer:
+    def _make(self, mapped: MappedDocument) -> RestServer:
         api = described_api(self._config, mapped)
         return RestServer(self._config, api, self._client, max_body_bytes=self._max_body_bytes)
 
 
-def described_api(config: ServerConfig, mapped: Mapped) -> RestApi:
+def described_api(config: ServerConfig, mapped: MappedDocument) -> RestApi:
     """The API of a document. Only hosts the operator wrote count as named; a server the document names has to be public.
 
     Raises a failure where it is not.

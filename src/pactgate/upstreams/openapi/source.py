@@ -18,8 +18,8 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.proxy import network_of
 from pactgate.upstreams.http.request_message import HttpTarget, header_block
-from pactgate.upstreams.openapi.document_text import MAX_DOCUMENT_BYTES, UnreadableDocument, read_text
-from pactgate.upstreams.openapi.mapping import Mapped, map_document
+from pactgate.upstreams.openapi.document_text import MAX_DOCUMENT_BYTES, UnreadableDocumentError, read_text
+from pactgate.upstreams.openapi.mapping import MappedDocument, map_document
 
 MAX_ALL_FILES_BYTES: Final = 2 * MAX_DOCUMENT_BYTES
 _ACCEPT: Final = ("Accept", "application/json, application/yaml, application/vnd.oai.openapi;q=0.9, */*;q=0.1")
@@ -28,21 +28,21 @@ Stamp = tuple[int, int, int]
 """What tells one state of a file from another."""
 
 
-class Loaded(NamedTuple):
+class LoadedDocument(NamedTuple):
     """A document as it was when it was read; `files` are those it came from, none for a URL."""
 
-    mapped: Mapped
+    mapped: MappedDocument
     files: dict[str, Stamp]
 
 
-async def load_document(config: ServerConfig, client: HttpClient) -> Loaded:
+async def load_document(config: ServerConfig, client: HttpClient) -> LoadedDocument:
     """The document of a server. The caller bounds the time. Raises a failure that says what to do about it."""
     source = config.openapi
     assert source is not None
     data = await _fetch(config, source, client) if is_url(source) else None
     try:
         return await asyncio.to_thread(_map, config, data)
-    except UnreadableDocument as problem:
+    except UnreadableDocumentError as problem:
         raise GatewayFailure(
             Kind.CONNECTION_FAILED,
             f"The OpenAPI document of {config.id} {problem.why}",
@@ -52,8 +52,8 @@ async def load_document(config: ServerConfig, client: HttpClient) -> Loaded:
         ) from problem
 
 
-def map_file(config: ServerConfig) -> Mapped:
-    """The document of a server whose document is a file. Raises UnreadableDocument."""
+def map_file(config: ServerConfig) -> MappedDocument:
+    """The document of a server whose document is a file. Raises UnreadableDocumentError."""
     return _map(config, None).mapped
 
 
@@ -61,15 +61,15 @@ def has_changed(files: dict[str, Stamp]) -> bool:
     return any(_stamp(path) != stamp for path, stamp in files.items())
 
 
-def _map(config: ServerConfig, fetched: bytes | None) -> Loaded:
+def _map(config: ServerConfig, fetched: bytes | None) -> LoadedDocument:
     assert config.openapi is not None
     try:
         if fetched is not None:
-            return Loaded(map_document(read_text(fetched), config, url=config.openapi), {})
+            return LoadedDocument(map_document(read_text(fetched), config, url=config.openapi), {})
         folder = _Folder(config.openapi)
-        return Loaded(map_document(folder.read_root(), config, read_file=folder.read), folder.files)
+        return LoadedDocument(map_document(folder.read_root(), config, read_file=folder.read), folder.files)
     except RecursionError:
-        raise UnreadableDocument("is nested too deep") from None
+        raise UnreadableDocumentError("is nested too deep") from None
 
 
 async def _fetch(config: ServerConfig, url: str, client: HttpClient) -> bytes:
@@ -108,14 +108,14 @@ class _Folder:
         """A file by its path from the document's folder on."""
         path = os.path.realpath(os.path.join(self._folder, name))
         if not path.startswith(self._folder.rstrip(os.sep) + os.sep):
-            raise UnreadableDocument("is not in the document's folder")
+            raise UnreadableDocumentError("is not in the document's folder")
         return self._read(path)
 
     def _read(self, path: str) -> Any:
         data = _read_bytes(path)
         self._bytes += len(data)
         if self._bytes > MAX_ALL_FILES_BYTES:
-            raise UnreadableDocument("is too large with all its files")
+            raise UnreadableDocumentError("is too large with all its files")
         stamp = _stamp(path)
         if stamp is not None:
             self.files[path] = stamp
@@ -128,14 +128,14 @@ def _read_bytes(path: str) -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise UnreadableDocument("is not a regular file")
+                raise UnreadableDocumentError("is not a regular file")
             with open(handle, "rb", closefd=False) as file:
                 return file.read(MAX_DOCUMENT_BYTES + 1)
         finally:
             os.close(handle)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "its name holds a NUL"
-        raise UnreadableDocument(f"can't be read: {reason}") from None
+        raise UnreadableDocumentError(f"can't be read: {reason}") from None
 
 
 def _stamp(path: str) -> Stamp | None:

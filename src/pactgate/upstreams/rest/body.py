@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Raw
 
 from pactgate.protocol.messages import encode_json
-from pactgate.upstreams.rest.parameter_styles import Unwritable, text_of
+from pactgate.upstreams.rest.parameter_styles import UnwritableError, text_of
 
 _items: Final = msgspec.json.Decoder(list[Raw])
 _UNSAFE_NAME: Final = re.compile(r'[\r\n"\x00]')
@@ -26,7 +26,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 MULTIPART: Final = "multipart/form-data"
 
 
-class Encoded(msgspec.Struct, frozen=True):
+class EncodedBody(msgspec.Struct, frozen=True):
     """A body and its media type."""
 
     content_type: str
@@ -37,26 +37,26 @@ def is_json(media_type: str) -> bool:
     return media_type in ("application/json", "text/json") or media_type.endswith("+json")
 
 
-def from_members(content_type: str, members: Mapping[str, Raw]) -> Encoded:
+def from_members(content_type: str, members: Mapping[str, Raw]) -> EncodedBody:
     """A body whose properties are these."""
     media_type = essence(content_type)
     if media_type == FORM:
-        return Encoded(content_type, _form(members))
+        return EncodedBody(content_type, _form(members))
     if media_type == MULTIPART:
         return _multipart(members)
-    return Encoded(content_type, encode_json(members))
+    return EncodedBody(content_type, encode_json(members))
 
 
-def from_whole(content_type: str, schema: Mapping[str, Any], raw: Raw) -> Encoded:
+def from_whole(content_type: str, schema: Mapping[str, Any], raw: Raw) -> EncodedBody:
     """A body that is one argument."""
     media_type = essence(content_type)
     if is_json(media_type):
-        return Encoded(content_type, bytes(raw))
+        return EncodedBody(content_type, bytes(raw))
     if media_type in (FORM, MULTIPART):
         if not bytes(raw).startswith(b"{"):
-            raise Unwritable("must be a table to be sent as a form")
+            raise UnwritableError("must be a table to be sent as a form")
         return from_members(content_type, msgspec.json.decode(raw, type=dict[str, Raw]))
-    return Encoded(content_type, _plain(schema, raw))
+    return EncodedBody(content_type, _plain(schema, raw))
 
 
 def essence(content_type: str) -> str:
@@ -71,7 +71,7 @@ def _plain(schema: Mapping[str, Any], raw: Raw) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise Unwritable("is not base64, as its schema asks") from None
+        raise UnwritableError("is not base64, as its schema asks") from None
 
 
 def _form(members: Mapping[str, Raw]) -> bytes:
@@ -89,14 +89,14 @@ def _texts(raw: Raw) -> list[str]:
     return [held.decode()] if held.startswith(b"{") else [text_of(raw)]
 
 
-def _multipart(members: Mapping[str, Raw]) -> Encoded:
+def _multipart(members: Mapping[str, Raw]) -> EncodedBody:
     parts: list[bytes] = []
     for name, held in members.items():
         if _UNSAFE_NAME.search(name):
-            raise Unwritable("has a name that can't stand in a form")
+            raise UnwritableError("has a name that can't stand in a form")
         kind = "Content-Type: application/json\r\n" if bytes(held).startswith(b"{") else ""
         head = f'Content-Disposition: form-data; name="{name}"\r\n{kind}\r\n'
         parts.extend(f"{head}{text}\r\n".encode() for text in _texts(held))
     boundary = hashlib.sha256(b"\x00".join(parts)).hexdigest()[:48].encode()
     body = b"".join(b"--%b\r\n%b" % (boundary, part) for part in parts) + b"--%b--\r\n" % boundary
-    return Encoded(f"{MULTIPART}; boundary={boundary.decode()}", body)
+    return EncodedBody(f"{MULTIPART}; boundary={boundary.decode()}", body)

@@ -1,7 +1,7 @@
 """How one argument is written into a path, a query or a header: OpenAPI's styles, each piece percent-encoded for its place.
 
 Pure. What comes out has only characters that can stand there, so that no value can end its place and begin another. Must not: guess;
-a value that has no spelling in its style is an `Unwritable`. Enforces T8 and T10 for single values.
+a value that has no spelling in its style is an `UnwritableError`. Enforces T8 and T10 for single values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _items: Final = msgspec.json.Decoder(list[Raw])
 _NUMBER: Final = re.compile(rb"-?[0-9]")
 
 
-class Unwritable(ValueError):  # noqa: N818 - says what the value is, not that we made a mistake
+class UnwritableError(ValueError):
     """An argument that can't be written where it belongs. Says why, without repeating the value."""
 
 
@@ -32,11 +32,11 @@ Encode = Callable[[str], str]
 
 def in_path(text: str) -> str:
     if not text:
-        raise Unwritable("is empty, which would change the path")
+        raise UnwritableError("is empty, which would change the path")
     if text in (".", ".."):
-        raise Unwritable("is a dot segment, which would change the path")
+        raise UnwritableError("is a dot segment, which would change the path")
     if _TRAVERSAL.search(text):
-        raise Unwritable(
+        raise UnwritableError(
             "has a slash, backslash, semicolon, control character or encoded form of one, which a path can't carry safely"
         )
     return quote(text, safe="")
@@ -48,7 +48,7 @@ def in_query(text: str) -> str:
 
 def in_header(text: str) -> str:
     if text and not _HEADER_VALUE.fullmatch(text):
-        raise Unwritable(
+        raise UnwritableError(
             "has line breaks, control or non-ASCII characters, or blanks around it, which a header can't carry"
         )
     return text
@@ -56,7 +56,9 @@ def in_header(text: str) -> str:
 
 def _in_header_list(text: str) -> str:
     if "," in text or "=" in text or not text:
-        raise Unwritable("has an item that is empty or holds a comma or =, which a list in a header can't tell apart")
+        raise UnwritableError(
+            "has an item that is empty or holds a comma or =, which a list in a header can't tell apart"
+        )
     return in_header(text)
 
 
@@ -64,7 +66,7 @@ def path_value(raw: Raw, name: str, style: str, explode: bool) -> str:
     """What stands in the place of `{name}`."""
     held = _parse(raw)
     if held is None:
-        raise Unwritable("is null, and a path has no gaps")
+        raise UnwritableError("is null, and a path has no gaps")
     if style == "matrix":
         return _matrix(held, quote(name, safe=""), explode)
     if style == "label":
@@ -132,7 +134,7 @@ def _joined(held: _Held, encode: Encode, separator: str, explode: bool) -> str:
     else:
         pieces = [encode(piece) for pair in held.items() for piece in pair]
     if not pieces and encode is in_path:
-        raise Unwritable("is empty, which would change the path")
+        raise UnwritableError("is empty, which would change the path")
     return separator.join(pieces)
 
 
@@ -148,7 +150,7 @@ def _parse(raw: Raw) -> _Held | None:
         if text.startswith(b"["):
             return [text_of(item) for item in _items.decode(text)]
     except msgspec.DecodeError:
-        raise Unwritable("can't be read") from None
+        raise UnwritableError("can't be read") from None
     return None if text == b"null" else text_of(raw)
 
 
@@ -160,7 +162,7 @@ def text_of(raw: Raw) -> str:
     try:
         held = messages.value(text)
     except msgspec.DecodeError:
-        raise Unwritable("can't be read, perhaps for half of a surrogate pair") from None
+        raise UnwritableError("can't be read, perhaps for half of a surrogate pair") from None
     if not isinstance(held, str):
-        raise Unwritable("has null, lists or tables within, which can stand only in a body")
+        raise UnwritableError("has null, lists or tables within, which can stand only in a body")
     return held

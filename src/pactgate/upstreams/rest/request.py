@@ -20,7 +20,7 @@ from pactgate.config.sections.endpoints import Body, Endpoint, Parameter
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.http.request_message import UnsafeHeaderError, header_line
 from pactgate.upstreams.rest import body, parameter_styles
-from pactgate.upstreams.rest.parameter_styles import Unwritable
+from pactgate.upstreams.rest.parameter_styles import UnwritableError
 
 _SAFE_PATH: Final = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 _SENDS_LENGTH: Final = frozenset({"POST", "PUT", "PATCH"})
@@ -36,7 +36,7 @@ class HttpRequest(Struct, frozen=True):
     body: bytes = b""
 
 
-class Argument(NamedTuple):
+class ToolArgument(NamedTuple):
     """One argument of the tool: its name there, its name in the request, its schema."""
 
     name: str
@@ -105,7 +105,7 @@ class RequestPlan:
         style, explode = parameter.style or "simple", bool(parameter.explode)
         try:
             return parameter_styles.path_value(arguments[name], parameter.name, style, explode)
-        except Unwritable as problem:
+        except UnwritableError as problem:
             raise self._refusal(name, str(problem)) from None
 
     def _require_same_shape(self, path: str) -> None:
@@ -130,7 +130,7 @@ class RequestPlan:
             explode = style == "form" if parameter.explode is None else parameter.explode
             try:
                 pairs.extend(parameter_styles.query_pairs(held, parameter.name, style, explode))
-            except Unwritable as problem:
+            except UnwritableError as problem:
                 raise self._refusal(name, str(problem)) from None
         return "&".join(pairs)
 
@@ -141,18 +141,18 @@ class RequestPlan:
             try:
                 text = None if held is None else parameter_styles.header_value(held, bool(parameter.explode))
                 return b"" if text is None else header_line(parameter.name, text)
-            except (Unwritable, UnsafeHeaderError) as problem:
+            except (UnwritableError, UnsafeHeaderError) as problem:
                 raise self._refusal(name, str(problem)) from None
 
         return write
 
-    def _body(self, arguments: Mapping[str, Raw]) -> body.Encoded | None:
+    def _body(self, arguments: Mapping[str, Raw]) -> body.EncodedBody | None:
         try:
             return self._body_of(arguments)
-        except Unwritable as problem:
+        except UnwritableError as problem:
             raise self._refusal("", f"can't be sent: the body {problem}") from None
 
-    def _body_maker(self, parameters: list[Parameter]) -> Callable[[Mapping[str, Raw]], body.Encoded | None]:
+    def _body_maker(self, parameters: list[Parameter]) -> Callable[[Mapping[str, Raw]], body.EncodedBody | None]:
         body = self._endpoint.body
         if body is not None and not is_spread(body):
             return _whole_body(body)
@@ -180,26 +180,26 @@ def is_spread(body: Body) -> bool:
     return body.argument is None and spreads(body.schema)
 
 
-def arguments_of(endpoint: Endpoint) -> list[Argument]:
+def arguments_of(endpoint: Endpoint) -> list[ToolArgument]:
     """The arguments of the tool, in the order they are declared."""
     found = [
-        Argument(parameter.argument or parameter.name, parameter.name, parameter.required)
+        ToolArgument(parameter.argument or parameter.name, parameter.name, parameter.required)
         for parameter in endpoint.parameters
     ]
     body = endpoint.body
     if body is not None and is_spread(body):
         required = frozenset(body.schema.get("required", ())) if body.required else frozenset()
-        found.extend(Argument(name, name, name in required) for name in body.schema["properties"])
+        found.extend(ToolArgument(name, name, name in required) for name in body.schema["properties"])
     elif body is not None:
         name = body.argument or WHOLE_BODY
-        found.append(Argument(name, name, body.required))
+        found.append(ToolArgument(name, name, body.required))
     return found
 
 
-def _whole_body(declared: Body) -> Callable[[Mapping[str, Raw]], body.Encoded | None]:
+def _whole_body(declared: Body) -> Callable[[Mapping[str, Raw]], body.EncodedBody | None]:
     name = declared.argument or WHOLE_BODY
 
-    def write(arguments: Mapping[str, Raw]) -> body.Encoded | None:
+    def write(arguments: Mapping[str, Raw]) -> body.EncodedBody | None:
         held = arguments.get(name)
         return None if held is None else body.from_whole(declared.content_type, declared.schema, held)
 
@@ -208,8 +208,8 @@ def _whole_body(declared: Body) -> Callable[[Mapping[str, Raw]], body.Encoded | 
 
 def _spread_body(
     content_type: str, wire_names: dict[str, str], *, is_sent_empty: bool
-) -> Callable[[Mapping[str, Raw]], body.Encoded | None]:
-    def write(arguments: Mapping[str, Raw]) -> body.Encoded | None:
+) -> Callable[[Mapping[str, Raw]], body.EncodedBody | None]:
+    def write(arguments: Mapping[str, Raw]) -> body.EncodedBody | None:
         members = {wire: arguments[name] for name, wire in wire_names.items() if name in arguments}
         return body.from_members(content_type, members) if members or is_sent_empty else None
 

@@ -56,7 +56,7 @@ _TOLD_OF_HEAD: Final = (b"content-type", b"content-length", b"last-modified", b"
 _raw: Final = msgspec.json.Decoder(Raw)
 
 
-class Reading(Struct, frozen=True):
+class ResponseOptions(Struct, frozen=True):
     """How the answers of one server are read (its settings)."""
 
     server: str
@@ -69,7 +69,7 @@ class Reading(Struct, frozen=True):
 class ResponseReader:
     """Reads the answers of one endpoint. `meta` is what every result of it has in its `_meta`, encoded."""
 
-    def __init__(self, endpoint: Endpoint, reading: Reading, own: ConfiguredHeaders, meta: bytes = b"") -> None:
+    def __init__(self, endpoint: Endpoint, reading: ResponseOptions, own: ConfiguredHeaders, meta: bytes = b"") -> None:
         self._endpoint = endpoint
         self._reading = reading
         self._own = own

@@ -27,7 +27,7 @@ from pactgate.upstreams.http.response import HttpResponse
 from pactgate.upstreams.in_process import unknown_tool
 from pactgate.upstreams.rest.credentials import Credential, headers_of, query_of, with_query
 from pactgate.upstreams.rest.request import HttpRequest, RequestPlan
-from pactgate.upstreams.rest.response import Reading, ResponseReader
+from pactgate.upstreams.rest.response import ResponseOptions, ResponseReader
 from pactgate.upstreams.rest.tool_definition import OPERATIONS, definition
 
 _ACCEPTS: Final = {"json": "application/json", "text": "text/*, */*;q=0.5"}
@@ -62,7 +62,13 @@ class _Tool:
     __slots__ = ("base_url", "endpoint", "headers", "method", "own", "plan", "query", "reader")
 
     def __init__(
-        self, endpoint: Endpoint, base_url: str, reading: Reading, own: ConfiguredHeaders, accept: str, query: str = ""
+        self,
+        endpoint: Endpoint,
+        base_url: str,
+        reading: ResponseOptions,
+        own: ConfiguredHeaders,
+        accept: str,
+        query: str = "",
     ) -> None:
         parts = urlsplit(base_url)
         target = f"{endpoint.method} {parts.hostname}"
@@ -83,7 +89,7 @@ class RestServer:
     def __init__(self, config: ServerConfig, api: RestApi, client: HttpClient, *, max_body_bytes: int) -> None:
         given = {name: value for name, value in config.headers.items() if name.casefold() != "accept"}
         accept = next((value for name, value in config.headers.items() if name.casefold() == "accept"), "")
-        reading = Reading(
+        reading = ResponseOptions(
             config.id,
             allows_empty=config.empty_response == "allow",
             takes_text_for_json=config.non_json == "text",
