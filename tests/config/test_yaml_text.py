@@ -49,7 +49,9 @@ def problem_of(text: str) -> ConfigProblem:
         ("2024-01-01", "2024-01-01"),
         ("1.5", 1.5),
         ("1e3", 1000.0),
-        (".inf", float("inf")),
+        (".inf", ".inf"),
+        ("1e999", "1e999"),
+        ("9" * 301, "9" * 301),
         ("'7411'", "7411"),
         ('"true"', "true"),
         ("${VAR}", "${VAR}"),
@@ -79,6 +81,22 @@ def test_aliases_are_followed() -> None:
     assert value_of("a: &env {X: y}\nb: *env") == {"a": {"X": "y"}, "b": {"X": "y"}}
 
 
+def test_an_alias_has_its_own_place_and_aliases_count_as_levels() -> None:
+    node = read("a: &x [1]\nb: *x\n", Format.YAML, ConfigFindings(""))
+    assert node is not None
+    assert node.value["b"].place == FilePosition(2, 4)
+    deep = "a: &a " + "[" * 30 + "]" * 30 + "\nb: " + "[" * 11 + "*a" + "]" * 11
+    assert "nested more than 40" in problem_of(deep).message
+
+
+def test_it_reads_the_same_without_the_parser_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a: &x [1, {b: c}]\nd: *x\ne: |\n  f\n\ng:\n"
+    fast = read(text, Format.YAML, ConfigFindings(""))
+    monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    assert read(text, Format.YAML, ConfigFindings("")) == fast
+    assert problem_of('a: "\\UFFFFFFFF"').line is None
+
+
 def test_a_key_given_twice_is_a_problem_and_reading_goes_on() -> None:
     found = ConfigFindings("")
     assert read("a: 1\nb:\n  c: 1\n  c: 2\na: 3\n", Format.YAML, found) is not None
@@ -95,7 +113,7 @@ LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     [
         ("", None),
         ("# nothing\n", None),
-        ("a: [1", (1, 6)),
+        ("a: [1", (2, 1)),
         ("a: b: c", (1, 5)),
         ("a:\n\t- b", (2, 1)),
         ("a: *nobody", (1, 4)),
@@ -106,22 +124,21 @@ LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         ("a: !!binary aGk=", (1, 4)),
         ("a: !!set {x: null}", (1, 4)),
         ("a: !!int five", (1, 4)),
-        ("a: " + "9" * 5000, (1, 4)),
         ("5: x", (1, 1)),
         ("true: x", (1, 1)),
         ("? [a, b]\n: x", (1, 3)),
-        ('a: "\\ud800"', (1, 4)),
-        ('"\\udfff": a', (1, 1)),
+        ('a: "\\ud800"', (1, 7)),
+        ('"\\udfff": a', (1, 4)),
         ("a: 1\nb: \x00", (2, 4)),
         ("a: 1\nb: \x1b", (2, 4)),
-        ('a: "\\UFFFFFFFF"', None),
-        ("%YAML 1." + "9" * 5000 + "\n---\na: 1", None),
-        ("a: &a [*a]", (1, 4)),
-        ("&a {b: *a}", (1, 1)),
-        (LAUGHS, (1, 8)),
-        ("[" * 100_000, (1, 40)),
-        ("- " * 100_000, (1, 79)),
-        ("".join(f"k{number}: 1\n" for number in range(30_000)), None),
+        ('a: "\\UFFFFFFFF"', (1, 7)),
+        ("%YAML 1." + "9" * 5000 + "\n---\na: 1", (1, 18)),
+        ("a: &a [*a]", (1, 8)),
+        ("&a {b: *a}", (1, 8)),
+        (LAUGHS, (5, 23)),
+        ("[" * 100_000, (1, 41)),
+        ("- " * 100_000, (1, 81)),
+        ("".join(f"k{number}: 1\n" for number in range(30_000)), (25_000, 9)),
     ],
 )
 def test_what_is_not_plain_yaml_is_one_problem(text: str, place: tuple[int, int] | None) -> None:

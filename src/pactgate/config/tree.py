@@ -1,6 +1,6 @@
-"""The tree every format is read into: each value knows its line and column. Also what all readers share: bounds and refusals.
+"""The tree every format is read into, with the bounds and errors all readers share.
 
-Must not: know any format or setting.
+Each value knows its line and column for messages, and its offsets for the editor. Must not: know any format or setting.
 """
 
 from __future__ import annotations
@@ -18,16 +18,36 @@ MAX_VALUES: Final = 50_000
 
 
 class ConfigNode(Struct, frozen=True):
-    """One value: text, number, boolean, None, a list of nodes, or a dict of nodes. `key_place` is where its key stands."""
+    """One value: a string, number, boolean, None, a list of nodes, or a dict of nodes.
+
+    `start`, `end` and `key_start` are offsets in the text; TOML, which another library edits, has none.
+    """
 
     value: Any
     place: FilePosition | None = None
     key_place: FilePosition | None = None
+    start: int = 0
+    end: int = 0
+    key_start: int = 0
 
     @property
     def anchor(self) -> FilePosition | None:
-        """Where to point when the value as a whole is meant."""
+        """Where a message about the value as a whole points."""
         return self.key_place or self.place
+
+
+def plain_value(node: ConfigNode) -> Any:
+    """The value without its positions."""
+    if isinstance(node.value, dict):
+        return {key: plain_value(member) for key, member in node.value.items()}
+    return [plain_value(item) for item in node.value] if isinstance(node.value, list) else node.value
+
+
+def to_node(value: Any) -> ConfigNode:
+    """A plain value as a tree without positions."""
+    if isinstance(value, dict):
+        return ConfigNode({str(key): to_node(item) for key, item in value.items()})
+    return ConfigNode([to_node(item) for item in value]) if isinstance(value, list | tuple) else ConfigNode(value)
 
 
 class UnreadableError(Exception):
@@ -47,11 +67,11 @@ def note_duplicate(found: ConfigFindings, path: Path, place: FilePosition | None
 
 def require_encodable(text: str, place: FilePosition | None) -> None:
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise UnreadableError("This text has half of a surrogate pair.", "Write the character itself.", place)
+        raise UnreadableError("This string has half of a surrogate pair.", "Write the character itself.", place)
 
 
 class LineIndex:
-    """Offsets of a text as lines and columns."""
+    """Turns offsets of a text into lines and columns."""
 
     def __init__(self, text: str) -> None:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]

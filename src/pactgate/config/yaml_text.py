@@ -1,22 +1,19 @@
-"""YAML as a tree with places. Composed, never constructed: no tag can make an object, and plain words mean what YAML 1.2 says
-(`no` is a text, not false; `1:30` is not 90).
+"""Reads YAML 1.2: a configuration as a tree with positions, a document of somebody else as plain values.
 
-Bounded: depth and number of values are counted while reading and again while aliases are followed, so a file that
-multiplies itself ends as a problem.
+Both are built from the parser's events without recursion. No tag makes an object, and plain words have the meaning of the
+YAML 1.2 core schema (`no` is a string, `1:30` is not 90). Depth and number of values are bounded, an alias counts as much as the
+value it repeats, and a key given twice is a problem. Must not: read files, or know any setting.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from types import NoneType
 from typing import Any, Final
 
 import yaml
-from yaml.composer import Composer
-from yaml.nodes import MappingNode, ScalarNode, SequenceNode
-from yaml.parser import Parser
-from yaml.reader import Reader, ReaderError
-from yaml.resolver import BaseResolver
-from yaml.scanner import Scanner
+from yaml import events
 
 from pactgate.config.problems import ConfigFindings, FilePosition, Path, show
 from pactgate.config.tree import (
@@ -30,154 +27,274 @@ from pactgate.config.tree import (
 )
 
 _TAG: Final = "tag:yaml.org,2002:"
+_TAGGED_TYPES: Final = {"null": (NoneType,), "bool": (bool,), "int": (int,), "float": (int, float)}
+_MERGE: Final = "<<"
 _MAX_DIGITS: Final = 300
-
-
-class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
-    """PyYAML up to the composer, with the core schema of YAML 1.2 and our bounds."""
-
-    def __init__(self, text: str) -> None:
-        Reader.__init__(self, text)
-        Scanner.__init__(self)
-        Parser.__init__(self)
-        Composer.__init__(self)
-        BaseResolver.__init__(self)
-        self._depth = 0
-        self._values = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        self._depth += 1
-        self._values += 1
-        if self._depth > MAX_DEPTH:
-            raise UnreadableError(
-                f"This is nested more than {MAX_DEPTH} levels deep.", "", _place(parent.start_mark if parent else None)
-            )
-        if self._values > MAX_VALUES:
-            raise UnreadableError(f"There are more than {MAX_VALUES} values in this file.")
-        node = super().compose_node(parent, index)
-        self._depth -= 1
-        return node
-
-
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+")
-_FLOAT: Final = re.compile(
-    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-)
-_TRUE: Final = frozenset({"true", "True", "TRUE"})
-_FALSE: Final = frozenset({"false", "False", "FALSE"})
-_NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
-
-
-def _whole(pattern: re.Pattern[str] | frozenset[str]) -> re.Pattern[str]:
-    text = pattern.pattern if isinstance(pattern, re.Pattern) else "|".join(map(re.escape, sorted(pattern)))
-    return re.compile(rf"(?:{text})\Z")
-
-
-# In this order: the first that matches a plain scalar gives its tag.
-for _name, _words, _firsts in (
-    ("null", _NULL, ["~", "n", "N", ""]),
-    ("bool", _TRUE | _FALSE, list("tTfF")),
-    ("int", _INTEGER, list("-+0123456789")),
-    ("float", _FLOAT, list("-+.0123456789")),
-):
-    _Loader.add_implicit_resolver(_TAG + _name, _whole(_words), _firsts)
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_WORDS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
 
 
 def read_yaml(text: str, found: ConfigFindings) -> ConfigNode:
-    root = _compose(text)
+    """The tree of a configuration. Raises UnreadableError."""
+    root: ConfigNode | None = _TreeBuilder(text, found).build()
     if root is None:
         raise UnreadableError("The file is empty.", "An empty configuration is {}.")
-    return _Tree(found).node(root, (), None)
+    return root
 
 
-def _compose(text: str) -> yaml.Node | None:
-    try:
-        loader = _Loader(text)
-        try:
-            return loader.get_single_node()
-        finally:
-            loader.dispose()
-    except ReaderError as error:
-        place = LineIndex(text).place(error.position)
-        raise UnreadableError(
-            "This character can't stand in a YAML file.", "Remove it, or write it as an escape.", place
-        ) from None
-    except yaml.MarkedYAMLError as error:
-        what = ", ".join(part for part in (error.context, error.problem) if part)
-        raise UnreadableError(
-            f"This is not YAML: {what}.", "", _place(error.problem_mark or error.context_mark)
-        ) from None
-    except (yaml.YAMLError, ValueError, OverflowError):
-        # PyYAML lets these out of escapes and directives that name impossible characters or numbers.
-        raise UnreadableError("This is not YAML: an escape or directive has an impossible number.") from None
+def read_yaml_values(text: str, *, max_depth: int, max_values: int) -> Any:
+    """The plain values of a text somebody else wrote: tags are ignored, and merge keys are followed. Raises UnreadableError."""
+    return _ValueBuilder(text, max_depth, max_values).build()
 
 
-class _Tree:
-    """Follows a composed document, aliases included, and counts what it passes."""
+def plain_scalar(text: str) -> Any:
+    """The meaning of a word without quotes. A number that JSON can't carry stays a string."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if len(text) <= _MAX_DIGITS and text[0] in "-+.0123456789":
+        if _INTEGER.fullmatch(text):
+            return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+        if _FLOAT.fullmatch(text) and math.isfinite(number := float(text)):
+            return number
+    return text
 
-    def __init__(self, found: ConfigFindings) -> None:
-        self._found = found
-        self._values = 0
 
-    def node(self, source: yaml.Node, path: Path, key_place: FilePosition | None) -> ConfigNode:
-        place = _place(source.start_mark)
-        self._values += 1
-        if self._values > MAX_VALUES or len(path) > MAX_DEPTH:
+class _Open:
+    """A list or mapping whose end has not come yet. `key` waits for its value; a `dropped` value is read and not kept."""
+
+    __slots__ = ("count", "dropped", "end", "height", "key", "keys", "merged", "start", "value")
+
+    def __init__(self, value: Any, start: Any, count: int) -> None:
+        self.value = value
+        self.start = start
+        self.count = count
+        self.height = 0
+        self.end = 0
+        self.key: Any = None
+        self.keys: dict[str, Any] = {}
+        self.dropped = False
+        self.merged: list[Any] = []
+
+
+class _ValueBuilder:
+    """Builds plain values from events."""
+
+    def __init__(self, text: str, max_depth: int, max_values: int) -> None:
+        self._text = text
+        self._max_depth = max_depth
+        self._max_values = max_values
+        self._open: list[_Open] = []
+        self._anchors: dict[str, tuple[Any, int, int]] = {}
+        """Value, number of values in it, and levels in it."""
+        self._count = 0
+        self._documents = 0
+        self._root: Any = None
+        self._handlers = {
+            events.ScalarEvent: self._scalar,
+            events.AliasEvent: self._alias,
+            events.MappingStartEvent: self._begin,
+            events.SequenceStartEvent: self._begin,
+            events.MappingEndEvent: self._end,
+            events.SequenceEndEvent: self._end,
+            events.DocumentStartEvent: self._document,
+        }
+
+    def build(self) -> Any:
+        if (stray := yaml.reader.Reader.NON_PRINTABLE.search(self._text)) is not None:
+            place = LineIndex(self._text).place(stray.start())
             raise UnreadableError(
-                "The aliases of this file multiply it beyond all bounds.", "Write the values out.", place
+                "This character is not allowed in YAML.", "Remove it, or write it as an escape.", place
             )
-        value: Any = None
-        if isinstance(source, MappingNode) and source.tag == _TAG + "map":
-            value = self._mapping(source, path)
-        elif isinstance(source, SequenceNode) and source.tag == _TAG + "seq":
-            value = [self.node(item, (*path, index), None) for index, item in enumerate(source.value)]
-        elif isinstance(source, ScalarNode):
-            value = _scalar(source, place)
-        else:
-            raise _foreign_tag(source, place)
-        return ConfigNode(value, place, key_place)
+        # The parser in C is five times as fast; PyYAML may have been built without it.
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        try:
+            for event in yaml.parse(self._text, Loader=loader):
+                if (handler := self._handlers.get(type(event))) is not None:
+                    handler(event)
+        except yaml.MarkedYAMLError as error:
+            what = ", ".join(part for part in (error.context, error.problem) if part)
+            raise UnreadableError(
+                f"This is not YAML: {what}.", "", _place(error.problem_mark or error.context_mark)
+            ) from None
+        except (yaml.YAMLError, ValueError, OverflowError):
+            # PyYAML raises these for escapes and directives that name impossible characters or numbers.
+            raise UnreadableError("This is not YAML: an escape or directive has an impossible number.") from None
+        return self._root
 
-    def _mapping(self, source: MappingNode, path: Path) -> dict[str, ConfigNode]:
-        members: dict[str, ConfigNode] = {}
-        for key_node, value_node in source.value:
-            place = _place(key_node.start_mark)
-            if not isinstance(key_node, ScalarNode) or key_node.tag != _TAG + "str":
-                self._found.add(path, place, "A key must be a text.", "Put the key in quotes.")
-                continue
-            key = key_node.value
-            require_encodable(key, place)
-            if key in members:
-                note_duplicate(self._found, (*path, key), place, members[key].key_place)
-                continue
-            members[key] = self.node(value_node, (*path, key), place)
-        return members
+    # Events.
 
+    def _document(self, event: Any) -> None:
+        self._documents += 1
+        if self._documents > 1:
+            raise UnreadableError(
+                "There are several YAML documents in this text.", "Keep one.", _place(event.start_mark)
+            )
 
-def _scalar(source: ScalarNode, place: FilePosition | None) -> Any:
-    text: str = source.value
-    kind = source.tag.removeprefix(_TAG)
-    if kind == "str":
-        require_encodable(text, place)
+    def _scalar(self, event: Any) -> None:
+        self._add_count(1, event)
+        if not event.value.isascii():
+            require_encodable(event.value, _place(event.start_mark))
+        if self._expects_key():
+            self._take_key(event)
+            return
+        end = event.end_mark.index
+        if event.style in ("|", ">"):  # its end mark stands behind the empty lines that follow
+            end = event.start_mark.index + len(self._text[event.start_mark.index : end].rstrip())
+        self._put(self._scalar_value(event), event, end, 1, 0)
+
+    def _alias(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            place = _place(event.start_mark)
+            raise UnreadableError(f"The alias {show(event.anchor)} names no value that ends before it.", "", place)
+        if self._expects_key():
+            raise _bad_key(event)
+        value, size, height = self._anchors[event.anchor]
+        self._add_count(size, event)
+        self._require_depth(len(self._open) + height, event)
+        self._put(value, event, event.end_mark.index, size, height)
+
+    def _begin(self, event: Any) -> None:
+        if self._expects_key():
+            raise _bad_key(event)
+        self._require_depth(len(self._open) + 1, event)
+        self._add_count(1, event)
+        is_mapping = type(event) is events.MappingStartEvent
+        if event.tag not in (None, "!", _TAG + ("map" if is_mapping else "seq")):
+            self._on_foreign_tag(event)
+        self._open.append(_Open({} if is_mapping else [], event, self._count))
+
+    def _end(self, event: Any) -> None:
+        ended = self._open.pop()
+        for source in ended.merged:
+            for key, value in source.items():
+                ended.value.setdefault(key, value)
+        # The end mark of a block stands at the next token; its last value ends before that.
+        end = event.end_mark.index if ended.start.flow_style else ended.end
+        self._put(ended.value, ended.start, end, self._count - ended.count + 1, ended.height + 1)
+
+    def _put(self, value: Any, start: Any, end: int, size: int, height: int) -> None:
+        if start.anchor is not None:
+            self._anchors[start.anchor] = value, size, height
+        around = self._open[-1] if self._open else None
+        made = self._made(value, start.start_mark, end, around.key if around is not None else None)
+        if around is None:
+            self._root = made
+            return
+        around.end = end
+        around.height = max(around.height, height)
+        if isinstance(around.value, list):
+            around.value.append(made)
+            return
+        key, around.key = around.key.value, None
+        if not around.dropped and not self._merges(around, key, value):
+            around.value[key] = made
+
+    def _take_key(self, event: Any) -> None:
+        around = self._open[-1]
+        around.key = event
+        around.dropped = not self._accepts_key(event)
+        if not around.dropped and event.value in around.keys:
+            self._on_duplicate(event, around.keys[event.value])
+            around.dropped = True
+        around.keys.setdefault(event.value, event.start_mark)
+
+    def _scalar_value(self, event: Any) -> Any:
+        text: str = event.value
+        if event.tag is None:
+            return plain_scalar(text) if event.implicit[0] else text
+        kind = event.tag.removeprefix(_TAG)
+        if kind in ("!", "str"):
+            return text
+        value = plain_scalar(text)
+        if type(value) in _TAGGED_TYPES.get(kind, ()):
+            return float(value) if kind == "float" else value
+        self._on_foreign_tag(event)
         return text
-    if kind == "null" and text in _NULL:
-        return None
-    if kind == "bool" and text in _TRUE | _FALSE:
-        return text in _TRUE
-    if kind == "int" and _INTEGER.fullmatch(text) and len(text) <= _MAX_DIGITS:
-        return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
-    if kind == "float" and _FLOAT.fullmatch(text):
-        return float(text.casefold().replace(".inf", "inf").replace(".nan", "nan"))
-    if kind in ("null", "bool", "int", "float"):
-        raise UnreadableError(
-            "This can't be read as a number or word of YAML.", "Put it in quotes if it is a text.", place
+
+    # Bounds.
+
+    def _expects_key(self) -> bool:
+        return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is None
+
+    def _add_count(self, count: int, event: Any) -> None:
+        self._count += count
+        if self._count > self._max_values:
+            message = f"There are more than {self._max_values} values, those of aliases included."
+            raise UnreadableError(message, "", _place(event.start_mark))
+
+    def _require_depth(self, depth: int, event: Any) -> None:
+        if depth > self._max_depth:
+            message = f"This is nested more than {self._max_depth} levels deep."
+            raise UnreadableError(message, "", _place(event.start_mark))
+
+    # What a document of somebody else may do, and a configuration may not.
+
+    def _made(self, value: Any, start: Any, end: int, key: Any) -> Any:
+        return value
+
+    def _accepts_key(self, event: Any) -> bool:
+        return True
+
+    def _on_duplicate(self, event: Any, first: Any) -> None:
+        message = f"The key {show(event.value)} is given twice (first in line {first.line + 1})."
+        raise UnreadableError(message, "Keep one of them.", _place(event.start_mark))
+
+    def _on_foreign_tag(self, event: Any) -> None:
+        pass
+
+    def _merges(self, around: _Open, key: str, value: Any) -> bool:
+        if key != _MERGE or not isinstance(value, dict | list):
+            return False
+        around.keys.pop(_MERGE)
+        around.merged += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+        return True
+
+
+class _TreeBuilder(_ValueBuilder):
+    """Builds the tree of a configuration: strict, and with positions."""
+
+    def __init__(self, text: str, found: ConfigFindings) -> None:
+        super().__init__(text, MAX_DEPTH, MAX_VALUES)
+        self._found = found
+
+    def _made(self, value: Any, start: Any, end: int, key: Any) -> ConfigNode:
+        return ConfigNode(
+            value=value,
+            place=_place(start),
+            key_place=_place(key.start_mark) if key is not None else None,
+            start=start.index,
+            end=end,
+            key_start=key.start_mark.index if key is not None else 0,
         )
-    raise _foreign_tag(source, place)
+
+    def _accepts_key(self, event: Any) -> bool:
+        if isinstance(self._scalar_value(event), str):
+            return True
+        self._found.add(self._path(), _place(event.start_mark), "A key must be a string.", "Put the key in quotes.")
+        return False
+
+    def _on_duplicate(self, event: Any, first: Any) -> None:
+        note_duplicate(self._found, (*self._path(), event.value), _place(event.start_mark), _place(first))
+
+    def _on_foreign_tag(self, event: Any) -> None:
+        message = f"The tag {show(event.tag)} can't be used here."
+        raise UnreadableError(message, "Write plain values, without tags.", _place(event.start_mark))
+
+    def _merges(self, around: _Open, key: str, value: Any) -> bool:
+        return False
+
+    def _path(self) -> Path:
+        """The path of the innermost open value."""
+        return tuple(one.key.value if isinstance(one.value, dict) else len(one.value) for one in self._open[:-1])
 
 
-def _foreign_tag(source: yaml.Node, place: FilePosition | None) -> UnreadableError:
-    return UnreadableError(
-        f"The tag {show(source.tag)} can't be used here.", "Write plain values, without tags.", place
-    )
+def _bad_key(event: Any) -> UnreadableError:
+    return UnreadableError("A key must be a string.", "Put the key in quotes.", _place(event.start_mark))
 
 
 def _place(mark: Any) -> FilePosition | None:

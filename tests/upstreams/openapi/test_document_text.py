@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,7 +48,7 @@ def test_plain_words_of_yaml_mean_what_yaml_1_2_says_and_tags_make_nothing(text:
     assert read_text(f"a: {text}\n".encode()) == {"a": value}
 
 
-def test_keys_are_texts_whatever_they_look_like() -> None:
+def test_keys_are_strings_whatever_they_look_like() -> None:
     assert read_text(b"200: a\ntrue: b\n1.0: c\n") == {"200": "a", "true": "b", "1.0": "c"}
 
 
@@ -69,15 +68,16 @@ def test_an_alias_is_the_value_itself_and_merge_keys_fill_in_what_is_missing() -
         (b'{"a":', "is not JSON"),
         (b"[" * 100_000, "is nested too deep"),
         (b"a: [1,\n", "is not YAML"),
-        (b"a: \x01", "is not YAML"),
+        (b"a: \x01", "character is not allowed"),
         (b"a: 1\n---\nb: 2\n", "several YAML documents"),
         (b"a: &a [*a]\n", "alias"),
         (b"a: *nobody\n", "alias"),
         (b"{1: 2}", "is not JSON"),
-        (b"? [a]\n: b\n", "key that is not a text"),
-        (b"x: &k [1]\n*k : 1\n", "key that is not a text"),
+        (b"? [a]\n: b\n", "key must be a string"),
+        (b"x: &k [1]\n*k : 1\n", "key must be a string"),
         (b"- " * (MAX_DEPTH + 1) + b"x", "nested more than"),
         (b'a: "\\ud800"\n', "surrogate|invalid Unicode"),
+        (b"a:\n  b: 1\n  b: 2\n", "in line 3: The key .*b.* is given twice \\(first in line 2\\)"),
         (b"<!doctype html><html></html>", "is a web page"),
     ],
 )
@@ -86,10 +86,11 @@ def test_what_cant_be_read_says_why(data: bytes, why: str) -> None:
         read_text(data)
 
 
-def test_a_text_of_aliases_stays_as_small_as_it_is_written() -> None:
+def test_a_text_of_aliases_cant_multiply_itself() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
-    assert len(read_text("\n".join(lines).encode())["a29"]) == 9
+    with pytest.raises(UnreadableDocumentError, match="those of aliases included"):
+        read_text("\n".join(lines).encode())
 
 
 def test_a_document_is_bounded_in_bytes_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,13 +100,6 @@ def test_a_document_is_bounded_in_bytes_and_values(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(document_text, "MAX_DOCUMENT_BYTES", 1024 * 1024)
     with pytest.raises(UnreadableDocumentError, match="more than 1 MiB"):
         read_text(b" " * (1024 * 1024 + 1))
-
-
-def test_it_reads_the_same_without_the_parser_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = b"a: &x [1, {b: c}]\nd: *x\n"
-    quick = read_text(text)
-    monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
-    assert read_text(text) == quick == {"a": [1, {"b": "c"}], "d": [1, {"b": "c"}]}
 
 
 _text = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), max_size=6).filter("<<".__ne__)
