@@ -73,8 +73,8 @@ def test_programs_and_addresses_are_added_too_and_the_rest_of_the_file_stays(tmp
     assert run(tmp_path, "add", "crm", "--url", "https://crm.example/mcp").returncode == 0
     assert file.read_text() == (
         '{\n  // mine\n  "mcpServers": {\n    "a": { "command": "x" }, // first\n'
-        '    "files": { "command": "npx", "args": ["-y", "server", "--flag"] },\n'
-        '    "crm": { "url": "https://crm.example/mcp" }\n  },\n}\n'
+        '    "files": {\n      "command": "npx",\n      "args": ["-y", "server", "--flag"]\n    },\n'
+        '    "crm": {\n      "url": "https://crm.example/mcp"\n    }\n  },\n}\n'
     )
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert os.listdir(tmp_path) == ["pactgate.jsonc"]
@@ -127,11 +127,11 @@ def test_what_cant_be_added_says_why_and_changes_nothing(
 
 def test_a_file_that_cant_be_added_to_safely_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "pactgate.yaml"
-    file.write_text("mcpServers: {a: {command: x}}\nlisten: {port: 1}\n")
+    file.write_text("mcpServers: &all {a: {command: x}}\nservers: *all\n")
     done = run(tmp_path, "add", "crm", "--url", "https://crm.example/mcp")
     assert done.returncode == 2
     assert 'url: "https://crm.example/mcp"' in done.stderr
-    assert file.read_text() == "mcpServers: {a: {command: x}}\nlisten: {port: 1}\n"
+    assert file.read_text() == "mcpServers: &all {a: {command: x}}\nservers: *all\n"
 
 
 def test_a_document_without_a_server_asks_for_one(tmp_path: Path) -> None:

@@ -123,19 +123,13 @@ def test_a_file_that_is_broken_meanwhile_is_left_alone(tmp_path: Path) -> None:
     assert "problems at the moment" in refused(path, running, "limits.maxArraySize", 5).message
 
 
-@pytest.mark.parametrize(
-    ("suffix", "text"),
-    [
-        (".toml", "limits = { maxArraySize = 100 }\n"),
-        (".toml", "limits.maxArraySize = 100\n"),
-        (".yaml", "timeouts: {toolOverrides: &same {a.b: 100}}\nlimits: {maxArraySize: 100, toolArrayLimits: *same}\n"),
-    ],
-)
-def test_a_value_without_a_sure_place_is_left_to_a_person(tmp_path: Path, suffix: str, text: str) -> None:
-    path = written(tmp_path, text, suffix)
-    name = 'timeouts.toolOverrides["a.b"]' if suffix == ".yaml" else "limits.maxArraySize"
+def test_a_value_without_a_safe_place_is_left_to_a_person(tmp_path: Path) -> None:
+    text = "timeouts: {toolOverrides: &same {a.b: 100}}\nlimits: {maxArraySize: 100, toolArrayLimits: *same}\n"
+    path = written(tmp_path, text, ".yaml")
+    name = 'timeouts.toolOverrides["a.b"]'
     failure = refused(path, read(path), name, 500)
     assert f"write {name} = 500 into {path.name} by hand" in failure.message
+    assert f"remove {name} from {path.name} by hand" in refused(path, read(path), name, None).message
 
 
 def test_a_result_that_is_no_good_configuration_is_not_written(tmp_path: Path) -> None:
@@ -145,11 +139,14 @@ def test_a_result_that_is_no_good_configuration_is_not_written(tmp_path: Path) -
     assert "enabled and disabled contradict each other" in failure.message
 
 
-def test_taking_a_value_out_is_left_to_a_person_unless_it_is_not_there(tmp_path: Path) -> None:
-    path = written(tmp_path, TEXTS[".json"])
-    assert "remove it there by hand" in refused(path, read(path), "limits.maxArraySize", None).message
+@pytest.mark.parametrize("suffix", TEXTS)
+def test_a_value_set_to_null_is_removed_from_the_file(tmp_path: Path, suffix: str) -> None:
+    path = written(tmp_path, TEXTS[suffix], suffix)
+    keep(read(path), ("limits", "maxArraySize"), None)
+    assert "maxArraySize" not in path.read_text()
+    after = path.read_text()
     keep(read(path), ("limits", "maxObjectDepth"), None)
-    assert path.read_text() == TEXTS[".json"]
+    assert path.read_text() == after
 
 
 def test_without_a_file_there_is_nothing_to_write_to() -> None:

@@ -33,9 +33,9 @@ def test_names_of_files_are_looked_for_in_one_order() -> None:
 @pytest.mark.parametrize(("form", "imported"), [("JSON", []), ("YAML", ["yaml"]), ("TOML", ["tomllib"])])
 def test_only_the_reader_that_is_needed_is_imported(form: str, imported: list[str]) -> None:
     code = (
-        "import sys; from pactgate.config import load, problems, reader; "
+        "import sys; from pactgate.config import load, persist, problems, reader; "
         f"reader.read('', reader.Format.{form}, problems.ConfigFindings('')); "
-        "print([name for name in ('yaml', 'tomllib') if name in sys.modules])"
+        "print([name for name in ('yaml', 'tomllib', 'tomlkit') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
     assert done.stdout.strip() == str(imported)

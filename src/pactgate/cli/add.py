@@ -21,9 +21,9 @@ from pactgate.cli import openapi_report, terminal
 from pactgate.cli.config_file import find_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import config_option, json_option
-from pactgate.config.insert import InsertError, insert_server, new_file
+from pactgate.config.edit import add_server
 from pactgate.config.load import load
-from pactgate.config.problems import ConfigurationError
+from pactgate.config.problems import ConfigurationError, EditError
 from pactgate.config.reader import FORMATS
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
@@ -186,8 +186,8 @@ def _text(path: Path, name: str, entry: dict[str, Any]) -> str:
     except (OSError, UnicodeDecodeError) as problem:
         raise CommandError(f"{path} can't be read: {problem}.") from None
     try:
-        return insert_server(before, form, name, entry) if before.strip() else new_file(form, name, entry)
-    except InsertError as cant:
+        return add_server(before, form, name, entry)
+    except EditError as cant:
         raise CommandError(cant.why, cant.lines) from None
 
 

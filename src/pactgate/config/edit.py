@@ -1,220 +1,117 @@
-"""One value put into the text of a configuration, in whatever format it is written; everything else stays as it was, comments too.
+"""Edits the text of a configuration in its own format: puts one value, adds one server, or removes one key.
 
-Pure: text in, text out. An editor looks for the place and may misjudge an unusual one, so whoever uses the result reads it back and
-compares; see `keep`. Must not: reformat, or know any setting.
+Everything else in the text stays as it is: comments, order, spelling. The new text is read back, and it counts only if it says
+what the old text said and the change; else the edit raises EditError. Must not: write files, or know any setting.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final
 
-from pactgate.config.problems import Path
-from pactgate.config.reader import Format
+from pactgate.config.node_edit import NodeEditor, block_text, nested
+from pactgate.config.problems import ConfigFindings, EditError
+from pactgate.config.reader import Format, read
+from pactgate.config.tree import ConfigNode, plain_value
 
-_BLANK: Final = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*.*?\*/)*+", re.DOTALL)
-_STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_SCALAR: Final = re.compile(r"[^\s,\]}/]+")
-_REST_OF_LINE: Final = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/[ \t]*)?(?=\r?\n)")
-_PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_TOML_HEADER: Final = re.compile(r"[ \t]*\[(?P<key>[^\[\]\n]+)\][ \t]*(?:#.*)?$", re.MULTILINE)
-_TOML_ANY_HEADER: Final = re.compile(r"^[ \t]*\[", re.MULTILINE)
-_TOML_TAIL: Final = re.compile(
-    r"(?P<value>(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^#\n\"'])*?)(?P<rest>[ \t]*(?:#[^\n]*)?)$"
-)
+SERVER_KEYS: Final = ("mcpServers", "servers")
 
 
-class EditError(Exception):
-    """The text has no place for the value that this editor could be sure of."""
+def put(text: str, form: Format, path: Sequence[str], value: Any) -> str:
+    """The text with this value at this path, in place of an older value or added. An empty text gets its first setting."""
+    if form is Format.YAML and _is_blank(text, form):
+        edited = f"{text.rstrip()}\n{block_text('', nested(path, value))}\n".lstrip("\n")
+        return _read_back(edited, form, nested(path, value))
+    if form is Format.JSON and _is_blank(text, form):
+        text = "{\n}\n"
+    root = _read(text, form)
+    wanted = _with(plain_value(root), path, value)
+    edited = _put_toml(text, path, value) if form is Format.TOML else NodeEditor(text, root, form).put(path, value)
+    return _read_back(edited, form, wanted)
 
 
-class _Member(NamedTuple):
-    start: int
-    end: int
+def remove(text: str, form: Format, path: Sequence[str]) -> str:
+    """The text without this key and its value."""
+    root = _read(text, form)
+    wanted = _without(plain_value(root), path)
+    edited = _remove_toml(text, path) if form is Format.TOML else NodeEditor(text, root, form).remove(path)
+    return _read_back(edited, form, wanted)
 
 
-def put(text: str, form: Format, path: Path, value: Any) -> str:
-    """The text with this value at this path, in place of what is there, or added."""
-    editors = {Format.JSON: _put_json, Format.YAML: _put_yaml, Format.TOML: _put_toml}
-    return editors[form](text, tuple(map(str, path)), value)
+def add_server(text: str, form: Format, name: str, entry: dict[str, Any]) -> str:
+    """The text with one more server. The error has the lines to paste by hand, where that helps."""
+    given = {} if _is_blank(text, form) else plain_value(_read(text, form))
+    key = next((key for key in SERVER_KEYS if key in given), SERVER_KEYS[0])
+    if any(name in servers for one in SERVER_KEYS if isinstance(servers := given.get(one), dict)):
+        raise EditError(f"There is a server {name} already. Choose another name, or remove it first.")
+    try:
+        return put(text, form, (key, name), entry)
+    except EditError as problem:
+        raise EditError(f"{problem.why} Add this by hand:", put("", form, (key, name), entry)) from None
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _is_blank(text: str, form: Format) -> bool:
+    """Whether the text has no settings; in YAML it may have comments."""
+    lines = (line.strip() for line in text.splitlines())
+    return not any(line and (form is not Format.YAML or not line.startswith("#")) for line in lines)
 
 
-def _nested(path: tuple[str, ...], value: Any) -> Any:
-    for key in reversed(path):
-        value = {key: value}
-    return value
+def _read(text: str, form: Format) -> ConfigNode:
+    found = ConfigFindings("")
+    root = read(text, form, found)
+    if root is None or found.problems or not isinstance(root.value, dict):
+        raise EditError("The file can't be read as it is; `pactgate check` says why.")
+    return root
 
 
-# JSON and JSONC.
+def _read_back(edited: str, form: Format, wanted: Any) -> str:
+    found = ConfigFindings("")
+    root = read(edited, form, found)
+    if root is None or found.problems or plain_value(root) != wanted:
+        raise EditError("The file is written in a way that can't be edited without touching the rest.")
+    return edited
 
 
-def _put_json(text: str, path: tuple[str, ...], value: Any) -> str:
-    at = _skip(text, 0)
-    for depth, key in enumerate(path):
-        members, close = _members(text, at)
-        if key not in members:
-            return _add_json(text, at, close, members, f"{_dump(key)}: {_dump(_nested(path[depth + 1 :], value))}")
-        at, end = members[key]
-    return text[:at] + _dump(value) + text[end:]
+def _with(values: Any, path: Sequence[str], value: Any) -> Any:
+    if not path:
+        return value
+    if not isinstance(values, dict | None):
+        raise EditError(f"{path[0]} has no place: the value around it is not an object.")
+    held = values or {}
+    return {**held, path[0]: _with(held.get(path[0]), path[1:], value)}
 
 
-def _add_json(text: str, at: int, close: int, members: dict[str, _Member], member: str) -> str:
-    """After the last member, behind a comment on its line; on the same line where the whole table is on one."""
-    if not members:
-        indent = _indent(text, at)
-        if "\n" in text[at:close]:
-            return f"{text[: at + 1]}\n{indent}  {member}{text[at + 1 :]}"
-        return f"{text[: at + 1]}{member}{text[at + 1 :]}"
-    last = list(members.values())[-1].end
-    comma = _skip(text, last)
-    if text[comma] == ",":
-        head, after = text[: comma + 1], comma + 1
-    else:
-        head, after = text[:last] + ",", last
-    rest = _REST_OF_LINE.match(text, after)
-    if rest is None or "\n" not in text[at:close]:
-        return f"{head} {member}{text[after:]}"
-    first = next(iter(members.values())).start
-    return f"{head}{rest.group()}\n{_indent(text, first)}{member}{text[rest.end() :]}"
+def _without(values: Any, path: Sequence[str]) -> Any:
+    if not isinstance(values, dict) or path[0] not in values:
+        raise EditError(f"{path[0]} is not in the file.")
+    others = {key: value for key, value in values.items() if key != path[0]}
+    return others if len(path) == 1 else {**values, path[0]: _without(values[path[0]], path[1:])}
 
 
-def _indent(text: str, at: int) -> str:
-    line = text[text.rfind("\n", 0, at) + 1 : at]
-    return line[: len(line) - len(line.lstrip(" \t"))]
+def _put_toml(text: str, path: Sequence[str], value: Any) -> str:
+    import tomlkit  # here: a gateway that only reads its file never needs it
+
+    document: Any = tomlkit.parse(text)
+    table = document
+    for key in path[:-1]:
+        if key not in table:
+            table[key] = tomlkit.table(is_super_table=True)
+        table = table[key]
+    try:
+        table[path[-1]] = value
+    except ValueError:
+        raise EditError("TOML has no spelling for this value.") from None
+    return tomlkit.dumps(document)
 
 
-def _skip(text: str, at: int) -> int:
-    blank = _BLANK.match(text, at)
-    return blank.end() if blank else at
+def _remove_toml(text: str, path: Sequence[str]) -> str:
+    import tomlkit
 
-
-def _members(text: str, at: int) -> tuple[dict[str, _Member], int]:
-    """The values of the object that begins here by their keys, and where it ends."""
-    if text[at : at + 1] != "{":
-        raise EditError
-    members: dict[str, _Member] = {}
-    at = _skip(text, at + 1)
-    while text[at : at + 1] == '"':
-        end = _json_end(text, at)
-        key = json.loads(text[at:end])
-        at = _skip(text, _skip(text, end) + 1)
-        end = _json_end(text, at)
-        members[key] = _Member(at, end)
-        at = _skip(text, end)
-        at = _skip(text, at + 1) if text[at : at + 1] == "," else at
-    return members, at
-
-
-def _json_end(text: str, at: int) -> int:
-    """Where the value that begins here ends."""
-    if text[at : at + 1] not in ("{", "["):
-        scalar = _STRING.match(text, at) or _SCALAR.match(text, at)
-        if scalar is None:
-            raise EditError
-        return scalar.end()
-    depth = 0
-    while at < len(text):
-        at = _skip(text, at)
-        sign = text[at : at + 1]
-        if sign == '"':
-            at = _json_end(text, at)
-            continue
-        depth += (sign in ("{", "[")) - (sign in ("}", "]"))
-        at += 1
-        if depth == 0:
-            return at
-    raise EditError
-
-
-# YAML: values are written as JSON, which is YAML.
-
-
-def _put_yaml(text: str, path: tuple[str, ...], value: Any) -> str:
-    import yaml
-
-    node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
-    if node is None:
-        return f"{text.rstrip()}\n{_yaml_pair(path[0], _nested(path[1:], value))}\n".lstrip("\n")
-    for depth, key in enumerate(path):
-        if not isinstance(node, yaml.MappingNode):
-            raise EditError
-        found = [one for name, one in node.value if name.value == key]
-        if not found:
-            return _add_yaml(text, node, _yaml_pair(key, _nested(path[depth + 1 :], value)))
-        node = found[0]
-    start, end = node.start_mark.index, _yaml_end(text, node)
-    return text[:start] + _dump(value) + text[end:]
-
-
-def _add_yaml(text: str, node: Any, pair: str) -> str:
-    if node.flow_style:
-        close = node.end_mark.index - 1
-        separator = ", " if node.value else ""
-        return f"{text[:close].rstrip()}{separator}{pair}{text[close:]}"
-    line_end = text.find("\n", _yaml_end(text, node.value[-1][1]))
-    line_end = len(text) if line_end < 0 else line_end
-    indent = " " * node.value[0][0].start_mark.column
-    return f"{text[:line_end]}\n{indent}{pair}{text[line_end:]}"
-
-
-def _yaml_end(text: str, node: Any) -> int:
-    """The end of a value without what only stands behind it: a block ends where its last value does."""
-    if not isinstance(node.value, str) and not node.flow_style and node.value:
-        last = node.value[-1]
-        return _yaml_end(text, last[1] if isinstance(last, tuple) else last)
-    start: int = node.start_mark.index
-    return start + len(text[start : node.end_mark.index].rstrip())
-
-
-def _yaml_pair(key: str, value: Any) -> str:
-    return f"{key if _PLAIN_KEY.fullmatch(key) else _dump(key)}: {_dump(value)}"
-
-
-# TOML.
-
-
-def _put_toml(text: str, path: tuple[str, ...], value: Any) -> str:
-    """In the table's own lines, at its header, or as a new table at the end."""
-    table, key = path[:-1], path[-1]
-    wanted = {_toml_path(table), ".".join(table)}
-    for header in _TOML_HEADER.finditer(text):
-        if header["key"].strip() in wanted:
-            following = _TOML_ANY_HEADER.search(text, header.end())
-            end = following.start() if following else len(text)
-            return text[: header.end()] + _put_pair(text[header.end() : end], key, value) + text[end:]
-    if not table:
-        first = _TOML_ANY_HEADER.search(text)
-        end = first.start() if first else len(text)
-        return _put_pair("\n" + text[:end], key, value).removeprefix("\n") + text[end:]
-    return f"{text.rstrip()}\n\n[{_toml_path(table)}]\n{_toml_path((key,))} = {_toml(value)}\n".lstrip("\n")
-
-
-def _put_pair(lines: str, key: str, value: Any) -> str:
-    names = "|".join(re.escape(name) for name in (_toml_path((key,)), _dump(key), f"'{key}'"))
-    for pair in re.finditer(rf"^[ \t]*(?:{names})[ \t]*=[ \t]*", lines, re.MULTILINE):
-        line_end = lines.find("\n", pair.end())
-        line = lines[pair.end() : line_end if line_end >= 0 else len(lines)]
-        tail = _TOML_TAIL.match(line)
-        if tail is None:
-            raise EditError
-        return lines[: pair.end()] + _toml(value) + lines[pair.end() + tail.end("value") :]
-    body = lines.rstrip()
-    return f"{body}\n{_toml_path((key,))} = {_toml(value)}{lines[len(body) :] or chr(10)}"
-
-
-def _toml_path(path: tuple[str, ...]) -> str:
-    return ".".join(part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else _dump(part) for part in path)
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        pairs = ", ".join(f"{_toml_path((str(key),))} = {_toml(item)}" for key, item in value.items())
-        return f"{{ {pairs} }}" if pairs else "{}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    return _dump(value)
+    document: Any = tomlkit.parse(text)
+    tables = [document]
+    for key in path[:-1]:
+        tables.append(tables[-1][key])
+    del tables[-1][path[-1]]
+    if len(tables) > 1 and not tables[-1]:  # a table that only the headers of others named is gone with them
+        tables[-2][path[-2]] = tomlkit.table()
+    return tomlkit.dumps(document)

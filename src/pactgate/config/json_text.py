@@ -1,6 +1,6 @@
-"""JSON and JSONC as a tree with places. Strict: a key given twice, a lone surrogate, a stray character are problems.
+"""Reads JSON and JSONC as a tree with positions. Strict: a key given twice, a lone surrogate, a stray character are problems.
 
-Comments and trailing commas are fine, also in `.json`, because that is what the editors of client files write.
+Comments and trailing commas are allowed, also in `.json`, because editors of client files write them. Must not: know any setting.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
-from pactgate.config.problems import ConfigFindings, FilePosition, Path, show
+from pactgate.config.problems import ConfigFindings, Path, show
 from pactgate.config.tree import (
     MAX_DEPTH,
     MAX_VALUES,
@@ -20,7 +20,7 @@ from pactgate.config.tree import (
     require_encodable,
 )
 
-_BLANK: Final = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*.*?\*/)*+", re.DOTALL)
+BLANK: Final = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*.*?\*/)*+", re.DOTALL)
 _STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<rest>(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)(?![\w.+-])")
 _WORD: Final = re.compile(r"[A-Za-z_$][\w$-]*")
@@ -54,13 +54,13 @@ class _Text:
             )
         return node
 
-    def _value(self, path: Path, key_place: FilePosition | None) -> ConfigNode:
+    def _value(self, path: Path, key_start: int | None) -> ConfigNode:
         self._values += 1
         if self._values > MAX_VALUES:
             self._stop(f"There are more than {MAX_VALUES} values in this file.")
         if len(path) > MAX_DEPTH:
             self._stop(f"This is nested more than {MAX_DEPTH} levels deep.")
-        place = self._positions.place(self._at)
+        start = self._at
         first = self._peek()
         value: Any
         if first == "{":
@@ -73,7 +73,14 @@ class _Text:
             value = self._number()
         else:
             value = self._word()
-        return ConfigNode(value, place, key_place)
+        return ConfigNode(
+            value=value,
+            place=self._positions.place(start),
+            key_place=None if key_start is None else self._positions.place(key_start),
+            start=start,
+            end=self._at,
+            key_start=key_start or 0,
+        )
 
     def _object(self, path: Path) -> dict[str, ConfigNode]:
         members: dict[str, ConfigNode] = {}
@@ -81,15 +88,15 @@ class _Text:
         while not self._took("}"):
             if self._peek() != '"':
                 self._stop("A key in double quotes or } is expected here.")
-            key_place = self._positions.place(self._at)
+            key_start = self._at
             key = self._string()
             self._skip_blank()
             if not self._took(":"):
                 self._stop(f"A colon is expected here, after the key {show(key)}.")
             self._skip_blank()
-            node = self._value((*path, key), key_place)
+            node = self._value((*path, key), key_start)
             if key in members:
-                note_duplicate(self._found, (*path, key), key_place, members[key].key_place)
+                note_duplicate(self._found, (*path, key), node.key_place, members[key].key_place)
             else:
                 members[key] = node
             self._end_of_item("}")
@@ -118,8 +125,8 @@ class _Text:
             self._stop("This escape does not exist in JSON.", r"A backslash itself is written \\.")
         if ending != '"':
             self._stop(
-                "A line break or control character can't stand in a text.",
-                'End the text with ", or write it as an escape.',
+                "A line break or control character can't stand in a string.",
+                'End the string with ", or write it as an escape.',
             )
         self._at += 1
         text: str = json.loads(self._text[start : self._at])
@@ -129,7 +136,7 @@ class _Text:
     def _number(self) -> int | float:
         match = _NUMBER.match(self._text, self._at)
         if match is None or len(match.group()) > _MAX_DIGITS:
-            self._stop("This is not a number of JSON.", "Put it in quotes if it is a text.")
+            self._stop("This is not a number of JSON.", "Put it in quotes if it is a string.")
         self._at = match.end()
         return float(match.group()) if match["rest"] else int(match.group())
 
@@ -139,7 +146,7 @@ class _Text:
         if word not in _WORDS:
             if word == "/":
                 self._stop("This comment does not end.", "Close it with */.")
-            self._stop(f"{show(word)} is not a value.", "Texts are written in double quotes.")
+            self._stop(f"{show(word)} is not a value.", "Strings are written in double quotes.")
         self._at += len(word)
         return _WORDS[word]
 
@@ -159,7 +166,7 @@ class _Text:
         self._skip_blank()
 
     def _skip_blank(self) -> None:
-        match = _BLANK.match(self._text, self._at)
+        match = BLANK.match(self._text, self._at)
         self._at = match.end() if match else self._at
 
     def _stop(self, message: str, hint: str = "") -> NoReturn:

@@ -95,6 +95,15 @@ class ConfigurationError(GatewayFailure):
         return "\n".join(lines)
 
 
+class EditError(Exception):
+    """`why` is a sentence; `lines` are what to add by hand, if that helps."""
+
+    def __init__(self, why: str, lines: str = "") -> None:
+        super().__init__(why)
+        self.why = why
+        self.lines = lines
+
+
 def spell(path: Path) -> str:
     """`mcpServers.files.args[2]`; keys that are not plain words are quoted, as `mcpServers["my.server"]`."""
     text = ""

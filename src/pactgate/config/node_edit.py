@@ -1,0 +1,200 @@
+"""Edits JSON, JSONC and YAML text at the offsets of its tree.
+
+The text around an edit is kept byte for byte. A new member goes behind the last one, with the indentation of its neighbours.
+Must not: be trusted; an unusual text may defeat it, so `edit` reads every result back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pactgate.config.json_text import BLANK
+from pactgate.config.problems import EditError
+from pactgate.config.reader import Format
+from pactgate.config.tree import ConfigNode
+
+_YAML_BLANK: Final = re.compile(r"(?:\s++|#[^\n]*+)*+")
+_REST_OF_LINE: Final = re.compile(r"[ \t]*(?:(?://|#)[^\n]*|/\*[^\n]*?\*/[ \t]*)?\r?(?:\n|\Z)")
+_COMMENT_LINE: Final = re.compile(r"\r?\n(?P<indent>[ \t]*)#[^\r\n]*")
+_PLAIN_KEY: Final = re.compile(r"(?!(?:true|false|null)$)[A-Za-z_][A-Za-z0-9_.-]*", re.IGNORECASE)
+
+
+def nested(path: Sequence[str], value: Any) -> Any:
+    """The value within one object for each key of the path."""
+    for key in reversed(path):
+        value = {key: value}
+    return value
+
+
+def block_text(indent: str, members: dict[str, Any]) -> str:
+    """Members of a YAML mapping, one line each: objects as blocks, everything else as JSON, which is YAML."""
+    lines = []
+    for key, value in members.items():
+        if isinstance(value, dict) and value:
+            lines += [f"{indent}{_yaml_key(key)}:", block_text(f"{indent}  ", value)]
+        else:
+            lines.append(f"{indent}{_yaml_key(key)}: {_json(value)}")
+    return "\n".join(lines)
+
+
+class NodeEditor:
+    """One edit of one text; `root` is its tree."""
+
+    def __init__(self, text: str, root: ConfigNode, form: Format) -> None:
+        self._text = text
+        self._root = root
+        self._is_yaml = form is Format.YAML
+        self._newline = "\r\n" if "\r\n" in text else "\n"
+
+    def put(self, path: Sequence[str], value: Any) -> str:
+        node = self._root
+        for depth, key in enumerate(path):
+            rest = path[depth + 1 :]
+            if node.value is None:  # `mcpServers:` with nothing behind it
+                return self._replace(node, nested(path[depth:], value))
+            if key not in node.value:
+                return self._add(node, key, nested(rest, value))
+            node = node.value[key]
+        return self._replace(node, value)
+
+    def remove(self, path: Sequence[str]) -> str:
+        holder = self._root
+        for key in path[:-1]:
+            holder = holder.value[key]
+        if self._is_flow(holder):
+            return self._remove_from_flow(holder, path[-1])
+        return self._remove_from_block(holder, path[-1])
+
+    def _replace(self, node: ConfigNode, value: Any) -> str:
+        if node.start != node.end:
+            return self._cut(node.start, node.end, _json(value))
+        if isinstance(value, dict) and value:
+            indent = " " * ((node.key_place.column - 1 if node.key_place else -2) + 2)
+            return self._cut(node.start, node.end, "\n" + block_text(indent, value))
+        return self._cut(node.start, node.end, f" {_json(value)}")
+
+    def _add(self, holder: ConfigNode, key: str, value: Any) -> str:
+        return (
+            self._add_to_flow(holder, key, value) if self._is_flow(holder) else self._add_to_block(holder, key, value)
+        )
+
+    def _is_flow(self, holder: ConfigNode) -> bool:
+        first = self._text[holder.start]
+        if first in "&*!":
+            raise EditError("An anchor, alias or tag of YAML stands where the edit belongs.")
+        return first == "{"
+
+    # Objects in braces.
+
+    def _add_to_flow(self, holder: ConfigNode, key: str, value: Any) -> str:
+        text, close = self._text, holder.end - 1
+        close_line = text.rfind("\n", 0, close) + 1
+        has_lines = close_line > holder.start and not text[close_line:close].strip()
+        name = _yaml_key(key) if self._is_yaml else _json(key)
+        if has_lines:
+            around = text[close_line:close]
+            indent = self._member_indent(holder) or f"{around}  "
+            step = indent.removeprefix(around) or "  "
+            member = f"{indent}{name}: {_json_lines(value, indent, step)}\n"
+        else:
+            member = f"{name}: {_json(value)}"
+        if not holder.value:
+            if has_lines:
+                return self._cut(close_line, close_line, member)
+            comment = text[holder.start + 1 : close].strip() and text[holder.start + 1 : close]
+            return self._cut(holder.start + 1, close, member + comment)
+        last = list(holder.value.values())[-1].end
+        comma = self._comma(last)
+        if has_lines:
+            separator = "" if comma is not None else ","
+            return text[:last] + separator + text[last:close_line] + self._lines(member) + text[close_line:]
+        at = last if comma is None else comma + 1
+        return self._cut(at, at, f"{',' if comma is None else ''} {member}")
+
+    def _member_indent(self, holder: ConfigNode) -> str | None:
+        """The indentation of the members, if the first of them begins its line."""
+        for member in holder.value.values():
+            line = self._text.rfind("\n", 0, member.key_start) + 1
+            indent = self._text[line : member.key_start]
+            return indent if not indent.strip() and line > holder.start else None
+        return None
+
+    def _remove_from_flow(self, holder: ConfigNode, key: str) -> str:
+        text, node = self._text, holder.value[key]
+        names = list(holder.value)
+        comma = self._comma(node.end)
+        start, end = node.key_start, node.end if comma is None else comma + 1
+        line = text.rfind("\n", 0, start) + 1
+        rest = _REST_OF_LINE.match(text, end)
+        if rest is not None and not text[line:start].strip() and line > holder.start:
+            start, end = line, rest.end()
+        elif comma is not None:
+            end += len(text[end:]) - len(text[end:].lstrip(" \t"))
+        index = names.index(key)
+        if comma is not None or index == 0:
+            return self._cut(start, end, "")
+        before = self._comma(holder.value[names[index - 1]].end)
+        assert before is not None
+        between = text[before + 1 : start]
+        return text[:before] + (between if between.strip() or "\n" in between else "") + text[end:]
+
+    def _comma(self, at: int) -> int | None:
+        """The offset of the comma behind a value, None where there is none."""
+        blank = (_YAML_BLANK if self._is_yaml else BLANK).match(self._text, at)
+        end = blank.end() if blank else at
+        return end if self._text[end] == "," else None
+
+    # Blocks of YAML.
+
+    def _add_to_block(self, holder: ConfigNode, key: str, value: Any) -> str:
+        column = self._column(holder)
+        at = self._end_of_lines(holder.end, max(column, 1))  # a comment at the margin belongs to what follows
+        return self._cut(at, at, "\n" + block_text(" " * column, {key: value}))
+
+    def _remove_from_block(self, holder: ConfigNode, key: str) -> str:
+        node = holder.value[key]
+        line = self._text.rfind("\n", 0, node.key_start) + 1
+        if len(holder.value) == 1:
+            return self._cut(holder.start, holder.end, "{}")
+        if self._text[line : node.key_start].strip():
+            raise EditError("The key does not begin its line.")
+        end = self._end_of_lines(node.end, self._column(holder) + 1)
+        return self._cut(line, self._text.find("\n", end) + 1 or len(self._text), "")
+
+    def _column(self, holder: ConfigNode) -> int:
+        first = next(iter(holder.value.values()))
+        return first.key_place.column - 1 if first.key_place else 0
+
+    def _end_of_lines(self, at: int, min_indent: int) -> int:
+        """The end of the line of a value, and of comments below it that are indented at least so far."""
+        end = re.compile(r"\r?$", re.MULTILINE).search(self._text, at)
+        at = end.start() if end else len(self._text)
+        while (comment := _COMMENT_LINE.match(self._text, at)) and len(comment["indent"]) >= min_indent:
+            at = comment.end()
+        return at
+
+    def _cut(self, start: int, end: int, new: str) -> str:
+        return self._text[:start] + self._lines(new) + self._text[end:]
+
+    def _lines(self, new: str) -> str:
+        return new.replace("\n", self._newline)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _json_lines(value: Any, indent: str, step: str) -> str:
+    """JSON with the members of objects on lines of their own, and lists on one."""
+    if not isinstance(value, dict) or not value:
+        return _json(value)
+    inner = indent + step
+    members = ",\n".join(f"{inner}{_json(key)}: {_json_lines(held, inner, step)}" for key, held in value.items())
+    return f"{{\n{members}\n{indent}}}"
+
+
+def _yaml_key(key: str) -> str:
+    return key if _PLAIN_KEY.fullmatch(key) else _json(key)
