@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pactgate.config.problems import ConfigFindings, Path, ValueFault, show
-from pactgate.config.rest_checks import PLACEHOLDER
 from pactgate.config.tree import ConfigNode
-from pactgate.config.value_checks import check_header_name
+from pactgate.config.value_checks import PLACEHOLDER, check_header_name
 
 WHOLE_BODY: Final = "body"
 """The argument that is the whole body, where its properties can't be arguments of their own."""

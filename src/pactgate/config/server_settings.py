@@ -1,7 +1,7 @@
-"""What can be said about one server: in a file, and as the gateway knows it.
+"""The settings of one server: as a file has them, and as the gateway has them.
 
 A server is a program, an address, a file of Python tools or a REST API; the structs here have the settings of all of them, and
-`servers` sees to it that an entry is exactly one. Must not: look whether a server exists. Enforces S0/ECO-100 and S0/ECO-101 (ranges).
+`server_entries` checks that an entry is exactly one. Must not: check whether a server exists. Enforces S0/ECO-100 and S0/ECO-101 (ranges).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta
 
 from pactgate.config import value_checks
+from pactgate.config.sections import Folder, doc, ignored
 from pactgate.config.sections.effects import Effects
 from pactgate.config.sections.limits import Isolation
 from pactgate.config.sections.network import ServerProxy, ServerTls
@@ -21,7 +22,7 @@ Command = Annotated[
     str, Meta(min_length=1, max_length=1000, extra={"expand": True, "check": value_checks.check_program})
 ]
 Argument = Annotated[str, Meta(max_length=500, extra={"expand": True, "check": value_checks.check_argument})]
-Folder = Annotated[str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": value_checks.check_program})]
+
 Url = Annotated[str, Meta(min_length=1, max_length=2000, extra={"expand": True, "check": value_checks.check_url})]
 EnvName = Annotated[str, Meta(min_length=1, max_length=200, extra={"check": value_checks.check_env_name})]
 EnvValue = Annotated[
@@ -48,77 +49,61 @@ ClientTransport = Literal["auto", "streamable-http", "sse", "stdio", "http", "st
 
 
 class ServerSettings(RestSettings, frozen=True, kw_only=True):
-    """What both a file and the gateway say about one server."""
+    """The settings a file and the gateway share."""
 
     command: Annotated[
         Command | None,
-        Meta(
-            description="Program to start; it speaks MCP on stdin and stdout. No shell reads it. A server has this, `url` or `tools`."
-        ),
+        doc("Program to start; it speaks MCP on stdin and stdout. No shell reads it."),
     ] = None
-    args: Annotated[
-        tuple[Argument, ...], Meta(max_length=20, description="Arguments of the program, one text each.")
-    ] = ()
+    args: Annotated[tuple[Argument, ...], doc("Arguments of the program, one string each.", max_length=20)] = ()
     env: Annotated[
         dict[EnvName, EnvValue],
-        Meta(max_length=200, description="Environment variables of the program, beside the few every program needs."),
+        doc("Environment variables of the program, in addition to the few every program needs.", max_length=200),
     ] = {}
     cwd: Annotated[
         Folder | None,
-        Meta(
-            description="Folder the program starts in; a relative one starts at the folder of the configuration file."
-        ),
+        doc("Folder the program starts in; a relative path starts at the folder of the configuration file."),
     ] = None
     effects: Annotated[
         Effects | None,
-        Meta(
-            description="What the program may do beside answering, and nothing else. Left out: whatever its user may."
-        ),
+        doc("What the program may do, and nothing else. Default: whatever its user may."),
     ] = None
-    url: Annotated[
-        Url | None, Meta(description="Address of a server that is reached over HTTP, with http or https.")
-    ] = None
+    url: Annotated[Url | None, doc("URL of a server that is reached over HTTP.")] = None
     headers: Annotated[
         dict[HeaderName, HeaderValue],
-        Meta(max_length=50, description="Headers sent with every request over HTTP, credentials among them."),
+        doc("Headers sent with every request over HTTP, credentials among them.", max_length=50),
     ] = {}
     proxy: ServerProxy = None
     tls: ServerTls = None
     tools: Annotated[
         Folder | None,
-        Meta(
-            description="Python file whose functions marked with `@tool` are served, from a process of its own that loads it again "
-            "when it changes; a relative one starts at the folder of the configuration file. Its folder is where it runs."
+        doc(
+            "Python file whose functions marked with `@tool` are served, from a process of its own that loads it "
+            "again when it changes; a relative path starts at the folder of the configuration file. Its folder is "
+            "where it runs."
         ),
     ] = None
     undeclared_effects: Annotated[
         Literal["report", "refuse"],
-        Meta(
-            description="What happens when one of `tools` does something it does not declare: `report` records it, "
-            "`refuse` prevents it as well, as far as Python sees it."
-        ),
+        doc("What happens when one of `tools` has an undeclared effect: `report` it, or also `refuse` it in Python."),
     ] = "report"
-    enabled: Annotated[
-        bool, Meta(description="A server that is not enabled is never started, called or looked up.")
-    ] = True
+    enabled: Annotated[bool, doc("Whether the server is used; a disabled one is never started or called.")] = True
     era: Annotated[
         Literal["auto", "legacy", "modern"],
-        Meta(
-            description="Protocol era of the server: `legacy` opens with a handshake, `modern` does not, `auto` asks."
-        ),
+        doc("Protocol era of the server: `legacy` opens with a handshake, `modern` does not, `auto` finds out."),
     ] = "auto"
     isolation: Isolation = None
     connection_timeout_ms: Annotated[
-        int, Meta(ge=1000, le=60000, description="Milliseconds one attempt to connect may take, handshake included.")
+        int, doc("Milliseconds one attempt to connect may take, handshake included.", ge=1000, le=60000)
     ] = 10000
-    request_timeout_ms: Annotated[
-        int, Meta(ge=1000, le=300000, description="Milliseconds one request to this server may take.")
-    ] = 60000
+    request_timeout_ms: Annotated[int, doc("Milliseconds one request to this server may take.", ge=1000, le=300000)] = (
+        60000
+    )
     max_retries: Annotated[
-        int, Meta(ge=0, le=10, description="Attempts to connect after the first has failed. Calls are never repeated.")
+        int, doc("Attempts to connect after the first has failed. Calls are never repeated.", ge=0, le=10)
     ] = 3
-    name: Annotated[Title | None, Meta(description="Name for people.")] = None
-    description: Annotated[Description | None, Meta(description="What the server is for.")] = None
+    name: Annotated[Title | None, doc("Name for people.")] = None
+    description: Annotated[Description | None, doc("What the server is for.")] = None
 
 
 class ServerEntry(ServerSettings, frozen=True, kw_only=True):
@@ -127,48 +112,37 @@ class ServerEntry(ServerSettings, frozen=True, kw_only=True):
 
     transport: Annotated[
         ClientTransport,
-        Meta(
-            description="How `url` is spoken to: `streamable-http`, `sse` (the older HTTP+SSE), or `auto`, which tries in that order. "
-            "Clients' spellings `http` and `streamableHttp` are understood, and `stdio` beside a command."
+        doc(
+            "Transport of `url`: `streamable-http`, `sse` (the older HTTP+SSE), or `auto`, which tries in that "
+            "order. Clients' spellings `http` and `streamableHttp` are understood, and `stdio` beside a command."
         ),
     ] = "auto"
     type: Annotated[
         Literal["stdio", "http", "sse", "streamable-http", "streamableHttp"] | None,
-        Meta(description="Clients' word for `transport`; `http` means `auto`."),
+        doc("Other clients' key for `transport`; `http` means `auto`."),
     ] = None
-    disabled: Annotated[bool | None, Meta(description="Clients' word for the opposite of `enabled`.")] = None
-    auto_approve: Annotated[
-        Any,
-        Meta(
-            description="A client's list of tools to call without asking: the client's decision.",
-            extra={"ignored": True},
-        ),
-    ] = None
-    always_allow: Annotated[Any, Meta(description="The same in other clients.", extra={"ignored": True})] = None
-    trust: Annotated[Any, Meta(description="The same, for all tools of a server.", extra={"ignored": True})] = None
+    disabled: Annotated[bool | None, doc("Other clients' key for the opposite of `enabled`.")] = None
+    auto_approve: Annotated[Any, ignored("Tools a client calls without asking its user.")] = None
+    always_allow: Annotated[Any, ignored("The same in other clients.")] = None
+    trust: Annotated[Any, ignored("The same, for all tools of a server.")] = None
     timeout: Annotated[
         Any,
-        Meta(
-            description="Seconds in some clients, milliseconds in others; use `requestTimeoutMs`. Gives a warning.",
-            extra={"ignored": True},
-        ),
+        ignored("Seconds in some clients, milliseconds in others; use `requestTimeoutMs`. Gives a warning."),
     ] = None
-    gallery: Annotated[Any, Meta(description="Where an editor found the server.", extra={"ignored": True})] = None
-    version: Annotated[Any, Meta(description="Which release an editor installed.", extra={"ignored": True})] = None
-    dev: Annotated[
-        Any, Meta(description="An editor's settings for developing the server.", extra={"ignored": True})
-    ] = None
+    gallery: Annotated[Any, ignored("Where an editor found the server.")] = None
+    version: Annotated[Any, ignored("Which release an editor installed.")] = None
+    dev: Annotated[Any, ignored("An editor's settings for developing the server.")] = None
 
 
 class ServerConfig(ServerSettings, frozen=True, kw_only=True):
-    """One server as the gateway knows it. Exactly one of `command`, `url`, `tools`, `endpoints` and `openapi` is set."""
+    """One server as the gateway has it. Exactly one of `command`, `url`, `tools`, `endpoints` and `openapi` is set."""
 
     id: str
     transport: Transport = "auto"
 
     @property
     def address(self) -> str | None:
-        """Where a server that is no program of ours is reached: its `url`, the base URL of its API, or where its document is."""
+        """The address of a remote server: its `url`, the base URL of its API, or the URL of its document."""
         urls = (self.url, self.base_url, *(endpoint.base_url for endpoint in self.endpoints or ()))
         if self.openapi is not None and is_url(self.openapi):
             urls = (*urls, self.openapi)

@@ -1,12 +1,14 @@
-"""What a single value must be beyond its type and length: ids, program arguments, URLs, header fields, tokens.
+"""Checks of single strings beyond type and length: ids, program arguments, URLs, paths, header fields, tokens.
 
-Each check takes one text and returns a `ValueFault` or None. Pure. Must not: repeat the value, which may hold a secret; ids and
-names, which can't, are the exception. Enforces S4/F4 and the bounds of a server's configuration (S0).
+Each check takes one string and returns a `ValueFault` or None. Pure. Must not: resolve anything, or repeat a value that may be a
+secret; ids and names can't be. Enforces S4/F4 and the bounds of a server's configuration (S0). A path template can't lead
+anywhere but below its base URL.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from pactgate.config.problems import ValueFault, show
@@ -15,6 +17,7 @@ SERVER_ID: Final = r"^[a-z][a-z0-9-]*$"
 SERVER_ID_MAX: Final = 50
 OWN_SERVER_ID: Final = "pactgate"
 TOKEN_MIN: Final = 16
+PLACEHOLDER: Final = re.compile(r"\{([^{}/]{1,200})\}")
 
 _ARGV_BREAKER: Final = re.compile(r"[\x00\r\n]")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -24,9 +27,43 @@ _OWN_HEADERS: Final = frozenset(
     {"connection", "content-length", "expect", "host", "keep-alive", "last-event-id", "proxy-connection"}
     | {"te", "trailer", "transfer-encoding", "upgrade"}
 )
-_HOST: Final = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?")
-_ALLOWED_HOST: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-_ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_LITERAL: Final = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*")
+_HIDDEN_BREAK: Final = re.compile(r"%(?:2f|5c|00|0a|0d)", re.IGNORECASE)
+_DOTS: Final = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
+
+
+def _pattern_check(pattern: str, what: str, hint: str) -> Callable[[str], ValueFault | None]:
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> ValueFault | None:
+        return None if compiled.fullmatch(text) else ValueFault(f"{show(text)} is not {what}.", hint)
+
+    return check
+
+
+check_host: Final = _pattern_check(
+    r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?",
+    "an address to listen on",
+    "Write 127.0.0.1, ::1, 0.0.0.0 or a name, without port.",
+)
+check_allowed_host: Final = _pattern_check(
+    r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?",
+    "a Host name",
+    "Write gateway.example or gateway.example:8080.",
+)
+check_origin: Final = _pattern_check(
+    r"[A-Za-z][A-Za-z0-9+.-]*://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?",
+    "an origin",
+    "Write https://app.example, without a path.",
+)
+check_egress_host: Final = _pattern_check(
+    r"(?:[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?)", "a host", "Write a name or an address, without scheme and port."
+)
+check_media_type: Final = _pattern_check(
+    r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+*-]+(?:\s*;\s*[A-Za-z0-9_.-]+=[\x21-\x7e ]+)?",
+    "a media type",
+    "Write it as application/json.",
+)
 
 
 def check_server_id(text: str) -> ValueFault | None:
@@ -50,9 +87,7 @@ def legal_id(text: str) -> str:
 
 def check_argument(text: str) -> ValueFault | None:
     if _ARGV_BREAKER.search(text):
-        return ValueFault(
-            "A line break or NUL can't be part of a command line.", "Remove it; no shell reads these texts."
-        )
+        return ValueFault("A command line can't have a line break or NUL.", "Remove it; no shell reads this.")
     return None
 
 
@@ -71,9 +106,7 @@ def check_env_name(text: str) -> ValueFault | None:
 
 
 def check_env_value(text: str) -> ValueFault | None:
-    if "\x00" in text:
-        return ValueFault("NUL can't be part of an environment variable.", "Remove it.")
-    return None
+    return ValueFault("An environment variable can't have a NUL.", "Remove it.") if "\x00" in text else None
 
 
 def check_header_name(text: str) -> ValueFault | None:
@@ -93,8 +126,15 @@ def check_header_value(text: str) -> ValueFault | None:
     return None
 
 
+def check_token(text: str) -> ValueFault | None:
+    hint = "Generate one with: openssl rand -hex 32."
+    if len(text) < TOKEN_MIN:
+        return ValueFault(f"A token has at least {TOKEN_MIN} characters.", hint)
+    return None if _VISIBLE.fullmatch(text) else ValueFault("A token is visible ASCII without spaces.", hint)
+
+
 def check_url(text: str) -> ValueFault | None:
-    """A URL we may call as it stands. Looks at the text only: nothing is resolved."""
+    """A URL the gateway may call. Only the text is checked: nothing is resolved."""
     # Imported here: only configurations with remote servers need it.
     from urllib.parse import urlsplit
 
@@ -116,33 +156,39 @@ def check_url(text: str) -> ValueFault | None:
     return None
 
 
-def check_host(text: str) -> ValueFault | None:
-    if not _HOST.fullmatch(text):
+def check_base_url(text: str) -> ValueFault | None:
+    """A URL below which paths are called: no query, no dot segments."""
+    if (fault := check_url(text)) is not None:
+        return fault
+    if "?" in text:
+        return ValueFault("A base URL has no query.", "Write query parameters under parameters.")
+    path = text.partition("://")[2].partition("/")[2]
+    if not _LITERAL.fullmatch(path):
+        return ValueFault("A base URL has no placeholders.", "Write the path out.")
+    return _check_segments(path)
+
+
+def check_path_template(text: str) -> ValueFault | None:
+    """A path with `{placeholders}`."""
+    if not text.startswith("/"):
+        return ValueFault(f"{show(text)} is not a path.", "Begin it with a slash.")
+    if text.startswith("//"):
+        return ValueFault("A path that begins with two slashes names a host.", "Begin it with one.")
+    literal = PLACEHOLDER.sub("x", text)
+    if not _LITERAL.fullmatch(literal):
         return ValueFault(
-            f"{show(text)} is not an address to listen on.", "Write 127.0.0.1, ::1, 0.0.0.0 or a name, without port."
+            f"{show(text)} has characters that are not allowed in a path.",
+            "Percent-encode them; queries belong under parameters, and {name} has no braces inside.",
         )
-    return None
+    names = PLACEHOLDER.findall(text)
+    if len(names) != len(set(names)):
+        return ValueFault("This path has one placeholder twice.", "Give each its own name.")
+    return _check_segments(literal)
 
 
-def check_allowed_host(text: str) -> ValueFault | None:
-    if not _ALLOWED_HOST.fullmatch(text):
-        return ValueFault(f"{show(text)} is not a Host name.", "Write gateway.example or gateway.example:8080.")
-    return None
-
-
-def check_origin(text: str) -> ValueFault | None:
-    if not _ORIGIN.fullmatch(text):
-        return ValueFault(f"{show(text)} is not an origin.", "Write https://app.example, without a path.")
-    return None
-
-
-def check_token(text: str) -> ValueFault | None:
-    if len(text) < TOKEN_MIN:
-        return ValueFault(f"A token has at least {TOKEN_MIN} characters.", "Make one with: openssl rand -hex 32.")
-    if not _VISIBLE.fullmatch(text):
-        return ValueFault(
-            "A token has only visible ASCII characters, no spaces.", "Make one with: openssl rand -hex 32."
-        )
+def _check_segments(path: str) -> ValueFault | None:
+    if any(_DOTS.fullmatch(segment) for segment in path.split("/")) or _HIDDEN_BREAK.search(path):
+        return ValueFault("A path here has no dot segments and no encoded slashes.", "Write the resulting path.")
     return None
 
 
@@ -150,7 +196,7 @@ def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address. A name other than localhost is not trusted to be one."""
     if host.casefold() == "localhost":
         return True
-    # Imported here: most configurations listen where the default says, which the caller knows.
+    # Imported here: most configurations listen on the default address.
     from ipaddress import ip_address
 
     try:

@@ -1,16 +1,17 @@
-"""The section `cache`: how much is kept, for how long, and of which tools.
+"""The section `cache`: how much is cached, for how long, and of which tools.
 
-Must not: say what may be kept of a tool that changes things; that is a matter of policy. Enforces the settings of S1/CACHE-001 to
-S1/CACHE-004 and decision D11 (nothing is kept unless it is asked for).
+Must not: decide whether the result of a tool may be cached; the policy package does. Enforces the settings of S1/CACHE-001 to
+S1/CACHE-004 and decision D11 (nothing is cached unless asked for).
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from pactgate.config.problems import ConfigFindings
+from pactgate.config.sections import Section, doc
 from pactgate.config.sections.limits import ToolPattern
 from pactgate.config.tree import ConfigNode
 
@@ -20,56 +21,49 @@ LONGEST_MS: Final = 2_592_000_000
 EvictionPolicy = Literal["lru", "lfu", "fifo"]
 
 
-class CacheRule(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What is kept of the tools a pattern names."""
+class CacheRule(Section, frozen=True, kw_only=True):
+    """How results of the tools a pattern names are cached."""
 
     ttl_ms: Annotated[
         Annotated[int, Meta(ge=0, le=LONGEST_MS)] | None,
-        Meta(
-            description="Milliseconds a result is kept; 0 keeps it until it is evicted or dropped. Left out: `defaultTtlMs`."
-        ),
+        doc("Milliseconds a result stays cached; 0: until it is evicted. Default: `defaultTtlMs`."),
     ] = None
 
 
-class Cache(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Results of tools that are kept and given again. Nothing is kept of a tool unless `tools` names it."""
+class Cache(Section, frozen=True, kw_only=True):
+    """Cached results of tools. Nothing is cached of a tool unless `tools` names it."""
 
     max_size_bytes: Annotated[
-        int, Meta(ge=1024, le=17179869184, description="Bytes of all entries, keys and bookkeeping counted.")
+        int, doc("Bytes of all entries, keys and bookkeeping counted.", ge=1024, le=17179869184)
     ] = 104857600
-    max_entries: Annotated[int, Meta(ge=1, le=1000000, description="Results kept at one time.")] = 10000
+    max_entries: Annotated[int, doc("Results cached at one time.", ge=1, le=1000000)] = 10000
     default_ttl_ms: Annotated[
-        int,
-        Meta(
-            ge=0, le=LONGEST_MS, description="Milliseconds a result is kept where no rule says how long; 0: no limit."
-        ),
+        int, doc("Milliseconds a result stays cached where no rule sets it; 0: no limit.", ge=0, le=LONGEST_MS)
     ] = 3600000
     eviction_policy: Annotated[
-        EvictionPolicy,
-        Meta(description="What goes first: the least recently used, the least frequently used, or the oldest."),
+        EvictionPolicy, doc("What is evicted first: the least recently used, the least frequently used, or the oldest.")
     ] = "lru"
-    high_water_mark: Annotated[
-        float, Meta(ge=0.5, le=1, description="Part of `maxSizeBytes` above which entries are evicted.")
-    ] = 0.9
+    high_water_mark: Annotated[float, doc("Part of `maxSizeBytes` above which entries are evicted.", ge=0.5, le=1)] = (
+        0.9
+    )
     low_water_mark: Annotated[
-        float,
-        Meta(ge=0.1, le=0.9, description="Part of `maxSizeBytes` down to which they are; less than `highWaterMark`."),
+        float, doc("Part of `maxSizeBytes` down to which they are evicted; less than `highWaterMark`.", ge=0.1, le=0.9)
     ] = 0.7
     cleanup_interval_ms: Annotated[
-        int, Meta(ge=100, le=86400000, description="Milliseconds between sweeps that free what has expired.")
+        int, doc("Milliseconds between removals of expired results.", ge=100, le=86400000)
     ] = 60000
     tools: Annotated[
         dict[ToolPattern, CacheRule],
-        Meta(
+        doc(
+            "Tools to cache, by full name (`files.read`) or pattern (`files.*`); an exact name takes precedence over "
+            "patterns, a longer pattern over a shorter one. Patterns match read-only and idempotent tools only.",
             max_length=1000,
-            description="Whose results are kept, by full name (`files.read`) or pattern (`files.*`); the name itself counts before any "
-            "pattern, a longer pattern before a shorter. A pattern means tools known to be read-only or idempotent.",
         ),
     ] = {}
 
 
 def check_cache(settings: dict[str, object], node: ConfigNode | None, found: ConfigFindings) -> None:
-    """What the settings of the section say about each other. `settings` are those that were given, each valid by itself."""
+    """Check the water marks against each other. `settings` are those that were given, each valid by itself."""
     low = settings.get("lowWaterMark", Cache().low_water_mark)
     high = settings.get("highWaterMark", Cache().high_water_mark)
     if not isinstance(low, int | float) or not isinstance(high, int | float) or low < high:
@@ -80,5 +74,5 @@ def check_cache(settings: dict[str, object], node: ConfigNode | None, found: Con
         ("cache", given),
         place,
         f"The low water mark {low} is not below the high one {high}.",
-        "Entries are evicted from the high mark down to the low one: leave room between them.",
+        "Entries are evicted from the high mark down to the low one.",
     )

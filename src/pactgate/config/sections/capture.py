@@ -8,39 +8,34 @@ from __future__ import annotations
 import os.path
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
-
-from pactgate.config import value_checks
+from pactgate.config.sections import Folder, Section, doc
 
 Legs = Literal["both", "callers", "servers"]
 
 
-class Capture(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Recordings of what passes, for `pactgate compliance` and `pactgate replay`. Credentials are not written."""
+class Capture(Section, frozen=True, kw_only=True):
+    """Recordings of the messages, for `pactgate compliance` and `pactgate replay`. Credentials are not written."""
 
     dir: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": value_checks.check_program})]
-        | None,
-        Meta(
-            description="Folder for the captures, made if need be; a relative one starts at the folder of the configuration file. "
-            "Left out: nothing is recorded."
+        Folder | None,
+        doc(
+            "Folder for the captures, created if missing; a relative path starts at the folder of the configuration "
+            "file. Default: nothing is recorded."
         ),
     ] = None
     legs: Annotated[
         Legs,
-        Meta(description="What is recorded: what `callers` and the gateway say, the gateway and `servers`, or both."),
+        doc("Which side is recorded: between `callers` (clients) and the gateway, the gateway and `servers`, or both."),
     ] = "both"
     max_file_bytes: Annotated[
         int,
-        Meta(
+        doc(
+            "Bytes of one capture. A session is recorded up to here; the file says how much is missing.",
             ge=65536,
             le=1073741824,
-            description="Bytes of one capture. A session is recorded up to here; the file says how much is missing.",
         ),
     ] = 33554432
-    max_files: Annotated[
-        int, Meta(ge=1, le=100000, description="Captures kept in the folder; the oldest go first.")
-    ] = 200
+    max_files: Annotated[int, doc("Captures kept in the folder; the oldest are deleted first.", ge=1, le=100000)] = 200
 
 
 def settle_capture(settings: dict[str, Any], folder: str) -> None:

@@ -1,7 +1,7 @@
 """What a server's program may do beside answering: the section `effects` of one entry of `mcpServers`.
 
 A declaration is complete: what it does not name is not allowed. Paths are made absolute here, so that nothing later depends on
-where the gateway was started. A path that does not exist is worth a warning and no more. Must not: know how anything is enforced.
+where the gateway was started. A path that does not exist gives a warning. Must not: know how effects are enforced.
 Enforces the declared part of S2/MCP-002 (decision D12).
 """
 
@@ -10,62 +10,52 @@ from __future__ import annotations
 import os.path
 from typing import Annotated, Any, Final
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from pactgate.config import value_checks
 from pactgate.config.problems import ConfigFindings, Path, show
+from pactgate.config.sections import Folder, Section, doc
 from pactgate.config.tree import ConfigNode
 
 MAX_PATHS: Final = 64
 MAX_PORTS: Final = 256
 
-EffectPath = Annotated[
-    str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": value_checks.check_program})
-]
 Port = Annotated[int, Meta(ge=1, le=65535)]
 BoundPort = Annotated[int, Meta(ge=0, le=65535)]
-Programs = Annotated[tuple[EffectPath, ...], Meta(max_length=MAX_PATHS)]
+Programs = Annotated[tuple[Folder, ...], Meta(max_length=MAX_PATHS)]
 
 
-class Effects(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class Effects(Section, frozen=True, kw_only=True):
     """What the program may do beside answering; what is not named here is denied. Its own files, its interpreter and the system's
     libraries can always be read. Relative paths start at the folder of the configuration file."""
 
     read: Annotated[
-        tuple[EffectPath, ...],
-        Meta(max_length=MAX_PATHS, description="Files, and folders with all in them, it may read."),
+        tuple[Folder, ...], doc("Files, and folders with everything in them, it may read.", max_length=MAX_PATHS)
     ] = ()
     write: Annotated[
-        tuple[EffectPath, ...],
-        Meta(max_length=MAX_PATHS, description="Files, and folders with all in them, it may change, and read as well."),
+        tuple[Folder, ...],
+        doc("Files, and folders with everything in them, it may change and read.", max_length=MAX_PATHS),
     ] = ()
     connect: Annotated[
         tuple[Port, ...],
-        Meta(
-            max_length=MAX_PORTS,
-            description="TCP ports, of any host, it may connect to. Looking up names needs `sockets`.",
-        ),
+        doc("TCP ports, of any host, it may connect to. Looking up names needs `sockets`.", max_length=MAX_PORTS),
     ] = ()
     bind: Annotated[
-        tuple[BoundPort, ...],
-        Meta(max_length=MAX_PORTS, description="TCP ports it may listen on; 0 means any free one."),
+        tuple[BoundPort, ...], doc("TCP ports it may listen on; 0 means any free one.", max_length=MAX_PORTS)
     ] = ()
     run: Annotated[
         bool | Programs,
-        Meta(
-            description="Whether it may start programs it can read, or a list of those it may start, by name or path. "
-            "Package runners such as `npx` and `uvx` and most shell scripts need `true`."
+        doc(
+            "Whether it may start programs it can read, or a list of those it may start, by name or path. Package "
+            "runners such as `npx` and `uvx` and most shell scripts need `true`."
         ),
     ] = False
-    sockets: Annotated[bool, Meta(description="Whether it may use UDP and Unix sockets.")] = False
-    enforce: Annotated[
-        bool, Meta(description="Whether the kernel holds the program to this (Linux); `false` takes it at its word.")
-    ] = True
+    sockets: Annotated[bool, doc("Whether it may use UDP and Unix sockets.")] = False
+    enforce: Annotated[bool, doc("Whether the kernel enforces this (Linux); `false` trusts the program.")] = True
     best_effort: Annotated[
         bool,
-        Meta(
-            description="Where this kernel can't enforce everything: `false` refuses to start the program, `true` starts it and says "
-            "what is not enforced."
+        doc(
+            "Where this kernel can't enforce everything: `false` refuses to start the program, `true` starts it and "
+            "says what is not enforced."
         ),
     ] = False
 
@@ -93,5 +83,5 @@ def _absolute(base: str, text: str) -> str:
 
 def _warn_of_absence(path: Path, text: str, node: ConfigNode, found: ConfigFindings) -> None:
     found.warn(
-        path, node.anchor, f"{show(text)} does not exist.", "Nothing is allowed there if it is made after the start."
+        path, node.anchor, f"{show(text)} does not exist.", "Nothing is allowed there if it is created after the start."
     )

@@ -1,6 +1,6 @@
-"""The sections `timeouts` and `limits`, the words of `categories` and `isolation`: how long, how large, what kind, whose session.
+"""The sections `timeouts` and `limits`, and the types of `categories` and `isolation`.
 
-Must not: say which limit a tool gets; that is a matter of policy. Enforces the settings of S1/TIMEOUT-002, S1/TIMEOUT-003 (a limit
+Must not: decide which limit a tool gets; the policy package does. Enforces the settings of S1/TIMEOUT-002, S1/TIMEOUT-003 (a limit
 of zero or less is refused) and S1/LIMIT-001 to S1/LIMIT-003.
 """
 
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
+
+from pactgate.config.sections import Section, doc
 
 LONGEST_CALL_MS: Final = 3_600_000
 """One hour."""
@@ -21,100 +23,86 @@ ItemCount = Annotated[int, Meta(ge=0, le=10000000)]
 
 Categories = Annotated[
     dict[ToolPattern, CategoryName],
-    Meta(
+    doc(
+        "What tools do, by full name (`files.read`) or pattern (`files.read_*`), instead of what their "
+        "servers say: `query` (short read), `scan` (long read), `mutation` (changes something), `execution` (runs "
+        "something long). An exact name takes precedence over patterns, a longer pattern over a shorter one.",
         max_length=1000,
-        description="What tools do, by full name (`files.read`) or pattern (`files.read_*`), before what their servers say: `query` and "
-        "`scan` only look, quickly or at length; `mutation` changes something; `execution` runs something long. "
-        "The name itself counts before any pattern, a longer pattern before a shorter, then the first.",
     ),
 ]
 
 Isolation = Annotated[
     Literal["shared", "session"] | None,
-    Meta(
-        description="`session` gives each caller a session of its own with the server (a process of its own, for a `command`), so that the "
-        "server can ask it for input; `shared` gives all callers one, and asks nobody. Left out: `shared` for a `command`; "
-        "for a `url`, `session` for callers that can be asked something.",
+    doc(
+        "`session` gives each client its own session with the server (its own process, for a `command`), so that "
+        "the server can ask it for input; `shared` gives all clients one, without input. Default: `shared` for a "
+        "`command`; for a `url`, `session` for clients that declare elicitation, sampling or roots."
     ),
 ]
 
 
-class ToolTimeouts(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class ToolTimeouts(Section, frozen=True, kw_only=True):
     """Milliseconds a call may take, by the category of its tool."""
 
-    query: Annotated[CallMs, Meta(description="Tools that only look, quickly.")] = 10000
-    mutation: Annotated[CallMs, Meta(description="Tools that change something.")] = 30000
-    scan: Annotated[CallMs, Meta(description="Tools that only look, at length.")] = 120000
-    execution: Annotated[CallMs, Meta(description="Tools that run something long.")] = 1200000
+    query: Annotated[CallMs, doc("Short reads.")] = 10000
+    mutation: Annotated[CallMs, doc("Tools that change something.")] = 30000
+    scan: Annotated[CallMs, doc("Long reads.")] = 120000
+    execution: Annotated[CallMs, doc("Tools that run something long.")] = 1200000
 
 
-class Timeouts(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """How long a caller waits."""
+class Timeouts(Section, frozen=True, kw_only=True):
+    """How long a client waits."""
 
     default_timeout_ms: Annotated[
         int,
-        Meta(
+        doc(
+            "Milliseconds of a call, queueing and connecting included, if its tool has no known category.",
             ge=100,
             le=LONGEST_CALL_MS,
-            description="Milliseconds a call may take, waiting and connecting included, where nothing is known of its tool.",
         ),
     ] = 30000
     input_timeout_ms: Annotated[
         int,
-        Meta(
+        doc(
+            "Milliseconds one call may wait, in total, for input the server requests from the client; they do not "
+            "count towards the timeout of the call.",
             ge=1000,
             le=LONGEST_CALL_MS,
-            description="Milliseconds one call may wait, in all, for its caller to answer what the server asks; this time does not "
-            "count against the call's own limit.",
         ),
     ] = 600000
     tool_timeouts: ToolTimeouts = ToolTimeouts()
     tool_overrides: Annotated[
         dict[ToolName, CallMs],
-        Meta(
+        doc(
+            "Milliseconds for single tools, by full name (`files.read`) or bare name (`read`). Takes precedence over "
+            "the category and the server's `requestTimeoutMs`.",
             max_length=1000,
-            description="Milliseconds for single tools, by full name (`files.read`) or, after that, bare name (`read`). "
-            "Counts before the category and before the server's `requestTimeoutMs`.",
         ),
     ] = {}
 
 
-class Limits(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """How large things may be, and how many calls there may be at once."""
+class Limits(Section, frozen=True, kw_only=True):
+    """Maximum sizes, and calls at one time."""
 
-    max_request_bytes: Annotated[
-        int, Meta(ge=1024, le=104857600, description="Bytes of one request from a caller.")
-    ] = 10485760
+    max_request_bytes: Annotated[int, doc("Bytes of one request from a client.", ge=1024, le=104857600)] = 10485760
     max_upstream_frame_bytes: Annotated[
-        int,
-        Meta(
-            ge=1024, le=104857600, description="Bytes of one message from a server; a longer one ends its connection."
-        ),
+        int, doc("Bytes of one message from a server; a longer one ends its connection.", ge=1024, le=104857600)
     ] = 8388608
-    max_array_size: Annotated[ItemCount, Meta(description="Items of one list anywhere in the arguments of a call.")] = (
-        100
-    )
+    max_array_size: Annotated[ItemCount, doc("Items of one array anywhere in the arguments of a call.")] = 100
     tool_array_limits: Annotated[
         dict[ToolName, ItemCount],
-        Meta(
-            max_length=1000,
-            description="The same for single tools, more or less, by full name (`files.read`) or, after that, bare name (`read`).",
-        ),
+        doc("The same for single tools, by full name (`files.read`) or bare name (`read`).", max_length=1000),
     ] = {}
     max_string_length: Annotated[
-        int,
-        Meta(ge=1, le=104857600, description="Characters of one text or key anywhere in the arguments of a call."),
+        int, doc("Characters of one string or key anywhere in the arguments of a call.", ge=1, le=104857600)
     ] = 100000
     max_object_depth: Annotated[
-        int,
-        Meta(ge=1, le=60, description="Levels of lists and tables in the arguments of a call; they are the first."),
+        int, doc("Levels of arrays and objects in the arguments of a call, the arguments included.", ge=1, le=60)
     ] = 10
-    max_in_flight: Annotated[
-        int, Meta(ge=1, le=100000, description="Calls under way at one time in all, those that wait included.")
-    ] = 1000
+    max_in_flight: Annotated[int, doc("Calls at one time in total, queued ones included.", ge=1, le=100000)] = 1000
     max_in_flight_per_server: Annotated[
-        int, Meta(ge=1, le=100000, description="Calls one server works on at one time; further ones wait their turn.")
+        int, doc("Calls one server works on at one time; further ones are queued.", ge=1, le=100000)
     ] = 100
     max_queued_per_server: Annotated[
-        int, Meta(ge=0, le=100000, description="Calls that may wait for one server; further ones are refused at once.")
+        int, doc("Calls queued for one server; further ones are refused at once.", ge=0, le=100000)
     ] = 400

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from msgspec import Meta
 
 from pactgate.config import value_checks
-from pactgate.config.documented import Documented
 from pactgate.config.problems import ConfigFindings, Path, ValueFault
+from pactgate.config.sections import Folder, Section, doc
 from pactgate.config.tree import ConfigNode
 
 if TYPE_CHECKING:
@@ -66,46 +66,31 @@ def proxy_secrets(text: str) -> tuple[str, ...]:
 ProxyUrl = Annotated[
     str, Meta(min_length=1, max_length=2000, extra={"expand": True, "secret": proxy_secrets, "check": check_proxy})
 ]
-PemFile = Annotated[
-    str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": value_checks.check_program})
-]
 KeyPassword = Annotated[
     str,
     Meta(min_length=1, max_length=1000, extra={"expand": True, "secret": True, "check": value_checks.check_env_value}),
 ]
 
 
-class TlsSettings(Documented, frozen=True, kw_only=True):
-    """Certificates for one server over https. All files are PEM; a relative path starts at the folder of the configuration file.
-    A changed file is read at the next new connection."""
+class TlsSettings(Section, frozen=True, kw_only=True):
+    """Certificates for one server over https, in PEM files. A changed file is read at the next new connection."""
 
     ca_file: Annotated[
-        PemFile | None,
-        Meta(
-            description="Certificate authorities that may have signed the server's certificate, instead of those of the system."
-        ),
+        Folder | None, doc("Certificate authorities of the server's certificate, instead of those of the system.")
     ] = None
-    cert_file: Annotated[
-        PemFile | None,
-        Meta(description="Certificate the gateway shows to the server (mutual TLS), with its chain."),
-    ] = None
-    key_file: Annotated[
-        PemFile | None,
-        Meta(description="Private key of `certFile`. Left out: the key is in `certFile` itself."),
-    ] = None
-    key_password: Annotated[KeyPassword | None, Meta(description="Password of the private key, if it has one.")] = None
+    cert_file: Annotated[Folder | None, doc("Client certificate (mutual TLS), with its chain.")] = None
+    key_file: Annotated[Folder | None, doc("Private key of `certFile`. Default: the key is in `certFile`.")] = None
+    key_password: Annotated[KeyPassword | None, doc("Password of the private key, if it has one.")] = None
 
 
 ServerProxy = Annotated[
     ProxyUrl | None,
-    Meta(
-        description="Proxy for this server, as `http://user:password@proxy.example:3128`, or `none`. Left out: `HTTPS_PROXY`, "
+    doc(
+        "Proxy for this server, as `http://user:password@proxy.example:3128`, or `none`. Default: `HTTPS_PROXY`, "
         "`HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` decide. Loopback addresses are always called directly."
     ),
 ]
-ServerTls = Annotated[
-    TlsSettings | None, Meta(description="Certificate authorities and client certificate for this server.")
-]
+ServerTls = Annotated[TlsSettings | None, doc("Certificate authorities and client certificate for this server.")]
 
 
 def settle_tls(

@@ -1,6 +1,6 @@
-"""What a server entry says about an OpenAPI document: where it is, which of its operations become tools, with which credentials.
+"""The settings of an OpenAPI document: its source, the operations that become tools, and their credentials.
 
-Must not: read the document; a file that is missing is a matter of connecting, not of configuration (D14). Serves D13: only the
+Must not: read the document; a missing file is a connection failure, not a configuration problem (D14). Serves D13: only the
 operator's file names a document, and only the operator's file holds its credentials.
 """
 
@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta
 
 from pactgate.config import value_checks
-from pactgate.config.documented import Documented
 from pactgate.config.problems import ConfigFindings, Path, ValueFault
+from pactgate.config.sections import Section, doc
 from pactgate.config.tree import ConfigNode
 
 _IS_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -26,7 +26,7 @@ def is_url(source: str) -> bool:
 
 
 def check_source(text: str) -> ValueFault | None:
-    """A URL we may call, or the path of a file."""
+    """Check a URL to fetch, or the path of a file."""
     if is_url(text):
         return value_checks.check_url(text)
     return value_checks.check_program(text)
@@ -44,53 +44,52 @@ CredentialValue = Annotated[
 ]
 
 
-class OperationFilter(Documented, frozen=True, kw_only=True):
+class OperationFilter(Section, frozen=True, kw_only=True):
     """Operations of an OpenAPI document. In patterns `*` stands for any characters, slashes included, and `?` for one."""
 
-    tags: Annotated[Patterns, Meta(description="Tags, as the document writes them, or patterns.")] = ()
-    paths: Annotated[Patterns, Meta(description="Paths, as `/users/{id}`, or patterns, as `/users*`.")] = ()
+    tags: Annotated[Patterns, doc("Tags, as the document writes them, or patterns.")] = ()
+    paths: Annotated[Patterns, doc("Paths, as `/users/{id}`, or patterns, as `/users*`.")] = ()
     operations: Annotated[
-        Patterns, Meta(description="Operation ids, as the document writes them, or names of tools, or patterns.")
+        Patterns, doc("Operation ids, as the document writes them, or names of tools, or patterns.")
     ] = ()
     methods: Annotated[
         tuple[Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], ...],
-        Meta(max_length=7, description="HTTP methods."),
+        doc("HTTP methods.", max_length=7),
     ] = ()
 
 
 class IncludedOperations(OperationFilter, frozen=True, kw_only=True):
-    """Which operations become tools: those that match every list given here. Left out: all that are not deprecated."""
+    """Which operations become tools: those that match every list given here. Default: all that are not deprecated."""
 
-    deprecated: Annotated[bool, Meta(description="Whether deprecated operations become tools as well.")] = False
+    deprecated: Annotated[bool, doc("Whether deprecated operations become tools as well.")] = False
 
 
 class ExcludedOperations(OperationFilter, frozen=True, kw_only=True):
-    """Which operations do not become tools although `include` takes them: those that match any list given here."""
+    """Which operations do not become tools although `include` matches them: those that match any list given here."""
 
 
-class OpenApiSettings(Documented, frozen=True, kw_only=True):
-    """What a file says about an OpenAPI document."""
+class OpenApiSettings(Section, frozen=True, kw_only=True):
+    """Settings of an OpenAPI document."""
 
     openapi: Annotated[
         Source | None,
-        Meta(
-            description="OpenAPI 3.0 or 3.1 document, JSON or YAML, whose operations become tools: a file, from the folder of the "
-            "configuration file on, or a URL. `baseUrl` counts before the document's own servers."
+        doc(
+            "OpenAPI 3.0 or 3.1 document, JSON or YAML, whose operations become tools: a URL, or a file; a "
+            "relative path starts at the folder of the configuration file. `baseUrl` replaces the document's servers."
         ),
     ] = None
     include: Annotated[
-        IncludedOperations,
-        Meta(description="Which operations of the document become tools; left out: all but deprecated ones."),
+        IncludedOperations, doc("Which operations of the document become tools. Default: all but deprecated ones.")
     ] = IncludedOperations()
     exclude: Annotated[
-        ExcludedOperations, Meta(description="Which operations do not become tools, although `include` takes them.")
+        ExcludedOperations, doc("Which operations do not become tools, although `include` matches them.")
     ] = ExcludedOperations()
     credentials: Annotated[
         dict[SchemeName, CredentialValue],
-        Meta(
+        doc(
+            "Credentials by the document's security scheme: the key, the token, or `user:password`. Operations "
+            "that need other credentials are skipped, with a message.",
             max_length=50,
-            description="Credentials by the document's security scheme: the key, the token, or `user:password`. "
-            "They are put where the scheme says. Operations that need others are left out, and that is said.",
         ),
     ] = {}
 
@@ -98,8 +97,8 @@ class OpenApiSettings(Documented, frozen=True, kw_only=True):
 def settle_openapi(
     entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings, folder: str
 ) -> dict[str, Any]:
-    """What an entry with a document says in our own words. A document of others is not a promise of the operator: unless told so, answers
-    are not held against its schemas."""
+    """The settings an entry with a document implies. Responses are not validated unless the operator asks for it: the schemas of a
+    document are not the operator's promise."""
     source: str = entry["openapi"]
     for name in entry.get("credentials", {}):
         if not name.isprintable():

@@ -13,10 +13,10 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urljoin, urlsplit
 
-from pactgate.config.rest_checks import check_base_url, check_path_template
 from pactgate.config.sections.endpoints import Endpoint, Method
 from pactgate.config.sections.openapi import OperationFilter
 from pactgate.config.server_settings import ServerConfig
+from pactgate.config.value_checks import check_base_url, check_path_template
 from pactgate.core.display import flat
 from pactgate.upstreams.openapi.document_text import UnreadableDocumentError
 from pactgate.upstreams.openapi.names import OperationKey, assign_names, limit_for

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, cast
 
 from pactgate.config.endpoint_checks import WHOLE_BODY, spreads
-from pactgate.config.rest_checks import PLACEHOLDER
 from pactgate.config.sections.endpoints import MAX_PARAMETERS, Body, Parameter, Place, ResponseKind, Style
-from pactgate.config.value_checks import check_header_name
+from pactgate.config.value_checks import PLACEHOLDER, check_header_name
 from pactgate.core.display import flat
 from pactgate.upstreams.openapi.names import argument_names, is_legal_argument
 from pactgate.upstreams.openapi.references import DocumentNode, References

@@ -15,8 +15,8 @@ from urllib.parse import unquote
 from msgspec import Raw, Struct
 
 from pactgate.config.endpoint_checks import WHOLE_BODY, spreads
-from pactgate.config.rest_checks import PLACEHOLDER
 from pactgate.config.sections.endpoints import Body, Endpoint, Parameter
+from pactgate.config.value_checks import PLACEHOLDER
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.http.request_message import UnsafeHeaderError, header_line
 from pactgate.upstreams.rest import body, parameter_styles
