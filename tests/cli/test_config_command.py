@@ -48,7 +48,7 @@ def test_a_bad_value_is_refused_with_every_problem(gateway: Served) -> None:
     assert done.returncode == 1
     assert "Nothing was changed." in done.stderr
     assert "limits.maxObjectDepth: 0 is less than 1." in done.stdout
-    assert "limits.maxString: There is no such setting." in done.stdout
+    assert "limits.maxString: Unknown setting." in done.stdout
     as_json = gateway.run("config", "set", "limits", '{"maxObjectDepth": 0}', "--json", **TOKEN)
     assert as_json.returncode == 1
     assert json.loads(as_json.stdout)["error"]["code"] == "INVALID_INPUT"

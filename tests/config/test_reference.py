@@ -154,7 +154,7 @@ def test_the_page_has_a_row_for_every_setting_with_default_range_and_sentence() 
         "| `maxRetries` | number | `3` | 0 to 10 | Attempts to connect after the first has failed. Calls are never repeated. |"
         in page
     )
-    assert "| `token` | text | required | up to 500 characters |" in page
+    assert "| `token` | string | required | up to 500 characters |" in page
     rates = [ExecutionRate(), MutationRate(), ReadRate(), ToolRate(rpm=1, burst=1)]
     sections = [getattr(Sections(), name) for name in Sections.__struct_fields__]
     for struct in [ServerEntry(), ToolTimeouts(), *rates, *(one for one in sections if isinstance(one, Struct))]:

@@ -166,13 +166,13 @@ def test_each_problem_has_its_place_and_what_to_do(tmp_path: Path) -> None:
         "3:5 mcpServers.My_Server: This server has none of command, url, tools, endpoints, openapi. "
         "Give it a command to start, or the url of a server that runs already, or a file of Python tools, "
         "or endpoints of a REST API, or the OpenAPI document of a REST API.",
-        '4:7 mcpServers.My_Server.comand: There is no such setting. Did you mean "command"?',
+        '4:7 mcpServers.My_Server.comand: Unknown setting. Did you mean "command"?',
         "5:21 mcpServers.My_Server.maxRetries: 99 is more than 10. Use a number from 0 to 10.",
         "7:5 mcpServers.files: This server has command and url. "
         "Give it a command to start, or the url of a server that runs already, or a file of Python tools, "
         "or endpoints of a REST API, or the OpenAPI document of a REST API.",
         "7:38 mcpServers.files.url: This URL is neither http nor https. Write it as https://host/path.",
-        '9:22 listen.port: Expected a whole number, found the text "7411". Write it without quotes.',
+        '9:22 listen.port: Expected an integer, found the string "7411". Write it without quotes.',
     ]
 
 

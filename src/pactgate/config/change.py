@@ -1,9 +1,9 @@
-"""A running configuration as it may be shown and changed: paths, values, revisions, and the plan of one change.
+"""Shows a running configuration and plans a change of it: paths, values, revisions.
 
-A change is worked out on the whole tree of what can be changed and held against the same rules as a file, so that a value is refused here
-for the reasons it would be refused there, all of them at once. Servers are defined in the operator's file and nowhere else: of an entry
-only `enabled`, `requestTimeoutMs` and `maxRetries` can be reached (D13). Must not: apply or write anything, or show a secret, a command
-or an address. Enforces the validation of S2/MCP-006's `config_set`.
+A change is made on the whole tree of settable values and validated like a file, so that it is refused for the same reasons, all
+at once. Servers are defined in the operator's file only: of an entry only `enabled`, `requestTimeoutMs` and `maxRetries` can be
+changed (D13). Must not: apply or write anything, or show a secret, a command or an address.
+Enforces the validation of S2/MCP-006's `config_set`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pactgate.config.load import check_together, kind_of
 from pactgate.config.model import Config, Sections
 from pactgate.config.problems import SHOWN_PROBLEMS, ConfigFindings, Path, nearest, show, spell
 from pactgate.config.server_settings import ServerConfig, ServerSettings
-from pactgate.config.tree import ConfigNode
+from pactgate.config.tree import to_node
 from pactgate.config.validate import Validation
 from pactgate.core.display import Mask
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
@@ -57,7 +57,7 @@ def read_path(text: str) -> Path:
 
 
 def shown(config: Config) -> dict[str, Any]:
-    """The whole configuration without secrets, and of servers without what they are made of."""
+    """The whole configuration without secrets, and without the commands and addresses of servers."""
     mask = Mask(config.secrets)
     view = {name: msgspec.to_builtins(getattr(config, attribute)) for name, attribute in _ATTRIBUTES.items()}
     for token in view["auth"]["tokens"].values():
@@ -68,7 +68,7 @@ def shown(config: Config) -> dict[str, Any]:
 
 
 def revision(config: Config) -> str:
-    """A short name for what is shown: equal configurations have equal names, also after a restart."""
+    """A short hash of what is shown. It is the same after a restart."""
     text = msgspec.json.encode(shown(config), order="deterministic")
     return hashlib.sha256(text).hexdigest()[:_REVISION_CHARS]
 
@@ -89,20 +89,17 @@ def is_settable(path: Path) -> bool:
 
 
 def plan(config: Config, path: Path, value: Any) -> Config:
-    """The configuration with one value changed, valid as a whole; None takes a value back to its default.
-
-    Raises every problem there is. Nothing is changed by it.
-    """
+    """The configuration with one value changed, valid as a whole; None restores the default. Raises every problem."""
     _require_settable(config, path)
     tree = _tree(config)
     _put(tree, path, copy.deepcopy(value))
     found = ConfigFindings("")
     reading = Validation(found, {})
     servers = {
-        id_: reading.take(_plant(entry), kind_of(ServerSettings), (SERVERS, id_))
+        id_: reading.take(to_node(entry), kind_of(ServerSettings), (SERVERS, id_))
         for id_, entry in tree.pop(SERVERS).items()
     }
-    root = _plant(tree)
+    root = to_node(tree)
     settings = reading.take(root, kind_of(Sections))
     check_together(settings, root, found)
     if found.problems:
@@ -116,12 +113,12 @@ def plan(config: Config, path: Path, value: Any) -> Config:
 
 
 def needs_restart(before: Config, after: Config) -> tuple[str, ...]:
-    """The sections in which something differs that only a start takes over."""
+    """The sections with differences that take effect at the next start."""
     return tuple(name for name in _AT_START if _at_start(before, name) != _at_start(after, name))
 
 
 def is_same_file(one: Config, other: Config) -> bool:
-    """Whether two readings say the same, as far as a file decides it: flags of the command line may differ."""
+    """Whether two configurations come from equal files; flags of the command line may differ."""
     return one.servers == other.servers and all(
         getattr(one, attribute) == getattr(other, attribute)
         for name, attribute in _ATTRIBUTES.items()
@@ -130,7 +127,7 @@ def is_same_file(one: Config, other: Config) -> bool:
 
 
 def _at_start(config: Config, section: str) -> Any:
-    """What a section fixes when the gateway starts; the rest of it is followed at once."""
+    """The part of a section that takes effect at the next start."""
     if section == "cache":
         return replace(config.cache, tools={}, default_ttl_ms=0)
     if section == "limits":
@@ -159,7 +156,7 @@ def _masked(value: Any, mask: Mask) -> Any:
 
 
 def _tree(config: Config) -> dict[str, Any]:
-    """What can be changed, written out in full."""
+    """All settable values, defaults included."""
     tree = {name: msgspec.to_builtins(getattr(config, _ATTRIBUTES[name])) for name in SETTABLE}
     tree[SERVERS] = {
         id_: {name: facts[name] for name in SERVER_SETTABLE}
@@ -178,12 +175,6 @@ def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
         table.pop(path[-1], None)
     else:
         table[path[-1]] = value
-
-
-def _plant(value: Any) -> ConfigNode:
-    if isinstance(value, dict):
-        return ConfigNode({str(key): _plant(item) for key, item in value.items()})
-    return ConfigNode([_plant(item) for item in value]) if isinstance(value, list | tuple) else ConfigNode(value)
 
 
 def _with(server: ServerConfig, given: Mapping[str, Any]) -> ServerConfig:
@@ -206,9 +197,9 @@ def _require_settable(config: Config, path: Path) -> None:
     if first not in _ATTRIBUTES and first != SERVERS:
         raise _unknown(path[:1], shown(config))
     what = (
-        f"Of a server only {', '.join(SERVER_SETTABLE)} can be changed; what it is stands in the operator's file alone"
+        f"Of a server only {', '.join(SERVER_SETTABLE)} can be changed; the rest is set in the operator's file"
         if first == SERVERS
-        else f"{first} can't be changed while running; it stands in the operator's file alone"
+        else f"{first} can't be changed while running; it is set in the operator's file"
     )
     raise GatewayFailure(
         Kind.PERMISSION_DENIED,
@@ -221,7 +212,7 @@ def _unknown(path: Path, table: Any) -> GatewayFailure:
     known = list(table) if isinstance(table, dict) else []
     close = nearest(str(path[-1]), known)
     hint = f'Did you mean "{close}"?' if close else f"Known here: {', '.join(known[:30]) or 'nothing'}."
-    return _refused(f"There is no setting {spell(path)}.", hint, code=ErrorCode.NOT_FOUND)
+    return _refused(f"Unknown setting {spell(path)}.", hint, code=ErrorCode.NOT_FOUND)
 
 
 def _refused(message: str, hint: str, code: ErrorCode | None = None) -> GatewayFailure:

@@ -1,7 +1,7 @@
-"""What the endpoints of one server must be beside each other and within themselves: names once, places that exist, schemas that are some.
+"""Checks the endpoints of one server: unique names, parameters that match the path, valid schemas.
 
-Works on values that have passed `validate`; says everything at once, with its place. Must not: call anything.
-Enforces S4/R2 (two endpoints with one name), S4/UNDECIDED-2 (path parameters, schemas of own tools) and the static half of T8.
+Takes values that have passed `validate`; reports every problem with its position. Must not: call anything.
+Enforces S4/R2 (two endpoints with one name), S4/UNDECIDED-2 (path parameters, schemas of own tools).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pactgate.config.tree import ConfigNode
 from pactgate.config.value_checks import PLACEHOLDER, check_header_name
 
 WHOLE_BODY: Final = "body"
-"""The argument that is the whole body, where its properties can't be arguments of their own."""
+"""The argument that is the whole body, where its properties can't be arguments."""
 _STYLES: Final = {
     "path": ("simple", "label", "matrix"),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
@@ -40,21 +40,21 @@ def check_endpoints(
             found.add((*where, *key), place, *fault)
         name = endpoint.get("name", "")
         if name in seen:
-            found.add(where, place, f"The endpoint {show(name)} is there twice.", "Give each its own name.")
+            found.add(where, place, f"There are two endpoints {show(name)}.", "Give each its own name.")
         seen.setdefault(name, number)
         if not endpoint.get("baseUrl") and not entry.get("baseUrl"):
-            found.add(where, place, "It has no baseUrl.", "Give it one, or the server.")
+            found.add(where, place, "The endpoint has no baseUrl.", "Set baseUrl of the endpoint or of the server.")
 
 
 def spreads(schema: dict[str, Any]) -> bool:
-    """Whether the properties of a body can be arguments of their own without losing anything its schema says."""
+    """Whether the properties of a body can be arguments without losing a constraint of its schema."""
     closed = schema.get("additionalProperties") in (None, False)
     words = schema.keys() - {"additionalProperties"}
     return schema.get("type") == "object" and bool(schema.get("properties")) and closed and words <= _PLAIN_BODY_WORDS
 
 
 def arguments_of(endpoint: dict[str, Any]) -> Iterator[str]:
-    """The names of the tool's arguments, in order, each as often as it is given."""
+    """The names of the tool's arguments, in order, duplicates included."""
     for parameter in endpoint.get("parameters", ()):
         yield parameter.get("argument") or parameter.get("name", "")
     body = endpoint.get("body")
@@ -96,16 +96,14 @@ def _path_faults(endpoint: dict[str, Any]) -> _Faults:
 def _parameter_faults(parameter: dict[str, Any], taken: set[str]) -> Iterator[ValueFault]:
     place, name, style = parameter.get("in", "query"), parameter.get("name", ""), parameter.get("style")
     if place == "path" and not parameter.get("required"):
-        yield ValueFault(
-            f"The path parameter {show(name)} is not required.", "Set required to true: a path has no gaps."
-        )
+        yield ValueFault(f"The path parameter {show(name)} is not required.", "Set required to true.")
     if style is not None and style not in _STYLES[place]:
         known = ", ".join(_STYLES[place]) or "none"
         yield ValueFault(f"The style {style} does not exist in the {place}.", f"Styles there: {known}.")
     if place == "header":
         folded = name.casefold()
         if folded in _CREDENTIAL_HEADERS or folded in taken:
-            yield ValueFault(f"The header {show(name)} is the operator's, not the caller's.", "Write it under headers.")
+            yield ValueFault(f"The header {show(name)} can't be an argument.", "Set it under headers.")
         elif folded in _WRITTEN_HEADERS:
             yield ValueFault(f"The header {show(name)} is written by the gateway itself.", "Remove it.")
         elif (fault := check_header_name(name)) is not None:
@@ -127,8 +125,8 @@ def _argument_faults(endpoint: dict[str, Any]) -> _Faults:
         missing = sorted(str(name) for name in (must | (required & seen)) - example.keys())
         unknown = sorted(example.keys() - seen)
         if missing or unknown:
-            what = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(unknown)}, which is no argument"
-            yield ("examples", number), ValueFault(f"This example {what}.", "Correct it; models copy examples.")
+            what = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(unknown)}, an unknown argument"
+            yield ("examples", number), ValueFault(f"This example {what}.", "Correct it, because models copy examples.")
 
 
 def _body_faults(endpoint: dict[str, Any]) -> _Faults:
@@ -140,7 +138,7 @@ def _body_faults(endpoint: dict[str, Any]) -> _Faults:
 def _response_faults(endpoint: dict[str, Any]) -> _Faults:
     response = endpoint.get("response", "json")
     if endpoint.get("method") == "HEAD" and response != "none":
-        yield ("response",), ValueFault("An answer to HEAD has no content.", 'Set response to "none".')
+        yield ("response",), ValueFault("A response to HEAD has no content.", 'Set response to "none".')
     for key in ("outputSchema", "expect"):
         if response != "json" and endpoint.get(key) is not None:
             yield (key,), ValueFault(f"{key} is about JSON, and the response is {response}.", f"Remove {key}.")

@@ -1,4 +1,4 @@
-"""`${VAR}` and `${VAR:-default}` in texts. One pass: what a variable holds is never expanded again.
+"""Expands `${VAR}` and `${VAR:-default}` in strings. One pass: the value of a variable is never expanded again.
 
 `${env:VAR}` is the same as `${VAR}`, as some clients write it; `$${` stands for `${`. Must not: read the process environment.
 """
@@ -18,7 +18,7 @@ _INSIDE: Final = re.compile(r"(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<
 
 
 class Expansion(Struct, frozen=True):
-    """The text with its variables filled in; `taken` are the names and values that came from the environment."""
+    """The expanded text; `taken` are the names and values that came from the environment."""
 
     text: str
     taken: tuple[tuple[str, str], ...] = ()
@@ -46,12 +46,12 @@ def expand(text: str, environ: Mapping[str, str]) -> Expansion:
 def _value_of(match: re.Match[str], environ: Mapping[str, str], taken: list[tuple[str, str]]) -> str | ValueFault:
     inside = _INSIDE.fullmatch(match["inside"])
     if not match["end"]:
-        return ValueFault("A ${ without its } stands here.", "Write ${NAME}, or $${ for the characters themselves.")
+        return ValueFault("A ${ here has no }.", "Write ${NAME}, or $${ for the characters themselves.")
     if inside is None:
         return _misspelt(match["inside"])
     name, default = inside["name"], inside["default"]
     if default is not None and "${" in default:
-        return ValueFault(f"The default of ${{{name}}} holds another ${{.", "A default is a plain text.")
+        return ValueFault(f"The default of ${{{name}}} has another ${{ in it.", "A default is a plain string.")
     value = environ.get(name)
     if default is not None and not value:
         return default
@@ -66,7 +66,7 @@ def _value_of(match: re.Match[str], environ: Mapping[str, str], taken: list[tupl
 def _misspelt(inside: str) -> ValueFault:
     if inside.startswith("input:"):
         return ValueFault(
-            f"{show('${' + inside + '}')} asks a question, and a gateway has nobody to ask.",
+            f"{show('${' + inside + '}')} is a prompt of an editor, which a gateway does not have.",
             "Put the value in an environment variable and write ${NAME}.",
         )
     return ValueFault(

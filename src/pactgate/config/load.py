@@ -1,7 +1,7 @@
-"""File, environment and command line become one `Config`, or one `ConfigurationError` with every problem.
+"""Loads file, environment and command line into one `Config`, or raises one `ConfigurationError` with every problem.
 
-Reads at most one regular file of bounded size and does nothing else: no process, socket, name look-up or import of a server's
-code. What is unreachable but well written is not a problem here (D14). Enforces S4/F4, S4/UNDECIDED-2.
+Reads at most one regular file of bounded size. Must not: start a process, open a socket, resolve a name or import a server's
+code; an unreachable server is not a problem of its configuration (D14). Enforces S4/F4, S4/UNDECIDED-2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pactgate.config.sections.audit import settle_audit
 from pactgate.config.sections.cache import check_cache
 from pactgate.config.sections.capture import settle_capture
 from pactgate.config.server_entries import settle
-from pactgate.config.tree import ConfigNode, LineIndex
+from pactgate.config.tree import ConfigNode, LineIndex, to_node
 from pactgate.config.validate import Validation
 from pactgate.config.value_checks import is_loopback
 
@@ -33,10 +33,7 @@ _STEM: Final = "pactgate"
 
 
 def find(folder: Path, environ: Mapping[str, str]) -> Path | None:
-    """The configuration file of a folder, else of the user; None when there is neither.
-
-    Two in one place raise: which of them counts is not ours to guess.
-    """
+    """The configuration file of a folder, else of the user; None when there is neither. Two in one place raise."""
     home = environ.get("XDG_CONFIG_HOME") or (os.path.join(environ["HOME"], ".config") if environ.get("HOME") else None)
     places = [folder, *([Path(home) / _STEM] if home and os.path.isabs(home) else [])]
     for place in places:
@@ -75,7 +72,7 @@ def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[st
 
 @cache
 def kind_of(struct: type[msgspec.Struct]) -> inspect.Type:
-    """What `Validation` holds a tree against."""
+    """The type `Validation` validates a tree against."""
     return inspect.type_info(struct)
 
 
@@ -95,13 +92,13 @@ def _read_file(path: Path, found: ConfigFindings) -> ConfigNode | None:
         return None
     root = read(text, form, found)
     if root is not None and not isinstance(root.value, dict):
-        found.add((), root.place, "A configuration is a table of settings.", 'It begins like {"mcpServers": {...}}.')
+        found.add((), root.place, "A configuration is an object.", 'It begins like {"mcpServers": {...}}.')
         return None
     return root
 
 
 def _read_bytes(path: Path, found: ConfigFindings) -> bytes | None:
-    """The bytes of a regular file; never waits for a pipe or device to say something."""
+    """The bytes of a regular file; never waits for a pipe or device."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
         try:
@@ -121,13 +118,13 @@ def _read_bytes(path: Path, found: ConfigFindings) -> bytes | None:
         found.add((), None, f"The file is larger than {MAX_FILE_BYTES} bytes.", "Is it the right file?")
         return None
     if os.name == "posix" and mode & (stat.S_IWGRP | stat.S_IWOTH):
-        message = "Other users may write this file, and it says which programs are started."
+        message = "Other users may write this file, and it names programs to start."
         found.warn((), None, message, f"Run: chmod go-w {path.name}")
     return data
 
 
 def _settings(reading: Validation, root: ConfigNode, found: ConfigFindings, folder: str) -> dict[str, Any]:
-    """The settings of a file, its servers in our own words."""
+    """The settings of a file, with its server entries normalized."""
     settings: dict[str, Any] = reading.take(root, kind_of(ConfigFile))
     lists = [key for key in ("mcpServers", "servers") if key in root.value]
     if len(lists) > 1:
@@ -149,7 +146,7 @@ def _settings(reading: Validation, root: ConfigNode, found: ConfigFindings, fold
 
 
 def check_together(settings: dict[str, Any], root: ConfigNode, found: ConfigFindings) -> None:
-    """What sections have to say about themselves as a whole, once each of their values is good."""
+    """Check the values of sections against each other, once each of them is valid."""
     check_cache(settings.get("cache", {}), root.value.get("cache"), found)
 
 
@@ -163,11 +160,11 @@ def _check_tokens(settings: dict[str, Any], root: ConfigNode, found: ConfigFindi
 
 
 def _warn(settings: dict[str, Any], root: ConfigNode | None, found: ConfigFindings) -> None:
-    """What is allowed and still worth saying."""
+    """Warn about what is allowed and unusual."""
     host = settings.get("listen", {}).get("host", ListenSection().host)
     path = ("auth", "anonymous")
     if settings.get("auth", {}).get("anonymous") is True and not is_loopback(host):
-        message = f"Everybody who reaches {host} may call every tool."
+        message = f"Everybody who can reach {host} may call every tool."
         found.warn(path, _place(root, *path), message, "Use auth.tokens, or listen on 127.0.0.1.")
     if found.file and not settings["servers"]:
         found.warn(("mcpServers",), None, "There are no servers.", "Add one under mcpServers.")
@@ -183,7 +180,7 @@ def _place(root: ConfigNode | None, *keys: str) -> FilePosition | None:
 
 
 def _tree(overrides: Mapping[str, Any]) -> ConfigNode:
-    """Flags as a tree like that of a file, without places."""
+    """Flags as a tree without positions."""
     root: dict[str, Any] = {}
     for name, value in overrides.items():
         if value is None:
@@ -192,12 +189,8 @@ def _tree(overrides: Mapping[str, Any]) -> ConfigNode:
         table = root
         for section in sections:
             table = table.setdefault(section, ConfigNode({})).value
-        table[key] = _plant(value)
+        table[key] = to_node(value)
     return ConfigNode(root)
-
-
-def _plant(value: Any) -> ConfigNode:
-    return ConfigNode([_plant(item) for item in value]) if isinstance(value, list | tuple) else ConfigNode(value)
 
 
 def _merge(settings: dict[str, Any], given: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""What is wrong with a configuration, where, and what to do; and the failure that carries all of it at once.
+"""Problems of a configuration, with position and suggestion, and the error that carries all of them.
 
-Must not: stop at the first problem, or repeat a value that may be a secret. Text taken from a file is shown escaped and cut,
-so a file can't move the cursor of the terminal that shows its problems. Enforces S4/F4.
+Must not: stop at the first problem, or repeat a value that may be a secret. Text from a file is shown escaped and cut, so that
+a file can't move the cursor of a terminal. Enforces S4/F4.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 Path = tuple[str | int, ...]
 
 SHOWN_PROBLEMS: Final = 50
-"""More than a person reads at once; the rest are counted."""
+"""The rest are counted."""
 _SHOWN_CHARACTERS: Final = 60
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_$-]{1,60}")
 
@@ -31,14 +31,14 @@ class FilePosition(NamedTuple):
 
 
 class ValueFault(NamedTuple):
-    """What is wrong with one value, without its place."""
+    """A problem of one value, without its position."""
 
     message: str
     hint: str = ""
 
 
 class ConfigProblem(Struct, frozen=True):
-    """One thing to change. `path` names the setting as the reference page does; the place is absent where there is no file."""
+    """One problem. `path` names the setting as the reference page does; line and column are absent where there is no file."""
 
     path: str
     message: str
@@ -55,7 +55,7 @@ class ConfigProblem(Struct, frozen=True):
 
 
 class ConfigFindings:
-    """Collects the problems and warnings of one source, in the order they were met."""
+    """Collects the problems and warnings of one source, in order."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -74,7 +74,7 @@ class ConfigFindings:
 
 
 class ConfigurationError(GatewayFailure):
-    """Every problem of a configuration. Its text is the list a person reads; its record has the same facts for programs."""
+    """Every problem of a configuration: as text for people, and as details for programs."""
 
     def __init__(self, problems: Iterable[ConfigProblem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0)))
@@ -118,7 +118,7 @@ def spell(path: Path) -> str:
 
 
 def show(value: Any) -> str:
-    """A value of a file as it may be printed: JSON in ASCII, cut."""
+    """A value of a file for printing: JSON in ASCII, cut."""
     text = json.dumps(value[: _SHOWN_CHARACTERS + 1] if isinstance(value, str) else value)
     if len(text) > _SHOWN_CHARACTERS:
         text = text[: _SHOWN_CHARACTERS - 3] + "..."
@@ -126,7 +126,7 @@ def show(value: Any) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word a person probably meant."""
+    """The known word that was probably meant."""
     # Imported here: a good configuration never needs it.
     import difflib
 

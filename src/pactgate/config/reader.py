@@ -1,4 +1,4 @@
-"""From the text of a file to a tree in which every value knows its place, whatever the format.
+"""Reads the text of a file in any format into a tree with positions.
 
 Must not: know any setting, or import the readers of formats that are not asked for.
 """
@@ -25,11 +25,11 @@ FORMATS: Final = {
     ".yml": Format.YAML,
     ".toml": Format.TOML,
 }
-"""Formats by the end of the file's name, in the order in which they are looked for."""
+"""Formats by file suffix, in the order of the search."""
 
 
 def read(text: str, form: Format, found: ConfigFindings) -> ConfigNode | None:
-    """The tree, or None when the text is not of its format; problems are in `found` either way."""
+    """The tree, or None when the text is not of its format. The problems go to `found`."""
     try:
         return _read(text, form, found)
     except UnreadableError as stop:

@@ -1,7 +1,7 @@
-"""The settings page and the JSON Schema, made from the structs of `model`.
+"""Generates the settings page and the JSON Schema from the structs of `model`.
 
-Must not: say anything about a setting that its field does not say. What the schema refuses, the loader refuses too; the
-loader also refuses what a schema can't see, such as a variable that is not set. Enforces D20.
+The loader refuses what the schema refuses, and more, such as a variable that is not set. Must not: say anything about a setting
+that its field does not say. Enforces D20.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pactgate.config.server_settings import ServerEntry, ServerSettings
 
 EXAMPLE: Final = """\
 {
-  // The format of the clients, as it is; our settings stand beside it.
+  // The format of MCP clients, with further settings beside it.
   "mcpServers": {
     "files": {
       "command": "npx",
@@ -46,21 +46,21 @@ EXAMPLE: Final = """\
 _INTRODUCTION: Final = f"""\
 # Settings
 
-One file, in JSON, JSONC, YAML or TOML: what `--config` names, else `pactgate{{{",".join(FORMATS)}}}` in the current folder, else in
-`$XDG_CONFIG_HOME/pactgate` (`~/.config/pactgate`). Two of them in one folder are refused. Comments and trailing commas are fine in JSON,
+One file in JSON, JSONC, YAML or TOML: the one `--config` names, else `pactgate{{{",".join(FORMATS)}}}` in the current folder, else in
+`$XDG_CONFIG_HOME/pactgate` (`~/.config/pactgate`). Two of them in one folder are refused. Comments and trailing commas are allowed in JSON,
 also in a file named `.json`; YAML is YAML 1.2, without tags and merge keys; the file may have {MAX_FILE_BYTES // 1024} KiB.
 
-A file that is wrong stops the start. Every problem is shown at once, with its place and what to do. Unknown keys, keys given
-twice and values out of range are problems; a server that can't be reached is not.
+The gateway does not start with an invalid file. Every problem is shown at once, with line, column and a suggestion. Unknown keys,
+keys given twice and values out of range are problems; a server that can't be reached is not.
 
 `${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `effects`, `url`, `headers`,
 `baseUrl`, `openapi`, `credentials` and tokens. A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands
-for `${{` itself. What came from the environment, and every value of `env`, `headers`, `credentials` and `auth.tokens`, is masked in
-everything the gateway writes.
+for `${{` itself. Values from the environment, and every value of `env`, `headers`, `credentials` and `auth.tokens`, is masked in
+all output of the gateway.
 """
 
-_ITEMS: Final = {inspect.IntType: "numbers", inspect.StructType: "tables", inspect.DictType: "tables"}
-_HEAD: Final = "| setting | type | default | range | what it is |\n|---|---|---|---|---|\n"
+_ITEMS: Final = {inspect.IntType: "numbers", inspect.StructType: "objects", inspect.DictType: "objects"}
+_HEAD: Final = "| setting | type | default | range | description |\n|---|---|---|---|---|\n"
 
 
 def json_schema() -> dict[str, Any]:
@@ -95,8 +95,8 @@ def settings_page() -> str:
         for path in (prefix + field.encode_name,)
     )
     parts.append(
-        "## Accepted and ignored\n\nKeys of client files that mean nothing to a gateway. No other unknown key is accepted.\n\n"
-        f"| key | what it is |\n|---|---|\n{ignored}"
+        "## Accepted and ignored\n\nKeys of client files that have no meaning for a gateway. No other unknown key is accepted.\n\n"
+        f"| key | description |\n|---|---|\n{ignored}"
     )
     return "\n".join(parts)
 
@@ -109,7 +109,7 @@ def _servers(root: inspect.StructType, entry: inspect.StructType) -> str:
     return (
         f"## `mcpServers.<id>`\n\n{said['mcpServers']} `servers`: {said['servers'][0].lower()}{said['servers'][1:]}\n\n"
         f"{_HEAD}{''.join(_row(field) for field in [*own, *clients])}\n"
-        f"Of a server that is a REST API:\n\n{_HEAD}{''.join(map(_row, rest))}"
+        f"For a REST API:\n\n{_HEAD}{''.join(map(_row, rest))}"
     )
 
 
@@ -120,7 +120,7 @@ def _section(name: str, kind: inspect.StructType) -> Iterator[str]:
 
 
 def _tables(name: str, kind: inspect.StructType) -> Iterator[str]:
-    """The tables within a table, those of its lists and names included."""
+    """The objects within an object, those of its lists and names included."""
     for field in kind.fields:
         table, key = _bare(field.type), field.encode_name
         if isinstance(table, inspect.DictType):
@@ -138,7 +138,7 @@ def _row(field: inspect.Field) -> str:
 
 
 def _bare(kind: inspect.Type) -> inspect.Type:
-    """The type itself: without metadata, and without the None that means left out."""
+    """The type without metadata, and without the None of an optional value."""
     if isinstance(kind, inspect.Metadata):
         return _bare(kind.type)
     if isinstance(kind, inspect.UnionType):
@@ -152,9 +152,9 @@ def _type(kind: inspect.Type) -> str:
         case inspect.LiteralType():
             return ", ".join(f"`{word}`" for word in kind.values)
         case inspect.VarTupleType():
-            return f"list of {_ITEMS.get(type(_bare(kind.item_type)), 'texts')}"
+            return f"list of {_ITEMS.get(type(_bare(kind.item_type)), 'strings')}"
         case inspect.StructType():
-            return "table"
+            return "object"
         case inspect.UnionType():
             return ", or a ".join(_type(_bare(one)) for one in kind.types)
         case inspect.DictType():
@@ -163,20 +163,20 @@ def _type(kind: inspect.Type) -> str:
             return "number"
         case inspect.BoolType():
             return "`true`, `false`"
-    return "text"
+    return "string"
 
 
 def _table(member: inspect.Type) -> str:
     match member:
         case inspect.StructType():
-            return "table"
+            return "object"
         case inspect.IntType():
-            return f"table of numbers, {_range(member)}"
+            return f"object of numbers, {_range(member)}"
         case inspect.LiteralType():
-            return f"table of {_type(member)}"
+            return f"object of {_type(member)}"
         case inspect.AnyType():
-            return "table"
-    return "table of texts"
+            return "object"
+    return "object of strings"
 
 
 def _range(kind: inspect.Type) -> str:
@@ -207,7 +207,7 @@ def _default(field: inspect.Field) -> str:
         return ""
     default = field.default_factory() if field.default is NODEFAULT else field.default
     if isinstance(default, msgspec.Struct):
-        return ""  # what its own table says
+        return ""  # its own table shows it
     return f"`{json.dumps(default)}`"
 
 

@@ -1,7 +1,7 @@
-"""What one entry of `mcpServers` means: the clients' words become ours, and what contradicts itself is a problem.
+"""Normalizes one entry of `mcpServers`: keys of other clients become ours, and contradictions are problems.
 
-Works on values that have passed `validate`, and on the tree for what was written at all: a command that is itself wrong is
-still a command. Must not: look whether a server exists or answers. Enforces S4/UNDECIDED-2.
+Takes values that have passed `validate`, and the tree, because an invalid command is still a command. Must not: check whether a
+server exists or answers. Enforces S4/UNDECIDED-2.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KINDS: Final = {
     "endpoints": "endpoints of a REST API",
     "openapi": "the OpenAPI document of a REST API",
 }
-"""What a server can be, by the key that says so: each has exactly one of them."""
+"""The kinds of servers by their key: each server has exactly one."""
 _REST_ONLY: Final = ("baseUrl", "allowedHosts", "followRedirects", "emptyResponse", "nonJson", "outputValidation")
 _OWN_KEYS: Final = {
     "args": ("command",),
@@ -46,7 +46,7 @@ _OWN_KEYS: Final = {
     **dict.fromkeys(_REST_ONLY, ("endpoints", "openapi")),
     **dict.fromkeys(OPENAPI_ONLY, ("openapi",)),
 }
-"""Keys that mean something only beside these kinds."""
+"""Keys that are allowed only with these kinds."""
 _WORDS: Final = {"stdio": ("command",), "auto": tuple(_KINDS)}
 _BODY_HEADERS: Final = frozenset({"content-type"})
 _KNOWN: Final = frozenset(ServerConfig.__struct_encode_fields__)
@@ -55,7 +55,7 @@ _KNOWN: Final = frozenset(ServerConfig.__struct_encode_fields__)
 def settle(
     server_id: str, entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings, folder: str
 ) -> dict[str, Any]:
-    """The entry in our own words, ready to become a `ServerConfig`."""
+    """The entry, ready to become a `ServerConfig`."""
     _check_kind(entry, node, path, found)
     settled = {key: value for key, value in entry.items() if key in _KNOWN}
     settled |= {
@@ -105,7 +105,7 @@ def _check_kind(entry: dict[str, Any], node: ConfigNode, path: Path, found: Conf
     for key in ("type", "transport"):
         word = entry.get(key, "auto")
         if kinds[0] not in _WORDS.get(word, ("url",)):
-            found.add((*path, key), node.value[key].place, f'"{word}" does not go with {kinds[0]}.', "Remove it.")
+            found.add((*path, key), node.value[key].place, f'"{word}" can\'t be used with {kinds[0]}.', "Remove it.")
 
 
 def _transport(entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings) -> str:
@@ -135,7 +135,7 @@ def _enabled(entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigF
 def _sendable(
     headers: dict[str, str], node: ConfigNode, path: Path, found: ConfigFindings, own: frozenset[str]
 ) -> dict[str, str]:
-    """The headers we send: each once, and none of those the transport writes anyway."""
+    """The headers to send: each once, and none the transport writes."""
     sent: dict[str, str] = {}
     seen: dict[str, str] = {}
     for name, value in headers.items():

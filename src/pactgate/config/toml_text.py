@@ -1,7 +1,7 @@
-"""TOML as a tree with places. `tomllib` reads it; places are found afterwards by looking for the lines of the keys.
+"""Reads TOML as a tree with positions. `tomllib` parses it; the positions come from the lines of the keys.
 
-A value inside an inline table or a list has the place of the nearest key that begins a line. Bounded: `tomllib` needs time
-with the square of the parts of a dotted key, so texts with absurd keys are refused before it sees them.
+A value inside an inline table or a list has the position of the nearest key that begins a line. Bounded: `tomllib` needs time
+quadratic in the parts of a dotted key, so keys with too many parts are refused first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read_toml(text: str, found: ConfigFindings) -> ConfigNode:
 def _unreadable(reason: str, text: str) -> UnreadableError:
     match = _REPORTED_PLACE.fullmatch(reason)
     if match is None:
-        return UnreadableError("This is not TOML: a number or date is out of all bounds.")
+        return UnreadableError("This is not TOML: a number or date is out of range.")
     place = (
         FilePosition(int(match["line"]), int(match["column"])) if match["line"] else LineIndex(text).place(len(text))
     )
@@ -47,7 +47,7 @@ def _unreadable(reason: str, text: str) -> UnreadableError:
 
 
 class _Tree:
-    """Plain values joined with the places of their keys."""
+    """Plain values joined with the positions of their keys."""
 
     def __init__(self, places: dict[Path, tuple[FilePosition, FilePosition]]) -> None:
         self._places = places
@@ -83,7 +83,7 @@ class _Tree:
 
 
 def _places(text: str) -> dict[Path, tuple[FilePosition, FilePosition]]:
-    """Key place and value place by path, as far as lines show them. The first line that names a path, or a part of it, counts."""
+    """Positions of key and value by path. The first line that names a path, or a part of it, counts."""
     places: dict[Path, tuple[FilePosition, FilePosition]] = {}
     table: Path = ()
     counts: dict[Path, int] = {}

@@ -1,6 +1,6 @@
-"""Holds a tree against the structs of `model` and says everything that does not fit; what fits comes back as plain values.
+"""Validates a tree against the structs of `model`: reports every problem, and returns the valid part as plain values.
 
-Driven by the types alone: adding a setting never changes this file. On the way it fills in variables and collects secrets.
+Driven by the types alone: a new setting never changes this file. It also fills in variables and collects secrets.
 Must not: convert one type into another, fill in defaults, or repeat a secret. Enforces S4/F4 and S4/UNDECIDED-2.
 """
 
@@ -14,24 +14,24 @@ from msgspec import UNSET, inspect
 
 from pactgate.config.expand import expand
 from pactgate.config.model import ELSEWHERE
-from pactgate.config.problems import SHOWN_PROBLEMS, ConfigFindings, FilePosition, Path, ValueFault, nearest, show
-from pactgate.config.tree import ConfigNode
+from pactgate.config.problems import SHOWN_PROBLEMS, ConfigFindings, Path, ValueFault, nearest, show
+from pactgate.config.tree import ConfigNode, plain_value
 
 SECRET_MIN_CHARACTERS: Final = 6
-"""Shorter values are not masked: they would take half of every log line with them."""
+"""Shorter values are not masked: they occur in too many log lines by chance."""
 
 PLAIN_VARIABLES: Final = frozenset(
     {"APPDATA", "HOME", "HOSTNAME", "LANG", "LC_ALL", "LOCALAPPDATA", "LOGNAME", "PATH", "PWD", "SHELL"}
     | {"TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER", "USERPROFILE"}
 )
-"""Variables that say where and who we are, not what we know: never secrets."""
+"""Variables that are never secrets."""
 PLAIN_HEADERS: Final = frozenset({"accept", "content-type", "user-agent"})
 
 _Extra = Mapping[str, Any]
 
 
 class Validation:
-    """One pass over one tree. A value that does not fit is reported once and left out of the result."""
+    """One pass over one tree. An invalid value is reported once and is not part of the result."""
 
     def __init__(self, found: ConfigFindings, environ: Mapping[str, str]) -> None:
         self.secrets: set[str] = set()
@@ -52,14 +52,14 @@ class Validation:
         }
 
     def take(self, node: ConfigNode, kind: inspect.Type, path: Path = (), extra: _Extra | None = None) -> Any:
-        """The plain value, or UNSET when it does not fit or does not count."""
+        """The plain value, or UNSET when it is invalid or ignored."""
         return self._takers[type(kind)](node, kind, path, extra or {})
 
     def _metadata(self, node: ConfigNode, kind: inspect.Metadata, path: Path, extra: _Extra) -> Any:
         return self.take(node, kind.type, path, {**extra, **(kind.extra or {})})
 
     def _optional(self, node: ConfigNode, kind: inspect.UnionType, path: Path, extra: _Extra) -> Any:
-        """What may be left out, or be a list instead of a single value."""
+        """A value that may be absent, or a list instead of a single value."""
         kinds = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
         if node.value is None and len(kinds) < len(kind.types):
             return UNSET
@@ -67,12 +67,12 @@ class Validation:
         return self.take(node, lists[0] if lists and isinstance(node.value, list) else kinds[0], path, extra)
 
     def _anything(self, node: ConfigNode, kind: inspect.AnyType, path: Path, extra: _Extra) -> Any:
-        """JSON as it is, such as a schema; or a client's own setting, which does not count here."""
-        return UNSET if extra.get("ignored") else _plain(node)
+        """Any JSON, such as a schema; or a client's own setting, which is ignored."""
+        return UNSET if extra.get("ignored") else plain_value(node)
 
     def _struct(self, node: ConfigNode, kind: inspect.StructType, path: Path, extra: _Extra) -> Any:
         if not isinstance(node.value, dict):
-            return self._misfit(node, path, extra, "a table of settings")
+            return self._misfit(node, path, extra, "an object")
         fields = {one.encode_name: one for one in kind.fields}
         taken = {}
         for key, member in node.value.items():
@@ -89,7 +89,7 @@ class Validation:
 
     def _dict(self, node: ConfigNode, kind: inspect.DictType, path: Path, extra: _Extra) -> Any:
         if not isinstance(node.value, dict):
-            return self._misfit(node, path, extra, "a table with one entry per name")
+            return self._misfit(node, path, extra, "an object with one entry per name")
         self._count(node, kind.max_length, path, "entries")
         taken = {}
         for key, member in node.value.items():
@@ -125,7 +125,7 @@ class Validation:
 
     def _integer(self, node: ConfigNode, kind: inspect.IntType, path: Path, extra: _Extra) -> Any:
         if type(node.value) is not int:
-            return self._misfit(node, path, extra, "a whole number")
+            return self._misfit(node, path, extra, "an integer")
         return self._within(node, kind, path)
 
     def _fraction(self, node: ConfigNode, kind: inspect.FloatType, path: Path, extra: _Extra) -> Any:
@@ -145,7 +145,7 @@ class Validation:
     def _text(self, node: ConfigNode, kind: inspect.StrType, path: Path, extra: _Extra) -> Any:
         text = node.value
         if not isinstance(text, str):
-            return self._misfit(node, path, extra, "a text")
+            return self._misfit(node, path, extra, "a string")
         fault = _length_fault(text, kind)
         if fault is None and extra.get("expand"):
             expansion = expand(text, self._environ)
@@ -172,10 +172,10 @@ class Validation:
     def _unknown(self, key: str, fields: Mapping[str, Any]) -> ValueFault:
         if key in ELSEWHERE:
             return ValueFault("This key is not supported.", ELSEWHERE[key])
-        return ValueFault("There is no such setting.", self._guess(key, fields) or f"Known are {', '.join(fields)}.")
+        return ValueFault("Unknown setting.", self._guess(key, fields) or f"Known: {', '.join(fields)}.")
 
     def _guess(self, word: str, known: Iterable[str]) -> str:
-        """What was probably meant. Looking for it is slow, so it ends with the problems that are shown."""
+        """The word probably meant. The search is slow, so it ends with the problems that are shown."""
         close = nearest(word, known) if len(self._found.problems) < SHOWN_PROBLEMS else None
         return f'Did you mean "{close}"?' if close else ""
 
@@ -188,7 +188,7 @@ class Validation:
 
     def _misfit(self, node: ConfigNode, path: Path, extra: _Extra, expected: str) -> Any:
         value, hint = node.value, ""
-        if expected == "a text" and isinstance(value, bool | int | float):
+        if expected == "a string" and isinstance(value, bool | int | float):
             hint = "Put it in quotes."
         elif isinstance(value, str) and _says(value, expected):
             hint = "Write it without quotes."
@@ -196,34 +196,24 @@ class Validation:
         return self._refuse(node, path, ValueFault(f"Expected {expected}, found {found}.", hint))
 
     def _refuse(self, node: ConfigNode, path: Path, fault: ValueFault) -> Any:
-        self._found.add(path, _value_place(node), fault.message, fault.hint)
+        self._found.add(path, node.place or node.key_place, fault.message, fault.hint)
         return UNSET
-
-
-def _plain(node: ConfigNode) -> Any:
-    if isinstance(node.value, dict):
-        return {key: _plain(member) for key, member in node.value.items()}
-    return [_plain(item) for item in node.value] if isinstance(node.value, list) else node.value
 
 
 def _bare(kind: inspect.Type) -> inspect.Type:
     return kind.type if isinstance(kind, inspect.Metadata) else kind
 
 
-def _value_place(node: ConfigNode) -> FilePosition | None:
-    return node.place or node.key_place
-
-
 def _length_fault(text: str, kind: inspect.StrType) -> ValueFault | None:
     if kind.min_length is not None and len(text) < kind.min_length:
-        return ValueFault("This is empty.", "Give it a value, or leave it out.")
+        return ValueFault("This is empty.", "Give it a value, or remove it.")
     if kind.max_length is not None and len(text) > kind.max_length:
         return ValueFault(f"This has {len(text)} characters.", f"At most {kind.max_length} are allowed.")
     return None
 
 
 def _is_plain(path: Path) -> bool:
-    """Whether a value of `env` or `headers` is known to be no secret by its name."""
+    """Whether the name of a value of `env` or `headers` shows that it is not a secret."""
     group, name = path[-2:]
     if group == "env":
         return name in PLAIN_VARIABLES
@@ -231,20 +221,20 @@ def _is_plain(path: Path) -> bool:
 
 
 def _credential(path: Path, text: str) -> tuple[str, ...]:
-    """The part of a header such as `Authorization: Bearer x` that may turn up without its scheme."""
+    """The credential in a header such as `Authorization: Bearer x`, without its scheme."""
     scheme, _, rest = text.partition(" ")
     return (rest.strip(),) if path[-2] == "headers" and scheme.isalpha() and rest else ()
 
 
 def _says(text: str, expected: str) -> bool:
-    if expected == "a whole number":
+    if expected == "an integer":
         return text.isdecimal()
     return expected == "true or false" and text in ("true", "false")
 
 
 def _describe(value: Any) -> str:
     if isinstance(value, str):
-        return f"the text {show(value)}"
+        return f"the string {show(value)}"
     if isinstance(value, bool):
         return show(value)
     return f"the number {show(value)}" if isinstance(value, int | float) else _kind_of(value)
@@ -255,8 +245,8 @@ def _kind_of(value: Any) -> str:
         bool: "true or false",
         int: "a number",
         float: "a number",
-        str: "a text",
+        str: "a string",
         list: "a list",
-        dict: "a table",
+        dict: "an object",
     }
     return kinds.get(type(value), "nothing")
