@@ -15,7 +15,7 @@ from typing import Any, Final
 import yaml
 from yaml import events
 
-from pactgate.config.problems import ConfigFindings, FilePosition, Path, show
+from pactgate.config.problems import ConfigFindings, FilePosition, show
 from pactgate.config.tree import (
     MAX_DEPTH,
     MAX_VALUES,
@@ -40,8 +40,8 @@ _WORDS: Final[dict[str, Any]] = {
 
 
 def read_yaml(text: str, found: ConfigFindings) -> ConfigNode:
-    """The tree of a configuration. Raises UnreadableError."""
-    root: ConfigNode | None = _TreeBuilder(text, found).build()
+    """The tree of a configuration: strict, and with positions. Raises UnreadableError."""
+    root: ConfigNode | None = _Builder(text, MAX_DEPTH, MAX_VALUES, found).build()
     if root is None:
         raise UnreadableError("The file is empty.", "An empty configuration is {}.")
     return root
@@ -49,7 +49,7 @@ def read_yaml(text: str, found: ConfigFindings) -> ConfigNode:
 
 def read_yaml_values(text: str, *, max_depth: int, max_values: int) -> Any:
     """The plain values of a text somebody else wrote: tags are ignored, and merge keys are followed. Raises UnreadableError."""
-    return _ValueBuilder(text, max_depth, max_values).build()
+    return _Builder(text, max_depth, max_values).build()
 
 
 def plain_scalar(text: str) -> Any:
@@ -81,13 +81,14 @@ class _Open:
         self.merged: list[Any] = []
 
 
-class _ValueBuilder:
-    """Builds plain values from events."""
+class _Builder:
+    """Builds values from events; with `found`, strictly and as a tree."""
 
-    def __init__(self, text: str, max_depth: int, max_values: int) -> None:
+    def __init__(self, text: str, max_depth: int, max_values: int, found: ConfigFindings | None = None) -> None:
         self._text = text
         self._max_depth = max_depth
         self._max_values = max_values
+        self._found = found
         self._open: list[_Open] = []
         self._anchors: dict[str, tuple[Any, int, int]] = {}
         """Value, number of values in it, and levels in it."""
@@ -107,9 +108,7 @@ class _ValueBuilder:
     def build(self) -> Any:
         if (stray := yaml.reader.Reader.NON_PRINTABLE.search(self._text)) is not None:
             place = LineIndex(self._text).place(stray.start())
-            raise UnreadableError(
-                "This character is not allowed in YAML.", "Remove it, or write it as an escape.", place
-            )
+            raise UnreadableError("This character is not allowed in YAML.", "Remove it, or escape it.", place)
         # The parser in C is five times as fast; PyYAML may have been built without it.
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         try:
@@ -118,22 +117,16 @@ class _ValueBuilder:
                     handler(event)
         except yaml.MarkedYAMLError as error:
             what = ", ".join(part for part in (error.context, error.problem) if part)
-            raise UnreadableError(
-                f"This is not YAML: {what}.", "", _place(error.problem_mark or error.context_mark)
-            ) from None
+            raise _unreadable(f"This is not YAML: {what}.", error.problem_mark or error.context_mark) from None
         except (yaml.YAMLError, ValueError, OverflowError):
             # PyYAML raises these for escapes and directives that name impossible characters or numbers.
-            raise UnreadableError("This is not YAML: an escape or directive has an impossible number.") from None
+            raise _unreadable("This is not YAML: an escape or directive has an impossible number.", None) from None
         return self._root
-
-    # Events.
 
     def _document(self, event: Any) -> None:
         self._documents += 1
         if self._documents > 1:
-            raise UnreadableError(
-                "There are several YAML documents in this text.", "Keep one.", _place(event.start_mark)
-            )
+            raise _unreadable("There are several YAML documents in this text.", event.start_mark, "Keep one.")
 
     def _scalar(self, event: Any) -> None:
         self._add_count(1, event)
@@ -149,23 +142,20 @@ class _ValueBuilder:
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
-            place = _place(event.start_mark)
-            raise UnreadableError(f"The alias {show(event.anchor)} names no value that ends before it.", "", place)
-        if self._expects_key():
-            raise _bad_key(event)
+            raise _unreadable(f"The alias {show(event.anchor)} names no value that ends before it.", event.start_mark)
+        self._require_no_key(event)
         value, size, height = self._anchors[event.anchor]
         self._add_count(size, event)
         self._require_depth(len(self._open) + height, event)
         self._put(value, event, event.end_mark.index, size, height)
 
     def _begin(self, event: Any) -> None:
-        if self._expects_key():
-            raise _bad_key(event)
+        self._require_no_key(event)
         self._require_depth(len(self._open) + 1, event)
         self._add_count(1, event)
         is_mapping = type(event) is events.MappingStartEvent
         if event.tag not in (None, "!", _TAG + ("map" if is_mapping else "seq")):
-            self._on_foreign_tag(event)
+            self._require_lenient(event)
         self._open.append(_Open({} if is_mapping else [], event, self._count))
 
     def _end(self, event: Any) -> None:
@@ -180,28 +170,49 @@ class _ValueBuilder:
     def _put(self, value: Any, start: Any, end: int, size: int, height: int) -> None:
         if start.anchor is not None:
             self._anchors[start.anchor] = value, size, height
-        around = self._open[-1] if self._open else None
-        made = self._made(value, start.start_mark, end, around.key if around is not None else None)
-        if around is None:
-            self._root = made
+        if not self._open:
+            self._root = self._made(value, start.start_mark, end, None)
             return
+        around = self._open[-1]
         around.end = end
         around.height = max(around.height, height)
+        key, around.key = around.key, None
+        made = self._made(value, start.start_mark, end, key)
         if isinstance(around.value, list):
             around.value.append(made)
-            return
-        key, around.key = around.key.value, None
-        if not around.dropped and not self._merges(around, key, value):
-            around.value[key] = made
+        elif self._found is None and key.value == _MERGE and isinstance(value, dict | list):
+            around.keys.pop(_MERGE)
+            around.merged += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+        elif not around.dropped:
+            around.value[key.value] = made
+
+    def _made(self, value: Any, start: Any, end: int, key: Any) -> Any:
+        if self._found is None:
+            return value
+        return ConfigNode(
+            value=value,
+            place=_place(start),
+            key_place=_place(key.start_mark) if key is not None else None,
+            start=start.index,
+            end=end,
+            key_start=key.start_mark.index if key is not None else 0,
+        )
 
     def _take_key(self, event: Any) -> None:
-        around = self._open[-1]
+        around, mark = self._open[-1], event.start_mark
         around.key = event
-        around.dropped = not self._accepts_key(event)
-        if not around.dropped and event.value in around.keys:
-            self._on_duplicate(event, around.keys[event.value])
-            around.dropped = True
-        around.keys.setdefault(event.value, event.start_mark)
+        first = around.keys.setdefault(event.value, mark)
+        if self._found is None:
+            if first is not mark:
+                raise _unreadable(f"The key {show(event.value)} is given twice (first in line {first.line + 1}).", mark)
+            return
+        path = tuple(one.key.value if isinstance(one.value, dict) else len(one.value) for one in self._open[:-1])
+        is_string = isinstance(self._scalar_value(event), str)
+        around.dropped = first is not mark or not is_string
+        if not is_string:
+            self._found.add(path, _place(mark), "A key must be a string.", "Put the key in quotes.")
+        elif first is not mark:
+            note_duplicate(self._found, (*path, event.value), _place(mark), _place(first))
 
     def _scalar_value(self, event: Any) -> Any:
         text: str = event.value
@@ -213,88 +224,34 @@ class _ValueBuilder:
         value = plain_scalar(text)
         if type(value) in _TAGGED_TYPES.get(kind, ()):
             return float(value) if kind == "float" else value
-        self._on_foreign_tag(event)
+        self._require_lenient(event)
         return text
-
-    # Bounds.
 
     def _expects_key(self) -> bool:
         return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is None
+
+    def _require_no_key(self, event: Any) -> None:
+        if self._expects_key():
+            raise _unreadable("A key must be a string.", event.start_mark, "Put the key in quotes.")
+
+    def _require_lenient(self, event: Any) -> None:
+        if self._found is not None:
+            hint = "Write plain values, without tags."
+            raise _unreadable(f"The tag {show(event.tag)} can't be used here.", event.start_mark, hint)
 
     def _add_count(self, count: int, event: Any) -> None:
         self._count += count
         if self._count > self._max_values:
             message = f"There are more than {self._max_values} values, those of aliases included."
-            raise UnreadableError(message, "", _place(event.start_mark))
+            raise _unreadable(message, event.start_mark)
 
     def _require_depth(self, depth: int, event: Any) -> None:
         if depth > self._max_depth:
-            message = f"This is nested more than {self._max_depth} levels deep."
-            raise UnreadableError(message, "", _place(event.start_mark))
-
-    # What a document of somebody else may do, and a configuration may not.
-
-    def _made(self, value: Any, start: Any, end: int, key: Any) -> Any:
-        return value
-
-    def _accepts_key(self, event: Any) -> bool:
-        return True
-
-    def _on_duplicate(self, event: Any, first: Any) -> None:
-        message = f"The key {show(event.value)} is given twice (first in line {first.line + 1})."
-        raise UnreadableError(message, "Keep one of them.", _place(event.start_mark))
-
-    def _on_foreign_tag(self, event: Any) -> None:
-        pass
-
-    def _merges(self, around: _Open, key: str, value: Any) -> bool:
-        if key != _MERGE or not isinstance(value, dict | list):
-            return False
-        around.keys.pop(_MERGE)
-        around.merged += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
-        return True
+            raise _unreadable(f"This is nested more than {self._max_depth} levels deep.", event.start_mark)
 
 
-class _TreeBuilder(_ValueBuilder):
-    """Builds the tree of a configuration: strict, and with positions."""
-
-    def __init__(self, text: str, found: ConfigFindings) -> None:
-        super().__init__(text, MAX_DEPTH, MAX_VALUES)
-        self._found = found
-
-    def _made(self, value: Any, start: Any, end: int, key: Any) -> ConfigNode:
-        return ConfigNode(
-            value=value,
-            place=_place(start),
-            key_place=_place(key.start_mark) if key is not None else None,
-            start=start.index,
-            end=end,
-            key_start=key.start_mark.index if key is not None else 0,
-        )
-
-    def _accepts_key(self, event: Any) -> bool:
-        if isinstance(self._scalar_value(event), str):
-            return True
-        self._found.add(self._path(), _place(event.start_mark), "A key must be a string.", "Put the key in quotes.")
-        return False
-
-    def _on_duplicate(self, event: Any, first: Any) -> None:
-        note_duplicate(self._found, (*self._path(), event.value), _place(event.start_mark), _place(first))
-
-    def _on_foreign_tag(self, event: Any) -> None:
-        message = f"The tag {show(event.tag)} can't be used here."
-        raise UnreadableError(message, "Write plain values, without tags.", _place(event.start_mark))
-
-    def _merges(self, around: _Open, key: str, value: Any) -> bool:
-        return False
-
-    def _path(self) -> Path:
-        """The path of the innermost open value."""
-        return tuple(one.key.value if isinstance(one.value, dict) else len(one.value) for one in self._open[:-1])
-
-
-def _bad_key(event: Any) -> UnreadableError:
-    return UnreadableError("A key must be a string.", "Put the key in quotes.", _place(event.start_mark))
+def _unreadable(message: str, mark: Any, hint: str = "") -> UnreadableError:
+    return UnreadableError(message, hint, _place(mark))
 
 
 def _place(mark: Any) -> FilePosition | None:
