@@ -54,7 +54,7 @@ def test_a_credential_is_written_as_a_variable_and_not_looked_up(tmp_path: Path)
     assert settings(tmp_path)["w"]["credentials"] == {"token": "${NOT_SET_YET}"}
     assert [tool["name"] for tool in report["document"]["tools"]] == ["now", "admin"]
     assert report["document"]["leftOut"] == [
-        {"operation": "GET /old", "reason": "it is deprecated (include.deprecated takes such)"}
+        {"operation": "GET /old", "reason": "it is deprecated (set include.deprecated to keep it)"}
     ]
 
 

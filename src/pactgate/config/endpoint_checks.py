@@ -15,7 +15,7 @@ from pactgate.config.value_checks import PLACEHOLDER, check_header_name
 
 WHOLE_BODY: Final = "body"
 """The argument that is the whole body, where its properties can't be arguments."""
-_STYLES: Final = {
+STYLES: Final[dict[str, tuple[str, ...]]] = {
     "path": ("simple", "label", "matrix"),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
     "header": ("simple",),
@@ -97,8 +97,8 @@ def _parameter_faults(parameter: dict[str, Any], taken: set[str]) -> Iterator[Va
     place, name, style = parameter.get("in", "query"), parameter.get("name", ""), parameter.get("style")
     if place == "path" and not parameter.get("required"):
         yield ValueFault(f"The path parameter {show(name)} is not required.", "Set required to true.")
-    if style is not None and style not in _STYLES[place]:
-        known = ", ".join(_STYLES[place]) or "none"
+    if style is not None and style not in STYLES[place]:
+        known = ", ".join(STYLES[place]) or "none"
         yield ValueFault(f"The style {style} does not exist in the {place}.", f"Styles there: {known}.")
     if place == "header":
         folded = name.casefold()

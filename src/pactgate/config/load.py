@@ -23,7 +23,7 @@ from pactgate.config.sections.audit import settle_audit
 from pactgate.config.sections.cache import check_cache
 from pactgate.config.sections.capture import settle_capture
 from pactgate.config.server_entries import settle
-from pactgate.config.tree import ConfigNode, LineIndex, to_node
+from pactgate.config.tree import ConfigNode, LineIndex, UnreadableError, to_node
 from pactgate.config.validate import Validation
 from pactgate.config.value_checks import is_loopback
 
@@ -97,22 +97,28 @@ def _read_file(path: Path, found: ConfigFindings) -> ConfigNode | None:
     return root
 
 
-def _read_bytes(path: Path, found: ConfigFindings) -> bytes | None:
-    """The bytes of a regular file; never waits for a pipe or device."""
+def read_regular_file(path: str | Path, max_bytes: int) -> tuple[bytes, int]:
+    """The first bytes of a regular file, and its mode. Never waits for a pipe or device. Raises UnreadableError."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
         try:
             mode = os.fstat(handle).st_mode
             if not stat.S_ISREG(mode):
-                found.add((), None, "This is not a regular file.", "Name a file, not a folder, pipe or device.")
-                return None
+                raise UnreadableError("This is not a regular file.", "Name a file, not a folder, pipe or device.")
             with open(handle, "rb", closefd=False) as file:
-                data = file.read(MAX_FILE_BYTES + 1)
+                return file.read(max_bytes), mode
         finally:
             os.close(handle)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "its name holds a NUL"
-        found.add((), None, f"The file can't be read: {reason}.", "Check the path and its permissions.")
+        reason = error.strerror if isinstance(error, OSError) else "its name has a NUL"
+        raise UnreadableError(f"The file can't be read: {reason}.", "Check the path and its permissions.") from None
+
+
+def _read_bytes(path: Path, found: ConfigFindings) -> bytes | None:
+    try:
+        data, mode = read_regular_file(path, MAX_FILE_BYTES + 1)
+    except UnreadableError as problem:
+        found.add((), problem.place, problem.message, problem.hint)
         return None
     if len(data) > MAX_FILE_BYTES:
         found.add((), None, f"The file is larger than {MAX_FILE_BYTES} bytes.", "Is it the right file?")

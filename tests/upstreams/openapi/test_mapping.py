@@ -167,8 +167,8 @@ def test_nor_can_one_of_its_operations_unless_the_operator_allows_the_host(url: 
 @pytest.mark.parametrize(
     ("root", "why"),
     [
-        ([], "no table"),
-        ("text", "no table"),
+        ([], "not an object"),
+        ("text", "not an object"),
         ({}, "has no `openapi: 3.x`"),
         ({"openapi": "2.9", "paths": {}}, "it says openapi: 2.9"),
         ({"openapi": 3.1, "paths": {}}, "it says openapi: 3.1"),

@@ -99,7 +99,7 @@ def test_headers_openapi_says_to_ignore_are_ignored(name: str) -> None:
         ({"name": "Mcp-Session-Id", "in": "header"}, "the gateway writes itself"),
         ({"name": "X\r\nHost: evil.example", "in": "header"}, "can't be sent"),
         ({"name": "f", "in": "query", "content": {"image/png": {}}}, "is written as image/png"),
-        ({"name": "f", "in": "query", "style": "matrix"}, "does not exist there"),
+        ({"name": "f", "in": "query", "style": "matrix"}, "not allowed there"),
     ],
 )
 def test_a_parameter_that_cant_be_sent_is_done_without_where_it_is_optional(given: Any, why: str) -> None:
@@ -107,7 +107,7 @@ def test_a_parameter_that_cant_be_sent_is_done_without_where_it_is_optional(give
     assert len(found.endpoints) == 1
     assert found.endpoints[0].parameters == ()
     assert why in reasons(found)[0]
-    assert "does without it" in reasons(found)[0]
+    assert "is optional and skipped" in reasons(found)[0]
     without = mapped({"/x": {"get": operation(parameters=[{**given, "required": True}])}})
     assert not without.endpoints
     assert why in reasons(without)[0]
@@ -124,7 +124,7 @@ def test_a_parameter_that_is_a_document_of_its_own_is_a_text() -> None:
     given = {"name": "filter", "in": "query", "content": {"application/json": {"schema": OBJECT}}, "description": "F"}
     (found,) = only({"/x": {"get": operation(parameters=[given])}}).parameters
     assert found.schema == {"type": "string", "contentMediaType": "application/json"}
-    assert found.description == "F (application/json, written as one text)"
+    assert found.description == "F (application/json, as one string)"
 
 
 def test_there_are_not_more_parameters_than_a_person_could_mean() -> None:

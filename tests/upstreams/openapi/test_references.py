@@ -72,7 +72,7 @@ def test_all_spellings_of_a_place_have_one_key() -> None:
         ("#/list/9", "leads nowhere"),
         ("#/list/-1", "leads nowhere"),
         ("#/list/²", "leads nowhere"),
-        ("#anchor", "names no place by a path"),
+        ("#anchor", "is not a JSON Pointer"),
         ("#/loop", "refers to itself"),
     ],
 )

@@ -18,12 +18,16 @@ MAX_VALUES: Final = 2_000_000
 MAX_DOCUMENT_BYTES: Final = 32 * 1024 * 1024
 
 
-class UnreadableDocumentError(Exception):
-    """`why` continues a sentence about the document."""
+class DocumentError(Exception):
+    """Something of a document can't be used; `why` is a clause that continues a sentence about it."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why = why
+
+
+class UnreadableDocumentError(DocumentError):
+    """The document as a whole can't be used."""
 
 
 def read_text(data: bytes) -> Any:

@@ -1,8 +1,8 @@
-"""An OpenAPI 3.0 or 3.1 document as endpoints: every operation becomes one, or is left out with the reason.
+"""Maps an OpenAPI 3.0 or 3.1 document to endpoints: every operation becomes one, or is skipped with the reason.
 
-Pure: values in, values out; whoever loads the document hands in a reader for the files beside it. One bad operation costs nothing but
-itself; only a document that can't be read as a whole is refused. Names come from all operations, chosen or not, so that choosing
-others renames nothing. Must not: fetch anything, or send a credential to a host that only a document from elsewhere names.
+Pure: the caller hands in a reader for the files beside the document. A bad operation is skipped alone; only a document that can't be
+read as a whole is refused. Names depend on all operations, chosen or not, so that another choice renames nothing. Must not: fetch
+anything, or send a credential to a host that only a document from elsewhere names.
 Serves D3 (stable names), D8 (closed schemas) and D13 (nothing in a document is a command).
 """
 
@@ -18,7 +18,7 @@ from pactgate.config.sections.openapi import OperationFilter
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import check_base_url, check_path_template
 from pactgate.core.display import flat
-from pactgate.upstreams.openapi.document_text import UnreadableDocumentError
+from pactgate.upstreams.openapi.document_text import DocumentError, UnreadableDocumentError
 from pactgate.upstreams.openapi.names import OperationKey, assign_names, limit_for
 from pactgate.upstreams.openapi.operations import (
     NotMappableError,
@@ -29,7 +29,7 @@ from pactgate.upstreams.openapi.operations import (
     title_of,
 )
 from pactgate.upstreams.openapi.references import BrokenReferenceError, DocumentNode, ReadFile, References
-from pactgate.upstreams.openapi.schemas import Direction, Schemas, UnusableSchemaError
+from pactgate.upstreams.openapi.schemas import Direction, Schemas
 from pactgate.upstreams.openapi.security import Security
 from pactgate.upstreams.rest.credentials import Credential
 
@@ -42,7 +42,7 @@ _MAX_VARIABLES: Final = 50
 
 
 class SkippedOperation(NamedTuple):
-    """What of a document is not offered, and why. `operation` is as `GET /users/{id}`."""
+    """An operation that is skipped, as `GET /users/{id}`, and why."""
 
     operation: str
     reason: str
@@ -52,7 +52,7 @@ class SkippedOperation(NamedTuple):
 
 
 def by_reason(left_out: Iterable[SkippedOperation]) -> dict[str, list[str]]:
-    """The operations by why they are left out, the commonest reason first."""
+    """The skipped operations by reason, the most frequent reason first."""
     grouped: dict[str, list[str]] = {}
     for one in left_out:
         grouped.setdefault(one.reason, []).append(one.operation)
@@ -60,13 +60,13 @@ def by_reason(left_out: Iterable[SkippedOperation]) -> dict[str, list[str]]:
 
 
 def some_of(operations: list[str]) -> str:
-    """The first of many, and how many more there are."""
+    """The first operations, and the number of the others."""
     more = len(operations) - _SHOWN_OPERATIONS
     return ", ".join(operations[:_SHOWN_OPERATIONS]) + (f" and {more} more" if more > 0 else "")
 
 
 class MappedDocument(NamedTuple):
-    """What a document becomes. `credentials` are those of each endpoint by its name; `not_chosen` counts what was not wanted."""
+    """The endpoints of a document. `credentials` are by the name of the endpoint; `not_chosen` counts filtered operations."""
 
     endpoints: tuple[Endpoint, ...]
     left_out: tuple[SkippedOperation, ...]
@@ -90,7 +90,7 @@ class _Operation(NamedTuple):
 def map_document(
     root: Any, config: ServerConfig, *, url: str | None = None, read_file: ReadFile | None = None
 ) -> MappedDocument:
-    """`url` is where the document came from, if not from a file. Raises UnreadableDocument."""
+    """`url` is where the document came from, if not from a file. Raises UnreadableDocumentError."""
     is_early = _require_version(root)
     references = References(root, read_file)
     if not isinstance(root.get("paths", {}), dict):
@@ -130,11 +130,13 @@ class _Mapping:
                 not_chosen += 1
                 continue
             if one.spot.is_set("deprecated") and not self._config.include.deprecated:
-                self._left_out.append(SkippedOperation(one.label, "it is deprecated (include.deprecated takes such)"))
+                self._left_out.append(
+                    SkippedOperation(one.label, "it is deprecated (set include.deprecated to keep it)")
+                )
                 continue
             try:
                 endpoints.append(self._endpoint(one, name))
-            except (NotMappableError, UnusableSchemaError, BrokenReferenceError) as problem:
+            except DocumentError as problem:
                 self._left_out.append(SkippedOperation(one.label, problem.why))
         info = self._references.root.inside("info")
         return MappedDocument(
@@ -167,9 +169,7 @@ class _Mapping:
                     yield _Operation(OperationKey(word.upper(), path, spot.text("operationId")), item, spot)
 
     def _is_chosen(self, one: _Operation, name: str) -> bool:
-        include, exclude = self._config.include, self._config.exclude
-        unwanted = zip(_matches(exclude, one, name), _asked(exclude), strict=True)
-        return all(_matches(include, one, name)) and not any(matches and asked for matches, asked in unwanted)
+        return all(_matches(self._config.include, one, name)) and not any(_matches(self._config.exclude, one, name))
 
     def _endpoint(self, one: _Operation, name: str) -> Endpoint:
         method, path = one.subject.method, one.subject.path
@@ -202,17 +202,15 @@ class _Mapping:
         return endpoint
 
     def _output(self, spot: DocumentNode | None) -> dict[str, Any] | None:
-        """The schema of the answer where it is wanted and says what the answer is; others promise next to nothing."""
+        """The schema of the response, where it is wanted and describes an object or an array."""
         if spot is None or self._config.output_validation == "off":
             return None
         try:
             schema = self._schemas.stand_alone({"": spot}, Direction.OUTPUT)[""]
-        except (UnusableSchemaError, BrokenReferenceError):
-            return None  # nothing is promised then; the operation itself is as good as ever
+        except DocumentError:
+            return None  # the operation works without a promise about its response
         merged = merged_object(schema) or schema
         return merged if merged.get("type") in ("object", "array") else None
-
-    # Where it is called.
 
     def _require_base_url(self, root: DocumentNode) -> str:
         if self._config.base_url is not None:
@@ -228,7 +226,7 @@ class _Mapping:
         return found
 
     def _own_base_url(self, one: _Operation, *, has_secrets: bool) -> str | None:
-        """The address of an operation that has one of its own. The operator's word counts before it."""
+        """The base URL of an operation that has its own. `baseUrl` of the operator takes precedence."""
         listed = one.spot.inside("servers").items() or one.item.inside("servers").items()
         if self._config.base_url is not None or not listed:
             return None
@@ -262,15 +260,15 @@ class _Mapping:
         try:
             joined = urljoin(self._url, text) if self._url is not None else text
         except ValueError:
-            return NotMappableError(f"{shown} is no address")
+            return NotMappableError(f"{shown} is not a URL")
         fault = check_base_url(joined)
         return joined.rstrip("/") if fault is None else NotMappableError(f"{shown}: {fault.message}")
 
 
 def _require_version(root: Any) -> bool:
-    """Whether it is OpenAPI 3.0. Raises UnreadableDocument for what is no OpenAPI 3 document."""
+    """Whether the document is OpenAPI 3.0. Raises UnreadableDocumentError if it is not OpenAPI 3."""
     if not isinstance(root, dict):
-        raise UnreadableDocumentError("is not an OpenAPI document: it is no table of settings")
+        raise UnreadableDocumentError("is not an OpenAPI document: it is not an object")
     if "swagger" in root:
         raise UnreadableDocumentError(
             f"is Swagger {flat(str(root['swagger']), 10)}, which is not supported; convert it to OpenAPI 3, for example with "
@@ -283,27 +281,20 @@ def _require_version(root: Any) -> bool:
     return version.startswith("3.0")
 
 
-def _asked(selection: OperationFilter) -> tuple[bool, ...]:
-    return tuple(
-        bool(patterns) for patterns in (selection.tags, selection.paths, selection.operations, selection.methods)
-    )
-
-
-def _matches(selection: OperationFilter, one: _Operation, name: str) -> tuple[bool, ...]:
-    """Whether the operation is meant by each list of a selection; a list that is not given means every one."""
+def _matches(selection: OperationFilter, one: _Operation, name: str) -> list[bool]:
+    """For each list of the filter that is given, whether the operation matches it."""
     tags = one.spot.members().get("tags")
-    listed = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
-    ids = [name, *([one.subject.operation_id] if one.subject.operation_id else [])]
-    return (
-        _is_meant(listed, selection.tags),
-        _is_meant([one.subject.path], selection.paths),
-        _is_meant(ids, selection.operations),
-        not selection.methods or one.subject.method in selection.methods,
+    words = (
+        (selection.tags, [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []),
+        (selection.paths, [one.subject.path]),
+        (selection.operations, [name, one.subject.operation_id or name]),
+        (selection.methods, [one.subject.method]),
     )
-
-
-def _is_meant(words: list[str], patterns: tuple[str, ...]) -> bool:
-    return not patterns or any(fnmatchcase(word, pattern.replace("[", "[[]")) for word in words for pattern in patterns)
+    return [
+        any(fnmatchcase(word, pattern.replace("[", "[[]")) for word in found for pattern in patterns)
+        for patterns, found in words
+        if patterns
+    ]
 
 
 def _origin(url: str) -> str:

@@ -1,8 +1,8 @@
-"""Names for operations: legal for every client, readable, and dependent on nothing but the document's own words.
+"""Assigns names to operations: legal for every client, readable, and derived from the document alone.
 
-An operation is called by its id; without one by its method and the words of its path. Where several operations would get one name all of
-them take a longer one, so that no order decides, and a name never depends on what else the operator chose to offer.
-Must not: number anything. Serves D3 for REST tools.
+The name of an operation is its id, or else its method and the words of its path. Where several operations want one name, all of them
+take a longer one, so that neither their order nor the operator's choice of operations matters. Must not: number anything.
+Serves D3 for REST tools.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 
 
 class OperationKey(NamedTuple):
-    """What identifies an operation: method and path are unique in a document, the id often is and may be missing."""
+    """Identifies an operation: method and path are unique in a document; the id may be missing or used twice."""
 
     method: str
     path: str
@@ -34,7 +34,7 @@ class OperationKey(NamedTuple):
 
 
 def limit_for(server: str) -> int:
-    """How long a name may be so that `server__name` needs no cutting."""
+    """The longest name for which `server__name` is short enough."""
     return max(_SHORTEST_LIMIT, MAX_NAME_CHARS - _SEPARATOR_CHARS - len(server))
 
 
@@ -62,9 +62,9 @@ def assign_names(subjects: Collection[OperationKey], limit: int = MAX_NAME_CHARS
 
 
 def argument_names(wire_names: Iterable[tuple[str, str]], reserved: Collection[str] = ()) -> dict[tuple[str, str], str]:
-    """The tool's argument for each (place, name) of a request: the name itself where that is legal and meant once.
+    """The tool's argument for each (place, name) of a request: the name itself where it is legal and unique.
 
-    Of several with one name, the first in the order path, query, header, body keeps it; the others say their place.
+    Of several with one name, the first in the order path, query, header, body keeps it; the others get their place as a prefix.
     """
     order = {"path": 0, "query": 1, "header": 2, "cookie": 3, "body": 4}
     names: dict[tuple[str, str], str] = {}
@@ -98,7 +98,7 @@ def _by_id(subject: OperationKey) -> str:
 
 
 def _by_words(subject: OperationKey) -> str:
-    """`get_users_by_id` for GET /users/{id}: the last placeholder says what is asked for by what, those before only where."""
+    """`get_users_by_id` for GET /users/{id}; of the placeholders only those of the last segment are part of the name."""
     segments = [segment for segment in subject.path.split("/") if segment]
     words = [subject.method.lower()]
     for number, segment in enumerate(segments, 1):
@@ -129,7 +129,7 @@ def _fitted(name: str, subject: OperationKey, limit: int) -> str:
 
 
 def _marked(name: str, subject: OperationKey, limit: int, taken: set[str]) -> str:
-    """The name with a mark only this operation has; a longer mark if the short one should ever meet its like."""
+    """The name with a hash of the operation, a longer one if the short one collides."""
     for chars in range(_MARK_CHARS, _SHORTEST_LIMIT):
         mark = _mark(subject, chars)
         shown = f"{name[: limit - chars - 1].rstrip('_-')}_{mark}"

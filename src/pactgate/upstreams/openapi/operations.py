@@ -10,26 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, cast
 
-from pactgate.config.endpoint_checks import WHOLE_BODY, spreads
+from pactgate.config.endpoint_checks import STYLES, WHOLE_BODY, spreads
 from pactgate.config.sections.endpoints import MAX_PARAMETERS, Body, Parameter, Place, ResponseKind, Style
 from pactgate.config.value_checks import PLACEHOLDER, check_header_name
 from pactgate.core.display import flat
+from pactgate.upstreams.openapi.document_text import DocumentError
 from pactgate.upstreams.openapi.names import argument_names, is_legal_argument
 from pactgate.upstreams.openapi.references import DocumentNode, References
 from pactgate.upstreams.openapi.schemas import Direction, Schemas
+from pactgate.upstreams.rest.body import FORM, MULTIPART, essence
 
 DESCRIPTION_CHARS: Final = 1000
 _BODY: Final = "(body)"
-_FORM: Final = "application/x-www-form-urlencoded"
-_MULTIPART: Final = "multipart/form-data"
 _UNSUPPORTED: Final = 9
-_STYLES: Final[dict[str, tuple[str, ...]]] = {
-    "path": ("simple", "label", "matrix"),
-    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
-    "header": ("simple",),
-}
 _WRITTEN_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
-"""Parameters of these names do not count, as OpenAPI says: content negotiation and credentials are not arguments."""
+"""OpenAPI ignores parameters of these names: content negotiation and credentials are not arguments."""
 _OWN_HEADERS: Final = frozenset(
     {"accept-encoding", "connection", "content-encoding", "content-length", "cookie", "host", "proxy-authorization"}
     | {"te", "trailer", "transfer-encoding", "upgrade", "user-agent"}
@@ -37,14 +32,12 @@ _OWN_HEADERS: Final = frozenset(
 _TEXT_TYPES: Final = frozenset({"application/xml", "application/yaml", "application/x-yaml", "application/javascript"})
 
 
-class NotMappableError(Exception):
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
+class NotMappableError(DocumentError):
+    """The operation can't be a tool."""
 
 
 class MappedRequest(NamedTuple):
-    """Where the arguments of a tool go; `notes` are parts a caller has to do without."""
+    """Where the arguments of a tool go; `notes` name optional parameters that are skipped."""
 
     parameters: tuple[Parameter, ...]
     body: Body | None
@@ -60,7 +53,7 @@ class MappedResponse(NamedTuple):
 def read_request(
     item: DocumentNode, operation: DocumentNode, method: str, path: str, references: References, schemas: Schemas
 ) -> MappedRequest:
-    """Raises NotMappable, UnusableSchema and BrokenReference."""
+    """Raises NotMappableError, UnusableSchemaError and BrokenReferenceError."""
     notes: list[str] = []
     placeholders = PLACEHOLDER.findall(path)
     parameters = [one for one in _merged(item, operation, references, placeholders) if _is_taken(one, notes)]
@@ -81,7 +74,7 @@ def read_request(
 
 
 def read_answer(operation: DocumentNode, method: str, references: References) -> MappedResponse:
-    """What a successful call brings. Raises BrokenReference."""
+    """The response of a successful call. Raises BrokenReferenceError."""
     if method == "HEAD":
         return MappedResponse("none", None, allow_empty=True)
     declared = list(_successes(operation, references))
@@ -115,7 +108,7 @@ def title_of(operation: DocumentNode) -> str | None:
 
 
 def is_json(media_type: str) -> bool:
-    kind = media_type.partition(";")[0].strip().casefold()
+    kind = essence(media_type)
     return kind in ("application/json", "text/json", "*/*", "application/*") or kind.endswith("+json")
 
 
@@ -128,9 +121,9 @@ class _ChosenBody(NamedTuple):
 def _merged(
     item: DocumentNode, operation: DocumentNode, references: References, placeholders: list[str]
 ) -> list[DocumentNode]:
-    """The parameters of path and operation; the operation's count where both have one.
+    """The parameters of path and operation; those of the operation take precedence.
 
-    A placeholder nobody declared is still one: a text. A path parameter without a placeholder goes nowhere.
+    An undeclared placeholder is a string parameter. A path parameter without a placeholder is skipped.
     """
     found: dict[tuple[str, str], DocumentNode] = {
         ("path", name): DocumentNode({"name": name, "in": "path", "schema": {"type": "string"}})
@@ -141,7 +134,7 @@ def _merged(
             one = references.follow(given)
             name, place = one.text("name"), one.text("in")
             if not name or place not in ("path", "query", "header", "cookie"):
-                raise NotMappableError("one of its parameters has no name, or a place that does not exist")
+                raise NotMappableError("one of its parameters has no name, or an unknown `in`")
             if place != "path" or name in placeholders:
                 found[place, name.casefold() if place == "header" else name] = one
     return list(found.values())
@@ -157,7 +150,7 @@ def _is_taken(parameter: DocumentNode, notes: list[str]) -> bool:
     what = f"its parameter {flat(name, 60)} {problem}"
     if parameter.is_set("required") or place == "path":
         raise NotMappableError(what)
-    notes.append(f"{what}, and is optional: the tool does without it")
+    notes.append(f"{what}; it is optional and skipped")
     return False
 
 
@@ -170,8 +163,8 @@ def _parameter_problem(parameter: DocumentNode, name: str, place: str | None) ->
     if kind is not None and not is_json(kind) and not _is_text(kind):
         return f"is written as {flat(kind, 60)}"
     style = parameter.text("style")
-    if style is not None and place is not None and style not in _STYLES[place]:
-        return f"has the style {flat(style, 40)}, which does not exist there"
+    if style is not None and place is not None and style not in STYLES[place]:
+        return f"has the style {flat(style, 40)}, which is not allowed there"
     return None
 
 
@@ -186,29 +179,29 @@ def _chosen_body(operation: DocumentNode, method: str, references: References) -
         return None
     chosen = min(content, key=_preference)
     schema = body.inside("content", chosen, "schema")
-    kind = _bare(chosen)
-    if _preference(chosen) == _UNSUPPORTED or (kind == _MULTIPART and _takes_files(schema, references)):
-        what = "uploads files" if kind == _MULTIPART else "takes a body of another kind"
-        raise NotMappableError(f"it {what} ({flat(', '.join(content), 100)}); JSON, forms and texts can be sent")
+    kind = essence(chosen)
+    if _preference(chosen) == _UNSUPPORTED or (kind == MULTIPART and _takes_files(schema, references)):
+        what = "uploads files" if kind == MULTIPART else "takes a body of another kind"
+        raise NotMappableError(f"it {what} ({flat(', '.join(content), 100)}); JSON, forms and text can be sent")
     if _is_text(kind):
         schema = DocumentNode({"type": "string"})
     return _ChosenBody("application/json" if "*" in chosen else chosen, schema, body.is_set("required"))
 
 
 def _preference(media_type: str) -> int:
-    """The lower, the better we can send it."""
-    kind = _bare(media_type)
+    """The lower, the better the gateway can send it."""
+    kind = essence(media_type)
     if kind in ("application/json", "*/*", "application/*"):
         return 0
     if is_json(kind):
         return 1
-    if kind in (_FORM, _MULTIPART):
-        return 2 if kind == _FORM else 3
+    if kind in (FORM, MULTIPART):
+        return 2 if kind == FORM else 3
     return 4 if _is_text(kind) else _UNSUPPORTED
 
 
 def _takes_files(schema: DocumentNode, references: References) -> bool:
-    """Whether a form has bytes in it, at its own level."""
+    """Whether a form has binary fields at its top level."""
     form = references.follow(schema)
     for member in form.inside("properties").members().values():
         one = references.follow(DocumentNode(member, form.file))
@@ -225,7 +218,7 @@ def _parameter(one: DocumentNode, schema: dict[str, Any], arguments: dict[tuple[
     kind = _own_kind(one)
     if kind is not None:
         schema = {**schema, "contentMediaType": kind}
-        description = f"{description or name} ({kind}, written as one text)"
+        description = f"{description or name} ({kind}, as one string)"
     explode = one.members().get("explode")
     return Parameter(
         name=name,
@@ -240,7 +233,7 @@ def _parameter(one: DocumentNode, schema: dict[str, Any], arguments: dict[tuple[
 
 
 def _body(body: _ChosenBody, schema: dict[str, Any], taken: set[str]) -> Body:
-    """Its properties are arguments of their own where that loses nothing; else the body is one argument."""
+    """The properties of the body are arguments where that loses nothing; else the body is one argument."""
     merged = merged_object(schema)
     if merged is not None and spreads(merged):
         names = merged["properties"].keys()
@@ -260,7 +253,7 @@ _MERGED_WORDS: Final = frozenset(
 
 
 def merged_object(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """An object schema whose `allOf` has been joined into one list of properties, or None where that would lose something."""
+    """The object schema with its `allOf` merged into one list of properties, or None where that would lose something."""
     definitions = schema.get("$defs", {})
     bare = {word: value for word, value in schema.items() if word != "$defs"}
     if "allOf" not in bare:
@@ -306,12 +299,8 @@ def _identity(schema: DocumentNode) -> Any:
 
 
 def _is_text(media_type: str) -> bool:
-    kind = _bare(media_type)
+    kind = essence(media_type)
     return kind.startswith("text/") or kind in _TEXT_TYPES or kind.endswith(("+xml", "+yaml"))
-
-
-def _bare(media_type: str) -> str:
-    return media_type.partition(";")[0].strip().casefold()
 
 
 def _place(parameter: DocumentNode) -> str:
@@ -327,7 +316,7 @@ def _schema_spot(parameter: DocumentNode) -> DocumentNode:
 
 
 def _own_kind(parameter: DocumentNode) -> str | None:
-    """The media type of a parameter that is a document of its own, such as JSON in a query; None for the others."""
+    """The media type of a parameter with `content`, such as JSON in a query; None for the others."""
     if parameter.inside("schema").value is not None:
         return None
     return next((str(kind) for kind in parameter.inside("content").members()), None)
@@ -338,7 +327,7 @@ def _words(spot: DocumentNode, name: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    """Cut at the end of a word: descriptions are read by models, which pay for every one."""
+    """The text, cut at the end of a word: models pay for every word."""
     if len(text) <= DESCRIPTION_CHARS:
         return text
     head = text[: DESCRIPTION_CHARS - 1]

@@ -1,7 +1,7 @@
-"""Where the `$ref`s of an OpenAPI document lead: inside it, or to a file beside it. Nothing else is ever looked up.
+"""Resolves the `$ref`s of an OpenAPI document: inside it, or to a file beside it.
 
-A value is always known together with the file it stands in, because a reference means something only from there. Chains, files and
-their number are bounded. Must not: open files itself, or follow a reference out of the document's folder or onto the network (T9, T19).
+A value is kept with its file, because a reference is relative to that. Chains and the number of files are bounded. Must not: open
+files itself, or follow a reference out of the document's folder or onto the network, where a document could make it read secrets.
 """
 
 from __future__ import annotations
@@ -12,32 +12,28 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from pactgate.core.display import flat
-from pactgate.upstreams.openapi.document_text import UnreadableDocumentError
+from pactgate.upstreams.openapi.document_text import DocumentError, UnreadableDocumentError
 
 MAX_CHAIN: Final = 30
 MAX_FILES: Final = 100
 _SHOWN_CHARS: Final = 120
 
 ReadFile = Callable[[str], Any]
-"""From the name of a file, relative to the document's folder, to its values. Raises UnreadableDocument."""
+"""From the name of a file, relative to the document's folder, to its values. Raises UnreadableDocumentError."""
 
 
-class BrokenReferenceError(Exception):
-    """`why` is a clause about the part that refers."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
+class BrokenReferenceError(DocumentError):
+    """A `$ref` leads nowhere."""
 
 
 class DocumentNode(NamedTuple):
-    """A value and where it stands; `file` is "" for the document itself."""
+    """A value and its file; `file` is "" for the document itself."""
 
     value: Any
     file: str = ""
 
     def inside(self, *steps: Any) -> DocumentNode:
-        """A value further in; None where there is no such thing."""
+        """A value further in, None where there is none."""
         value = self.value
         for step in steps:
             value = value.get(step) if isinstance(value, dict) else None
@@ -67,7 +63,7 @@ class References:
         self._known: dict[tuple[str, str], tuple[str, DocumentNode]] = {}
 
     def follow(self, spot: DocumentNode) -> DocumentNode:
-        """The value itself, after any number of references. Raises BrokenReference."""
+        """The value behind any number of references. Raises BrokenReferenceError."""
         for _ in range(MAX_CHAIN):
             reference = spot.members().get("$ref")
             if not isinstance(reference, str):
@@ -76,7 +72,7 @@ class References:
         raise BrokenReferenceError("it refers to itself, or through too many others")
 
     def locate(self, reference: str, file: str) -> tuple[str, DocumentNode]:
-        """What a reference in a file leads to, with a key that is the same for all spellings. Raises BrokenReference."""
+        """The target of a reference in a file, with a key that is the same for all spellings. Raises BrokenReferenceError."""
         known = self._known.get((file, reference))
         if known is None:
             known = self._known[file, reference] = self._locate(reference, file)
@@ -88,7 +84,7 @@ class References:
         target = self._file_of(unquote(name), file, shown) if name else file
         steps = [step.replace("~1", "/").replace("~0", "~") for step in unquote(pointer).split("/")]
         if steps[0]:
-            raise BrokenReferenceError(f"its reference {shown} names no place by a path")
+            raise BrokenReferenceError(f"its reference {shown} is not a JSON Pointer")
         value = self._values_of(target, shown)
         for step in steps[1:]:
             value = _member(value, step, shown)
@@ -98,7 +94,7 @@ class References:
 
     def _file_of(self, name: str, file: str, shown: str) -> str:
         if ":" in name or name.startswith("/") or "\\" in name or not name.isprintable():
-            raise BrokenReferenceError(f"its reference {shown} leads to another place, and nothing is fetched")
+            raise BrokenReferenceError(f"its reference {shown} leads to another host or folder, and nothing is fetched")
         path = posixpath.normpath(posixpath.join(posixpath.dirname(file), name))
         if path.startswith("../") or path in ("..", "."):
             raise BrokenReferenceError(f"its reference {shown} leads out of the document's folder")

@@ -1,9 +1,9 @@
-"""Schemas of an OpenAPI document as JSON Schemas of draft 2020-12 that stand alone.
+"""Converts schemas of an OpenAPI document to self-contained JSON Schemas of draft 2020-12.
 
-What the dialects of 3.0 and 3.1 spell differently is rewritten (`nullable`, `exclusiveMinimum: true`, `example`), what a request must not
-carry (`readOnly`) or an answer can't (`writeOnly`) is taken out, and what is misspelt is left out rather than passed on. What a schema
-refers to becomes part of it: in its place where it is used once or small, in `$defs` where it is shared or leads back to itself.
-Must not: widen what a schema allows except by leaving out what can't be read; exceed its bounds (T19).
+Keywords of the 3.0 and 3.1 dialects are rewritten (`nullable`, `exclusiveMinimum: true`, `example`), `readOnly` members are removed from
+requests and `writeOnly` members from responses, and invalid keywords are dropped. A referenced schema is inlined where it is small or
+used once, and goes to `$defs` where it is shared or recursive. Must not: widen a schema except by dropping an unreadable keyword, or
+exceed its bounds, because a document may be hostile.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import jsonschema_rs
 
 from pactgate.core.display import cut
 from pactgate.protocol.messages import encode_json
+from pactgate.upstreams.openapi.document_text import DocumentError
 from pactgate.upstreams.openapi.names import definition_names
 from pactgate.upstreams.openapi.references import BrokenReferenceError, DocumentNode, References
 
@@ -35,27 +36,25 @@ _EXAMPLE_BYTES: Final = 200
 
 
 class Direction(Enum):
-    """Whether a schema is of what is sent or of what comes back; the value is the mark of what does not belong there."""
+    """Whether a schema describes a request or a response; the value is the keyword of members that do not belong there."""
 
     INPUT = "readOnly"
     OUTPUT = "writeOnly"
 
 
-class UnusableSchemaError(Exception):
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
+class UnusableSchemaError(DocumentError):
+    """The schema is beyond a bound."""
 
 
 class _Use(NamedTuple):
-    """In the place of a schema: the one with this key, with what stood beside the reference."""
+    """A reference to the schema with this key, and the keywords beside it."""
 
     key: str
     beside: dict[str, Any]
 
 
 class _Fragment(NamedTuple):
-    """One definition, converted; what it uses is still open."""
+    """One converted definition; its references are not resolved yet."""
 
     schema: Any
     uses: Counter[str]
@@ -83,7 +82,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _is_light(value: Any) -> bool:
-    """Whether a value is one to carry along. In YAML a few lines of aliases can stand for billions of values."""
+    """Whether a value is small enough to be copied."""
     count, waiting = 0, [(value, 0)]
     while waiting and count <= MAX_VALUES:
         holder, level = waiting.pop()
@@ -97,7 +96,7 @@ def _is_light(value: Any) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_pattern(text: str) -> bool:
-    """Whether the engine reads a pattern. Documents carry those of many languages; the API itself still checks its own."""
+    """Whether the engine can read a pattern. Documents have patterns of many languages."""
     try:
         jsonschema_rs.Draft202012Validator({"pattern": text}, validate_formats=False, offline=True)
     except (jsonschema_rs.ValidationError, ValueError):
@@ -128,10 +127,10 @@ _NOTES: Final = frozenset({"title", "description", "default", "deprecated", "exa
 
 
 class Schemas:
-    """The schemas of one document. What many operations share is converted once."""
+    """The schemas of one document. Shared ones are converted once."""
 
     def __init__(self, references: References, *, is_early: bool) -> None:
-        """`is_early` for OpenAPI 3.0, where nothing beside a `$ref` counts but notes."""
+        """`is_early` for OpenAPI 3.0, which ignores keywords beside a `$ref`, except annotations."""
         self._references = references
         self._is_early = is_early
         self._fragments: dict[tuple[Direction, str], _Fragment] = {}
@@ -139,9 +138,9 @@ class Schemas:
         self._parts = 0
 
     def stand_alone(self, spots: dict[str, DocumentNode], direction: Direction) -> dict[str, dict[str, Any]]:
-        """Each schema by its label, complete in itself; equal names in their `$defs` mean equal definitions.
+        """Each schema by its label, self-contained; equal names in their `$defs` are equal definitions.
 
-        Raises UnusableSchema and BrokenReference.
+        Raises UnusableSchemaError and BrokenReferenceError.
         """
         roots = {label: self._convert_root(spot, direction) for label, spot in spots.items()}
         reachable, counts = self._closure([root.uses for root in roots.values()], direction)
@@ -232,7 +231,7 @@ class Schemas:
 
     def _one(self, word: str, spot: DocumentNode, direction: Direction, level: int) -> dict[str, Any]:
         inner = spot.inside(word)
-        if word == "items" and isinstance(inner.value, list):  # a tuple, as it was spelt before 2020
+        if word == "items" and isinstance(inner.value, list):  # a tuple of drafts before 2020-12
             return {"prefixItems": [self._convert(one, direction, level + 1) for one in inner.items()]}
         if not isinstance(inner.value, dict | bool):
             return {}
@@ -281,7 +280,7 @@ class Schemas:
 
 
 class _Assembly:
-    """Puts definitions where they are used, or into `$defs`."""
+    """Inlines definitions, or collects them in `$defs`."""
 
     def __init__(self, fragments: dict[str, _Fragment], counts: Counter[str], names: dict[str, str]) -> None:
         self._fragments = fragments
@@ -326,7 +325,7 @@ class _Assembly:
 
 
 def _joined(schema: Any, beside: dict[str, Any]) -> Any:
-    """A definition with what stood beside the reference to it."""
+    """A definition with the keywords beside the reference to it."""
     if not beside:
         return schema
     if isinstance(schema, dict) and beside.keys() <= _NOTES:
@@ -350,7 +349,7 @@ def _uses_in(schema: Any) -> Counter[str]:
 
 
 def _types(given: Any) -> str | list[str] | None:
-    """The types, without words that are none. Nothing left means that nothing is said."""
+    """The known types, None if there are none."""
     if isinstance(given, str):
         return given if given in _TYPES else None
     if isinstance(given, list):
@@ -374,7 +373,7 @@ def _examples(given: dict[str, Any]) -> list[Any]:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """What 3.0 calls nullable, in the words of JSON Schema."""
+    """The schema that allows null as well, which OpenAPI 3.0 calls nullable."""
     types = schema.get("type")
     if types is None or schema.keys() & (_COMBINING - {"enum"}):
         notes = {word: schema[word] for word in schema.keys() & _NOTES}

@@ -1,7 +1,7 @@
-"""Which credentials an operation of an OpenAPI document needs, and how those the operator gave are sent.
+"""Finds the credentials an operation of an OpenAPI document needs, and where to send them.
 
-Every alternative the document names is tried in its order; the first for which all credentials are there is used. An operation none of
-whose alternatives can be met is not offered. Must not: use a credential the document does not ask for, or show one.
+The alternatives of the document are tried in order; the first for which the operator gave all credentials is used. An operation
+without such an alternative is skipped. Must not: use a credential the document does not ask for, or show one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COOKIE_SAFE: Final = "!#$&'()*+-./:<=>?@[]^_`{|}~%"
 
 
 class Security:
-    """The security schemes of one document and what the operator gave for them."""
+    """The security schemes of one document and the operator's credentials for them."""
 
     def __init__(
         self, references: References, given: Mapping[str, str], headers: Mapping[str, str], default: DocumentNode
@@ -45,7 +45,7 @@ class Security:
         return tuple(self._schemes.members())
 
     def needed(self, operation: DocumentNode) -> tuple[Credential, ...] | str:
-        """What to send with an operation, or why it can't be called."""
+        """The credentials of an operation, or why it can't be called."""
         asked = operation.inside("security")
         asked = asked if isinstance(asked.value, list) else self._default
         alternatives = [one.members() for one in asked.items()[:_MAX_ALTERNATIVES]]
@@ -60,7 +60,7 @@ class Security:
         return f"it needs {', or '.join(problems)}"
 
     def _meet(self, alternative: dict[str, Any]) -> tuple[Credential, ...] | str:
-        """What to send for all schemes of one alternative, or the first thing that is missing."""
+        """The credentials for all schemes of one alternative, or the first that is missing."""
         sent: list[Credential] = []
         for name in list(alternative)[:_MAX_SCHEMES]:
             try:
@@ -75,7 +75,7 @@ class Security:
         return tuple(sent)
 
     def _credential(self, name: str, scheme: DocumentNode) -> Credential | str | None:
-        """What is sent, None where the server's own headers do it already, or what is missing."""
+        """The credential, None where a configured header already carries it, or what is missing."""
         header = _header_of(scheme)
         if header is not None and header.casefold() in self._headers:
             return None
@@ -87,7 +87,7 @@ class Security:
 
 
 def _sent(scheme: DocumentNode, value: str) -> Credential | None:
-    """A credential as its scheme wants it; None for schemes we don't know."""
+    """The credential for its scheme; None for unknown schemes."""
     if scheme.text("type") == "apiKey":
         return _key(scheme, value)
     if scheme.text("type") in ("oauth2", "openIdConnect") or _http_scheme(scheme) == "bearer":

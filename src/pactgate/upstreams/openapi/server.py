@@ -1,8 +1,8 @@
-"""A REST API described by an OpenAPI document, as a server inside the gateway: the tools are as the document is now.
+"""An in-process server for a REST API that an OpenAPI document describes.
 
-A document in files is looked at from time to time. A change that can be used is taken over in place: calls under way are not disturbed,
-and whoever listed the tools is told. One that can't ends the connection, so that the server is in error with the reason, and comes
-back with the next good state. Must not: look at the network again by itself; a URL is read anew when the server is connected.
+The files of a document are polled. A valid change is applied in place: running calls are not disturbed, and clients get a
+list_changed notification. An invalid change closes the connection with the reason, and the next valid state opens it again. Must not:
+fetch a URL again by itself; it is read when the server is connected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TOLD_REASONS: Final = 100
 
 
 class OpenApiServer:
-    """The tools of one document (`inside.InsideServer`), once it is loaded. `close` ends the watching."""
+    """The tools of one document, once it is loaded. `close` ends the polling."""
 
     def __init__(self, config: ServerConfig, client: HttpClient, *, max_body_bytes: int) -> None:
         self.info: dict[str, Any] = {}
@@ -38,7 +38,7 @@ class OpenApiServer:
         self._watching: asyncio.Task[None] | None = None
 
     async def load(self) -> None:
-        """Take the document as it is now. Raises why it can't be used, and changes nothing then."""
+        """Load the document. Raises if it can't be used, and changes nothing then."""
         loaded = await load_document(self._config, self._client)
         # In a thread like the reading: the tools of a large document are a tenth of a second of work.
         self._rest = await asyncio.to_thread(self._make, loaded.mapped)
@@ -47,7 +47,7 @@ class OpenApiServer:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Each reason once, with some of the operations it is about: a document may leave out thousands."""
+        """Each reason once, with some of its operations: thousands may be skipped."""
         grouped = by_reason(self._loaded.mapped.left_out)
         told = tuple(f"{some_of(operations)}: {reason}" for reason, operations in grouped.items())
         more = len(told) - _TOLD_REASONS
@@ -60,7 +60,7 @@ class OpenApiServer:
         return await self._rest.call(name, params)
 
     def watch(self, on_change: Callable[[], None], on_failure: Callable[[GatewayFailure], None]) -> None:
-        """Look at the files of the document from now on, if it has any."""
+        """Poll the files of the document from now on, if it has any."""
         if self._loaded.files and self._watching is None:
             self._watching = asyncio.create_task(
                 self._watch(on_change, on_failure), name=f"document of {self._config.id}"
@@ -91,10 +91,7 @@ class OpenApiServer:
 
 
 def described_api(config: ServerConfig, mapped: MappedDocument) -> RestApi:
-    """The API of a document. Only hosts the operator wrote count as named; a server the document names has to be public.
-
-    Raises a failure where it is not.
-    """
+    """The API of a document. A host that only the document names has to be public; else GatewayFailure is raised."""
     written = [config.base_url, config.openapi if config.openapi and is_url(config.openapi) else None]
     hosts = {host for url in written if url and (host := host_of(url))}
     named = frozenset({*hosts, *config.allowed_hosts})

@@ -1,19 +1,20 @@
-"""Loads an OpenAPI document from where the operator said it is, and has it mapped: a file and the files beside it, or a URL.
+"""Loads and maps an OpenAPI document: a file with the files beside it, or a URL.
 
-Reading and mapping happen in a thread, because a large document takes a second that callers of other servers must not wait. A document that
-can't be used is a failure that only a change of it can mend. Must not: follow a redirect, fetch anything a document names, read outside
-the document's folder, or say in a message where a document is. Bounds: one document, all files of it, and their number.
+Reading and mapping happen in a thread, because a large document takes a second, and other servers must not wait. An unusable document
+is a permanent failure until it changes. Must not: follow a redirect, fetch anything a document names, read outside the document's
+folder, or show the location of a document in a message. The bytes of one document and of all its files are bounded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import stat
 from typing import Any, Final, NamedTuple
 
+from pactgate.config.load import read_regular_file
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
+from pactgate.config.tree import UnreadableError
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.proxy import network_of
@@ -25,18 +26,18 @@ MAX_ALL_FILES_BYTES: Final = 2 * MAX_DOCUMENT_BYTES
 _ACCEPT: Final = ("Accept", "application/json, application/yaml, application/vnd.oai.openapi;q=0.9, */*;q=0.1")
 
 Stamp = tuple[int, int, int]
-"""What tells one state of a file from another."""
+"""Identifies one state of a file: modification time, size and inode."""
 
 
 class LoadedDocument(NamedTuple):
-    """A document as it was when it was read; `files` are those it came from, none for a URL."""
+    """A mapped document; `files` are its files and their states, none for a URL."""
 
     mapped: MappedDocument
     files: dict[str, Stamp]
 
 
 async def load_document(config: ServerConfig, client: HttpClient) -> LoadedDocument:
-    """The document of a server. The caller bounds the time. Raises a failure that says what to do about it."""
+    """The document of a server. The caller bounds the time. Raises GatewayFailure."""
     source = config.openapi
     assert source is not None
     data = await _fetch(config, source, client) if is_url(source) else None
@@ -53,7 +54,7 @@ async def load_document(config: ServerConfig, client: HttpClient) -> LoadedDocum
 
 
 def map_file(config: ServerConfig) -> MappedDocument:
-    """The document of a server whose document is a file. Raises UnreadableDocumentError."""
+    """The mapped document of a server whose document is a file. Raises UnreadableDocumentError."""
     return _map(config, None).mapped
 
 
@@ -105,14 +106,17 @@ class _Folder:
         return self._read(self._document)
 
     def read(self, name: str) -> Any:
-        """A file by its path from the document's folder on."""
+        """Read a file by its path relative to the document's folder."""
         path = os.path.realpath(os.path.join(self._folder, name))
         if not path.startswith(self._folder.rstrip(os.sep) + os.sep):
             raise UnreadableDocumentError("is not in the document's folder")
         return self._read(path)
 
     def _read(self, path: str) -> Any:
-        data = _read_bytes(path)
+        try:
+            data, _ = read_regular_file(path, MAX_DOCUMENT_BYTES + 1)
+        except UnreadableError as problem:
+            raise UnreadableDocumentError(f"can't be loaded: {problem.message}") from None
         self._bytes += len(data)
         if self._bytes > MAX_ALL_FILES_BYTES:
             raise UnreadableDocumentError("is too large with all its files")
@@ -120,22 +124,6 @@ class _Folder:
         if stamp is not None:
             self.files[path] = stamp
         return read_text(data)
-
-
-def _read_bytes(path: str) -> bytes:
-    """The bytes of a regular file; never waits for a pipe or device to say something."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise UnreadableDocumentError("is not a regular file")
-            with open(handle, "rb", closefd=False) as file:
-                return file.read(MAX_DOCUMENT_BYTES + 1)
-        finally:
-            os.close(handle)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "its name holds a NUL"
-        raise UnreadableDocumentError(f"can't be read: {reason}") from None
 
 
 def _stamp(path: str) -> Stamp | None:

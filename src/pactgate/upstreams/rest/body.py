@@ -1,7 +1,7 @@
-"""The body of a request to a REST API, from the arguments that belong into it: JSON, forms, texts, bytes.
+"""Builds the body of a request to a REST API from arguments: JSON, forms, text, bytes.
 
-JSON is put together from the bytes the caller wrote, so numbers stay as they are. Pure: a multipart boundary is the digest of what it
-separates, which no value can contain. Must not: send null for what was left out. Enforces requirement 3.5 for bodies.
+JSON is assembled from the bytes of the client, so that numbers stay as they are. Pure: a multipart boundary is the hash of the parts,
+which no part can contain. Must not: send null for an absent argument. Enforces requirement 3.5 for bodies.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def is_json(media_type: str) -> bool:
 
 
 def from_members(content_type: str, members: Mapping[str, Raw]) -> EncodedBody:
-    """A body whose properties are these."""
+    """A body with these properties."""
     media_type = essence(content_type)
     if media_type == FORM:
         return EncodedBody(content_type, _form(members))
@@ -54,7 +54,7 @@ def from_whole(content_type: str, schema: Mapping[str, Any], raw: Raw) -> Encode
         return EncodedBody(content_type, bytes(raw))
     if media_type in (FORM, MULTIPART):
         if not bytes(raw).startswith(b"{"):
-            raise UnwritableError("must be a table to be sent as a form")
+            raise UnwritableError("must be an object to be sent as a form")
         return from_members(content_type, msgspec.json.decode(raw, type=dict[str, Raw]))
     return EncodedBody(content_type, _plain(schema, raw))
 
@@ -71,7 +71,7 @@ def _plain(schema: Mapping[str, Any], raw: Raw) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise UnwritableError("is not base64, as its schema asks") from None
+        raise UnwritableError("is not base64, as its schema requires") from None
 
 
 def _form(members: Mapping[str, Raw]) -> bytes:
@@ -80,7 +80,7 @@ def _form(members: Mapping[str, Raw]) -> bytes:
 
 
 def _texts(raw: Raw) -> list[str]:
-    """A property of a form as the texts that stand for it: each item of a list by itself, a table as JSON."""
+    """The strings of one form property: each item of an array by itself, an object as JSON."""
     held = bytes(raw)
     if held == b"null":
         return []
@@ -93,7 +93,7 @@ def _multipart(members: Mapping[str, Raw]) -> EncodedBody:
     parts: list[bytes] = []
     for name, held in members.items():
         if _UNSAFE_NAME.search(name):
-            raise UnwritableError("has a name that can't stand in a form")
+            raise UnwritableError("has a name that is not allowed in a form")
         kind = "Content-Type: application/json\r\n" if bytes(held).startswith(b"{") else ""
         head = f'Content-Disposition: form-data; name="{name}"\r\n{kind}\r\n'
         parts.extend(f"{head}{text}\r\n".encode() for text in _texts(held))

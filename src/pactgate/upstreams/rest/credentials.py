@@ -1,4 +1,4 @@
-"""Credentials of single endpoints of a REST API: what is added to their requests, by the operator and never by the caller.
+"""Credentials the operator gave for single endpoints of a REST API, as headers, query and cookies.
 
 Must not: show a value, or be part of anything that is compared, logged or listed.
 """
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 
 class Credential(NamedTuple):
-    """One thing that is sent with every request of an endpoint."""
+    """One credential that is sent with every request of an endpoint."""
 
     place: Literal["header", "query", "cookie"]
     name: str
@@ -22,19 +22,19 @@ class Credential(NamedTuple):
 
 
 def headers_of(credentials: Iterable[Credential]) -> dict[str, str]:
-    """The headers they make, all cookies in one."""
+    """The headers of the credentials, all cookies in one."""
     found = {one.name: one.value for one in credentials if one.place == "header"}
     cookies = "; ".join(f"{one.name}={one.value}" for one in credentials if one.place == "cookie")
     return {**found, "Cookie": cookies} if cookies else found
 
 
 def query_of(credentials: Iterable[Credential]) -> str:
-    """What they add to the query, encoded."""
+    """The query of the credentials, encoded."""
     return "&".join(
         f"{quote(one.name, safe='')}={quote(one.value, safe='')}" for one in credentials if one.place == "query"
     )
 
 
 def with_query(path: str, query: str) -> str:
-    """A path, which may have a query already, with more of it."""
+    """The path with this query added to the one it may have."""
     return f"{path}{'&' if '?' in path else '?'}{query}" if query else path

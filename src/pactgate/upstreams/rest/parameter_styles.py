@@ -1,7 +1,7 @@
-"""How one argument is written into a path, a query or a header: OpenAPI's styles, each piece percent-encoded for its place.
+"""Writes one argument into a path, a query or a header in one of OpenAPI's styles, percent-encoded for its place.
 
-Pure. What comes out has only characters that can stand there, so that no value can end its place and begin another. Must not: guess;
-a value that has no spelling in its style is an `UnwritableError`. Enforces T8 and T10 for single values.
+Pure. The result has only characters that are allowed in its place, so that no argument can change another part of the request. Must
+not: guess; a value without a spelling in its style raises UnwritableError.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _NUMBER: Final = re.compile(rb"-?[0-9]")
 
 
 class UnwritableError(ValueError):
-    """An argument that can't be written where it belongs. Says why, without repeating the value."""
+    """An argument can't be written in its place. The message does not repeat the value."""
 
 
 Encode = Callable[[str], str]
-"""One piece of text as it stands in its place."""
+"""Encodes one string for its place."""
 
 
 def in_path(text: str) -> str:
@@ -63,7 +63,7 @@ def _in_header_list(text: str) -> str:
 
 
 def path_value(raw: Raw, name: str, style: str, explode: bool) -> str:
-    """What stands in the place of `{name}`."""
+    """The text for `{name}`."""
     held = _parse(raw)
     if held is None:
         raise UnwritableError("is null, and a path has no gaps")
@@ -142,27 +142,27 @@ _Held = str | list[str] | dict[str, str]
 
 
 def _parse(raw: Raw) -> _Held | None:
-    """An argument as texts, one level deep; deeper ones have no spelling outside a body."""
-    text = bytes(raw)
+    """An argument as strings, one level deep; deeper ones have no spelling outside a body."""
+    data = bytes(raw)
     try:
-        if text.startswith(b"{"):
-            return {name: text_of(item) for name, item in messages.members(text).items() if bytes(item) != b"null"}
-        if text.startswith(b"["):
-            return [text_of(item) for item in _items.decode(text)]
+        if data.startswith(b"{"):
+            return {name: text_of(item) for name, item in messages.members(data).items() if bytes(item) != b"null"}
+        if data.startswith(b"["):
+            return [text_of(item) for item in _items.decode(data)]
     except msgspec.DecodeError:
         raise UnwritableError("can't be read") from None
-    return None if text == b"null" else text_of(raw)
+    return None if data == b"null" else text_of(raw)
 
 
 def text_of(raw: Raw) -> str:
-    """A text, number or boolean as it is written outside of JSON; numbers as the caller wrote them."""
-    text = bytes(raw)
-    if _NUMBER.match(text) or text in (b"true", b"false"):
-        return text.decode()
+    """A string, number or boolean as it is written outside of JSON; numbers as the client wrote them."""
+    data = bytes(raw)
+    if _NUMBER.match(data) or data in (b"true", b"false"):
+        return data.decode()
     try:
-        held = messages.value(text)
+        held = messages.value(data)
     except msgspec.DecodeError:
         raise UnwritableError("can't be read, perhaps for half of a surrogate pair") from None
     if not isinstance(held, str):
-        raise UnwritableError("has null, lists or tables within, which can stand only in a body")
+        raise UnwritableError("has null, arrays or objects within, which only a body can carry")
     return held

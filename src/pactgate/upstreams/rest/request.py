@@ -1,8 +1,8 @@
-"""From an endpoint and a tool's arguments to the bytes of one HTTP request.
+"""Builds one HTTP request from an endpoint and the arguments of a tool.
 
-Made once per endpoint, then pure: every value is encoded for its place, and the finished path is compared with its template, so a call
-can't leave the endpoint it was made for. Arguments that can't be sent are refused before anything is. Must not: fill in, drop or
-repair a value. Enforces T8, T10, S4/R2 and requirement 3.5.
+A plan is made once per endpoint, then pure: every value is encoded for its place, and the path is compared with its template, so that
+a call can't reach another endpoint. Arguments that can't be sent are refused before anything is sent. Must not: add, drop or repair
+a value. Enforces S4/R2 and requirement 3.5.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ToolArgument(NamedTuple):
 
 
 class RequestPlan:
-    """How the requests of one endpoint are made."""
+    """Builds the requests of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, base_path: str = "") -> None:
         self._endpoint = endpoint
@@ -64,7 +64,7 @@ class RequestPlan:
         self._required = tuple(argument.name for argument in arguments_of(endpoint) if argument.required)
 
     def build(self, arguments: Mapping[str, Raw]) -> HttpRequest:
-        """The request of one call. Raises a contract violation for arguments it can't be made of."""
+        """The request of one call. Raises GatewayFailure for invalid arguments."""
         self._check_names(arguments)
         path = self._path(arguments)
         query = self._query(arguments)
@@ -86,9 +86,7 @@ class RequestPlan:
                 raise self._refusal(name, "is missing")
         if not arguments.keys() <= self._known:
             name = next(name for name in arguments if name not in self._known)
-            raise self._refusal(name, "is no argument of this tool")
-
-    # The path.
+            raise self._refusal(name, f"is unknown (allowed: {', '.join(sorted(self._known)) or 'none'})")
 
     def _path(self, arguments: Mapping[str, Raw]) -> str:
         if len(self._pieces) == 1:
@@ -109,15 +107,13 @@ class RequestPlan:
             raise self._refusal(name, str(problem)) from None
 
     def _require_same_shape(self, path: str) -> None:
-        """The last line of defence: as many segments as the template, its own words where they were, and nothing that moves about."""
+        """The last line of defence: as many segments as the template, its literals in place, and no dot segments."""
         segments = path.split("/")
         is_same = len(segments) == len(self._literals) and all(
             literal is None or literal == segment for literal, segment in zip(self._literals, segments, strict=True)
         )
         if not is_same or not _SAFE_PATH.fullmatch(path) or any(map(_is_dots, segments)):
-            raise self._refusal("", "would lead to another path than the tool's")
-
-    # The query, the headers, the body.
+            raise self._refusal("", "would lead to another path")
 
     def _query(self, arguments: Mapping[str, Raw]) -> str:
         pairs: list[str] = []
@@ -176,7 +172,7 @@ class RequestPlan:
 
 
 def is_spread(body: Body) -> bool:
-    """Whether the properties of the body are arguments of their own."""
+    """Whether the properties of the body are arguments."""
     return body.argument is None and spreads(body.schema)
 
 

@@ -1,8 +1,8 @@
-"""From one HTTP answer of a REST API to a tool result, or to the failure it is. Nothing odd is made to look like success.
+"""Turns one HTTP response of a REST API into a tool result or a failure.
 
-Emptiness, other content than promised, missing fields and undecodable bytes are failures unless the endpoint or the operator says
-otherwise; a status of 400 or more is one with the body kept, bounded and without our own secrets. Pure. Must not: repair a body.
-Enforces S4/F2, S4/R3, S4/UNDECIDED-1, S4/UNDECIDED-3, S4/UNDECIDED-4 and the reading half of T21.
+An empty response, unexpected content, missing fields and undecodable bytes are failures unless the endpoint or the operator says
+otherwise; for a status of 400 or more the failure has the body, bounded and without the gateway's secrets. Pure. Must not: repair
+a body. Enforces S4/F2, S4/R3, S4/UNDECIDED-1, S4/UNDECIDED-3 and S4/UNDECIDED-4.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pactgate.upstreams.rest.body import essence, is_json
 SHOWN_CHARS: Final = 2000
 KEPT_CHARS: Final = 4000
 WRAPPED: Final = "result"
-"""The member an answer stands in that is not an object: structured content is an object for every client."""
+"""The member that holds a response other than an object: structured content has to be an object."""
 _WRAPPED: Final = encode_json(WRAPPED)
 _BOM: Final = codecs.BOM_UTF8
 _CODES: Final = {
@@ -57,7 +57,7 @@ _raw: Final = msgspec.json.Decoder(Raw)
 
 
 class ResponseOptions(Struct, frozen=True):
-    """How the answers of one server are read (its settings)."""
+    """The settings of one server for reading responses."""
 
     server: str
     allows_empty: bool = False
@@ -67,7 +67,7 @@ class ResponseOptions(Struct, frozen=True):
 
 
 class ResponseReader:
-    """Reads the answers of one endpoint. `meta` is what every result of it has in its `_meta`, encoded."""
+    """Reads the responses of one endpoint. `meta` is the encoded `_meta` of every result."""
 
     def __init__(self, endpoint: Endpoint, reading: ResponseOptions, own: ConfiguredHeaders, meta: bytes = b"") -> None:
         self._endpoint = endpoint
@@ -93,8 +93,6 @@ class ResponseReader:
                 raise self._empty(status, "nothing at all")
             return self._without_content(status)
         return self._readers[self._endpoint.response](status, headers, body)
-
-    # By the kind of response that was declared.
 
     def _json(self, status: int, headers: Mapping[bytes, bytes], body: bytes) -> bytes:
         declared = headers.get(b"content-type", b"")
@@ -133,7 +131,7 @@ class ResponseReader:
         if self._endpoint.method == "HEAD":
             return self._with_content({"type": "text", "text": "\n".join([f"HTTP {status}", *told])})
         if body.strip():
-            why = f"HTTP {status}. A content of {len(body)} bytes was left out: this endpoint is declared to have none."
+            why = f"HTTP {status}. {len(body)} bytes of content were skipped: the endpoint declares none."
             return self._with_content({"type": "text", "text": why})
         return self._without_content(status)
 
@@ -152,8 +150,6 @@ class ResponseReader:
     def _with_content(self, content: dict[str, Any]) -> bytes:
         return b'{"content":[%b]%b' % (encode_json(content), self._end)
 
-    # What is asked of a body.
-
     def _unpacked(self, headers: Mapping[bytes, bytes], body: bytes) -> bytes:
         try:
             return decompress(body, headers[b"content-encoding"].decode("latin-1"), self._reading.max_bytes)
@@ -171,7 +167,7 @@ class ResponseReader:
             return body.removeprefix(_BOM).decode(charset)
         except (UnicodeDecodeError, LookupError):
             what = f"{named[:40]!r} text" if charset is None else f"bytes that are not {charset}"
-            why = f"answered with {what}, which can't be read. If it is no text, set `response` to binary."
+            why = f"answered with {what}, which can't be read. If it is not text, set `response` to binary."
             raise self._failure(Kind.UNDECODABLE_RESPONSE, why, {"bodyBytes": len(body)}) from None
 
     def _require_members(self, text: bytes) -> None:
@@ -186,8 +182,6 @@ class ResponseReader:
                 f"answered without {', '.join(missing)[:500]}, which the endpoint expects.",
                 {"errors": errors, "body": self._kept(text)},
             )
-
-    # Failures.
 
     def _refusal(self, status: int, headers: Mapping[bytes, bytes], body: bytes) -> GatewayFailure:
         code = _CODES.get(status)
@@ -204,7 +198,7 @@ class ResponseReader:
         return failure
 
     def _shown_body(self, headers: Mapping[bytes, bytes], body: bytes) -> bytes:
-        """The body of an error as far as it can be read: unreadable, it is still an error."""
+        """The decoded body of an error, empty if it can't be decoded."""
         try:
             return self._unpacked(headers, body) if b"content-encoding" in headers else body
         except GatewayFailure:
@@ -212,9 +206,9 @@ class ResponseReader:
 
     def _said(self, status: int, body: bytes) -> str:
         if 300 <= status < 400:
-            return ". That is not followed: see `followRedirects`."
+            return ". The redirect is not followed: see `followRedirects`."
         if status == HTTPStatus.PARTIAL_CONTENT:
-            return ", a part of the content, though all of it was asked for."
+            return ", a part of the content, although no range was requested."
         hint = f" Check the credentials in `headers` of {self._reading.server}." if status in (401, 403) else ""
         said = self._own.mask(_readable(body, SHOWN_CHARS))
         return f": {said}{'' if said.endswith('.') else '.'}{hint}" if said else f".{hint}"
@@ -223,7 +217,7 @@ class ResponseReader:
         return self._own.mask(_readable(body, KEPT_CHARS))
 
     def _empty(self, status: int, what: str) -> GatewayFailure:
-        why = f"answered HTTP {status} with {what}. If that is an answer, set `allowEmpty` of the endpoint."
+        why = f"answered HTTP {status} with {what}. If that is valid, set `allowEmpty` of the endpoint."
         return self._failure(Kind.EMPTY_RESPONSE, why, {"status": status})
 
     def _failure(self, kind: Kind, what: str, details: dict[str, Any]) -> GatewayFailure:
@@ -239,7 +233,7 @@ class ResponseReader:
 
 
 def wraps(endpoint: Endpoint) -> bool:
-    """Whether what the output schema describes is no object, and therefore stands in one."""
+    """Whether the output schema describes something other than an object, which is wrapped in one."""
     return endpoint.output_schema is not None and endpoint.output_schema.get("type") != "object"
 
 
@@ -247,17 +241,17 @@ def _why_not_json(text: bytes) -> str | None:
     try:
         text.decode()
         if check_shape(text, messages.MAX_DEPTH - 2) is not None:
-            return "JSON that is nested too deep or has too many parts"
+            return "JSON that is nested too deep or has too many values"
         _raw.decode(text)
     except UnicodeDecodeError:
         return "bytes that are not UTF-8"
     except (msgspec.DecodeError, RecursionError):
-        return "what is not JSON"
+        return "something that is not JSON"
     return None
 
 
 def _is_hollow(text: bytes) -> bool:
-    """Whether JSON says nothing: null, or an object without members. An empty list is a list."""
+    """Whether JSON is null or an empty object. An empty array is a valid response."""
     return text == b"null" or (text.startswith(b"{") and not text[1:-1].strip())
 
 
@@ -285,7 +279,7 @@ def _named(status: int) -> str:
 
 
 def _readable(body: bytes, chars: int) -> str:
-    """The beginning of a body as a person reads it: printable, on several lines if it has them."""
+    """The beginning of a body as printable text, with its line breaks."""
     text = body[: chars * 4].decode("utf-8", "replace").strip()
     shown = "".join(character if character.isprintable() or character in "\n\t" else " " for character in text)
     return shown if len(shown) <= chars else shown[:chars] + "…"

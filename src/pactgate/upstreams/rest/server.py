@@ -1,13 +1,12 @@
-"""A REST API as a server inside the gateway: each endpoint is a tool, each call one HTTP request.
+"""An in-process server for a REST API: each endpoint is a tool, each call one HTTP request.
 
-Requests and answers are built and read by pure code; here one is exchanged for the other. A call is sent once. A redirect is followed
-only where the operator allows it, each hop checked like a first address, and never with our credentials to another origin. Must not:
-pass on anything of the caller but its arguments. Enforces S4/F2, S4/NONGOALS, T9 and T11 for REST tools.
+A call is sent once. A redirect is followed only where the operator allows it; each hop is checked like a first address, and
+credentials never go to another origin. Must not: forward anything of the client but its arguments. Enforces S4/F2 and S4/NONGOALS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urldefrag, urljoin, urlsplit
 
@@ -37,8 +36,7 @@ _SAFE: Final = frozenset({"GET", "HEAD"})
 
 
 class RestApi(Struct, frozen=True):
-    """What has to be known of an API to call it: its endpoints with their base URLs, the hosts the operator named, and by the name of an
-    endpoint the credentials that only it needs."""
+    """Everything needed to call an API: its endpoints and base URL, the hosts the operator named, and credentials by endpoint name."""
 
     endpoints: tuple[Endpoint, ...]
     base_url: str
@@ -48,7 +46,7 @@ class RestApi(Struct, frozen=True):
 
 
 def written_api(config: ServerConfig) -> RestApi:
-    """The API whose endpoints are written in the configuration itself: the operator wrote every host in it."""
+    """The API whose endpoints the configuration has: the operator named every host in it."""
     endpoints = config.endpoints or ()
     urls = [config.base_url, *(endpoint.base_url for endpoint in endpoints)]
     hosts = {host for url in urls if url and (host := host_of(url))}
@@ -84,7 +82,7 @@ class _Tool:
 
 
 class RestServer:
-    """The tools of one REST API (`inside.InsideServer`)."""
+    """The tools of one REST API."""
 
     def __init__(self, config: ServerConfig, api: RestApi, client: HttpClient, *, max_body_bytes: int) -> None:
         given = {name: value for name, value in config.headers.items() if name.casefold() != "accept"}
@@ -115,14 +113,14 @@ class RestServer:
                 owns[needed] = ConfiguredHeaders(config.id, given | headers_of(needed), secrets)
             base_url = endpoint.base_url or api.base_url
             self._tools[endpoint.name] = _Tool(endpoint, base_url, reading, owns[needed], accept, query_of(needed))
-        self._definitions = _definitions(api.endpoints, announces_output=reading.checks_output)
+        self._definitions = [definition(one, announces_output=reading.checks_output) for one in api.endpoints]
         home = host_of(api.base_url)
         self._strangers = frozenset(
             endpoint.name
             for endpoint in api.endpoints
             if endpoint.base_url and host_of(endpoint.base_url) != home and not self._egress.names(endpoint.base_url)
         )
-        """Tools of hosts that only a document names: nothing of ours goes there."""
+        """Tools of hosts that only a document names: no credentials go there."""
 
     def definitions(self) -> list[Raw]:
         return self._definitions
@@ -154,7 +152,7 @@ class RestServer:
             try:
                 response = await self._follow(tool, request, target, response)
             except GatewayFailure as failure:
-                failure.verdict = Verdict.MAY_HAVE_RUN  # the first request was answered, whatever became of the next
+                failure.verdict = Verdict.MAY_HAVE_RUN  # the first request was answered
                 raise
         return tool.reader.read(response.status, response.headers, response.body)
 
@@ -169,12 +167,10 @@ class RestServer:
             target = self._targets[base_url] = self._egress.target(base_url)
         return target
 
-    # Redirects.
-
     async def _follow(
         self, tool: _Tool, request: HttpRequest, start: HttpTarget, response: HttpResponse
     ) -> HttpResponse:
-        """Where the redirects lead. The last answer is a redirect itself where there are more of them than allowed."""
+        """The response at the end of the redirects; itself a redirect where there are more than allowed."""
         method, body, url = request.method, request.body, start.origin + request.path
         for _ in range(self._hops):
             if response.status not in _FOLLOWED:
@@ -200,18 +196,14 @@ class RestServer:
         return target
 
 
-def _definitions(endpoints: Iterable[Endpoint], *, announces_output: bool) -> list[Raw]:
-    return [definition(endpoint, announces_output=announces_output) for endpoint in endpoints]
-
-
 def _location(server: str, url: str, response: HttpResponse) -> str:
     where = response.header(b"location")
     if not where or not where.isprintable() or "\\" in where:
-        raise _unfollowed(server, response, "it does not say where to")
+        raise _unfollowed(server, response, "it has no usable Location")
     try:
         return urldefrag(urljoin(url, where)).url
     except ValueError:
-        raise destination_refused(server, "it can't be read") from None
+        raise destination_refused(server, "its Location can't be read") from None
 
 
 def _unfollowed(server: str, response: HttpResponse, why: str) -> GatewayFailure:

@@ -1,6 +1,6 @@
-"""An endpoint as the definition of a tool: closed input schema, output schema, annotations from the verb, contract.
+"""Builds the definition of a tool from an endpoint: closed input schema, output schema, annotations, contract.
 
-Pure, made once per endpoint. Must not: promise more than the request and the verb do. Enforces D8 (closed schemas) and the declared
+Pure, made once per endpoint. Must not: promise more than the endpoint and its method do. Enforces D8 (closed schemas) and the declared
 half of S2/MCP-002 for REST tools.
 """
 
@@ -22,12 +22,12 @@ _READ_ONLY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _IDEMPOTENT: Final = _READ_ONLY | {"PUT", "DELETE"}
 _ERRORS: Final = {
     ErrorCode.PERMISSION_DENIED: "The API refuses the gateway's credentials (HTTP 401, 403).",
-    ErrorCode.NOT_FOUND: "There is no such thing (HTTP 404, 410).",
-    ErrorCode.CONFLICT: "It contradicts the state of the thing (HTTP 409).",
-    ErrorCode.RATE_LIMITED: "The API was asked too often (HTTP 429).",
+    ErrorCode.NOT_FOUND: "Not found (HTTP 404, 410).",
+    ErrorCode.CONFLICT: "Conflict with the current state (HTTP 409).",
+    ErrorCode.RATE_LIMITED: "Too many requests (HTTP 429).",
     ErrorCode.SERVICE_UNAVAILABLE: "The API can't be reached or is busy (HTTP 503).",
     ErrorCode.OPERATION_FAILED: "Any other status of 400 or more.",
-    ErrorCode.INVALID_OUTPUT: "An answer that is empty, not what it should be, or lacks what was promised.",
+    ErrorCode.INVALID_OUTPUT: "A response that is empty, of another kind, or lacks expected fields.",
 }
 
 
@@ -63,7 +63,7 @@ def is_idempotent(endpoint: Endpoint) -> bool:
 
 
 def input_schema(endpoint: Endpoint) -> dict[str, Any]:
-    """What the arguments must be. Closed: an argument that goes nowhere is a mistake (D8)."""
+    """The schema of the arguments. Closed: an unknown argument is an error (D8)."""
     definitions: dict[str, Any] = {}
     properties = {
         parameter.argument or parameter.name: _property(parameter, definitions) for parameter in endpoint.parameters
@@ -87,7 +87,7 @@ def input_schema(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def output_schema(endpoint: Endpoint) -> dict[str, Any]:
-    """What the structured content is; other than objects stand under one name in one."""
+    """The schema of the structured content; anything but an object is wrapped in one."""
     schema = endpoint.output_schema or {}
     if not wraps(endpoint):
         return schema
@@ -103,7 +103,7 @@ def _property(parameter: Parameter, definitions: dict[str, Any]) -> dict[str, An
 
 
 def _lifted(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema for a place within another one: its `$defs` go to the top, where references look for them."""
+    """The schema without its `$defs`, which go to the top of the outer schema, where references find them."""
     definitions.update(schema.get("$defs", {}))
     return {word: held for word, held in schema.items() if word not in ("$defs", "$schema", "$id")}
 
