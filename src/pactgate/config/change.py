@@ -62,7 +62,7 @@ def shown(config: Config) -> dict[str, Any]:
     view = {name: msgspec.to_builtins(getattr(config, attribute)) for name, attribute in _ATTRIBUTES.items()}
     for token in view["auth"]["tokens"].values():
         token["token"] = _HIDDEN
-    view[SERVERS] = {id_: _shown_server(server) for id_, server in config.servers.items()}
+    view[SERVERS] = _servers(config, _SERVER_SHOWN)
     masked: dict[str, Any] = _masked(view, mask)
     return masked
 
@@ -142,9 +142,9 @@ def _at_start(config: Config, section: str) -> Any:
     return getattr(config, section)
 
 
-def _shown_server(server: ServerConfig) -> dict[str, Any]:
-    facts = msgspec.to_builtins(server)
-    return {name: facts[name] for name in _SERVER_SHOWN}
+def _servers(config: Config, names: tuple[str, ...]) -> dict[str, Any]:
+    facts = {id_: msgspec.to_builtins(server) for id_, server in config.servers.items()}
+    return {id_: {name: server[name] for name in names} for id_, server in facts.items()}
 
 
 def _masked(value: Any, mask: Mask) -> Any:
@@ -158,11 +158,7 @@ def _masked(value: Any, mask: Mask) -> Any:
 def _tree(config: Config) -> dict[str, Any]:
     """All settable values, defaults included."""
     tree = {name: msgspec.to_builtins(getattr(config, _ATTRIBUTES[name])) for name in SETTABLE}
-    tree[SERVERS] = {
-        id_: {name: facts[name] for name in SERVER_SETTABLE}
-        for id_, facts in ((id_, msgspec.to_builtins(server)) for id_, server in config.servers.items())
-    }
-    return tree
+    return {**tree, SERVERS: _servers(config, SERVER_SETTABLE)}
 
 
 def _put(tree: dict[str, Any], path: Path, value: Any) -> None:

@@ -19,9 +19,7 @@ from msgspec import inspect
 from pactgate.config.model import Config, ConfigFile, ListenSection, Sections
 from pactgate.config.problems import ConfigFindings, ConfigProblem, ConfigurationError, FilePosition, show
 from pactgate.config.reader import FORMATS, read
-from pactgate.config.sections.audit import settle_audit
 from pactgate.config.sections.cache import check_cache
-from pactgate.config.sections.capture import settle_capture
 from pactgate.config.server_entries import settle
 from pactgate.config.tree import ConfigNode, LineIndex, UnreadableError, to_node
 from pactgate.config.validate import Validation
@@ -145,8 +143,9 @@ def _settings(reading: Validation, root: ConfigNode, found: ConfigFindings, fold
             servers[server_id] = settle(server_id, entry, node, (key, server_id), found, folder)
     settings["servers"] = servers
     _check_tokens(settings, root, found)
-    settle_capture(settings, folder)
-    settle_audit(settings.get("audit", {}), folder)
+    for section, key in (("audit", "file"), ("capture", "dir")):
+        if path := settings.get(section, {}).get(key):  # absolute: nothing depends on where the gateway was started
+            settings[section][key] = os.path.normpath(os.path.join(os.path.abspath(folder or "."), path))
     check_together(settings, root, found)
     return settings
 

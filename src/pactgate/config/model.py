@@ -56,12 +56,7 @@ class Discovery(Section, frozen=True, kw_only=True):
     """When the lists of servers are refreshed."""
 
     discovery_interval_ms: Annotated[
-        int,
-        doc(
-            "Milliseconds before a list is refreshed. A list_changed notification refreshes it at once.",
-            ge=1000,
-            le=86400000,
-        ),
+        int, doc("Milliseconds before a list is refreshed; `list_changed` refreshes it at once.", ge=1000, le=86400000)
     ] = 60000
 
 
@@ -78,12 +73,7 @@ class ResponseSection(Section, frozen=True, kw_only=True):
     """Results of tool calls."""
 
     max_response_bytes: Annotated[
-        int,
-        doc(
-            "Bytes of one result. Longer text is cut; longer structured content can be read in pages for a while.",
-            ge=1024,
-            le=104857600,
-        ),
+        int, doc("Bytes of one result; longer text is cut, longer JSON is paged.", ge=1024, le=104857600)
     ] = 1048576
 
 
@@ -164,11 +154,7 @@ class ConfigFile(Sections, frozen=True, kw_only=True):
     """A configuration of Pactgate, or one of a client."""
 
     mcp_servers: Annotated[
-        Servers,
-        doc(
-            "The servers behind the gateway, by id: 1 to 50 letters a-z, digits and hyphens, a letter first.",
-            max_length=256,
-        ),
+        Servers, doc("The servers by id: 1 to 50 letters a-z, digits and hyphens, a letter first.", max_length=256)
     ] = {}
     servers: Annotated[Servers, doc("The same under the key of VS Code.", max_length=256)] = {}
     schema: Annotated[Any, ignored("Where an editor finds the schema of this file.")] = field(

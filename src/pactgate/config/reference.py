@@ -52,6 +52,7 @@ also in a file named `.json`; YAML is YAML 1.2, without tags and merge keys; the
 
 The gateway does not start with an invalid file. Every problem is shown at once, with line, column and a suggestion. Unknown keys,
 keys given twice and values out of range are problems; a server that can't be reached is not.
+Relative paths start at the folder of the file.
 
 `${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `effects`, `url`, `headers`,
 `baseUrl`, `openapi`, `credentials` and tokens. A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands
@@ -59,7 +60,10 @@ for `${{` itself. Values from the environment, and every value of `env`, `header
 all output of the gateway.
 """
 
-_ITEMS: Final = {inspect.IntType: "numbers", inspect.StructType: "objects", inspect.DictType: "objects"}
+_NAMES: Final[dict[type, str]] = {
+    **dict.fromkeys((inspect.StructType, inspect.DictType), "object"),
+    **dict.fromkeys((inspect.IntType, inspect.FloatType), "number"),
+}
 _HEAD: Final = "| setting | type | default | range | description |\n|---|---|---|---|---|\n"
 
 
@@ -152,31 +156,21 @@ def _type(kind: inspect.Type) -> str:
         case inspect.LiteralType():
             return ", ".join(f"`{word}`" for word in kind.values)
         case inspect.VarTupleType():
-            return f"list of {_ITEMS.get(type(_bare(kind.item_type)), 'strings')}"
-        case inspect.StructType():
-            return "object"
+            return f"list of {_plural(_bare(kind.item_type))}"
         case inspect.UnionType():
             return ", or a ".join(_type(_bare(one)) for one in kind.types)
-        case inspect.DictType():
-            return _table(_bare(kind.value_type))
-        case inspect.IntType() | inspect.FloatType():
-            return "number"
+        case inspect.DictType() if not isinstance(_bare(kind.value_type), inspect.StructType | inspect.AnyType):
+            member = _bare(kind.value_type)
+            return f"object of {_plural(member)}" + (
+                f", {_range(member)}" if isinstance(member, inspect.IntType) else ""
+            )
         case inspect.BoolType():
             return "`true`, `false`"
-    return "string"
+    return _NAMES.get(type(kind), "string")
 
 
-def _table(member: inspect.Type) -> str:
-    match member:
-        case inspect.StructType():
-            return "object"
-        case inspect.IntType():
-            return f"object of numbers, {_range(member)}"
-        case inspect.LiteralType():
-            return f"object of {_type(member)}"
-        case inspect.AnyType():
-            return "object"
-    return "object of strings"
+def _plural(kind: inspect.Type) -> str:
+    return _type(kind) if isinstance(kind, inspect.LiteralType) else f"{_NAMES.get(type(kind), 'string')}s"
 
 
 def _range(kind: inspect.Type) -> str:
@@ -184,7 +178,7 @@ def _range(kind: inspect.Type) -> str:
         case inspect.IntType() | inspect.FloatType():
             return f"{kind.ge} to {kind.le}"
         case inspect.StrType():
-            return _characters(kind)
+            return f"up to {kind.max_length} characters" if kind.max_length else ""
         case inspect.VarTupleType():
             each = _range(_bare(kind.item_type))
             return f"at most {kind.max_length}" + (f", each {each}" if each else "")
@@ -193,11 +187,6 @@ def _range(kind: inspect.Type) -> str:
         case inspect.DictType():
             return f"at most {kind.max_length}" if kind.max_length else ""
     return ""
-
-
-def _characters(kind: inspect.Type) -> str:
-    longest = kind.max_length if isinstance(kind, inspect.StrType) else None
-    return f"up to {longest} characters" if longest else ""
 
 
 def _default(field: inspect.Field) -> str:

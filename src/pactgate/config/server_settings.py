@@ -60,10 +60,7 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
         dict[EnvName, EnvValue],
         doc("Environment variables of the program, in addition to the few every program needs.", max_length=200),
     ] = {}
-    cwd: Annotated[
-        Folder | None,
-        doc("Folder the program starts in; a relative path starts at the folder of the configuration file."),
-    ] = None
+    cwd: Annotated[Folder | None, doc("Folder the program starts in.")] = None
     effects: Annotated[
         Effects | None,
         doc("What the program may do, and nothing else. Default: whatever its user may."),
@@ -77,11 +74,7 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
     tls: ServerTls = None
     tools: Annotated[
         Folder | None,
-        doc(
-            "Python file whose functions marked with `@tool` are served, from a process of its own that loads it "
-            "again when it changes; a relative path starts at the folder of the configuration file. Its folder is "
-            "where it runs."
-        ),
+        doc("Python file whose functions marked with `@tool` are served by a process that runs in its folder."),
     ] = None
     undeclared_effects: Annotated[
         Literal["report", "refuse"],

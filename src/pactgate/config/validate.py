@@ -45,8 +45,8 @@ class Validation:
             inspect.VarTupleType: self._list,
             inspect.LiteralType: self._choice,
             inspect.StrType: self._text,
-            inspect.IntType: self._integer,
-            inspect.FloatType: self._fraction,
+            inspect.IntType: self._number,
+            inspect.FloatType: self._number,
             inspect.BoolType: self._boolean,
             inspect.AnyType: self._anything,
         }
@@ -112,34 +112,23 @@ class Validation:
         words = [str(word) for word in kind.values]
         if not isinstance(node.value, str):
             return self._misfit(node, path, extra, f"one of {', '.join(words)}")
-        return self._refuse(
-            node,
-            path,
-            ValueFault(f"{show(node.value)} is not one of {', '.join(words)}.", self._guess(node.value, words)),
-        )
+        message = f"{show(node.value)} is not one of {', '.join(words)}."
+        return self._refuse(node, path, message, self._guess(node.value, words))
 
     def _boolean(self, node: ConfigNode, kind: inspect.BoolType, path: Path, extra: _Extra) -> Any:
         if not isinstance(node.value, bool):
             return self._misfit(node, path, extra, "true or false")
         return node.value
 
-    def _integer(self, node: ConfigNode, kind: inspect.IntType, path: Path, extra: _Extra) -> Any:
-        if type(node.value) is not int:
-            return self._misfit(node, path, extra, "an integer")
-        return self._within(node, kind, path)
-
-    def _fraction(self, node: ConfigNode, kind: inspect.FloatType, path: Path, extra: _Extra) -> Any:
-        if type(node.value) not in (int, float) or node.value != node.value:
-            return self._misfit(node, path, extra, "a number")
-        return self._within(node, kind, path)
-
-    def _within(self, node: ConfigNode, kind: inspect.IntType | inspect.FloatType, path: Path) -> Any:
-        value = node.value
+    def _number(self, node: ConfigNode, kind: inspect.IntType | inspect.FloatType, path: Path, extra: _Extra) -> Any:
+        value, is_integer = node.value, isinstance(kind, inspect.IntType)
+        if type(value) not in ((int,) if is_integer else (int, float)) or value != value:
+            return self._misfit(node, path, extra, "an integer" if is_integer else "a number")
         hint = f"Use a number from {kind.ge} to {kind.le}."
         if kind.ge is not None and value < kind.ge:
-            return self._refuse(node, path, ValueFault(f"{show(value)} is less than {kind.ge}.", hint))
+            return self._refuse(node, path, f"{show(value)} is less than {kind.ge}.", hint)
         if kind.le is not None and value > kind.le:
-            return self._refuse(node, path, ValueFault(f"{show(value)} is more than {kind.le}.", hint))
+            return self._refuse(node, path, f"{show(value)} is more than {kind.le}.", hint)
         return value
 
     def _text(self, node: ConfigNode, kind: inspect.StrType, path: Path, extra: _Extra) -> Any:
@@ -150,7 +139,7 @@ class Validation:
         if fault is None and extra.get("expand"):
             expansion = expand(text, self._environ)
             for one in expansion.faults:
-                self._refuse(node, path, one)
+                self._refuse(node, path, *one)
             if expansion.faults:
                 return UNSET
             self._keep_secret(*(value for name, value in expansion.taken if name not in PLAIN_VARIABLES))
@@ -161,7 +150,7 @@ class Validation:
         if fault is None and kind.pattern is not None and not re.fullmatch(kind.pattern, text):
             fault = ValueFault(f"{show(text)} can't be used here.", f"It must match {kind.pattern}.")
         if fault is not None:
-            return self._refuse(node, path, fault)
+            return self._refuse(node, path, *fault)
         secret = extra.get("secret")
         if callable(secret):
             self._keep_secret(*secret(text))
@@ -193,10 +182,10 @@ class Validation:
         elif isinstance(value, str) and _says(value, expected):
             hint = "Write it without quotes."
         found = _kind_of(value) if extra.get("secret") else _describe(value)
-        return self._refuse(node, path, ValueFault(f"Expected {expected}, found {found}.", hint))
+        return self._refuse(node, path, f"Expected {expected}, found {found}.", hint)
 
-    def _refuse(self, node: ConfigNode, path: Path, fault: ValueFault) -> Any:
-        self._found.add(path, node.place or node.key_place, fault.message, fault.hint)
+    def _refuse(self, node: ConfigNode, path: Path, message: str, hint: str = "") -> Any:
+        self._found.add(path, node.place or node.key_place, message, hint)
         return UNSET
 
 

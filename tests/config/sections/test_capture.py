@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pactgate.config.problems import ConfigurationError
-from pactgate.config.sections.capture import settle_capture
 from tests.config.sections.test_limits import loaded
 
 
@@ -21,9 +20,7 @@ def test_a_relative_folder_starts_at_the_folder_of_the_file(tmp_path: Any) -> No
     assert found is not None
     assert Path(found).is_absolute()
     assert Path(found).is_relative_to(tmp_path)
-    settings: dict[str, Any] = {"capture": {"dir": "/elsewhere"}}
-    settle_capture(settings, str(tmp_path))
-    assert settings["capture"]["dir"] == "/elsewhere"
+    assert loaded(tmp_path, capture={"dir": "/elsewhere"}).capture.dir == "/elsewhere"
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ Nothing is written unless a file is named. Must not: check whether the file can 
 
 from __future__ import annotations
 
-import os.path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pactgate.config.sections import Folder, Section, doc
 
@@ -14,13 +13,7 @@ from pactgate.config.sections import Folder, Section, doc
 class AuditSection(Section, frozen=True, kw_only=True):
     """One record of every tool call, chained by hashes, written before the response is sent."""
 
-    file: Annotated[
-        Folder | None,
-        doc(
-            "File of the records, one JSON line each; a relative path starts at the folder of the configuration "
-            "file. Default: no audit log."
-        ),
-    ] = None
+    file: Annotated[Folder | None, doc("File of the records, one JSON line each. Default: no audit log.")] = None
     arguments: Annotated[
         Literal["shape", "values", "none"],
         doc(
@@ -48,9 +41,3 @@ class AuditSection(Section, frozen=True, kw_only=True):
             "`continue` serves them and counts the missing records."
         ),
     ] = "refuse"
-
-
-def settle_audit(audit: dict[str, Any], folder: str) -> None:
-    """Make the path absolute, so that nothing later depends on where the gateway was started."""
-    if file := audit.get("file"):
-        audit["file"] = os.path.normpath(os.path.join(os.path.abspath(folder or "."), file))

@@ -26,7 +26,7 @@ Programs = Annotated[tuple[Folder, ...], Meta(max_length=MAX_PATHS)]
 
 class Effects(Section, frozen=True, kw_only=True):
     """What the program may do beside answering; what is not named here is denied. Its own files, its interpreter and the system's
-    libraries can always be read. Relative paths start at the folder of the configuration file."""
+    libraries can always be read."""
 
     read: Annotated[
         tuple[Folder, ...], doc("Files, and folders with everything in them, it may read.", max_length=MAX_PATHS)

@@ -51,21 +51,15 @@ class ToolTimeouts(Section, frozen=True, kw_only=True):
 
 
 class Timeouts(Section, frozen=True, kw_only=True):
-    """How long a client waits."""
+    """How long a client waits. Time in the queue and for connecting counts."""
 
     default_timeout_ms: Annotated[
-        int,
-        doc(
-            "Milliseconds of a call, queueing and connecting included, if its tool has no known category.",
-            ge=100,
-            le=LONGEST_CALL_MS,
-        ),
+        int, doc("Milliseconds of a call if its tool has no known category.", ge=100, le=LONGEST_CALL_MS)
     ] = 30000
     input_timeout_ms: Annotated[
         int,
         doc(
-            "Milliseconds one call may wait, in total, for input the server requests from the client; they do not "
-            "count towards the timeout of the call.",
+            "Milliseconds a call may wait for input from its client, not counted in its timeout.",
             ge=1000,
             le=LONGEST_CALL_MS,
         ),

@@ -73,10 +73,7 @@ class OpenApiSettings(Section, frozen=True, kw_only=True):
 
     openapi: Annotated[
         Source | None,
-        doc(
-            "OpenAPI 3.0 or 3.1 document, JSON or YAML, whose operations become tools: a URL, or a file; a "
-            "relative path starts at the folder of the configuration file. `baseUrl` replaces the document's servers."
-        ),
+        doc("OpenAPI 3.0 or 3.1 document whose operations become tools: a file or a URL, in JSON or YAML."),
     ] = None
     include: Annotated[
         IncludedOperations, doc("Which operations of the document become tools. Default: all but deprecated ones.")

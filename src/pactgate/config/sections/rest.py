@@ -24,18 +24,16 @@ class RestSettings(OpenApiSettings, frozen=True, kw_only=True):
 
     base_url: Annotated[
         BaseUrl | None,
-        doc("Where the paths of `endpoints` or of an OpenAPI document begin, as `https://api.example/v1`."),
+        doc(
+            "Where the paths of `endpoints` or of an OpenAPI document begin, as `https://api.example/v1`; replaces the document's servers."
+        ),
     ] = None
     endpoints: Annotated[
         Endpoints | None, doc("Endpoints of a REST API, each of them a tool. A server has this or `command` or `url`.")
     ] = None
     allowed_hosts: Annotated[
         tuple[EgressHost, ...],
-        doc(
-            "Hosts with private addresses a REST API may be called at. The host of a `baseUrl` in this file is "
-            "always one of them.",
-            max_length=100,
-        ),
+        doc("Hosts with private addresses that may be called, beside the host of `baseUrl`.", max_length=100),
     ] = ()
     follow_redirects: Annotated[
         int, doc("Redirects of a REST API followed in one call; with 0 a redirect is a failure.", ge=0, le=10)
