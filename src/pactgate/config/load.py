@@ -74,27 +74,6 @@ def kind_of(struct: type[msgspec.Struct]) -> inspect.Type:
     return inspect.type_info(struct)
 
 
-def _read_file(path: Path, found: ConfigFindings) -> ConfigNode | None:
-    form = FORMATS.get(path.suffix.lower())
-    if form is None:
-        found.add((), None, "The format of this file is unknown.", f"Its name must end with {', '.join(FORMATS)}.")
-        return None
-    data = _read_bytes(path, found)
-    if data is None:
-        return None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8-sig")
-        found.add((), LineIndex(before).place(len(before)), "This is not UTF-8 text.", "Save the file as UTF-8.")
-        return None
-    root = read(text, form, found)
-    if root is not None and not isinstance(root.value, dict):
-        found.add((), root.place, "A configuration is an object.", 'It begins like {"mcpServers": {...}}.')
-        return None
-    return root
-
-
 def read_regular_file(path: str | Path, max_bytes: int) -> tuple[bytes, int]:
     """The first bytes of a regular file, and its mode. Never waits for a pipe or device. Raises UnreadableError."""
     try:
@@ -112,19 +91,34 @@ def read_regular_file(path: str | Path, max_bytes: int) -> tuple[bytes, int]:
         raise UnreadableError(f"The file can't be read: {reason}.", "Check the path and its permissions.") from None
 
 
-def _read_bytes(path: Path, found: ConfigFindings) -> bytes | None:
+def _read_file(path: Path, found: ConfigFindings) -> ConfigNode | None:
     try:
-        data, mode = read_regular_file(path, MAX_FILE_BYTES + 1)
+        root = read(_read_text(path, found), FORMATS[path.suffix.lower()], found)
+        if root is not None and not isinstance(root.value, dict):
+            hint = 'It begins like {"mcpServers": {...}}.'
+            raise UnreadableError("A configuration is an object.", hint, root.place)
     except UnreadableError as problem:
         found.add((), problem.place, problem.message, problem.hint)
         return None
+    return root
+
+
+def _read_text(path: Path, found: ConfigFindings) -> str:
+    if path.suffix.lower() not in FORMATS:
+        hint = f"Its name must end with {', '.join(FORMATS)}."
+        raise UnreadableError("The format of this file is unknown.", hint)
+    data, mode = read_regular_file(path, MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
-        found.add((), None, f"The file is larger than {MAX_FILE_BYTES} bytes.", "Is it the right file?")
-        return None
+        raise UnreadableError(f"The file is larger than {MAX_FILE_BYTES} bytes.", "Is it the right file?")
     if os.name == "posix" and mode & (stat.S_IWGRP | stat.S_IWOTH):
         message = "Other users may write this file, and it names programs to start."
         found.warn((), None, message, f"Run: chmod go-w {path.name}")
-    return data
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8-sig")
+        place = LineIndex(before).place(len(before))
+        raise UnreadableError("This is not UTF-8 text.", "Save the file as UTF-8.", place) from None
 
 
 def _settings(reading: Validation, root: ConfigNode, found: ConfigFindings, folder: str) -> dict[str, Any]:

@@ -7,10 +7,10 @@ server exists or answers. Enforces S4/UNDECIDED-2.
 from __future__ import annotations
 
 import os.path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pactgate.config.endpoint_checks import check_endpoints
-from pactgate.config.problems import ConfigFindings, Path
+from pactgate.config.problems import ConfigFindings, Path, show
 from pactgate.config.sections.effects import settle_effects
 from pactgate.config.sections.network import settle_tls
 from pactgate.config.sections.openapi import OPENAPI_ONLY, settle_openapi
@@ -52,83 +52,84 @@ _BODY_HEADERS: Final = frozenset({"content-type"})
 _KNOWN: Final = frozenset(ServerConfig.__struct_encode_fields__)
 
 
+class _Entry(NamedTuple):
+    """One entry: its valid values, and its tree for positions."""
+
+    values: dict[str, Any]
+    node: ConfigNode
+    path: Path
+    found: ConfigFindings
+
+    def problem(self, key: str, message: str, hint: str) -> None:
+        self.found.add((*self.path, key), self.node.value[key].anchor, message, hint)
+
+    def is_given(self, key: str) -> bool:
+        return key in self.node.value and self.node.value[key].value is not None
+
+
 def settle(
-    server_id: str, entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings, folder: str
+    server_id: str, values: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings, folder: str
 ) -> dict[str, Any]:
     """The entry, ready to become a `ServerConfig`."""
-    _check_kind(entry, node, path, found)
-    settled = {key: value for key, value in entry.items() if key in _KNOWN}
-    settled |= {
-        "id": server_id,
-        "transport": _transport(entry, node, path, found),
-        "enabled": _enabled(entry, node, path, found),
-    }
-    if headers := entry.get("headers"):
-        own = PLAIN_HEADERS - {"user-agent"} if entry.get("endpoints") is None else _BODY_HEADERS
+    entry = _Entry(values, node, path, found)
+    _check_kind(entry)
+    settled = {key: value for key, value in values.items() if key in _KNOWN}
+    settled |= {"id": server_id, "transport": _transport(entry), "enabled": _enabled(entry)}
+    if headers := values.get("headers"):
+        own = PLAIN_HEADERS - {"user-agent"} if values.get("endpoints") is None else _BODY_HEADERS
         settled["headers"] = _sendable(headers, node.value["headers"], (*path, "headers"), found, own)
-    if entry.get("endpoints") is not None:
+    if values.get("endpoints") is not None:
         own = settled.get("headers", {})
-        check_endpoints(entry, own, node.value["endpoints"], (*path, "endpoints"), found)
-    if entry.get("openapi") is not None:
-        settled |= settle_openapi(entry, node, path, found, folder)
-    if cwd := entry.get("cwd"):
+        check_endpoints(values, own, node.value["endpoints"], (*path, "endpoints"), found)
+    if values.get("openapi") is not None:
+        settled |= settle_openapi(values, node, path, found, folder)
+    if cwd := values.get("cwd"):
         settled["cwd"] = os.path.normpath(os.path.join(folder, cwd))
-    if tools := entry.get("tools"):
+    if tools := values.get("tools"):
         settled["tools"] = os.path.abspath(os.path.join(folder, tools))
-    if tls := entry.get("tls"):
+    if tls := values.get("tls"):
         settled["tls"] = settle_tls(tls, node.value["tls"], (*path, "tls"), found, folder)
-    if (effects := entry.get("effects")) is not None:
+    if (effects := values.get("effects")) is not None:
         settled["effects"] = settle_effects(effects, node.value["effects"], (*path, "effects"), found, folder)
     if "timeout" in node.value:
-        found.warn(
-            (*path, "timeout"),
-            node.value["timeout"].anchor,
-            "This is ignored, because clients disagree about its unit.",
-            "Use requestTimeoutMs.",
-        )
+        message = "This is ignored, because clients disagree about its unit."
+        found.warn((*path, "timeout"), node.value["timeout"].anchor, message, "Use requestTimeoutMs.")
     return settled
 
 
-def _check_kind(entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings) -> None:
-    kinds = [key for key in _KINDS if _is_given(node, key)]
+def _check_kind(entry: _Entry) -> None:
+    kinds = [key for key in _KINDS if entry.is_given(key)]
     if len(kinds) != 1:
         has = f"has {' and '.join(kinds)}" if kinds else f"has none of {', '.join(_KINDS)}"
-        found.add(path, node.anchor, f"This server {has}.", f"Give it {', or '.join(_KINDS.values())}.")
+        message = f"This server {has}."
+        entry.found.add(entry.path, entry.node.anchor, message, f"Give it {', or '.join(_KINDS.values())}.")
         return
+    kind = kinds[0]
     for key, owners in _OWN_KEYS.items():
-        is_given = entry.get(key) or (
-            key == "effects" and key in entry
-        )  # an empty declaration is one: nothing is allowed
-        if is_given and kinds[0] not in owners:
-            reason = f"{' or '.join(owners)}, and this server has {kinds[0]}"
-            found.add((*path, key), node.value[key].anchor, f"{key} belongs to {reason}.", "Remove it.")
+        # An empty `effects` is a declaration: nothing is allowed.
+        is_given = entry.values.get(key) or (key == "effects" and key in entry.values)
+        if is_given and kind not in owners:
+            entry.problem(key, f"{key} belongs to {' or '.join(owners)}, and this server has {kind}.", "Remove it.")
     for key in ("type", "transport"):
-        word = entry.get(key, "auto")
-        if kinds[0] not in _WORDS.get(word, ("url",)):
-            found.add((*path, key), node.value[key].place, f'"{word}" can\'t be used with {kinds[0]}.', "Remove it.")
+        word = entry.values.get(key, "auto")
+        if kind not in _WORDS.get(word, ("url",)):
+            entry.problem(key, f"{show(word)} can't be used with {kind}.", "Remove it.")
 
 
-def _transport(entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings) -> str:
-    by_type, by_transport = (_TRANSPORTS[entry.get(key, "auto")] for key in ("type", "transport"))
+def _transport(entry: _Entry) -> str:
+    by_type, by_transport = (_TRANSPORTS[entry.values.get(key, "auto")] for key in ("type", "transport"))
     if "auto" not in (by_type, by_transport) and by_type != by_transport:
-        found.add(
-            (*path, "type"), node.value["type"].place, "type and transport contradict each other.", "Keep transport."
-        )
+        entry.problem("type", "type and transport contradict each other.", "Keep transport.")
     return by_transport if by_type == "auto" else by_type
 
 
-def _enabled(entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings) -> bool:
-    enabled: bool | None = entry.get("enabled")
-    disabled: bool | None = entry.get("disabled")
+def _enabled(entry: _Entry) -> bool:
+    enabled: bool | None = entry.values.get("enabled")
+    disabled: bool | None = entry.values.get("disabled")
     if disabled is None:
         return True if enabled is None else enabled
     if enabled is disabled:
-        found.add(
-            (*path, "disabled"),
-            node.value["disabled"].place,
-            "enabled and disabled contradict each other.",
-            "Keep enabled.",
-        )
+        entry.problem("disabled", "enabled and disabled contradict each other.", "Keep enabled.")
     return not disabled
 
 
@@ -140,21 +141,11 @@ def _sendable(
     seen: dict[str, str] = {}
     for name, value in headers.items():
         place, folded = node.value[name].anchor, name.casefold()
-        if folded in seen:
-            found.add((*path, name), place, f"This is the same header as {seen[folded]}.", "Keep one of them.")
-            continue
-        seen[folded] = name
-        if folded in own:
-            found.warn(
-                (*path, name),
-                place,
-                "This is ignored: the gateway writes this header itself.",
-                "Remove it.",
-            )
+        first = seen.setdefault(folded, name)
+        if first != name:
+            found.add((*path, name), place, f"This is the same header as {first}.", "Keep one of them.")
+        elif folded in own:
+            found.warn((*path, name), place, "This is ignored: the gateway writes this header itself.", "Remove it.")
         else:
             sent[name] = value
     return sent
-
-
-def _is_given(node: ConfigNode, key: str) -> bool:
-    return key in node.value and node.value[key].value is not None
