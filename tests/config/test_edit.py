@@ -102,6 +102,7 @@ PUT: list[Case] = [
     ),
     (Format.TOML, "a = 1\n", ("naming", "exposed"), "dot", "a = 1\n", 'a = 1\n\n[naming]\nexposed = "dot"\n'),
     (Format.TOML, "a = { b = 1 } # c\n", ("a", "b"), 2, "b = 1", "b = 2"),
+    (Format.TOML, "a = { b = 1 } # c\n", ("a", "c", "d"), 2, "b = 1 }", "b = 1, c = {d = 2}}"),
     (Format.TOML, "a.b = 1\n", ("a", "b"), 2, "= 1", "= 2"),
 ]
 REMOVED: list[Case] = [
@@ -139,6 +140,7 @@ REMOVED: list[Case] = [
         '[mcpServers.files]\ncommand = "x # y" # a program\n',
         "[mcpServers]\n",
     ),
+    (Format.TOML, "a = { b = { c = 1 } }\n", ("a", "b", "c"), None, "{ c = 1 }", "{}"),
 ]
 
 
@@ -189,6 +191,7 @@ def test_an_empty_file_gets_its_first_setting(form: Format, text: str) -> None:
         (Format.JSON, '{"limits": 5}'),
         (Format.YAML, "limits: 5\n"),
         (Format.TOML, "limits = 5\n"),
+        (Format.TOML, "limits.maxArraySize = 1\n[a]\n[a.b.c]\n[a.b]\n[b]\n[a.b.d]\n"),  # tomlkit refuses it
         (Format.JSON, "[]"),
         (Format.JSON, '{"limits": ['),
         (Format.JSON, '{"a": 1, "a": 2}'),

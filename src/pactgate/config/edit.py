@@ -15,6 +15,7 @@ from pactgate.config.reader import Format, read
 from pactgate.config.tree import ConfigNode, plain_value
 
 SERVER_KEYS: Final = ("mcpServers", "servers")
+_NOT_EDITABLE: Final = "The file is written in a way that can't be edited without touching the rest."
 
 
 def put(text: str, form: Format, path: Sequence[str], value: Any) -> str:
@@ -68,7 +69,7 @@ def _read_back(edited: str, form: Format, wanted: Any) -> str:
     found = ConfigFindings("")
     root = read(edited, form, found)
     if root is None or found.problems or plain_value(root) != wanted:
-        raise EditError("The file is written in a way that can't be edited without touching the rest.")
+        raise EditError(_NOT_EDITABLE)
     return edited
 
 
@@ -89,29 +90,49 @@ def _without(values: Any, path: Sequence[str]) -> Any:
 
 
 def _put_toml(text: str, path: Sequence[str], value: Any) -> str:
-    import tomlkit  # here: a gateway that only reads its file never needs it
-
-    document: Any = tomlkit.parse(text)
+    document = _parse_toml(text)
     table = document
     for key in path[:-1]:
         if key not in table:
-            table[key] = tomlkit.table(is_super_table=True)
+            table[key] = _new_toml_table(table, is_super_table=True)
         table = table[key]
     try:
         table[path[-1]] = value
     except ValueError:
         raise EditError("TOML has no spelling for this value.") from None
-    return tomlkit.dumps(document)
+    return _toml_text(document)
 
 
 def _remove_toml(text: str, path: Sequence[str]) -> str:
-    import tomlkit
-
-    document: Any = tomlkit.parse(text)
+    document = _parse_toml(text)
     tables = [document]
     for key in path[:-1]:
         tables.append(tables[-1][key])
     del tables[-1][path[-1]]
     if len(tables) > 1 and not tables[-1]:  # a table that only the headers of others named is gone with them
-        tables[-2][path[-2]] = tomlkit.table()
+        tables[-2][path[-2]] = _new_toml_table(tables[-2])
+    return _toml_text(document)
+
+
+def _parse_toml(text: str) -> Any:
+    import tomlkit  # here: a gateway that only reads its file never needs it
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        return tomlkit.parse(text)
+    except TOMLKitError:  # tomlkit refuses some files that tomllib reads
+        raise EditError(_NOT_EDITABLE) from None
+
+
+def _new_toml_table(around: Any, *, is_super_table: bool | None = None) -> Any:
+    """An empty table; an inline one within an inline table, which can't have others."""
+    import tomlkit
+    from tomlkit.items import InlineTable
+
+    return tomlkit.inline_table() if isinstance(around, InlineTable) else tomlkit.table(is_super_table)
+
+
+def _toml_text(document: Any) -> str:
+    import tomlkit
+
     return tomlkit.dumps(document)
