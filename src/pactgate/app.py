@@ -28,14 +28,12 @@ from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.display import Mask
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
 from pactgate.core.values import Caller
-from pactgate.facts import Facts
 from pactgate.inbound.auth import Guard, guard_for
 from pactgate.inbound.http_frontend import HttpFace
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.inbound.stdio_frontend import serve_stdio
 from pactgate.library import Library
-from pactgate.metrics import Metrics
 from pactgate.pipeline import status
 from pactgate.pipeline.change_notifications import Changes
 from pactgate.pipeline.dispatch import Dispatch
@@ -60,6 +58,8 @@ from pactgate.policy.result_pages import Shelf
 from pactgate.protocol.messages import encode_json
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRateStore
+from pactgate.telemetry.metrics import Metrics
+from pactgate.telemetry.snapshot import Facts
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.process.child_reaper import ChildReaper

@@ -11,7 +11,7 @@ import pytest
 
 from pactgate.conformance.message import Message
 from pactgate.conformance.schemas import Schema, ToolSchemas, encoded
-from pactgate.conformance.subject import Item
+from pactgate.conformance.session_state import Item
 
 
 def test_a_value_that_breaks_the_schema_is_told_where() -> None:

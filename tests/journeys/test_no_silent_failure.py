@@ -13,7 +13,7 @@ from pactgate.config.sections.limits import Limits, Timeouts
 from pactgate.config.sections.rate_limits import MutationRate, RateLimits
 from pactgate.core.events import RequestFinished
 from pactgate.core.failures import Reply
-from pactgate.telemetry import Telemetry
+from pactgate.telemetry.log import Telemetry
 from tests.pipeline.conftest import Inside, open_gateway
 from tests.support.servers import scripted
 

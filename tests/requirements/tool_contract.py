@@ -88,7 +88,7 @@ REQUIREMENTS = (
             "pactgate.policy.rate_limits:RatePolicy",
             "pactgate.state.memory_rates:MemoryRateStore",
             "pactgate.inbound.replies:ask_to_wait",
-            "pactgate.facts:Facts.limits",
+            "pactgate.telemetry.snapshot:Facts.limits",
         ),
     ),
 )

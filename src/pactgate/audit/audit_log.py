@@ -22,7 +22,7 @@ from msgspec import Struct
 from pactgate.audit.argument_shapes import Masking
 from pactgate.audit.chain_file import ChainFile, LockedError
 from pactgate.audit.record import call_facts, change_facts
-from pactgate.audit.writer import RETRY_S, Writer
+from pactgate.audit.retrying_writer import RETRY_S, Writer
 from pactgate.config.sections.audit import AuditSection
 from pactgate.core.context import ExecutionContext, ExecutionRecord
 from pactgate.core.events import AuditFailed, AuditRecovered, ConfigurationChanged, Emit, Event

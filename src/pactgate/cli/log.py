@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pactgate.cli import terminal
 from pactgate.cli.announce import SHOWN
 from pactgate.config.model import Config
-from pactgate.telemetry import Level, Telemetry
+from pactgate.telemetry.log import Level, Telemetry
 
 
 def make_telemetry(config: Config, *, is_announced: bool) -> Telemetry:

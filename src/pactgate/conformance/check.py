@@ -15,7 +15,7 @@ from pactgate.conformance.report import Expected, Policy, Report, build
 from pactgate.conformance.rule import Level
 from pactgate.conformance.runner import run
 from pactgate.conformance.selection import select
-from pactgate.conformance.subject import Options
+from pactgate.conformance.session_state import Options
 from pactgate.protocol.versions import Era
 
 _VALUE = "(value)"

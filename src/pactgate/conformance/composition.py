@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from pactgate.conformance.ledger import IdLedger, Key
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.bounded import IdLedger, Key
+from pactgate.conformance.session_state import CapturedSession
 
 _DESCRIPTION_CHARS: Final = 20_000
 _SHARED_IDS: Final = 1000

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from pactgate.capture.format import Body, Exchange, Party
-from pactgate.conformance.ledger import Key, id_key
+from pactgate.conformance.bounded import Key, id_key
 from pactgate.protocol.versions import Era
 
 META: Final = "_meta"

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from pactgate.conformance.composition import Composition
 from pactgate.conformance.message import EVERY_ROLE, Message, Role, Turn
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.core.display import flat
 from pactgate.protocol.versions import KNOWN_VERSIONS
 

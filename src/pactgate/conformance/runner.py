@@ -14,9 +14,9 @@ from msgspec import Struct
 from pactgate.capture.format import RecordedSession
 from pactgate.conformance.composition import Composition
 from pactgate.conformance.message import Message, Role, Turn
-from pactgate.conformance.order import Order
+from pactgate.conformance.message_order import Order
 from pactgate.conformance.rule import CompositionRule, Hazard, Result, Rule, SessionRule
-from pactgate.conformance.subject import AS_RECORDED, CapturedSession, Options
+from pactgate.conformance.session_state import AS_RECORDED, CapturedSession, Options
 from pactgate.protocol.versions import LEGACY_VERSIONS
 
 RuleClass = type[Rule]

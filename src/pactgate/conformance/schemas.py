@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pactgate.conformance.subject import Item
+from pactgate.conformance.session_state import Item
 from pactgate.policy.schema.validation import Schema as Compiled
 from pactgate.policy.schema.validation import compile_schema
 

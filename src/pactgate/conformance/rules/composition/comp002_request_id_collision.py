@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
+from pactgate.conformance.bounded import Key
 from pactgate.conformance.composition import Composition, Server
-from pactgate.conformance.ledger import Key
 from pactgate.conformance.rule import CompositionRule, Hazard, Severity, quoted
 
 _SHOWN_IDS = 5

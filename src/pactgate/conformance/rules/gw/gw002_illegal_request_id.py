@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.ledger import id_key
+from pactgate.conformance.bounded import id_key
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.rule import SessionRule, quoted
 

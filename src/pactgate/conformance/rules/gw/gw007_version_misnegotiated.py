@@ -6,7 +6,7 @@ from pactgate.capture.format import Party
 from pactgate.conformance.message import Message, Role, as_list, as_object
 from pactgate.conformance.methods import REVISIONS
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.versions import KNOWN_VERSIONS, LATEST_LEGACY
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.capture.format import Party
-from pactgate.conformance.ledger import id_key
+from pactgate.conformance.bounded import id_key
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.rule import SessionRule
 from pactgate.protocol.versions import LATEST_LEGACY

@@ -8,7 +8,7 @@ from pactgate.capture.format import Party
 from pactgate.conformance.capabilities import has
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.rule import Level, SessionRule
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.versions import LATEST_LEGACY
 
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {

@@ -8,7 +8,7 @@ from pactgate.capture.format import Party
 from pactgate.conformance.capabilities import has
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.rule import Level, Needs, SessionRule
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "notifications/tools/list_changed": ("tools", "listChanged"),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pactgate.capture.format import Party
-from pactgate.conformance.ledger import Remembered
+from pactgate.conformance.bounded import Remembered
 from pactgate.conformance.message import Message, Role, as_list, as_object
 from pactgate.conformance.rule import Level, Needs, SessionRule, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.conformance.uris import around
 from pactgate.protocol.modern import SUB
 

@@ -7,7 +7,7 @@ from typing import Any
 from pactgate.capture.format import Party
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.rule import Level, Needs, SessionRule, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.modern import LOG_LEVELS
 from pactgate.protocol.versions import LATEST_LEGACY
 

@@ -9,7 +9,7 @@ from pactgate.capture.format import Party
 from pactgate.conformance.http import SESSION_HEADER, has_legacy_session, header
 from pactgate.conformance.message import Turn
 from pactgate.conformance.rule import Needs, SessionRule
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.versions import LATEST_LEGACY
 
 _VISIBLE: Final = re.compile(r"[!-~]+")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pactgate.capture.format import Http
+from pactgate.conformance.bounded import Remembered
 from pactgate.conformance.http import NOT_FOUND, SESSION_HEADER, has_legacy_session, header, is_success
-from pactgate.conformance.ledger import Remembered
 from pactgate.conformance.message import Turn
 from pactgate.conformance.rule import Needs, SessionRule
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.versions import LATEST_LEGACY
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pactgate.capture.format import Party
+from pactgate.conformance.bounded import Remembered
 from pactgate.conformance.composition import digest
-from pactgate.conformance.ledger import Remembered
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.rule import Needs, SessionRule, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.versions import LATEST_LEGACY
 
 _AT_ONCE = 2

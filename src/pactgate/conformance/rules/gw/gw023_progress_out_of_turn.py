@@ -6,10 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 from pactgate.capture.format import Party
-from pactgate.conformance.ledger import Key, Remembered, id_key
+from pactgate.conformance.bounded import Key, Remembered, id_key
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.rule import Needs, SessionRule, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.modern import PROGRESS_TOKEN
 
 _Place = tuple[Party, Key | None, int | None]

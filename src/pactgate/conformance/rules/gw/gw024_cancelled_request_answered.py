@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from pactgate.capture.format import Party
-from pactgate.conformance.ledger import Remembered, id_key
+from pactgate.conformance.bounded import Remembered, id_key
 from pactgate.conformance.message import Message, Role, Turn
 from pactgate.conformance.rule import Level, SessionRule, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.modern import PROGRESS_TOKEN
 
 _IN_FLIGHT_MS: Final = 1000.0

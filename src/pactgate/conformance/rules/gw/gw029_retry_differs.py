@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pactgate.capture.format import Party
+from pactgate.conformance.input_required import Question, Rounds, arguments_of, is_retry
 from pactgate.conformance.message import Message, Role, as_object
-from pactgate.conformance.rounds import Question, Rounds, arguments_of, is_retry
 from pactgate.conformance.rule import Level, SessionRule, pointer, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.versions import LATEST_MODERN
 
 _SHAPES: Final = {

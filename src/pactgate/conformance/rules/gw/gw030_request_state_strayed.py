@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pactgate.capture.format import Party
+from pactgate.conformance.input_required import Rounds, target_of
 from pactgate.conformance.message import Message, Role
-from pactgate.conformance.rounds import Rounds, target_of
 from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.versions import LATEST_MODERN
 
 

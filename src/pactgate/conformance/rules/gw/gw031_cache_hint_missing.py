@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from pactgate.capture.format import Party
-from pactgate.conformance.ledger import Remembered
+from pactgate.conformance.bounded import Remembered
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.versions import CACHEABLE, LATEST_MODERN
 
 _SCOPES: Final = ("public", "private")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pactgate.capture.format import Party
 from pactgate.conformance.message import Message, Role, as_list, as_object
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.messages import MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION
 from pactgate.protocol.modern import CC, PV
 from pactgate.protocol.versions import LATEST_MODERN

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from pactgate.capture.format import Party
-from pactgate.conformance.ledger import Key, Remembered, id_key
-from pactgate.conformance.listens import FILTER_OF, UPDATED, Listen
+from pactgate.conformance.bounded import Key, Remembered, id_key
 from pactgate.conformance.message import Message, Role, as_object
 from pactgate.conformance.rule import Needs, SessionRule, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.subscriptions import FILTER_OF, UPDATED, Listen
 from pactgate.protocol.modern import SUB
 from pactgate.protocol.versions import LATEST_MODERN
 

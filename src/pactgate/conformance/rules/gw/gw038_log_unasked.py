@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pactgate.capture.format import Party
-from pactgate.conformance.ledger import Key, Remembered
+from pactgate.conformance.bounded import Key, Remembered
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.rule import Needs, SessionRule, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.modern import LL, LOG_LEVELS
 from pactgate.protocol.versions import LATEST_MODERN
 

@@ -6,11 +6,11 @@ import re
 from typing import Any, Final
 
 from pactgate.capture.format import Party
-from pactgate.conformance.ledger import Remembered
+from pactgate.conformance.bounded import Remembered
 from pactgate.conformance.message import Message, Role, as_list
 from pactgate.conformance.rule import Level, SessionRule, pointer, quoted
 from pactgate.conformance.schemas import Schema
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 
 _MAX_COMPILED: Final = 5000
 _LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")

@@ -6,7 +6,7 @@ from pactgate.capture.format import Party
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.rule import Level, SessionRule, quoted
 from pactgate.conformance.schemas import ToolSchemas
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 
 
 class ArgumentsBreakSchema(SessionRule):

@@ -7,7 +7,7 @@ from pactgate.conformance.composition import digest
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.methods import CHANGE_SIGNALS, LISTS
 from pactgate.conformance.rule import SHOWN_EVIDENCE, Level, SessionRule
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 
 
 class ListChangedSilently(SessionRule):

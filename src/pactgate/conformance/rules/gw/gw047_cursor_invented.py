@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pactgate.capture.format import Party
-from pactgate.conformance.ledger import Remembered, id_key
+from pactgate.conformance.bounded import Remembered, id_key
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.methods import LISTS
 from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 
 
 class CursorInvented(SessionRule):

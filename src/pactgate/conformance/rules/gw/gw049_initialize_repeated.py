@@ -6,7 +6,7 @@ from pactgate.capture.format import Party
 from pactgate.conformance.http import SESSION_HEADER
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.versions import LATEST_LEGACY
 
 

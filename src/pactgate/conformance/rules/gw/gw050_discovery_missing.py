@@ -5,7 +5,7 @@ from __future__ import annotations
 from pactgate.capture.format import Party
 from pactgate.conformance.message import Message, Role, as_list
 from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.messages import METHOD_NOT_FOUND
 from pactgate.protocol.modern import PV
 from pactgate.protocol.versions import LATEST_MODERN

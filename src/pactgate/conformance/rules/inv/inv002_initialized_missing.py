@@ -5,7 +5,7 @@ from __future__ import annotations
 from pactgate.capture.format import Party
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 
 _NOTICE = "notifications/initialized"

@@ -6,7 +6,7 @@ from pactgate.capture.format import Body, Party
 from pactgate.conformance.capabilities import is_advertised
 from pactgate.conformance.message import Message, Role
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.versions import Era
 
 _CAPABILITY_OF = {"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"}

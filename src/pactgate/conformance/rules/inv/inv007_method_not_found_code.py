@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from pactgate.conformance.bounded import Remembered
 from pactgate.conformance.capabilities import is_advertised
-from pactgate.conformance.ledger import Remembered
 from pactgate.conformance.message import Message, Role, as_object
 from pactgate.conformance.methods import REVISIONS
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.subject import CapturedSession
+from pactgate.conformance.session_state import CapturedSession
 from pactgate.protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
 _SHOWN_CHARS: Final = 1000

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from pactgate.capture.format import Body, Exchange, Head, Party
-from pactgate.conformance.ledger import IdLedger, Key, Remembered, id_key
+from pactgate.conformance.bounded import IdLedger, Key, Remembered, id_key
 from pactgate.conformance.message import META, Message, Role, Turn, as_list, as_object
 from pactgate.conformance.methods import LISTS
 from pactgate.protocol.headers import VERSION_HEADER

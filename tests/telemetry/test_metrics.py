@@ -6,7 +6,7 @@ import re
 
 from pactgate.core.events import RequestFinished, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.metrics import Metrics
+from pactgate.telemetry.metrics import Metrics
 from tests.support.callers import context
 
 ROW = {"serverId": "files", "status": "connected", "toolCount": 3, "resourceCount": 1, "attempts": 1}

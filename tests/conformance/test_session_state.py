@@ -9,7 +9,7 @@ import pytest
 from pactgate.capture.format import read
 from pactgate.capture.source import chunks_of_value
 from pactgate.conformance.runner import judge
-from pactgate.conformance.subject import AS_RECORDED, CapturedSession, Options
+from pactgate.conformance.session_state import AS_RECORDED, CapturedSession, Options
 from pactgate.protocol.versions import Era
 from tests.conformance.captures import HINTS, call, capture, handshake, modern, notice, request
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pactgate.capture.format import Exchange
+from pactgate.conformance.input_required import Rounds, arguments_of, is_retry, target_of
 from pactgate.conformance.message import Message, Turn, messages_of
-from pactgate.conformance.rounds import Rounds, arguments_of, is_retry, target_of
 from pactgate.protocol.versions import Era
 
 

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate import telemetry
 from pactgate.core import events
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.events import Event
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.telemetry import MAX_LINE_BYTES, Level, Telemetry, level_of
+from pactgate.telemetry.log import LEVELS, MAX_LINE_BYTES, SENTENCES, Level, Telemetry, level_of
 
 NOON = 1_800_000_000.0
 
@@ -116,8 +115,8 @@ EVERY_EVENT: list[Event] = [
 def test_every_event_there_is_has_a_level_and_a_sentence() -> None:
     known = {type(event) for event in EVERY_EVENT}
     assert set(Event.__subclasses__()) == known
-    assert {*telemetry.LEVELS, events.RequestFinished} == known
-    assert set(telemetry.SENTENCES) == known
+    assert {*LEVELS, events.RequestFinished} == known
+    assert set(SENTENCES) == known
 
 
 @pytest.mark.parametrize("event", EVERY_EVENT, ids=lambda event: type(event).__name__)

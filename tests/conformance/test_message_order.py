@@ -8,9 +8,9 @@ import pytest
 
 from pactgate.capture.format import read
 from pactgate.capture.source import chunks_of_value
-from pactgate.conformance import order
+from pactgate.conformance import message_order
 from pactgate.conformance.message import Turn
-from pactgate.conformance.order import Order
+from pactgate.conformance.message_order import Order
 from pactgate.protocol.versions import Era
 
 
@@ -53,7 +53,7 @@ def test_an_exchange_without_numbers_ends_the_wait() -> None:
 
 
 def test_no_more_is_held_back_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order, "_MAX_WAITING", 1)
+    monkeypatch.setattr(message_order, "_MAX_WAITING", 1)
     exchanges = [
         {"request": {"name": f"q{n}"}, "seq": n, "response": {"name": f"a{n}"}, "response_seq": 100 + n}
         for n in range(3)

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from pactgate.conformance.bounded import Key, Remembered
 from pactgate.conformance.composition import digest
-from pactgate.conformance.ledger import Key, Remembered
 from pactgate.conformance.message import Message, as_object
 from pactgate.conformance.methods import INPUT_TAKERS
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pactgate.audit import writer as writer_module
+from pactgate.audit import retrying_writer as writer_module
 from pactgate.audit.chain_file import ChainFile
+from pactgate.audit.retrying_writer import RETRY_S, Writer
 from pactgate.audit.verify import verify
-from pactgate.audit.writer import RETRY_S, Writer
 from tests.audit.logs import call, fill_the_disk, said
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pactgate.capture.format import Exchange
-from pactgate.conformance.listens import Listen
 from pactgate.conformance.message import Message, Turn, messages_of
+from pactgate.conformance.subscriptions import Listen
 from pactgate.protocol.versions import Era
 
 

@@ -15,13 +15,13 @@ from pactgate.catalog.catalog import Catalog
 from pactgate.catalog.connections import Connections
 from pactgate.config.model import Config
 from pactgate.core.values import Tool
-from pactgate.metrics import Metrics
 from pactgate.policy import contracts
 from pactgate.policy.overload import Overload
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import Recall
 from pactgate.protocol import messages
 from pactgate.state.memory_cache import MemoryCache
+from pactgate.telemetry.metrics import Metrics
 
 
 class Facts:

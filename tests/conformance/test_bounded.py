@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.conformance import ledger
-from pactgate.conformance.ledger import IdLedger, Remembered, id_key
+from pactgate.conformance import bounded
+from pactgate.conformance.bounded import IdLedger, Remembered, id_key
 
 ids = st.lists(st.one_of(st.integers(-3, 12), st.text("ab", max_size=2)), max_size=40)
 
@@ -34,7 +34,7 @@ def test_ids_that_count_upwards_cost_nothing() -> None:
 
 
 def test_more_ids_than_fit_are_admitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "_MAX_IDS", 2)
+    monkeypatch.setattr(bounded, "_MAX_IDS", 2)
     used = IdLedger()
     for key in ("a", "b", "c"):
         used.add(key)
