@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from pactgate import __version__
 from pactgate.audit.audit_log import AuditLog
-from pactgate.audit.call_history import Stories
-from pactgate.capture.recorders import Taps
+from pactgate.audit.call_history import CallHistory
+from pactgate.capture.recorders import GatewayRecorders
 from pactgate.catalog.caller_sessions import CALLER_SESSION_POOL
 from pactgate.catalog.connections import Connections, ServerChanges
 from pactgate.catalog.discovery_report import DiscoveryReport
@@ -59,7 +59,7 @@ from pactgate.protocol.messages import encode_json
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRateStore
 from pactgate.telemetry.metrics import Metrics
-from pactgate.telemetry.snapshot import Facts
+from pactgate.telemetry.snapshot import GatewaySnapshot
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.process.child_reaper import ChildReaper
@@ -107,8 +107,8 @@ class Gateway:
         )
         self.recall = ResultCache(self._cache, self._cache_failed)
         self._rates = RatePolicy(config.rate_limits, MemoryRateStore())
-        self._taps = Taps(config.capture, config.secrets, self._emit, NAME)
-        self.stories = Stories(lambda: [gate.name for gate in self.tool_call.gates])
+        self._taps = GatewayRecorders(config.capture, config.secrets, self._emit, NAME)
+        self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates])
         self._audit = self._audit_log()
         self._client = HttpClient()
         self._private_client = HttpClient(CALLER_SESSION_POOL)
@@ -128,7 +128,7 @@ class Gateway:
             connections=lambda: self.connections,
             rates=self._rates,
             book=lambda: self.book,
-            tell=self.stories.tell,
+            tell=self.stories.get,
         )
         self.connections = Connections(
             config.servers.values(),
@@ -149,7 +149,7 @@ class Gateway:
         self.changes = Changes(self.connections, subscriptions, self._encoded_info, on_left=self.relaying.left)
         self.connections.on_lists_changed = self.changes.on_lists_changed
         self.connections.on_updated = self.changes.on_updated
-        self.facts = Facts(
+        self.facts = GatewaySnapshot(
             connections=self.connections,
             metrics=self.metrics,
             cache=self._cache,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pactgate.conformance.report import Report
+    from pactgate.conformance.report import ComplianceReport
 
 
 class Compliance:
@@ -38,12 +38,12 @@ class Compliance:
         fail_on: str = "must",
         baseline: str | os.PathLike[str] | None = None,
         timeout_s: float = 30.0,
-    ) -> Report:
+    ) -> ComplianceReport:
         """Name one of: a command with its arguments, `url=`, or `capture=`. The report is returned when it passed."""
         from pactgate.conformance.baseline import load
         from pactgate.conformance.check import check_capture
         from pactgate.conformance.live import record_live
-        from pactgate.conformance.probe import Target
+        from pactgate.conformance.probe import ProbeTarget
         from pactgate.core.failures import GatewayFailure
         from pactgate.protocol.versions import Era
 
@@ -52,7 +52,7 @@ class Compliance:
         path = Path(capture) if capture is not None else self._fresh()
         if capture is None:
             words = tuple(os.fspath(word) for word in command)
-            target = Target(command=words, url=url, headers=headers or {}, env={**os.environ, **(env or {})})
+            target = ProbeTarget(command=words, url=url, headers=headers or {}, env={**os.environ, **(env or {})})
             wanted = None if era in (None, "auto") else Era(era)
             label = url or f"stdio://{Path(words[0]).name}"
             try:
@@ -75,7 +75,7 @@ class Compliance:
         return self._folder / f"session-{self._count}.json"
 
 
-def _text(report: Report) -> str:
+def _text(report: ComplianceReport) -> str:
     from pactgate.conformance.formats.as_text import as_text
 
     return as_text(report, lambda text, _style: text)

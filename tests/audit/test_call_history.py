@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.audit.call_history import MAX_CALLS, MAX_FAILURE_BYTES, Stories, advice, told
+from pactgate.audit.call_history import MAX_CALLS, MAX_FAILURE_BYTES, CallHistory, advice, call_trace
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import GatewayStopped, RequestFinished
 from pactgate.core.failures import GatewayFailure, Kind
@@ -20,7 +20,7 @@ TOOL = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0", tra
 
 class Heard:
     def __init__(self) -> None:
-        self.stories = Stories(lambda: GATES, wall=lambda: 1_800_000_100.0, clock=lambda: 100.0)
+        self.stories = CallHistory(lambda: GATES, wall=lambda: 1_800_000_100.0, clock=lambda: 100.0)
 
     def finish(self, failure: GatewayFailure | None = None, *, gate: str = "stamp", **notes: Any) -> ExecutionContext:
         ctx = context()
@@ -42,7 +42,7 @@ def states(story: dict[str, Any]) -> dict[str, str]:
 def test_an_answered_call_passed_every_gate() -> None:
     heard = Heard()
     ctx = heard.finish(upstream_revision="2025-11-25", is_validated=True)
-    story = heard.stories.tell(ctx.request_id)
+    story = heard.stories.get(ctx.request_id)
     assert story is not None
     assert set(states(story).values()) == {"passed"}
     assert (story["tool"], story["server"], story["category"], story["outcome"]) == (
@@ -58,7 +58,7 @@ def test_an_answered_call_passed_every_gate() -> None:
 def test_a_call_that_was_stopped_says_where_why_and_what_to_do() -> None:
     heard = Heard()
     ctx = heard.finish(GatewayFailure(Kind.RATE_LIMITED, "Too many.", retry_after_ms=2500), gate="rate")
-    story = heard.stories.tell(ctx.request_id)
+    story = heard.stories.get(ctx.request_id)
     assert story is not None
     assert states(story) == {
         **dict.fromkeys(("read", "resolve"), "passed"),
@@ -73,7 +73,7 @@ def test_a_call_that_was_stopped_says_where_why_and_what_to_do() -> None:
 def test_a_kept_answer_went_round_the_server() -> None:
     heard = Heard()
     ctx = heard.finish(is_cached=True)
-    story = heard.stories.tell(ctx.request_id)
+    story = heard.stories.get(ctx.request_id)
     assert story is not None
     assert {gate for gate, state in states(story).items() if state == "skipped"} == {"dispatch", "accept_result"}
 
@@ -92,7 +92,7 @@ def test_a_kept_answer_went_round_the_server() -> None:
 def test_every_failure_has_advice_that_fits_it(kind: Kind, word: str) -> None:
     heard = Heard()
     ctx = heard.finish(GatewayFailure(kind, "x"), gate="resolve")
-    story = heard.stories.tell(ctx.request_id)
+    story = heard.stories.get(ctx.request_id)
     assert story is not None
     assert word in story["next"]
 
@@ -109,8 +109,8 @@ def test_only_calls_are_remembered_and_only_so_many() -> None:
     assert len(heard.stories.latest(10)) == 1
     for _ in range(MAX_CALLS):
         last = heard.finish()
-    assert heard.stories.tell(first.request_id) is None
-    assert heard.stories.tell(last.request_id) is not None
+    assert heard.stories.get(first.request_id) is None
+    assert heard.stories.get(last.request_id) is not None
     assert heard.stories.latest(5)[0]["requestId"] == last.request_id
     assert len(heard.stories.latest(10**6)) <= MAX_CALLS
 
@@ -119,7 +119,7 @@ def test_what_an_upstream_said_is_kept_within_bounds() -> None:
     heard = Heard()
     details = {"body": "x" * 10**6, "status": 500}
     ctx = heard.finish(GatewayFailure(Kind.HTTP_STATUS, "m" * 10**6, details=details))
-    story = heard.stories.tell(ctx.request_id)
+    story = heard.stories.get(ctx.request_id)
     assert story is not None
     assert len(encode_json(story)) < 2 * MAX_FAILURE_BYTES
     assert story["failure"]["status"] == 500
@@ -128,8 +128,8 @@ def test_what_an_upstream_said_is_kept_within_bounds() -> None:
 def test_a_caller_sees_its_own_calls_and_no_others() -> None:
     heard = Heard()
     ctx = heard.finish()
-    assert heard.stories.tell(ctx.request_id, "tester") is not None
-    assert heard.stories.tell(ctx.request_id, "somebody else") is None
+    assert heard.stories.get(ctx.request_id, "tester") is not None
+    assert heard.stories.get(ctx.request_id, "somebody else") is None
     assert heard.stories.latest(5, "somebody else") == []
 
 
@@ -141,7 +141,7 @@ def test_a_line_of_the_log_gives_the_same_story_as_far_as_it_goes() -> None:
         "party": "caller",
         "tool": "files.read",
     }
-    story = told(line, GATES, source="audit log")
+    story = call_trace(line, GATES, source="audit log")
     assert states(story)["rate"] == "stopped"
     assert story["next"].startswith("Nothing was done.")
-    assert told({"gate": "gone"}, GATES, source="x")["gates"] == []
+    assert call_trace({"gate": "gone"}, GATES, source="x")["gates"] == []

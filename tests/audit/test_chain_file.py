@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pactgate.audit import chain_file as file_module
 from pactgate.audit.chain import MAX_LINE_BYTES
-from pactgate.audit.chain_file import ChainFile, LockedError, last_line, set_aside
+from pactgate.audit.chain_file import ChainFile, LogLockedError, last_line, rotated_files
 from pactgate.audit.verify import files_of, verify
 from tests.audit.logs import call, fill_the_disk, made, open_file, said
 
@@ -58,7 +58,7 @@ def test_an_end_that_can_not_be_trusted_is_set_aside_untouched_and_a_new_chain_s
     damaged = log.read_bytes()[:-10] + b"\x00" * 9 + b"\n"
     log.write_bytes(damaged)
     made(log, 1)
-    (aside,) = set_aside(log)
+    (aside,) = rotated_files(log)
     assert aside.read_bytes() == damaged
     assert "can't be continued" in said(log)[0]["broken"]
     assert not verify(files_of(log)).is_valid
@@ -68,7 +68,7 @@ def test_a_log_has_one_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(file_module, "_LOCK_WAIT_S", 0.0)
     log = tmp_path / "audit.jsonl"
     first = open_file(log)
-    with pytest.raises(LockedError):
+    with pytest.raises(LogLockedError):
         open_file(log)
     first.append([call(1)])
     first.close()
@@ -90,7 +90,7 @@ def test_a_full_file_is_set_aside_and_the_chain_runs_on(tmp_path: Path) -> None:
 def test_the_oldest_files_beyond_what_is_kept_are_deleted_and_the_log_says_so(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
     made(log, 60, max_bytes=2000, max_files=2)
-    aside = set_aside(log)
+    aside = rotated_files(log)
     assert len(aside) == 2
     assert said(log)[0]["deleted"] < aside[0].name
     verdict = verify(files_of(log))
@@ -165,7 +165,7 @@ def test_a_file_of_something_else_is_not_written_over(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
     log.write_bytes(b"x" * (3 * MAX_LINE_BYTES))
     made(log, 1)
-    (aside,) = set_aside(log)
+    (aside,) = rotated_files(log)
     assert aside.stat().st_size == 3 * MAX_LINE_BYTES
     assert last_line(aside) != b""
 

@@ -9,7 +9,7 @@ import pytest
 
 from pactgate.audit import retrying_writer as writer_module
 from pactgate.audit.chain_file import ChainFile
-from pactgate.audit.retrying_writer import RETRY_S, Writer
+from pactgate.audit.retrying_writer import RETRY_S, RetryingWriter
 from pactgate.audit.verify import verify
 from tests.audit.logs import call, fill_the_disk, said
 
@@ -23,7 +23,7 @@ class Told:
         self.recoveries: list[tuple[int, int]] = []
         self.log = log
         file = ChainFile(log, **{"max_bytes": 2**30, "max_files": 9, "fsync": False, **settings})
-        self.writer = Writer(
+        self.writer = RetryingWriter(
             file,
             on_failure=self.failures.append,
             on_recovery=lambda late, lost: self.recoveries.append((late, lost)),

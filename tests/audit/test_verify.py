@@ -9,7 +9,7 @@ import pytest
 
 from pactgate.audit import chain
 from pactgate.audit import verify as verify_module
-from pactgate.audit.chain import MAX_LINE_BYTES, Link
+from pactgate.audit.chain import MAX_LINE_BYTES, ChainLink
 from pactgate.audit.verify import files_of, find_call, latest, verify, verify_log
 from tests.audit.logs import call, made
 
@@ -23,7 +23,7 @@ def changed(lines: Lines) -> Lines:
 def changed_in_its_place(lines: Lines) -> Lines:
     """Somebody who knows how lines are made, but not how chains are."""
     head, _ = chain.read(lines[3])
-    forged, _ = chain.forge(b'{"kind":"call","requestId":"rX"}', Link(head.seq - 1, head.prev))
+    forged, _ = chain.append_record(b'{"kind":"call","requestId":"rX"}', ChainLink(head.seq - 1, head.prev))
     return [*lines[:3], forged, *lines[4:]]
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pactgate.capture.capture_files import Folder, OneFile
+from pactgate.capture.capture_files import CaptureFolder, SingleCaptureFile
 
 
 def test_a_folder_keeps_the_newest_captures_and_touches_nothing_else(tmp_path: Path) -> None:
     other = tmp_path / "mine.json"
     other.write_text("{}")
-    folder = Folder(tmp_path, max_files=2)
+    folder = CaptureFolder(tmp_path, max_files=2)
     for number in range(4):
         path = folder.begin(f"Servers/Ünit {number}", {}).finish({})
         folder.finished(path)
@@ -22,7 +22,7 @@ def test_a_folder_keeps_the_newest_captures_and_touches_nothing_else(tmp_path: P
 
 
 def test_two_gateways_may_write_into_one_folder(tmp_path: Path) -> None:
-    first, second = Folder(tmp_path, 10), Folder(tmp_path, 10)
+    first, second = CaptureFolder(tmp_path, 10), CaptureFolder(tmp_path, 10)
     files = [store.begin("a", {}) for store in (first, second)]
     assert files[0].path != files[1].path
     for file in files:
@@ -31,7 +31,7 @@ def test_two_gateways_may_write_into_one_folder(tmp_path: Path) -> None:
 
 def test_one_session_is_one_object_and_several_are_an_array_in_their_order(tmp_path: Path) -> None:
     for count in (1, 11):
-        store = OneFile(tmp_path / "session.json")
+        store = SingleCaptureFile(tmp_path / "session.json")
         files = [store.begin("x", {"server_label": str(number)}) for number in range(count)]
         for file in reversed(files):
             store.finished(file.finish({}))
@@ -45,7 +45,7 @@ def test_one_session_is_one_object_and_several_are_an_array_in_their_order(tmp_p
 def test_the_file_that_was_there_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "session.json"
     path.write_text("before")
-    store = OneFile(path)
+    store = SingleCaptureFile(path)
     file = store.begin("x", {})
     assert path.read_text() == "before"
     store.finished(file.finish({}))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.capture.differences import differences, normal
+from pactgate.capture.differences import differences, normalized
 
 
 def places(before: Any, after: Any) -> list[tuple[str, str]]:
@@ -47,7 +47,7 @@ def test_the_order_of_named_things_is_no_difference_but_their_content_is() -> No
 )
 def test_times_and_uuids_inside_texts_are_the_same(one: str, other: str) -> None:
     assert one != other
-    assert normal(one) == normal(other)
+    assert normalized(one) == normalized(other)
 
 
 def test_opaque_values_and_members_of_one_era_are_the_same_but_a_missing_cursor_is_not() -> None:

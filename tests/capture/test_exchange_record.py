@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pactgate.capture.exchange_record import Draft, Http, frame, quoted
+from pactgate.capture.exchange_record import ExchangeRecord, HttpRecord, frame, quoted
 
 
-def draft(**known: Any) -> Draft:
-    return Draft(1, 2.0, True, 0, **known)
+def draft(**known: Any) -> ExchangeRecord:
+    return ExchangeRecord(1, 2.0, True, 0, **known)
 
 
 def test_only_what_is_known_is_written() -> None:
     assert json.loads(draft().encode()) == {"seq": 1, "at_ms": 2.0}
-    assert json.loads(Draft(3, 0.12345, False, 0).encode()) == {
+    assert json.loads(ExchangeRecord(3, 0.12345, False, 0).encode()) == {
         "seq": 3,
         "at_ms": 0.123,
         "direction": "server_to_client",
@@ -22,7 +22,7 @@ def test_only_what_is_known_is_written() -> None:
 
 
 def test_everything_that_is_known_is_written() -> None:
-    http = Http(quoted("POST"), b'{"a":["b"]}', 200, b'{"c":["d"]}', 17)
+    http = HttpRecord(quoted("POST"), b'{"a":["b"]}', 200, b'{"c":["d"]}', 17)
     whole = draft(
         http=http,
         auth=b'"digest"',
@@ -66,7 +66,7 @@ def test_a_message_is_put_in_byte_for_byte() -> None:
 
 
 def test_a_request_without_an_answer_has_no_status() -> None:
-    assert json.loads(Http(quoted("GET"), b"{}").encode()) == {"verb": "GET", "request_headers": {}}
+    assert json.loads(HttpRecord(quoted("GET"), b"{}").encode()) == {"verb": "GET", "request_headers": {}}
 
 
 def test_two_drafts_share_no_frames() -> None:

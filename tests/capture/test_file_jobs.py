@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pactgate.capture.capture_files import Folder
-from pactgate.capture.file_jobs import Ending, Sheet
+from pactgate.capture.capture_files import CaptureFolder
+from pactgate.capture.file_jobs import FinishedCapture, Sheet
 from pactgate.capture.session_file import SessionFile
 
 
 def test_a_file_is_whole_after_every_job_and_its_end_is_told(tmp_path: Path) -> None:
-    endings: list[Ending] = []
-    sheet = Sheet(Folder(tmp_path, 10), endings.append, print)
+    endings: list[FinishedCapture] = []
+    sheet = Sheet(CaptureFolder(tmp_path, 10), endings.append, print)
     sheet.begin("a", {"server_label": "a"})
     sheet.sync([b'{"seq":1}', b'{"seq":2}'], [b'{"seq":3}'], {"closed": False})
     (part,) = tmp_path.iterdir()
@@ -38,7 +38,7 @@ class Refusing:
 
 
 def test_an_error_of_the_disk_is_told_once_and_nothing_more_is_done() -> None:
-    endings: list[Ending] = []
+    endings: list[FinishedCapture] = []
     troubles: list[str] = []
     sheet = Sheet(Refusing(), endings.append, troubles.append)
     sheet.begin("a", {})

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.capture.format import CaptureError, CaptureProblem, Exchange, Head, Party, read
+from pactgate.capture.format import CaptureError, CaptureErrorKind, RecordedExchange, SessionHead, Side, read
 from pactgate.protocol.versions import Era
 from tests.conformance.captures import long_capture
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PING = {"request": {"jsonrpc": "2.0", "id": 1, "method": "ping"}, "response": {"jsonrpc": "2.0", "id": 1, "result": {}}}
 
 
-def sessions(capture: Any) -> list[tuple[Head, list[Exchange]]]:
+def sessions(capture: Any) -> list[tuple[SessionHead, list[RecordedExchange]]]:
     return [(session.head, list(session.exchanges)) for session in _heads_last(read([json.dumps(capture).encode()]))]
 
 
@@ -32,7 +32,7 @@ def _heads_last(recorded: Iterator[Any]) -> Iterator[Any]:
         yield session
 
 
-def only(exchange: dict[str, Any]) -> Exchange:
+def only(exchange: dict[str, Any]) -> RecordedExchange:
     ((_, exchanges),) = sessions({"exchanges": [exchange]})
     return exchanges[0]
 
@@ -41,8 +41,8 @@ def only(exchange: dict[str, Any]) -> Exchange:
 def test_a_session_is_read_as_the_document_says() -> None:
     capture = {"server_label": "stdio://my-server", "server_capabilities": {"tools": {}}, "exchanges": [PING]}
     ((head, exchanges),) = sessions(capture)
-    assert head == Head("stdio://my-server", {"tools": {}})
-    assert exchanges == [Exchange(0, PING["request"], PING["response"])]
+    assert head == SessionHead("stdio://my-server", {"tools": {}})
+    assert exchanges == [RecordedExchange(0, PING["request"], PING["response"])]
 
 
 @pytest.mark.requirement("S3/CAPTURE")
@@ -113,9 +113,9 @@ def test_what_our_recorder_adds_is_read() -> None:
             ],
         }
     )
-    assert (exchange.sender, exchange.seq, exchange.response_seq) == (Party.SERVER, 4, 6)
+    assert (exchange.sender, exchange.seq, exchange.response_seq) == (Side.SERVER, 4, 6)
     assert (exchange.at_ms, exchange.response_at_ms, exchange.stream) == (1.5, 2.0, "g1")
-    assert (exchange.closed_by, exchange.auth, exchange.event_id) == (Party.CLIENT, "digest", "9")
+    assert (exchange.closed_by, exchange.auth, exchange.event_id) == (Side.CLIENT, "digest", "9")
     assert exchange.http is not None
     assert exchange.http.verb == "GET"
     assert exchange.http.request_headers == {"accept": ["a"], "x": ["1", "2"]}
@@ -125,7 +125,7 @@ def test_what_our_recorder_adds_is_read() -> None:
     ]
     head = {"capture_version": 1, "transport": "stdio", "transport_id": "t", "protocol_version": "v", "era": "modern"}
     ((read_head, _),) = sessions({**head, "closed": True, "exchanges": []})
-    assert read_head == Head("session 1", None, 1, "stdio", "t", "v", Era.MODERN, True)
+    assert read_head == SessionHead("session 1", None, 1, "stdio", "t", "v", Era.MODERN, True)
 
 
 def test_a_get_has_no_request_and_a_late_answer_neither() -> None:
@@ -156,29 +156,29 @@ def _read_all(text: bytes) -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        (b"", CaptureProblem.NOT_JSON),
-        (b"  \n", CaptureProblem.NOT_JSON),
-        (b"{", CaptureProblem.NOT_JSON),
-        (b'{"exchanges": [', CaptureProblem.NOT_JSON),
-        (b'{"exchanges": []} {}', CaptureProblem.NOT_JSON),
-        (b'{"exchanges": [{"request": {}},]}', CaptureProblem.NOT_JSON),
-        (b'{"exchanges": []}\xff', CaptureProblem.NOT_JSON),
-        (b"7", CaptureProblem.NOT_A_CAPTURE),
-        (b'"x"', CaptureProblem.NOT_A_CAPTURE),
-        (b"{}", CaptureProblem.NOT_A_CAPTURE),
-        (b"[7]", CaptureProblem.NOT_A_CAPTURE),
-        (b'{"exchanges": null}', CaptureProblem.NOT_A_CAPTURE),
-        (b'{"exchanges": {}}', CaptureProblem.NOT_A_CAPTURE),
-        (b'{"exchanges": [7]}', CaptureProblem.NOT_A_CAPTURE),
-        (b'{"exchanges": [{}]}', CaptureProblem.NOT_A_CAPTURE),
-        (b'{"exchanges": [{"request": "x"}]}', CaptureProblem.NOT_A_CAPTURE),
-        (b'{"exchanges": [{"request": [7]}]}', CaptureProblem.NOT_A_CAPTURE),
-        (b'{"exchanges": [], "exchanges": []}', CaptureProblem.NOT_A_CAPTURE),
-        (b'{"server_label": 7, "exchanges": []}', CaptureProblem.NOT_A_CAPTURE),
-        (b'{"exchanges": [], "server_capabilities": []}', CaptureProblem.NOT_A_CAPTURE),
+        (b"", CaptureErrorKind.NOT_JSON),
+        (b"  \n", CaptureErrorKind.NOT_JSON),
+        (b"{", CaptureErrorKind.NOT_JSON),
+        (b'{"exchanges": [', CaptureErrorKind.NOT_JSON),
+        (b'{"exchanges": []} {}', CaptureErrorKind.NOT_JSON),
+        (b'{"exchanges": [{"request": {}},]}', CaptureErrorKind.NOT_JSON),
+        (b'{"exchanges": []}\xff', CaptureErrorKind.NOT_JSON),
+        (b"7", CaptureErrorKind.NOT_A_CAPTURE),
+        (b'"x"', CaptureErrorKind.NOT_A_CAPTURE),
+        (b"{}", CaptureErrorKind.NOT_A_CAPTURE),
+        (b"[7]", CaptureErrorKind.NOT_A_CAPTURE),
+        (b'{"exchanges": null}', CaptureErrorKind.NOT_A_CAPTURE),
+        (b'{"exchanges": {}}', CaptureErrorKind.NOT_A_CAPTURE),
+        (b'{"exchanges": [7]}', CaptureErrorKind.NOT_A_CAPTURE),
+        (b'{"exchanges": [{}]}', CaptureErrorKind.NOT_A_CAPTURE),
+        (b'{"exchanges": [{"request": "x"}]}', CaptureErrorKind.NOT_A_CAPTURE),
+        (b'{"exchanges": [{"request": [7]}]}', CaptureErrorKind.NOT_A_CAPTURE),
+        (b'{"exchanges": [], "exchanges": []}', CaptureErrorKind.NOT_A_CAPTURE),
+        (b'{"server_label": 7, "exchanges": []}', CaptureErrorKind.NOT_A_CAPTURE),
+        (b'{"exchanges": [], "server_capabilities": []}', CaptureErrorKind.NOT_A_CAPTURE),
     ],
 )
-def test_what_is_no_capture_is_refused_with_its_kind(text: bytes, kind: CaptureProblem) -> None:
+def test_what_is_no_capture_is_refused_with_its_kind(text: bytes, kind: CaptureErrorKind) -> None:
     with pytest.raises(CaptureError) as caught:
         _read_all(text)
     assert caught.value.kind is kind

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.capture.message_kind import elements, look
+from pactgate.capture.message_kind import batch_items, classify
 
 
 def seen(text: bytes) -> tuple[Any, ...] | None:
-    found = look(text, None)
+    found = classify(text, None)
     return found and (found.keys, found.asked, found.method, found.is_answer, found.wants_answer)
 
 
@@ -53,7 +53,7 @@ def test_what_a_message_is(text: bytes, expected: tuple[Any, ...]) -> None:
     ],
 )
 def test_what_is_no_message_or_too_deep_is_none(text: bytes) -> None:
-    assert look(text, None) is None
+    assert classify(text, None) is None
 
 
 @given(
@@ -77,7 +77,7 @@ def test_the_quick_way_and_the_careful_one_agree(message: dict[str, Any]) -> Non
 
 def test_secrets_are_taken_out_of_the_text_and_nothing_else_changes() -> None:
     for text in (b'{"id":1,"method":"abc"}', b'{"method":"abc"}', b'[{"id":1,"method":"abc"}]'):
-        plain, masked = look(text, None), look(text, lambda given: given.replace(b"abc", b"***"))
+        plain, masked = classify(text, None), classify(text, lambda given: given.replace(b"abc", b"***"))
         assert plain is not None
         assert masked is not None
         assert (plain.text, b"abc" in masked.text) == (text, False)
@@ -85,5 +85,5 @@ def test_secrets_are_taken_out_of_the_text_and_nothing_else_changes() -> None:
 
 
 def test_a_batch_has_elements_and_a_message_is_its_own() -> None:
-    assert elements(b' [{"a":1} , {"b":2}]') == [b'{"a":1}', b'{"b":2}']
-    assert elements(b'{"a":1}') == [b'{"a":1}']
+    assert batch_items(b' [{"a":1} , {"b":2}]') == [b'{"a":1}', b'{"b":2}']
+    assert batch_items(b'{"a":1}') == [b'{"a":1}']

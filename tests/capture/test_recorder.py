@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pactgate.capture.capture_files import Folder
+from pactgate.capture.capture_files import CaptureFolder
 from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction
 
 
 def recorder(folder: Path, **bounds: int) -> Recorder:
-    return Recorder(Folder(folder, 100), Redaction(), max_file_bytes=10**8, **bounds)
+    return Recorder(CaptureFolder(folder, 100), Redaction(), max_file_bytes=10**8, **bounds)
 
 
 def captures(folder: Path) -> list[dict[str, Any]]:
@@ -136,7 +136,7 @@ class Turn:
 
 def test_on_a_loop_many_notes_cost_one_turn_and_nothing_is_read_before_it(tmp_path: Path) -> None:
     turn = Turn()
-    made = Recorder(Folder(tmp_path, 100), Redaction(), max_file_bytes=10**8, later=turn.later)
+    made = Recorder(CaptureFolder(tmp_path, 100), Redaction(), max_file_bytes=10**8, later=turn.later)
     tap = made.connection("a", "servers", "stdio")
     for number in range(50):
         tap.passed(b'{"id":%d,"method":"x"}' % number, from_client=True)
@@ -150,7 +150,7 @@ def test_on_a_loop_many_notes_cost_one_turn_and_nothing_is_read_before_it(tmp_pa
 
 def test_on_a_loop_many_notes_are_read_in_several_turns(tmp_path: Path) -> None:
     turn = Turn()
-    made = Recorder(Folder(tmp_path, 100), Redaction(), max_file_bytes=10**8, later=turn.later)
+    made = Recorder(CaptureFolder(tmp_path, 100), Redaction(), max_file_bytes=10**8, later=turn.later)
     tap = made.connection("a", "servers", "stdio")
     for number in range(1000):
         tap.passed(b'{"id":%d,"method":"x"}' % number, from_client=True)
@@ -163,7 +163,7 @@ def test_on_a_loop_many_notes_are_read_in_several_turns(tmp_path: Path) -> None:
 
 def test_a_secret_that_was_learned_between_two_notes_of_one_turn_is_not_written(tmp_path: Path) -> None:
     turn = Turn()
-    made = Recorder(Folder(tmp_path, 100), Redaction(), max_file_bytes=10**8, later=turn.later)
+    made = Recorder(CaptureFolder(tmp_path, 100), Redaction(), max_file_bytes=10**8, later=turn.later)
     tap = made.address("gateway", "callers", is_shared=True)
     hop = tap.requested("POST", "/mcp", {"authorization": ["Bearer a-long-token"]}, b'{"id":1,"method":"x"}')
     hop.answered(200, b"Content-Type: application/json\r\n", b'{"id":1,"result":"you are a-long-token"}')
@@ -174,7 +174,9 @@ def test_a_secret_that_was_learned_between_two_notes_of_one_turn_is_not_written(
 
 
 def test_a_secret_cut_in_two_by_a_stream_is_not_written(tmp_path: Path) -> None:
-    made = Recorder(Folder(tmp_path, 100), Redaction(["a-long-secret"]), max_file_bytes=10**8, later=Turn().later)
+    made = Recorder(
+        CaptureFolder(tmp_path, 100), Redaction(["a-long-secret"]), max_file_bytes=10**8, later=Turn().later
+    )
     tap = made.address("gateway", "callers", is_shared=True)
     hop = tap.requested("POST", "/mcp", {}, b'{"id":1,"method":"x"}')
     hop.streaming(200, b"Content-Type: text/event-stream\r\n")
@@ -188,7 +190,9 @@ def test_a_secret_cut_in_two_by_a_stream_is_not_written(tmp_path: Path) -> None:
 
 def test_when_the_disk_hangs_memory_is_bounded_and_the_recording_ends(tmp_path: Path) -> None:
     turn, go = Turn(), threading.Event()
-    made = Recorder(Folder(tmp_path, 100), Redaction(), max_file_bytes=10**8, max_queued_bytes=50_000, later=turn.later)
+    made = Recorder(
+        CaptureFolder(tmp_path, 100), Redaction(), max_file_bytes=10**8, max_queued_bytes=50_000, later=turn.later
+    )
     made._writer.put(0, lambda: (go.wait(5), None)[1])
     tap = made.connection("a", "servers", "stdio")
     for number in range(400):

@@ -17,7 +17,7 @@ from mcp import Client
 
 from pactgate import check_capture
 from pactgate.app import build
-from pactgate.capture.recorders import Taps
+from pactgate.capture.recorders import GatewayRecorders
 from pactgate.config.load import load
 from pactgate.config.sections.capture import Capture
 from pactgate.core.events import CaptureEnded, CaptureFailed, Event
@@ -86,7 +86,7 @@ async def test_one_leg_alone_can_be_recorded(tmp_path: Path, leg: str) -> None:
 
 
 async def test_without_a_folder_there_are_no_taps() -> None:
-    taps = Taps(Capture(), (), lambda _: None, "x")
+    taps = GatewayRecorders(Capture(), (), lambda _: None, "x")
     assert [taps.server("a", "stdio"), taps.http_callers(), taps.stdio_caller()] == [None, None, None]
     await taps.close()
 
@@ -94,7 +94,7 @@ async def test_without_a_folder_there_are_no_taps() -> None:
 async def test_a_folder_that_can_not_be_made_is_said_and_nothing_is_recorded(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     events: list[Event] = []
-    taps = Taps(Capture(dir=str(tmp_path / "file" / "captures")), (), events.append, "x")
+    taps = GatewayRecorders(Capture(dir=str(tmp_path / "file" / "captures")), (), events.append, "x")
     assert taps.server("a", "stdio") is None
     assert taps.http_callers() is None
     assert [type(event) for event in events] == [CaptureFailed]
@@ -102,7 +102,7 @@ async def test_a_folder_that_can_not_be_made_is_said_and_nothing_is_recorded(tmp
 
 
 async def test_a_secret_of_a_new_configuration_is_not_written_either(tmp_path: Path) -> None:
-    taps = Taps(Capture(dir=str(tmp_path / "c")), (), lambda _: None, "x")
+    taps = GatewayRecorders(Capture(dir=str(tmp_path / "c")), (), lambda _: None, "x")
     tap = taps.server("a", "stdio")
     assert tap is not None
     taps.know([CANARY])
@@ -148,7 +148,7 @@ async def test_what_a_killed_gateway_leaves_is_readable_and_adopted_by_the_next(
     await asyncio.to_thread(_kill_while_it_records, path, captures)
     (part,) = captures.glob("*.part")
     before = _exchanges(part)
-    taps = Taps(Capture(dir=str(captures)), (), lambda _: None, "x")
+    taps = GatewayRecorders(Capture(dir=str(captures)), (), lambda _: None, "x")
     taps.server("a", "stdio")
     await taps.close()
     (file,) = captures.iterdir()

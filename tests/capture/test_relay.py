@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.capture.relay import Lines
+from pactgate.capture.relay import LineRecorder
 from tests.capture.taps import Noted
 
 PACTGATE = [sys.executable, "-m", "pactgate"]
@@ -99,7 +99,7 @@ def _until(condition: Any) -> None:
 
 def test_a_line_too_long_to_keep_is_passed_over_and_the_next_one_is_not() -> None:
     tap = Noted()
-    lines = Lines(tap, from_client=True, max_bytes=10)
+    lines = LineRecorder(tap, from_client=True, max_bytes=10)
     for piece in (b"x" * 8, b"y" * 8, b"z\n", b'{"a":1}\n', b"x" * 30 + b'\n{"b":2}\n'):
         lines.feed(piece)
     assert [text for text, _ in tap.passed_texts] == [b"", b'{"a":1}', b"", b'{"b":2}']

@@ -10,28 +10,28 @@ from typing import Any
 import pytest
 
 from pactgate.capture.format import read
-from pactgate.capture.replay_client import Played, Rehearsal
-from pactgate.capture.replay_server import Recorded, recorded_in
+from pactgate.capture.replay_client import ReplayClient, ReplayedCall
+from pactgate.capture.replay_server import RecordedCall, recorded_in
 from pactgate.conformance.live import record_live
-from pactgate.conformance.probe import Target, connected
+from pactgate.conformance.probe import ProbeTarget, connected
 from pactgate.protocol.versions import Era
 
 SERVER = Path(__file__).parent.parent / "support" / "stdio_upstream.py"
 
 
-def target(**options: Any) -> Target:
-    return Target(command=(sys.executable, str(SERVER), json.dumps(options)))
+def target(**options: Any) -> ProbeTarget:
+    return ProbeTarget(command=(sys.executable, str(SERVER), json.dumps(options)))
 
 
-async def recorded(folder: Path, spoken: Era, **options: Any) -> list[Recorded]:
+async def recorded(folder: Path, spoken: Era, **options: Any) -> list[RecordedCall]:
     path = folder / "capture.json"
     await record_live(target(**options), path, label="x", era=spoken)
     return [each for session in read([path.read_bytes()]) for each in recorded_in(session)]
 
 
-async def play(session: list[Recorded], **options: Any) -> list[Played]:
+async def play(session: list[RecordedCall], **options: Any) -> list[ReplayedCall]:
     async with connected(target(**options), None, 5) as live:
-        return await Rehearsal(live, 5).play(session)
+        return await ReplayClient(live, 5).play(session)
 
 
 @pytest.mark.parametrize("before", ["legacy", "modern"])
@@ -58,8 +58,8 @@ async def test_a_tool_that_is_gone_is_a_difference_with_its_place(tmp_path: Path
 async def test_a_server_that_dies_or_never_answers_is_a_difference_and_not_a_hang(tmp_path: Path) -> None:
     session = await recorded(tmp_path, Era.LEGACY)
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "slow", "arguments": {"ms": 60_000}}}
-    late = Recorded(99, call, {"jsonrpc": "2.0", "id": 1, "result": {"content": []}})
+    late = RecordedCall(99, call, {"jsonrpc": "2.0", "id": 1, "result": {"content": []}})
     async with connected(target(), None, 5) as live:
-        played = await Rehearsal(live, 0.2).play([session[0], late])
+        played = await ReplayClient(live, 0.2).play([session[0], late])
     assert played[0].is_same
     assert "no answer within" in str(played[1].differences)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pactgate.capture.format import read
-from pactgate.capture.replay_server import Cassette, TooLargeError, recorded_in
+from pactgate.capture.replay_server import CaptureTooLargeError, ReplayServer, recorded_in
 
 
-def cassette(*exchanges: dict[str, Any]) -> Cassette:
-    (made,) = [Cassette(recorded_in(session)) for session in read([json.dumps({"exchanges": exchanges}).encode()])]
+def cassette(*exchanges: dict[str, Any]) -> ReplayServer:
+    (made,) = [ReplayServer(recorded_in(session)) for session in read([json.dumps({"exchanges": exchanges}).encode()])]
     return made
 
 
@@ -23,7 +23,7 @@ def exchange(method: str, result: Any, id_: Any = 1, **params: Any) -> dict[str,
     }
 
 
-def ask(made: Cassette, method: str, id_: Any = 7, **params: Any) -> Any:
+def ask(made: ReplayServer, method: str, id_: Any = 7, **params: Any) -> Any:
     answer = made.answer({"jsonrpc": "2.0", "id": id_, "method": method, "params": params})
     assert answer["id"] == id_
     return answer.get("result", answer.get("error", {}).get("code"))
@@ -88,5 +88,5 @@ def test_texts_batches_and_nonsense_are_answered_as_they_came() -> None:
 
 def test_a_session_too_large_to_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pactgate.capture.replay_server.MAX_HELD_BYTES", 100)
-    with pytest.raises(TooLargeError):
+    with pytest.raises(CaptureTooLargeError):
         cassette(*(exchange("a", "x" * 50) for _ in range(3)))

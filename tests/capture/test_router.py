@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pactgate.capture.capture_files import Folder
+from pactgate.capture.capture_files import CaptureFolder
 from pactgate.capture.redaction import Redaction
-from pactgate.capture.router import MAX_SESSIONS, Router
-from pactgate.capture.session_writer import Scribe, Subject
+from pactgate.capture.router import MAX_SESSIONS, SessionRouter
+from pactgate.capture.session_writer import RecordedConnection, SessionWriter
 
 JSON = b"Content-Type: application/json\r\n"
 MODERN = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
@@ -22,12 +22,17 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        store = Folder(folder, 10_000)
+        store = CaptureFolder(folder, 10_000)
         redaction = Redaction()
-        self.router = Router(
+        self.router = SessionRouter(
             redaction,
-            lambda path, is_modern: Scribe(
-                Subject(f"x{path}", "callers", "http", is_modern), store, redaction, 10**6, lambda _: None, print
+            lambda path, is_modern: SessionWriter(
+                RecordedConnection(f"x{path}", "callers", "http", is_modern),
+                store,
+                redaction,
+                10**6,
+                lambda _: None,
+                print,
             ),
         )
         self._number = 0

@@ -6,23 +6,23 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pactgate.capture.capture_files import Folder
-from pactgate.capture.file_jobs import Ending
+from pactgate.capture.capture_files import CaptureFolder
+from pactgate.capture.file_jobs import FinishedCapture
 from pactgate.capture.redaction import Redaction
 from pactgate.capture.session_file import SessionFile
-from pactgate.capture.session_writer import Scribe, Subject
+from pactgate.capture.session_writer import RecordedConnection, SessionWriter
 
-SUBJECT = Subject("almanac", "servers", "stdio")
+SUBJECT = RecordedConnection("almanac", "servers", "stdio")
 
 
-def scribe(folder: Path, max_bytes: int = 1_000_000) -> tuple[Scribe, list[Ending], list[str]]:
-    endings: list[Ending] = []
+def scribe(folder: Path, max_bytes: int = 1_000_000) -> tuple[SessionWriter, list[FinishedCapture], list[str]]:
+    endings: list[FinishedCapture] = []
     troubles: list[str] = []
-    made = Scribe(SUBJECT, Folder(folder, 10), Redaction(), max_bytes, endings.append, troubles.append)
+    made = SessionWriter(SUBJECT, CaptureFolder(folder, 10), Redaction(), max_bytes, endings.append, troubles.append)
     return made, endings, troubles
 
 
-def tell(made: Scribe, number: int, size: int = 0) -> None:
+def tell(made: SessionWriter, number: int, size: int = 0) -> None:
     made.take("message", 1.0, json.dumps({"id": number, "method": "m", "x": "y" * size}).encode(), True)
     made.take("message", 2.0, json.dumps({"id": number, "result": {}}).encode(), False)
 
@@ -90,7 +90,7 @@ class FullDisk:
 
 def test_a_disk_that_refuses_ends_the_recording_and_is_told_once() -> None:
     troubles: list[str] = []
-    made = Scribe(SUBJECT, FullDisk(), Redaction(), 1000, lambda _: None, troubles.append)
+    made = SessionWriter(SUBJECT, FullDisk(), Redaction(), 1000, lambda _: None, troubles.append)
     tell(made, 1)
     made.sync()
     made.close()

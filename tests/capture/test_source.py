@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.capture.format import CaptureError, CaptureProblem
+from pactgate.capture.format import CaptureError, CaptureErrorKind
 from pactgate.capture.source import chunks_of, chunks_of_value
 
 
@@ -33,7 +33,7 @@ def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_can_not_be_opened_is_an_unreadable_capture(tmp_path: Path, name: str) -> None:
     with pytest.raises(CaptureError) as caught:
         list(chunks_of(f"{tmp_path}/{name}"))
-    assert caught.value.kind is CaptureProblem.UNREADABLE
+    assert caught.value.kind is CaptureErrorKind.UNREADABLE
 
 
 def test_a_decoded_capture_is_read_like_a_file() -> None:
@@ -50,4 +50,4 @@ def endless() -> list[Any]:
 def test_what_is_no_json_value_is_refused(value: Any) -> None:
     with pytest.raises(CaptureError) as caught:
         list(chunks_of_value(value))
-    assert caught.value.kind is CaptureProblem.NOT_JSON
+    assert caught.value.kind is CaptureErrorKind.NOT_JSON

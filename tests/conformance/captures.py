@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pactgate.conformance.check import check_capture
-from pactgate.conformance.report import Report
-from pactgate.conformance.rule import Result, Status
+from pactgate.conformance.report import ComplianceReport
+from pactgate.conformance.rule import CheckStatus, RuleResult
 from pactgate.protocol.modern import CC, CI, PV
 
 FIXTURES = Path(__file__).with_name("fixtures")
@@ -52,16 +52,16 @@ def capture(*exchanges: Json, label: str = "almanac", capabilities: Any = None, 
     return {"server_label": label, "server_capabilities": block, **head, "exchanges": list(exchanges)}
 
 
-def judged(session: Any, rules: str = "all", **options: Any) -> Report:
+def judged(session: Any, rules: str = "all", **options: Any) -> ComplianceReport:
     return check_capture(session, rules=rules, **options)
 
 
-def verdicts(session: Any, **options: Any) -> dict[str, Result]:
+def verdicts(session: Any, **options: Any) -> dict[str, RuleResult]:
     """The verdict of every rule on the (first) session."""
     return {result.code: result for result in judged(session, **options).sessions[0].results}
 
 
-def status(session: Any, code: str, **options: Any) -> Status:
+def status(session: Any, code: str, **options: Any) -> CheckStatus:
     return verdicts(session, **options)[code].status
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pactgate.conformance.baseline import BaselineError, load
-from pactgate.conformance.report import Expected
+from pactgate.conformance.report import BaselineEntry
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from pactgate.conformance.report import Expected
 def test_a_baseline_is_a_list_of_rules_bare_or_with_reasons(tmp_path: Path, text: str) -> None:
     path = tmp_path / "baseline.yml"
     path.write_text(text, encoding="utf-8")
-    assert load(path) == (Expected("INV-002"), Expected("GW-040", "a", "r", "t"))
+    assert load(path) == (BaselineEntry("INV-002"), BaselineEntry("GW-040", "a", "r", "t"))
 
 
 def test_an_empty_list_expects_nothing(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.conformance import bounded
-from pactgate.conformance.bounded import IdLedger, Remembered, id_key
+from pactgate.conformance.bounded import BoundedDict, UsedIds, id_key
 
 ids = st.lists(st.one_of(st.integers(-3, 12), st.text("ab", max_size=2)), max_size=40)
 
 
 @given(ids)
 def test_a_ledger_is_a_set(keys: list[Any]) -> None:
-    used, seen = IdLedger(), set()
+    used, seen = UsedIds(), set()
     for key in keys:
         assert used.add(key) == (key not in seen)
         seen.add(key)
@@ -26,7 +26,7 @@ def test_a_ledger_is_a_set(keys: list[Any]) -> None:
 
 
 def test_ids_that_count_upwards_cost_nothing() -> None:
-    used = IdLedger()
+    used = UsedIds()
     assert all(used.add(number) for number in range(1_000_000))
     assert not used.has_forgotten
     assert 999_999 in used
@@ -35,7 +35,7 @@ def test_ids_that_count_upwards_cost_nothing() -> None:
 
 def test_more_ids_than_fit_are_admitted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded, "_MAX_IDS", 2)
-    used = IdLedger()
+    used = UsedIds()
     for key in ("a", "b", "c"):
         used.add(key)
     assert used.has_forgotten
@@ -43,7 +43,7 @@ def test_more_ids_than_fit_are_admitted(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_full_memory_keeps_what_it_has() -> None:
-    held: Remembered[int] = Remembered(limit=1)
+    held: BoundedDict[int] = BoundedDict(limit=1)
     held["a"] = 1
     held["a"] = 2
     held["b"] = 3

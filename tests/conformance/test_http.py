@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pactgate.capture.format import Exchange
+from pactgate.capture.format import RecordedExchange
 from pactgate.conformance.http import (
     EVENTS_TYPE,
     JSON_TYPE,
@@ -43,6 +43,6 @@ def test_headers_and_media_types() -> None:
 
 
 def test_only_initialize_is_outside_of_a_session() -> None:
-    assert not has_legacy_session(Exchange(0, {"method": "initialize"}))
-    assert has_legacy_session(Exchange(0, {"method": "ping"}))
-    assert has_legacy_session(Exchange(0))
+    assert not has_legacy_session(RecordedExchange(0, {"method": "initialize"}))
+    assert has_legacy_session(RecordedExchange(0, {"method": "ping"}))
+    assert has_legacy_session(RecordedExchange(0))

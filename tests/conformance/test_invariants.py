@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pactgate.conformance.check import check_capture
-from pactgate.conformance.rule import Status
+from pactgate.conformance.rule import CheckStatus
 from pactgate.protocol.modern import CC, CI, PV
 from tests.conformance.captures import (
     HINTS,
@@ -24,7 +24,12 @@ from tests.conformance.captures import (
     verdicts,
 )
 
-PASS, FAIL, NOT_APPLICABLE, NOT_JUDGED = Status.PASS, Status.FAIL, Status.NOT_APPLICABLE, Status.NOT_JUDGED
+PASS, FAIL, NOT_APPLICABLE, NOT_JUDGED = (
+    CheckStatus.PASS,
+    CheckStatus.FAIL,
+    CheckStatus.NOT_APPLICABLE,
+    CheckStatus.NOT_JUDGED,
+)
 DOCUMENT = Path(__file__).parents[2] / "examples" / "captures" / "document.json"
 TOOLS = call(2, "tools/list", None, {"tools": []})
 DISCOVERY = modern(1, "server/discover", {**HINTS, "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})
@@ -82,7 +87,7 @@ def test_the_documents_own_example_is_read_and_lacks_only_the_initialized_notifi
         "batch",
     ],
 )
-def test_initialize_is_the_first_request(exchanges: list[Any], expected: Status) -> None:
+def test_initialize_is_the_first_request(exchanges: list[Any], expected: CheckStatus) -> None:
     assert status(capture(*exchanges), "INV-001") is expected
 
 
@@ -134,7 +139,7 @@ INITIALIZED = notice("notifications/initialized")
         "modern",
     ],
 )
-def test_initialized_follows_the_answer_to_initialize(exchanges: list[Any], expected: Status) -> None:
+def test_initialized_follows_the_answer_to_initialize(exchanges: list[Any], expected: CheckStatus) -> None:
     assert status(capture(*exchanges), "INV-002") is expected
 
 
@@ -166,7 +171,7 @@ def test_where_the_recorder_numbered_messages_the_numbers_decide_what_came_first
         (None, FAIL),
     ],
 )
-def test_what_is_listed_was_advertised(block: Any, expected: Status) -> None:
+def test_what_is_listed_was_advertised(block: Any, expected: CheckStatus) -> None:
     session = {"server_label": "a", "server_capabilities": block, "exchanges": [*handshake(), TOOLS]}
     assert status(session, "INV-003") is expected
 
@@ -208,7 +213,7 @@ def test_in_a_modern_session_discovery_takes_the_place_of_the_block() -> None:
 @pytest.mark.parametrize(
     ("errors", "calls", "expected"), [(0, 3, PASS), (2, 3, PASS), (3, 3, FAIL), (0, 0, PASS), (1, 1, FAIL)]
 )
-def test_not_every_call_to_an_advertised_capability_fails(errors: int, calls: int, expected: Status) -> None:
+def test_not_every_call_to_an_advertised_capability_fails(errors: int, calls: int, expected: CheckStatus) -> None:
     exchanges = [
         failed(n, "tools/call", {"code": -32603, "message": "no"}, {"name": "x"})
         if n < errors + 2
@@ -263,7 +268,7 @@ def test_each_family_of_methods_belongs_to_its_capability(method: str, capabilit
         ({"resultType": "input_required"}, FAIL),
     ],
 )
-def test_a_tool_result_has_content_and_a_boolean_is_error(result: Any, expected: Status) -> None:
+def test_a_tool_result_has_content_and_a_boolean_is_error(result: Any, expected: CheckStatus) -> None:
     assert status(tool_result(result), "INV-005") is expected
 
 
@@ -278,7 +283,7 @@ def test_a_tool_result_has_content_and_a_boolean_is_error(result: Any, expected:
         ({"resultType": "complete"}, FAIL),
     ],
 )
-def test_modern_results_may_be_of_another_kind_or_hold_any_json(result: Any, expected: Status) -> None:
+def test_modern_results_may_be_of_another_kind_or_hold_any_json(result: Any, expected: CheckStatus) -> None:
     assert status(capture(modern(1, "tools/call", result, {"name": "x"})), "INV-005") is expected
 
 
@@ -308,7 +313,7 @@ def test_a_task_handle_is_a_result_of_its_own_in_the_revision_that_has_tasks() -
         ("x", FAIL),
     ],
 )
-def test_an_error_has_an_integer_code_and_a_text(error: Any, expected: Status) -> None:
+def test_an_error_has_an_integer_code_and_a_text(error: Any, expected: CheckStatus) -> None:
     assert status(error_answer(error), "INV-006") is expected
 
 
@@ -348,7 +353,9 @@ def test_errors_of_the_client_are_judged_too() -> None:
         ("nope/nope", -32000, "Not today", NOT_APPLICABLE),
     ],
 )
-def test_a_method_that_is_not_found_has_its_own_code(method: str, code: int, message: str, expected: Status) -> None:
+def test_a_method_that_is_not_found_has_its_own_code(
+    method: str, code: int, message: str, expected: CheckStatus
+) -> None:
     exchange = failed(2, method, {"code": code, "message": message})
     assert status(capture(*handshake(), exchange), "INV-007") is expected
 

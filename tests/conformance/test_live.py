@@ -11,14 +11,14 @@ import pytest
 
 from pactgate.capture.format import read
 from pactgate.conformance.live import check_live, record_live
-from pactgate.conformance.probe import Target
+from pactgate.conformance.probe import ProbeTarget
 from tests.support.sdk_http import official_server
 
 SERVER = Path(__file__).parent.parent / "support" / "stdio_upstream.py"
 
 
-def target(**options: Any) -> Target:
-    return Target(command=(sys.executable, str(SERVER), json.dumps(options)))
+def target(**options: Any) -> ProbeTarget:
+    return ProbeTarget(command=(sys.executable, str(SERVER), json.dumps(options)))
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -38,7 +38,7 @@ async def test_a_capability_that_always_fails_is_found(tmp_path: Path) -> None:
 
 async def test_secrets_given_to_a_server_are_not_in_its_capture(tmp_path: Path) -> None:
     canary = "canary-0123456789"
-    given = Target(command=target().command, env={"API_TOKEN": canary})
+    given = ProbeTarget(command=target().command, env={"API_TOKEN": canary})
     path = tmp_path / "capture.json"
     await record_live(given, path, label=canary[:3])
     assert canary not in path.read_text()
@@ -58,7 +58,7 @@ async def test_an_http_server_is_judged_by_what_passed_on_the_wire(
 ) -> None:
     kept = tmp_path / "capture.json"
     with official_server(kind) as origin:
-        report = await check_live(Target(url=origin + path), label="x", output=kept, rules="all", era="legacy")
+        report = await check_live(ProbeTarget(url=origin + path), label="x", output=kept, rules="all", era="legacy")
     assert report.passed, [result.message for _, result in report.failures()]
     capture = json.loads(kept.read_text())
     assert capture["transport"] == transport

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from pactgate.capture.format import Exchange, Frame, Party
-from pactgate.conformance.message import Message, Role, Turn, as_list, as_object, messages_of
+from pactgate.capture.format import RecordedExchange, Side, StreamMessage
+from pactgate.conformance.message import ExchangeView, RecordedMessage, Role, as_list, as_object, messages_of
 from pactgate.protocol.versions import Era
 
 
-def turn(**parts: Any) -> Turn:
-    made = Turn(Exchange(3, **parts), Era.LEGACY, "2025-06-18")
+def view(**parts: Any) -> ExchangeView:
+    made = ExchangeView(RecordedExchange(3, **parts), Era.LEGACY, "2025-06-18")
     messages_of(made)
     return made
 
 
-def answer(body: dict[str, Any]) -> Message:
-    return turn(request={"id": 1, "method": "x"}, response=body).messages[1]
+def answer(body: dict[str, Any]) -> RecordedMessage:
+    return view(request={"id": 1, "method": "x"}, response=body).messages[1]
 
 
 def test_the_id_tells_a_request_from_a_notification() -> None:
-    assert turn(request={"method": "x", "id": 0}).messages[0].role is Role.REQUEST
-    assert turn(request={"method": "x"}).messages[0].role is Role.NOTICE
-    assert turn(request={"method": "x", "id": None}).messages[0].role is Role.NOTICE
-    assert turn(response={"id": 1, "result": {}}).messages[0].role is Role.ANSWER
+    assert view(request={"method": "x", "id": 0}).messages[0].role is Role.REQUEST
+    assert view(request={"method": "x"}).messages[0].role is Role.NOTIFICATION
+    assert view(request={"method": "x", "id": None}).messages[0].role is Role.NOTIFICATION
+    assert view(response={"id": 1, "result": {}}).messages[0].role is Role.RESPONSE
 
 
 def test_each_message_knows_its_place_and_its_sender() -> None:
-    made = turn(
+    made = view(
         request=[{"method": "a", "id": 1}, {"method": "b"}],
-        frames=(Frame({"method": "n"}), Frame({"id": 1}, Party.CLIENT)),
+        frames=(StreamMessage({"method": "n"}), StreamMessage({"id": 1}, Side.CLIENT)),
         response=[{"id": 1, "result": {}}],
-        sender=Party.SERVER,
+        sender=Side.SERVER,
     )
     assert [(message.pointer, message.sender.value) for message in made.messages] == [
         ("/request/0", "server"),
@@ -42,7 +42,7 @@ def test_each_message_knows_its_place_and_its_sender() -> None:
     ]
     assert {message.index for message in made.messages} == {3}
     assert made.from_client is made.messages[-1]
-    assert made.first_answer is made.messages[-1]
+    assert made.first_response is made.messages[-1]
 
 
 def test_an_error_is_no_success_and_null_beside_a_result_is_no_error() -> None:
@@ -54,7 +54,7 @@ def test_an_error_is_no_success_and_null_beside_a_result_is_no_error() -> None:
 
 
 def test_members_of_the_wrong_type_are_read_as_nothing() -> None:
-    message = turn(request={"method": 7, "id": 1, "params": []}).messages[0]
+    message = view(request={"method": 7, "id": 1, "params": []}).messages[0]
     assert (message.method, message.params, message.meta) == ("", {}, {})
     assert answer({"error": {"code": True}}).code is None
     assert answer({"result": 5}).result == {}

@@ -9,18 +9,18 @@ import pytest
 from pactgate.capture.format import read
 from pactgate.capture.source import chunks_of_value
 from pactgate.conformance import message_order
-from pactgate.conformance.message import Turn
-from pactgate.conformance.message_order import Order
+from pactgate.conformance.message import ExchangeView
+from pactgate.conformance.message_order import MessageOrder
 from pactgate.protocol.versions import Era
 
 
 def passed(*exchanges: dict[str, Any]) -> list[str]:
     """The names of the messages in order."""
     session = next(read(chunks_of_value({"exchanges": list(exchanges)})))
-    queue = Order()
+    queue = MessageOrder()
     messages = []
     for exchange in session.exchanges:
-        messages += queue.take(Turn(exchange, Era.LEGACY, None))
+        messages += queue.take(ExchangeView(exchange, Era.LEGACY, None))
     messages += queue.rest()
     return [message.body["name"] for message in messages]
 

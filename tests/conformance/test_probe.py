@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.conformance.probe import UNKNOWN_METHOD, Target, connected, is_harmless, probe
+from pactgate.conformance.probe import UNKNOWN_METHOD, ProbeTarget, connected, is_harmless, probe
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol.versions import Era
 from tests.capture.taps import Noted
@@ -17,8 +17,8 @@ from tests.capture.taps import Noted
 SERVER = Path(__file__).parent.parent / "support" / "stdio_upstream.py"
 
 
-def target(**options: Any) -> Target:
-    return Target(command=(sys.executable, str(SERVER), json.dumps(options)))
+def target(**options: Any) -> ProbeTarget:
+    return ProbeTarget(command=(sys.executable, str(SERVER), json.dumps(options)))
 
 
 async def asked(spoken: Era | None, **options: Any) -> list[str]:
@@ -79,5 +79,5 @@ async def test_a_server_that_does_not_answer_is_given_up() -> None:
 
 async def test_a_program_that_is_not_there_is_said() -> None:
     with pytest.raises(GatewayFailure, match="not found on PATH"):
-        async with connected(Target(command=("no-such-program",)), None, 5):
+        async with connected(ProbeTarget(command=("no-such-program",)), None, 5):
             pass

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pactgate.conformance.check import check_capture
-from pactgate.conformance.report import Expected, Problem, Report
-from pactgate.conformance.rule import Status
+from pactgate.conformance.report import BaselineEntry, ComplianceReport, ReportFailure
+from pactgate.conformance.rule import CheckStatus
 from tests.conformance.captures import call, capture, failed, handshake, request
 
 GOOD = capture(*handshake(), call(2, "tools/list", None, {"tools": []}))
@@ -36,7 +36,7 @@ def test_it_passes_only_when_every_invariant_holds_and_there_is_no_hazard() -> N
 def test_our_own_rules_are_shown_beside_and_count_when_asked_for() -> None:
     report = check_capture(RESERVED)
     assert report.passed
-    assert "GW-036" in {result.code for result in report.sessions[0].advisory if result.status is Status.FAIL}
+    assert "GW-036" in {result.code for result in report.sessions[0].advisory if result.status is CheckStatus.FAIL}
     assert not {result.code for result in report.sessions[0].results if result.code.startswith("GW")}
     assert not passes(RESERVED, rules="gw")
     assert not passes(RESERVED, rules="all")
@@ -57,38 +57,38 @@ def test_what_could_not_be_judged_counts_when_asked_for() -> None:
 
 
 def test_an_expected_failure_does_not_count() -> None:
-    assert passes(WITHOUT_INITIALIZED, baseline=[Expected("INV-002")])
-    assert passes(WITHOUT_INITIALIZED, baseline=[Expected("INV-002", "almanac")])
-    assert not passes(WITHOUT_INITIALIZED, baseline=[Expected("INV-002", "another")])
-    report = check_capture(WITHOUT_INITIALIZED, baseline=[Expected("INV-002")])
+    assert passes(WITHOUT_INITIALIZED, baseline=[BaselineEntry("INV-002")])
+    assert passes(WITHOUT_INITIALIZED, baseline=[BaselineEntry("INV-002", "almanac")])
+    assert not passes(WITHOUT_INITIALIZED, baseline=[BaselineEntry("INV-002", "another")])
+    report = check_capture(WITHOUT_INITIALIZED, baseline=[BaselineEntry("INV-002")])
     assert report.is_expected(report.sessions[0], report.sessions[0].results[1])
 
 
 def test_an_expectation_that_no_longer_fails_is_stale_and_fails_the_run() -> None:
-    report = check_capture(GOOD, baseline=[Expected("INV-002")])
+    report = check_capture(GOOD, baseline=[BaselineEntry("INV-002")])
     assert [entry.code for entry in report.stale] == ["INV-002"]
     assert not report.passed
 
 
 def test_an_expectation_that_can_not_be_checked_is_not_stale() -> None:
-    assert passes(GOOD, baseline=[Expected("INV-006")]), "nothing to judge"
-    assert passes(GOOD, rules="inv", baseline=[Expected("GW-001")]), "not run"
-    assert passes(GOOD, rules="GW-015", baseline=[Expected("GW-015")]), "not judged"
-    assert passes(GOOD, baseline=[Expected("COMP-001")]), "a single session"
+    assert passes(GOOD, baseline=[BaselineEntry("INV-006")]), "nothing to judge"
+    assert passes(GOOD, rules="inv", baseline=[BaselineEntry("GW-001")]), "not run"
+    assert passes(GOOD, rules="GW-015", baseline=[BaselineEntry("GW-015")]), "not judged"
+    assert passes(GOOD, baseline=[BaselineEntry("COMP-001")]), "a single session"
 
 
 def test_hazards_can_be_expected_and_their_expectation_be_stale() -> None:
     both = [GOOD, {**GOOD, "server_label": "other"}]
-    assert passes(both, baseline=[Expected("COMP-002")])
+    assert passes(both, baseline=[BaselineEntry("COMP-002")])
     apart = [GOOD, capture(*handshake(id_=50), label="other")]
-    assert not passes(apart, baseline=[Expected("COMP-002")])
+    assert not passes(apart, baseline=[BaselineEntry("COMP-002")])
 
 
 def test_without_a_verdict_nothing_passed() -> None:
-    report = Report("x", error=Problem("not_json", "The capture is not JSON."))
+    report = ComplianceReport("x", error=ReportFailure("not_json", "The capture is not JSON."))
     assert (report.passed, report.exit_code) == (False, 1)
 
 
 def test_verdicts_are_counted_by_their_status() -> None:
     report = check_capture(WITHOUT_INITIALIZED, rules="inv")
-    assert [report.count(status) for status in Status] == [3, 1, 3, 0]
+    assert [report.count(status) for status in CheckStatus] == [3, 1, 3, 0]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pactgate.conformance import rules
-from pactgate.conformance.rule import SECTIONS, CompositionRule, Rule, SessionRule, Status
+from pactgate.conformance.rule import SECTIONS, CheckStatus, CompositionRule, Rule, SessionRule
 from pactgate.conformance.rules import ALL
 from pactgate.protocol.versions import KNOWN_VERSIONS
 from tests.conformance.captures import FIXTURES, judged
@@ -30,11 +30,11 @@ def test_a_rule_passes_what_is_right_and_fails_what_is_wrong(rule: type[Rule], p
     report = judged(path, rules=rule.code)
     if issubclass(rule, CompositionRule):
         outcome = "fail" if report.findings else "pass"
-        assert all(hazard.kind == rule.kind and len(hazard.servers) > 0 for hazard in report.findings)
+        assert all(conflict.kind == rule.kind and len(conflict.servers) > 0 for conflict in report.findings)
     else:
         statuses = {result.status for session in report.sessions for result in session.results}
-        outcome = "fail" if Status.FAIL in statuses else "pass"
-        assert statuses <= {Status.FAIL, Status.PASS}, "a capture for a rule must be one that it can judge"
+        outcome = "fail" if CheckStatus.FAIL in statuses else "pass"
+        assert statuses <= {CheckStatus.FAIL, CheckStatus.PASS}, "a capture for a rule must be one that it can judge"
     assert outcome == path.stem.partition("_")[0]
 
 
@@ -80,7 +80,7 @@ def test_a_rule_says_what_must_hold_why_and_how_to_mend_it(rule: type[Rule]) -> 
 @pytest.mark.parametrize("rule", [rule for rule in ALL if issubclass(rule, SessionRule)], ids=by_code)
 def test_a_rule_has_no_verdict_on_an_empty_session(rule: type[Rule]) -> None:
     report = judged({"server_label": "x", "exchanges": []}, rules=rule.code)
-    assert report.sessions[0].results[0].status in (Status.NOT_APPLICABLE, Status.NOT_JUDGED)
+    assert report.sessions[0].results[0].status in (CheckStatus.NOT_APPLICABLE, CheckStatus.NOT_JUDGED)
 
 
 @pytest.mark.requirement(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pactgate.capture.format import CaptureError
 from pactgate.conformance.check import check_capture
 from pactgate.conformance.formats import RENDER
-from pactgate.conformance.rule import Status
+from pactgate.conformance.rule import CheckStatus
 from tests.conformance.captures import FIXTURES, call, capture, handshake, long_capture, verdicts
 
 SEEDS = sorted(FIXTURES.rglob("*.json"))
@@ -97,14 +97,14 @@ def test_arbitrary_exchanges_are_judged_or_refused(exchanges: list[Any]) -> None
 
 def test_a_rule_is_not_shown_traffic_of_other_revisions() -> None:
     legacy = capture(*handshake("2025-03-26"), call(2, "tools/list", {}, {"tools": []}))
-    assert verdicts(legacy)["GW-031"].status is Status.NOT_APPLICABLE
+    assert verdicts(legacy)["GW-031"].status is CheckStatus.NOT_APPLICABLE
     assert "2026-07-28" in verdicts(legacy)["GW-031"].message
 
 
 def test_a_rule_of_some_revisions_does_not_guess_where_the_revision_is_unknown() -> None:
     unknown = capture(call(1, "initialize", {}, {}), call(2, "tools/call", {"name": "x"}, {"content": []}))
     verdict = verdicts(unknown)["GW-041"]
-    assert verdict.status is Status.NOT_JUDGED
+    assert verdict.status is CheckStatus.NOT_JUDGED
     assert "revision" in verdict.message
 
 

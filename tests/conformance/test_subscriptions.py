@@ -6,25 +6,27 @@ from typing import Any
 
 import pytest
 
-from pactgate.capture.format import Exchange
-from pactgate.conformance.message import Message, Turn, messages_of
-from pactgate.conformance.subscriptions import Listen
+from pactgate.capture.format import RecordedExchange
+from pactgate.conformance.message import ExchangeView, RecordedMessage, messages_of
+from pactgate.conformance.subscriptions import RecordedSubscription
 from pactgate.protocol.versions import Era
 
 
-def notice(method: str, **params: Any) -> Message:
-    turn = Turn(Exchange(0, {"method": f"notifications/{method}", "params": params}), Era.MODERN, "2026-07-28")
-    return messages_of(turn)[0]
+def notice(method: str, **params: Any) -> RecordedMessage:
+    view = ExchangeView(
+        RecordedExchange(0, {"method": f"notifications/{method}", "params": params}), Era.MODERN, "2026-07-28"
+    )
+    return messages_of(view)[0]
 
 
 def test_no_more_may_be_granted_than_was_requested() -> None:
-    listen = Listen({"toolsListChanged": True, "resourceSubscriptions": ["a://b"]})
+    listen = RecordedSubscription({"toolsListChanged": True, "resourceSubscriptions": ["a://b"]})
     assert listen.grant({"toolsListChanged": True, "resourceSubscriptions": []}) == []
     assert listen.grant({"promptsListChanged": True, "resourceSubscriptions": ["c://d"]}) == [
         "promptsListChanged",
         "resourceSubscriptions",
     ]
-    assert Listen(None).grant({"toolsListChanged": False}) == []
+    assert RecordedSubscription(None).grant({"toolsListChanged": False}) == []
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ def test_no_more_may_be_granted_than_was_requested() -> None:
         (notice("progress"), False),
     ],
 )
-def test_a_listen_covers_what_was_granted(message: Message, expected: bool) -> None:
-    listen = Listen({})
+def test_a_listen_covers_what_was_granted(message: RecordedMessage, expected: bool) -> None:
+    listen = RecordedSubscription({})
     listen.grant({"toolsListChanged": True, "resourceSubscriptions": ["a://b"], "taskIds": ["t"]})
     assert listen.covers(message) is expected

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pactgate.conformance.suite import Outcome, SuiteError, read_suite, run_suite
+from pactgate.conformance.suite import CheckOutcome, SuiteError, read_suite, run_suite
 from tests.conformance.captures import call, capture, handshake
 
 SERVER = Path(__file__).parent.parent / "support" / "stdio_upstream.py"
@@ -17,7 +17,7 @@ GOOD = capture(*handshake(), call(2, "tools/list", None, {"tools": []}))
 BAD = capture(handshake()[0], call(2, "tools/list", None, {"tools": []}))
 
 
-def outcomes(folder: Path, text: str) -> list[Outcome]:
+def outcomes(folder: Path, text: str) -> list[CheckOutcome]:
     (folder / "good.json").write_text(json.dumps(GOOD))
     (folder / "bad.json").write_text(json.dumps(BAD))
     (folder / "two.json").write_text(json.dumps([GOOD, {**GOOD, "server_label": "b"}]))

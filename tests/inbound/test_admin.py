@@ -114,7 +114,7 @@ class Told:
     def __init__(self) -> None:
         self.owners = {"r1": "ops", "r2": "app"}
 
-    def tell(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
+    def get(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
         owner = self.owners.get(request_id)
         return {"requestId": request_id} if owner is not None and subject in (None, owner) else None
 

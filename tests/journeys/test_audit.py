@@ -268,7 +268,7 @@ async def test_a_call_through_tool_invoke_is_recorded_as_one_of_the_tool_also_wh
             wish = {"name": "files.echo", "arguments": {"text": "a"}}
             await inside.call("pactgate.tool_invoke", wish, who=ops)
         await inside.call("files.echo", {"text": "a"}, who=ops)
-        vias = [inside.gateway.stories.tell(known)["via"] for known in recorded(log)]  # type: ignore[index]
+        vias = [inside.gateway.stories.get(known)["via"] for known in recorded(log)]  # type: ignore[index]
     calls = [said for _, line in lines_of(log) if (said := value(line))["kind"] == "call"]
     assert [(call["tool"], call["arguments"], call["subject"]) for call in calls] == [
         ("files.echo", {"text": "a"}, "ops")

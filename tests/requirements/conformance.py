@@ -16,7 +16,7 @@ REQUIREMENTS = (
         statement="`compliance invariants --capture FILE` contacts nobody, prints text or JSON, and exits 0 only when "
         "every invariant holds and no composition hazard was found, else 1.",
         source=f"{TITLE}, Running them",
-        enforced_by=("pactgate.cli.compliance:invariants", "pactgate.conformance.report:Report.exit_code"),
+        enforced_by=("pactgate.cli.compliance:invariants", "pactgate.conformance.report:ComplianceReport.exit_code"),
     ),
     Requirement(
         id="S3/CAPTURE",

@@ -26,7 +26,7 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-002: No Undeclared Side Effects",
         enforced_by=(
             "pactgate.tools:tool",
-            "pactgate.runner.observe:Watch",
+            "pactgate.runner.observe:EffectWatch",
             "pactgate.pipeline.post_gates:Audit",
             "pactgate.policy.contracts:undeclared_operations",
             "pactgate.upstreams.process.sandbox:confine",
@@ -42,7 +42,7 @@ REQUIREMENTS = (
         enforced_by=(
             "pactgate.core.failures:ErrorCode",
             "pactgate.policy.contracts:take_contract_result",
-            "pactgate.runner.calls:Calls",
+            "pactgate.runner.calls:CallRunner",
         ),
     ),
     Requirement(
@@ -61,7 +61,7 @@ REQUIREMENTS = (
         id="S2/MCP-005",
         statement="The arguments a caller handed over are the same after the call, whatever the tool did with its own.",
         source=f"{TITLE}, INV-MCP-005: Input Isolation",
-        enforced_by=("pactgate.runner.calls:Calls", "pactgate.runner.signature:serve"),
+        enforced_by=("pactgate.runner.calls:CallRunner", "pactgate.runner.signature:serve"),
     ),
     Requirement(
         id="S2/MCP-006",
@@ -88,7 +88,7 @@ REQUIREMENTS = (
             "pactgate.policy.rate_limits:RatePolicy",
             "pactgate.state.memory_rates:MemoryRateStore",
             "pactgate.inbound.replies:ask_to_wait",
-            "pactgate.telemetry.snapshot:Facts.limits",
+            "pactgate.telemetry.snapshot:GatewaySnapshot.limits",
         ),
     ),
 )

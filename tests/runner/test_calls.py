@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from pactgate.runner.calls import Calls, Ending
+from pactgate.runner.calls import CallResult, CallRunner
 from pactgate.runner.signature import ServedTool, serve
 from pactgate.tools import MARK, Call, Retryable, ToolError, tool
 
@@ -28,19 +28,21 @@ def served(function: Callable[..., Any], **words: Any) -> ServedTool:
 
 
 @pytest.fixture
-async def calls() -> AsyncIterator[Calls]:
-    made = Calls(refuses=False, max_result_bytes=10_000, on_late=lambda *_: None, on_stuck=lambda: None)
+async def calls() -> AsyncIterator[CallRunner]:
+    made = CallRunner(refuses=False, max_result_bytes=10_000, on_late=lambda *_: None, on_stuck=lambda: None)
     yield made
     made.close()
 
 
-async def answer(calls: Calls, function: Callable[..., Any], arguments: Any = None, **words: Any) -> dict[str, Any]:
+async def answer(
+    calls: CallRunner, function: Callable[..., Any], arguments: Any = None, **words: Any
+) -> dict[str, Any]:
     ending = await ended(calls, function, arguments, **words)
     found: dict[str, Any] = json.loads(ending.result)
     return found
 
 
-async def ended(calls: Calls, function: Callable[..., Any], arguments: Any = None, **words: Any) -> Ending:
+async def ended(calls: CallRunner, function: Callable[..., Any], arguments: Any = None, **words: Any) -> CallResult:
     async with asyncio.timeout(5):
         return await calls.run(served(function, **words), json.dumps(arguments or {}).encode(), Call())
 
@@ -51,7 +53,7 @@ def code_of(result: dict[str, Any]) -> str:
 
 
 @pytest.mark.requirement("S2/MCP-005")
-async def test_calls_that_share_arguments_share_no_object(calls: Calls) -> None:
+async def test_calls_that_share_arguments_share_no_object(calls: CallRunner) -> None:
     meeting = threading.Barrier(8)
     seen: list[Item] = []
 
@@ -71,7 +73,7 @@ async def test_calls_that_share_arguments_share_no_object(calls: Calls) -> None:
 
 @pytest.mark.requirement("S2/MCP-001")
 @pytest.mark.parametrize("bad", [{"id": "1"}, {"tags": [1]}, [], object(), {"tags": "x"}])
-async def test_a_result_that_does_not_fit_is_never_a_success(calls: Calls, bad: Any) -> None:
+async def test_a_result_that_does_not_fit_is_never_a_success(calls: CallRunner, bad: Any) -> None:
     def give() -> Item:
         """Gives something else."""
         return bad  # type: ignore[no-any-return]
@@ -80,7 +82,7 @@ async def test_a_result_that_does_not_fit_is_never_a_success(calls: Calls, bad: 
 
 
 @pytest.mark.requirement("S2/MCP-001")
-async def test_arguments_that_do_not_fit_never_reach_the_tool(calls: Calls) -> None:
+async def test_arguments_that_do_not_fit_never_reach_the_tool(calls: CallRunner) -> None:
     ran: list[int] = []
 
     def take(a: int) -> None:
@@ -108,7 +110,7 @@ async def test_arguments_that_do_not_fit_never_reach_the_tool(calls: Calls) -> N
 )
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_whatever_a_tool_raises_becomes_a_standard_or_declared_code(
-    calls: Calls,
+    calls: CallRunner,
     raised: BaseException,
     code: str,
     undeclared: str | None,
@@ -133,7 +135,7 @@ async def test_whatever_a_tool_raises_becomes_a_standard_or_declared_code(
         assert "Traceback" in capsys.readouterr().err or isinstance(raised, asyncio.CancelledError)
 
 
-async def test_a_crash_is_kept_for_the_author(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_crash_is_kept_for_the_author(calls: CallRunner, capsys: pytest.CaptureFixture[str]) -> None:
     def fail() -> None:
         """Fails."""
         raise KeyError("where")
@@ -144,7 +146,7 @@ async def test_a_crash_is_kept_for_the_author(calls: Calls, capsys: pytest.Captu
     assert crash in capsys.readouterr().err
 
 
-async def test_details_are_bounded_and_always_json(calls: Calls) -> None:
+async def test_details_are_bounded_and_always_json(calls: CallRunner) -> None:
     def fail(how: str) -> None:
         """Fails."""
         raise ToolError("NOT_FOUND", "No.", {"much": "x" * 20_000} if how == "much" else {"odd": object()})
@@ -153,7 +155,7 @@ async def test_details_are_bounded_and_always_json(calls: Calls) -> None:
         assert "detailsLost" in (await answer(calls, fail, {"how": how}))["_meta"]["dev.pactgate/error"]["details"]
 
 
-async def test_a_result_too_large_for_the_wire_is_a_failure_and_costs_nobody_else_anything(calls: Calls) -> None:
+async def test_a_result_too_large_for_the_wire_is_a_failure_and_costs_nobody_else_anything(calls: CallRunner) -> None:
     def give(size: int) -> str:
         """Gives."""
         return "x" * size
@@ -162,7 +164,7 @@ async def test_a_result_too_large_for_the_wire_is_a_failure_and_costs_nobody_els
     assert not (await answer(calls, give, {"size": 100}))["isError"]
 
 
-async def test_texts_are_shown_as_they_are_and_other_values_as_json(calls: Calls) -> None:
+async def test_texts_are_shown_as_they_are_and_other_values_as_json(calls: CallRunner) -> None:
     def text() -> str:
         """Text."""
         return 'a "b"'
@@ -182,7 +184,7 @@ async def test_texts_are_shown_as_they_are_and_other_values_as_json(calls: Calls
 async def test_when_only_abandoned_threads_are_left_the_runner_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     stuck = asyncio.Event()
     began, go = threading.Event(), threading.Event()
-    calls = Calls(refuses=False, max_result_bytes=1000, on_late=lambda *_: None, on_stuck=stuck.set, threads=1)
+    calls = CallRunner(refuses=False, max_result_bytes=1000, on_late=lambda *_: None, on_stuck=stuck.set, threads=1)
 
     def hang() -> None:
         """Hangs."""

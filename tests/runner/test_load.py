@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pactgate.runner.load import Problem, Unloadable, load, neighbours, problems_of
+from pactgate.runner.load import LoadError, LoadProblem, load, neighbours, problems_of
 from tests.runner.driving import write_tools
 
 
@@ -23,7 +23,7 @@ def _importing_from_there(tmp_path: Path) -> Iterator[None]:
 
 
 def refused(path: Path) -> list[str]:
-    with pytest.raises(Unloadable) as wrong:
+    with pytest.raises(LoadError) as wrong:
         load(path)
     return [f"{problem.line} {problem.tool}: {problem.message}" for problem in wrong.value.problems]
 
@@ -102,5 +102,5 @@ def test_what_the_code_of_a_file_raises_is_said_with_its_line(tmp_path: Path, bo
 
 
 def test_a_problem_in_words() -> None:
-    assert str(Problem("a.py", 3, "x", "No.")) == "a.py:3: x: No."
-    assert str(Problem("a.py", 0, "", "No.")) == "a.py: No."
+    assert str(LoadProblem("a.py", 3, "x", "No.")) == "a.py:3: x: No."
+    assert str(LoadProblem("a.py", 0, "", "No.")) == "a.py: No."

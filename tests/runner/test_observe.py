@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pactgate.core.contract import MAX_OPERATIONS, Effect, Operation
-from pactgate.runner.observe import MAX_LATE, MAX_UNDECLARED, NotDeclared, Watch
+from pactgate.runner.observe import MAX_LATE, MAX_UNDECLARED, EffectWatch, UndeclaredEffectError
 from tests.runner.driving import Driven, error, operations, write_tools
 
 KIT = """
@@ -246,9 +246,9 @@ def test_where_it_is_asked_for_what_is_not_declared_does_not_happen(tmp_path: Pa
         assert not driven.call("honest")["isError"]
 
 
-def watched(*effects: Effect, late: list[Operation] | None = None, refuses: bool = False) -> Watch:
+def watched(*effects: Effect, late: list[Operation] | None = None, refuses: bool = False) -> EffectWatch:
     told: list[Operation] = [] if late is None else late
-    return Watch("x", effects, refuses=refuses, on_late=lambda _, done: told.append(done))
+    return EffectWatch("x", effects, refuses=refuses, on_late=lambda _, done: told.append(done))
 
 
 def test_what_is_not_declared_is_never_crowded_out_by_what_is() -> None:
@@ -283,5 +283,5 @@ def test_a_refusal_is_an_error_every_program_knows() -> None:
     watch = watched(refuses=True)
     with pytest.raises(PermissionError):
         watch.note(Effect.PROCESS, "start true")
-    assert issubclass(NotDeclared, OSError)
+    assert issubclass(UndeclaredEffectError, OSError)
     assert watch.operations() == [Operation("process", "start true", refused=True)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from pactgate.config.model import Sessions
 from pactgate.core.events import Event
-from pactgate.inbound.admin import Stories
+from pactgate.inbound.admin import CallTraces
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.connection import Handle
 from pactgate.inbound.http_frontend import HttpFace
@@ -44,7 +44,7 @@ class Clock:
 class NoStories:
     """A gateway that was never called."""
 
-    def tell(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
+    def get(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
         return None
 
     def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
@@ -91,7 +91,7 @@ async def serving(
     guard: Guard | None = None,
     clock: Callable[[], float] = time.monotonic,
     snapshot: Callable[[], dict[str, Any]] = lambda: SNAPSHOT,
-    stories: Stories | None = None,
+    stories: CallTraces | None = None,
 ) -> AsyncIterator[Served]:
     events: list[Event] = []
     kernel = FakeKernel()

@@ -20,9 +20,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from pactgate.audit.argument_shapes import Masking
-from pactgate.audit.chain_file import ChainFile, LockedError
+from pactgate.audit.chain_file import ChainFile, LogLockedError
 from pactgate.audit.record import call_facts, change_facts
-from pactgate.audit.retrying_writer import RETRY_S, Writer
+from pactgate.audit.retrying_writer import RETRY_S, RetryingWriter
 from pactgate.config.sections.audit import AuditSection
 from pactgate.core.context import ExecutionContext, ExecutionRecord
 from pactgate.core.events import AuditFailed, AuditRecovered, ConfigurationChanged, Emit, Event
@@ -81,7 +81,7 @@ class AuditLog:
             about={"gateway": version},
             wall=wall,
         )
-        self._writer = Writer(file, on_failure=self._on_failure, on_recovery=self._on_recovery, wall=wall)
+        self._writer = RetryingWriter(file, on_failure=self._on_failure, on_recovery=self._on_recovery, wall=wall)
         self._handed: queue.SimpleQueue[list[_Handed | _Noted] | None] = queue.SimpleQueue()
         self._gathered: list[_Handed | _Noted] = []
         self._thread: threading.Thread | None = None
@@ -106,7 +106,7 @@ class AuditLog:
         self._loop = asyncio.get_running_loop()
         try:
             await asyncio.to_thread(self._writer.begin)
-        except LockedError:
+        except LogLockedError:
             raise self._unusable("another gateway writes it", "Give each gateway a file of its own.") from None
         except OSError as error:
             why = error.strerror or str(error)

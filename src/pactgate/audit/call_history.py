@@ -31,7 +31,7 @@ _FINISH: Final = "bound"
 """Where an answer from the cache goes on: the first gate after those that judge a fresh one."""
 
 
-class Stories:
+class CallHistory:
     """The last calls, at most `MAX_CALLS` of at most a few KiB each. `gates` are the names of all gates, in their order."""
 
     def __init__(
@@ -52,11 +52,11 @@ class Stories:
             record = event.record
             self._records.append(record if record.failure is None and not record.operations else _fitted(record))
 
-    def tell(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
+    def get(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
         """The story of one call, or None: not known here, no longer kept, or not of `subject` where one is given."""
         for record in reversed(self._records):
             if record.request_id == request_id and subject in (None, record.subject):
-                return self._story(record)
+                return self._trace(record)
         return None
 
     def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ class Stories:
             "cached": record.is_cached,
         }
 
-    def _story(self, record: ExecutionRecord) -> dict[str, Any]:
+    def _trace(self, record: ExecutionRecord) -> dict[str, Any]:
         failure = record.failure or {}
         facts = {
             **self._row(record),
@@ -107,10 +107,10 @@ class Stories:
             "retryAfterMs": failure.get("retryAfterMs"),
             "failure": record.failure,
         }
-        return told(facts, self._gates(), source="gateway")
+        return call_trace(facts, self._gates(), source="gateway")
 
 
-def told(facts: Mapping[str, Any], gates: Sequence[str], *, source: str) -> dict[str, Any]:
+def call_trace(facts: Mapping[str, Any], gates: Sequence[str], *, source: str) -> dict[str, Any]:
     """The story from facts of either source: gates with what became of each, and what to do next."""
     return {
         **facts,

@@ -21,17 +21,17 @@ _END: Final = re.compile(rb',"hash":"([0-9a-f]{64})"\}\n?\Z')
 _END_BYTES: Final = 76
 
 
-class Link(Struct, frozen=True):
+class ChainLink(Struct, frozen=True):
     """Where a chain stands: the number and the hash of its last line."""
 
     seq: int
     hash: str
 
 
-START: Final = Link(0, GENESIS)
+START: Final = ChainLink(0, GENESIS)
 
 
-class Head(Struct, frozen=True):
+class RecordHead(Struct, frozen=True):
     """What a line says of its place."""
 
     seq: int
@@ -43,18 +43,18 @@ class BrokenLineError(Exception):
     """A line that does not say what was written; the text says why."""
 
 
-_head: Final = msgspec.json.Decoder(Head)
+_head: Final = msgspec.json.Decoder(RecordHead)
 
 
-def forge(facts: bytes, last: Link) -> tuple[bytes, Link]:
+def append_record(facts: bytes, last: ChainLink) -> tuple[bytes, ChainLink]:
     """The line that follows `last` and says `facts`, a JSON object that is not empty."""
     seq = last.seq + 1
     body = b'{"seq":%d,"prev":"%b",%b' % (seq, last.hash.encode(), facts[1:-1])
     digest = hashlib.sha256(body).hexdigest()
-    return b'%b,"hash":"%b"}\n' % (body, digest.encode()), Link(seq, digest)
+    return b'%b,"hash":"%b"}\n' % (body, digest.encode()), ChainLink(seq, digest)
 
 
-def read(line: bytes) -> tuple[Head, Link]:
+def read(line: bytes) -> tuple[RecordHead, ChainLink]:
     """What a line says of its place, and the link it is. Raises BrokenLineError when it is not as it was written."""
     if len(line) > MAX_LINE_BYTES:
         raise BrokenLineError("it is longer than any record")
@@ -68,10 +68,10 @@ def read(line: bytes) -> tuple[Head, Link]:
         head = _head.decode(line)
     except (msgspec.DecodeError, RecursionError):
         raise BrokenLineError("it is no JSON of ours") from None
-    return head, Link(head.seq, digest)
+    return head, ChainLink(head.seq, digest)
 
 
-def mismatch(head: Head, last: Link) -> str | None:
+def mismatch(head: RecordHead, last: ChainLink) -> str | None:
     """Why a sound line can't follow `last`; None when it does."""
     if (head.seq, head.prev) == (last.seq + 1, last.hash):
         return None

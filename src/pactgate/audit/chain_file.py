@@ -30,7 +30,7 @@ _LINK_BYTES: Final = 200
 """More than a line has beside its facts."""
 
 
-class LockedError(Exception):
+class LogLockedError(Exception):
     """Another process writes this log."""
 
 
@@ -73,7 +73,7 @@ class ChainFile:
             except BlockingIOError:
                 if time.monotonic() >= until:
                     os.close(fd)
-                    raise LockedError(str(self.path)) from None
+                    raise LogLockedError(str(self.path)) from None
                 time.sleep(_LOCK_STEP_S)
             else:
                 self._lock_fd = fd
@@ -96,7 +96,7 @@ class ChainFile:
         try:
             self.last = chain.read(tail)[1]
         except BrokenLineError as broken:
-            self._set_aside()
+            self._rename_full_file()
             self._open()
             self._begin_anew(str(broken))
 
@@ -124,7 +124,7 @@ class ChainFile:
         if is_new:
             records = (own_facts("continued", self._wall(), **self._about, **self._opening), *records)
         for facts in records:
-            line, last = chain.forge(facts, last)
+            line, last = chain.append_record(facts, last)
             lines.append(line)
         self._write(b"".join(lines))
         self.last = last
@@ -187,7 +187,7 @@ class ChainFile:
 
     def _begin_after_others(self) -> None:
         """A new file goes on where the last one that was set aside ends: it was set aside, and then the process was killed."""
-        numbers = set_aside(self.path)
+        numbers = rotated_files(self.path)
         if not numbers:
             self.last = START
             return
@@ -201,18 +201,20 @@ class ChainFile:
 
     def _begin_anew(self, why: str, before: Path | None = None) -> None:
         self.last = START
-        self._opening["broken"] = f"the chain of {(before or set_aside(self.path)[-1]).name} can't be continued: {why}"
+        self._opening["broken"] = (
+            f"the chain of {(before or rotated_files(self.path)[-1]).name} can't be continued: {why}"
+        )
 
     def _rotate(self) -> None:
         """The full file aside, an empty one in its place. The oldest beyond what is kept is deleted."""
-        self._opening["after"] = self._set_aside().name
-        for old in set_aside(self.path)[: -self._max_files]:
+        self._opening["after"] = self._rename_full_file().name
+        for old in rotated_files(self.path)[: -self._max_files]:
             old.unlink(missing_ok=True)
             self._opening["deleted"] = old.name
         self._open()
 
-    def _set_aside(self) -> Path:
-        numbers = set_aside(self.path)
+    def _rename_full_file(self) -> Path:
+        numbers = rotated_files(self.path)
         number = _number(self.path, numbers[-1]) + 1 if numbers else 1
         aside = self.path.with_name(f"{self.path.stem}.{number:06}{self.path.suffix}")
         os.rename(self.path, aside)
@@ -220,7 +222,7 @@ class ChainFile:
         return aside
 
 
-def set_aside(path: Path) -> list[Path]:
+def rotated_files(path: Path) -> list[Path]:
     """The files of this log that were set aside, the oldest first."""
     if not path.parent.is_dir():
         return []

@@ -19,7 +19,7 @@ MAX_OWED: Final = 1000
 MAX_OWED_BYTES: Final = 4 * 1024 * 1024
 
 
-class Writer:
+class RetryingWriter:
     """`on_failure` is told the reason once, `on_recovery` how many records came late and how many are lost."""
 
     def __init__(

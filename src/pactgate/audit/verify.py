@@ -13,15 +13,15 @@ from typing import Any, Final
 from msgspec import Struct
 
 from pactgate.audit import chain
-from pactgate.audit.chain import GENESIS, MAX_LINE_BYTES, START, BrokenLineError, Link
-from pactgate.audit.chain_file import set_aside
+from pactgate.audit.chain import GENESIS, MAX_LINE_BYTES, START, BrokenLineError, ChainLink
+from pactgate.audit.chain_file import rotated_files
 
 MAX_BREAKS: Final = 100
 _NEWLINE: Final = b"\n"
 _ATTEMPTS: Final = 3
 
 
-class Break(Struct, frozen=True):
+class ChainBreak(Struct, frozen=True):
     """One place where the chain does not hold. Lines count from 1."""
 
     file: str
@@ -29,14 +29,14 @@ class Break(Struct, frozen=True):
     why: str
 
 
-class Verdict(Struct, frozen=True, rename="camel"):
+class ChainVerification(Struct, frozen=True, rename="camel"):
     """`head` is the last sound record: its hash, kept elsewhere, shows later that nothing was cut off. `notes` are no faults."""
 
     files: tuple[str, ...]
     records: int
     calls: int
-    head: Link
-    breaks: tuple[Break, ...]
+    head: ChainLink
+    breaks: tuple[ChainBreak, ...]
     break_count: int
     notes: tuple[str, ...]
 
@@ -47,10 +47,10 @@ class Verdict(Struct, frozen=True, rename="camel"):
 
 def files_of(path: Path) -> list[Path]:
     """All files of the log that is written to `path`, in the order of its chain."""
-    return [*set_aside(path), *([path] if path.exists() else [])]
+    return [*rotated_files(path), *([path] if path.exists() else [])]
 
 
-def verify_log(path: Path) -> Verdict:
+def verify_log(path: Path) -> ChainVerification:
     """Walk the chain of the log that is written to `path`; again when a file was set aside meanwhile. Raises OSError."""
     for _ in range(_ATTEMPTS):
         paths = files_of(path)
@@ -60,7 +60,7 @@ def verify_log(path: Path) -> Verdict:
     return verdict
 
 
-def verify(paths: list[Path]) -> Verdict:
+def verify(paths: list[Path]) -> ChainVerification:
     """Walk the whole chain. Raises OSError where a file can't be read."""
     walk = _Walk()
     for path in paths:
@@ -70,10 +70,10 @@ def verify(paths: list[Path]) -> Verdict:
 
 class _Walk:
     def __init__(self) -> None:
-        self._last: Link | None = None
+        self._last: ChainLink | None = None
         self._records = 0
         self._calls = 0
-        self._breaks: list[Break] = []
+        self._breaks: list[ChainBreak] = []
         self._break_count = 0
         self._notes: list[str] = []
 
@@ -88,9 +88,9 @@ class _Walk:
                     f"{path.name} ends with half a line of {len(line)} bytes, which is being written, or will be cut off at the next start"
                 )
 
-    def verdict(self, names: tuple[str, ...]) -> Verdict:
+    def verdict(self, names: tuple[str, ...]) -> ChainVerification:
         head = self._last or START
-        return Verdict(
+        return ChainVerification(
             names, self._records, self._calls, head, tuple(self._breaks), self._break_count, tuple(self._notes)
         )
 
@@ -111,7 +111,7 @@ class _Walk:
             self._broken(path, number, why)
         self._last = link
 
-    def _first(self, path: Path, head: chain.Head, number: int) -> None:
+    def _first(self, path: Path, head: chain.RecordHead, number: int) -> None:
         if head.seq > 1:
             self._notes.append(f"{path.name} begins with record {head.seq}: what came before is not here")
         elif head.prev != GENESIS:
@@ -120,13 +120,13 @@ class _Walk:
     def _broken(self, path: Path, number: int, why: str) -> None:
         self._break_count += 1
         if len(self._breaks) < MAX_BREAKS:
-            self._breaks.append(Break(path.name, number, why))
+            self._breaks.append(ChainBreak(path.name, number, why))
 
 
-def _claimed(line: bytes, last: Link | None) -> Link | None:
+def _claimed(line: bytes, last: ChainLink | None) -> ChainLink | None:
     """The link a broken line claims to be, so that one changed line is one break and not two."""
     found = chain.claimed_hash(line)
-    return Link((last or START).seq + 1, found) if found else last
+    return ChainLink((last or START).seq + 1, found) if found else last
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -17,7 +17,7 @@ _UNFIT: Final = re.compile(r"[^a-z0-9._-]+")
 _COPY_BYTES: Final = 1024 * 1024
 
 
-class Store(Protocol):
+class CaptureStore(Protocol):
     """Makes files for sessions and takes them back when they are finished. Raises OSError."""
 
     def begin(self, label: str, head: dict[str, Any]) -> SessionFile: ...
@@ -27,7 +27,7 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-class Folder:
+class CaptureFolder:
     """Keeps the newest `max_files` captures of a folder."""
 
     def __init__(self, path: Path, max_files: int) -> None:
@@ -60,7 +60,7 @@ class Folder:
             old.unlink(missing_ok=True)
 
 
-class OneFile:
+class SingleCaptureFile:
     """One capture under one name: a session, or an array of them where there were several. Replaced only when all is written."""
 
     def __init__(self, path: Path) -> None:

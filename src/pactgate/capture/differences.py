@@ -41,28 +41,29 @@ def differences(before: Any, after: Any) -> list[Difference]:
 
 def _shape(answer: Any) -> Any:
     if not isinstance(answer, dict):
-        return normal(answer)
+        return normalized(answer)
     if "error" in answer:
         error = answer["error"]
-        return {"error": normal(error)}
+        return {"error": normalized(error)}
     result = answer.get("result")
     members = (
         {name: value for name, value in result.items() if name not in _OF_AN_ERA}
         if isinstance(result, dict)
         else result
     )
-    return {"result": _keyed(normal(members))}
+    return {"result": _keyed(normalized(members))}
 
 
-def normal(value: Any) -> Any:
+def normalized(value: Any) -> Any:
     """The value with everything that changes from run to run made the same."""
     if isinstance(value, str):
         return _normal_text(value)
     if isinstance(value, list):
-        return [normal(item) for item in value]
+        return [normalized(item) for item in value]
     if isinstance(value, dict):
         return {
-            name: "<opaque>" if name in _OPAQUE and item is not None else normal(item) for name, item in value.items()
+            name: "<opaque>" if name in _OPAQUE and item is not None else normalized(item)
+            for name, item in value.items()
         }
     return value
 

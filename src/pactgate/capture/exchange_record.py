@@ -12,7 +12,7 @@ from msgspec import Struct
 from pactgate.capture.message_kind import Key
 
 
-class Http(Struct, gc=False):
+class HttpRecord(Struct, gc=False):
     """The HTTP request of an exchange, and the head of its answer."""
 
     verb: bytes
@@ -29,14 +29,14 @@ class Http(Struct, gc=False):
         return b'{"verb":%b,"request_headers":%b,"status":%d,"response_headers":%b%b}' % (*known, length)
 
 
-class Draft(Struct, gc=False):
+class ExchangeRecord(Struct, gc=False):
     """`from_client` is the direction of its request. `is_done`: nothing more comes; `is_given`: it is on its way, too late for more."""
 
     seq: int
     at_ms: float
     from_client: bool
     size_bytes: int
-    http: Http | None = None
+    http: HttpRecord | None = None
     auth: bytes | None = None
     request: bytes | None = None
     response: bytes | None = None

@@ -11,11 +11,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from pactgate.capture.capture_files import Store
+from pactgate.capture.capture_files import CaptureStore
 from pactgate.capture.session_file import SessionFile
 
 
-class Ending(Struct, frozen=True):
+class FinishedCapture(Struct, frozen=True):
     """What came of one recording."""
 
     path: Path
@@ -26,7 +26,9 @@ class Ending(Struct, frozen=True):
 class Sheet:
     """Each method is one job, done in the order of the calls."""
 
-    def __init__(self, store: Store, on_end: Callable[[Ending], None], on_trouble: Callable[[str], None]) -> None:
+    def __init__(
+        self, store: CaptureStore, on_end: Callable[[FinishedCapture], None], on_trouble: Callable[[str], None]
+    ) -> None:
         self.has_failed = False
         self._store = store
         self._on_end = on_end
@@ -59,7 +61,7 @@ class Sheet:
         except OSError as problem:
             self._fail(problem)
             return
-        self._on_end(Ending(path, file.exchange_count, missing))
+        self._on_end(FinishedCapture(path, file.exchange_count, missing))
 
     def _fail(self, problem: OSError) -> None:
         self.has_failed = True

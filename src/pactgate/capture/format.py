@@ -40,7 +40,7 @@ Progress = Callable[[int, int | None], None]
 _BEYOND_TIME: Final = 2.0**53
 
 
-class CaptureProblem(StrEnum):
+class CaptureErrorKind(StrEnum):
     UNREADABLE = "unreadable"
     NOT_JSON = "not_json"
     NOT_A_CAPTURE = "not_a_capture"
@@ -49,22 +49,22 @@ class CaptureProblem(StrEnum):
 class CaptureError(Exception):
     """The capture can't be judged because it can't be read."""
 
-    def __init__(self, kind: CaptureProblem, message: str) -> None:
+    def __init__(self, kind: CaptureErrorKind, message: str) -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
 
 
-class Party(StrEnum):
+class Side(StrEnum):
     CLIENT = "client"
     SERVER = "server"
 
     @property
-    def other(self) -> Party:
-        return Party.SERVER if self is Party.CLIENT else Party.CLIENT
+    def other(self) -> Side:
+        return Side.SERVER if self is Side.CLIENT else Side.CLIENT
 
 
-class Http(Struct, frozen=True):
+class RecordedHttp(Struct, frozen=True):
     """How an exchange looked on HTTP. Header names are in lower case; a header sent twice has two values."""
 
     verb: str = "POST"
@@ -74,36 +74,36 @@ class Http(Struct, frozen=True):
     response_bytes: int | None = None
 
 
-class Frame(Struct, frozen=True):
+class StreamMessage(Struct, frozen=True):
     """One message that travelled on the stream of an exchange."""
 
     message: Body
-    sender: Party = Party.SERVER
+    sender: Side = Side.SERVER
     seq: int | None = None
     at_ms: float | None = None
     event_id: str | None = None
 
 
-class Exchange(Struct, frozen=True):
+class RecordedExchange(Struct, frozen=True):
     """`request` and `response` are messages, batches of them, or None. `sender` is who sent the request."""
 
     index: int
     request: Body | list[Body] | None = None
     response: Body | list[Body] | None = None
-    sender: Party = Party.CLIENT
+    sender: Side = Side.CLIENT
     seq: int | None = None
     response_seq: int | None = None
     at_ms: float | None = None
     response_at_ms: float | None = None
     stream: str | None = None
-    closed_by: Party | None = None
+    closed_by: Side | None = None
     auth: str | None = None
     event_id: str | None = None
-    http: Http | None = None
-    frames: tuple[Frame, ...] = ()
+    http: RecordedHttp | None = None
+    frames: tuple[StreamMessage, ...] = ()
 
 
-class Head(Struct, frozen=True):
+class SessionHead(Struct, frozen=True):
     """What a session says of itself."""
 
     label: str
@@ -120,18 +120,18 @@ class Head(Struct, frozen=True):
 class RecordedSession:
     """One session. Its exchanges can be read once, and before those of the next; only then is the head complete."""
 
-    def __init__(self, index: int, members: Body, exchanges: Iterator[Exchange]) -> None:
+    def __init__(self, index: int, members: Body, exchanges: Iterator[RecordedExchange]) -> None:
         self.index = index
         self.exchanges = exchanges
         self._members = members
 
     @property
-    def head(self) -> Head:
+    def head(self) -> SessionHead:
         """What is known so far: members may stand behind the exchanges."""
         held = self._members
         label, transport = _text(held.get("server_label")), _text(held.get("transport"))
         era = held.get("era")
-        return Head(
+        return SessionHead(
             label=f"session {self.index + 1}" if label is None else label,
             capabilities=held.get("server_capabilities"),
             capture_version=_whole(held.get("capture_version")),
@@ -165,7 +165,7 @@ def read(chunks: Iterable[bytes]) -> Iterator[RecordedSession]:
     with _refusing():
         opening = stream.peek()
         if not opening:
-            raise CaptureError(CaptureProblem.NOT_JSON, "The capture is empty.")
+            raise CaptureError(CaptureErrorKind.NOT_JSON, "The capture is empty.")
         if opening == "{":
             yield from _session(stream, 0, "the session")
         elif opening == "[":
@@ -185,7 +185,7 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except NotJsonError as problem:
-        raise CaptureError(CaptureProblem.NOT_JSON, f"The capture is not JSON: {problem}.") from None
+        raise CaptureError(CaptureErrorKind.NOT_JSON, f"The capture is not JSON: {problem}.") from None
 
 
 def _session(stream: JsonStream, index: int, where: str) -> Iterator[RecordedSession]:
@@ -203,7 +203,7 @@ def _session(stream: JsonStream, index: int, where: str) -> Iterator[RecordedSes
     raise _without_exchanges(where)
 
 
-def _exchanges(stream: JsonStream, names: Iterator[str], members: Body, where: str) -> Iterator[Exchange]:
+def _exchanges(stream: JsonStream, names: Iterator[str], members: Body, where: str) -> Iterator[RecordedExchange]:
     """The exchanges, and after the last one whatever else the session says of itself."""
     with _refusing():
         for index in stream.items():
@@ -229,7 +229,7 @@ def _require_head(members: Body, where: str) -> None:
         raise _not_a_capture(f"server_capabilities of {where} must be an object or null")
 
 
-def _exchange(value: Any, index: int, session: str) -> Exchange:
+def _exchange(value: Any, index: int, session: str) -> RecordedExchange:
     where = f"exchange {index} of {session}"
     if not isinstance(value, dict):
         raise _not_a_capture(f"{where} must be an object")
@@ -238,18 +238,18 @@ def _exchange(value: Any, index: int, session: str) -> Exchange:
     if request is None and response is None and not isinstance(http, dict):
         raise _not_a_capture(f"{where} has no request")
     if len(value) == 2 and request is not None and response is not None:
-        return Exchange(index, request, response)  # the plain case, which is most of a large capture
-    return Exchange(
+        return RecordedExchange(index, request, response)  # the plain case, which is most of a large capture
+    return RecordedExchange(
         index=index,
         request=request,
         response=response,
-        sender=_direction(value.get("direction"), Party.CLIENT),
+        sender=_direction(value.get("direction"), Side.CLIENT),
         seq=_whole(value.get("seq")),
         response_seq=_whole(value.get("response_seq")),
         at_ms=_number(value.get("at_ms")),
         response_at_ms=_number(value.get("response_at_ms")),
         stream=_text(value.get("stream")),
-        closed_by=Party(closer) if (closer := value.get("closed_by")) in ("client", "server") else None,
+        closed_by=Side(closer) if (closer := value.get("closed_by")) in ("client", "server") else None,
         auth=_text(value.get("auth")),
         event_id=_text(value.get("event_id")),
         http=_http(http) if isinstance(http, dict) else None,
@@ -265,25 +265,25 @@ def _message(value: Any, where: str) -> Body | list[Body] | None:
     raise _not_a_capture(f"the {where} must be a message or a batch of messages")
 
 
-def _frames(value: Any) -> Iterator[Frame]:
+def _frames(value: Any) -> Iterator[StreamMessage]:
     for item in value if isinstance(value, list) else ():
         if not isinstance(item, dict):
             continue
         if not isinstance(item.get("message"), dict):
-            yield Frame(item)  # the bare message
+            yield StreamMessage(item)  # the bare message
             continue
-        yield Frame(
+        yield StreamMessage(
             item["message"],
-            _direction(item.get("direction"), Party.SERVER),
+            _direction(item.get("direction"), Side.SERVER),
             _whole(item.get("seq")),
             _number(item.get("at_ms")),
             _text(item.get("event_id")),
         )
 
 
-def _http(value: Body) -> Http:
+def _http(value: Body) -> RecordedHttp:
     verb = value.get("verb")
-    return Http(
+    return RecordedHttp(
         verb=verb.upper() if isinstance(verb, str) else "POST",
         status=_whole(value.get("status")),
         request_headers=_headers(value.get("request_headers")),
@@ -300,8 +300,8 @@ def _headers(value: Any) -> dict[str, list[str]]:
     return headers
 
 
-def _direction(value: Any, default: Party) -> Party:
-    return {"client_to_server": Party.CLIENT, "server_to_client": Party.SERVER}.get(
+def _direction(value: Any, default: Side) -> Side:
+    return {"client_to_server": Side.CLIENT, "server_to_client": Side.SERVER}.get(
         value if isinstance(value, str) else "", default
     )
 
@@ -324,4 +324,4 @@ def _without_exchanges(where: str) -> CaptureError:
 
 
 def _not_a_capture(why: str) -> CaptureError:
-    return CaptureError(CaptureProblem.NOT_A_CAPTURE, f"This is not a capture: {why}.")
+    return CaptureError(CaptureErrorKind.NOT_A_CAPTURE, f"This is not a capture: {why}.")

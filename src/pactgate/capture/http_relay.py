@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import httptools
 
-from pactgate.core.recording import Hop, Tap
+from pactgate.core.recording import ConnectionRecorder, HttpExchangeRecorder
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_RECORDED_BYTES: Final = 16 * 1024 * 1024
@@ -60,7 +60,7 @@ class Origin:
 class HttpRelay:
     """`open` once, `close` once."""
 
-    def __init__(self, url: str, tap: Tap) -> None:
+    def __init__(self, url: str, tap: ConnectionRecorder) -> None:
         self.origin = Origin(url)
         self._tap = tap
         self._server: asyncio.Server | None = None
@@ -98,7 +98,9 @@ class HttpRelay:
 class _Conversation:
     """One client connection and one to the server, as long as both last."""
 
-    def __init__(self, origin: Origin, tap: Tap, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, origin: Origin, tap: ConnectionRecorder, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self._origin = origin
         self._reader = reader
         self._writer = writer
@@ -182,10 +184,10 @@ def _rewritten(head: bytes, authority: bytes) -> bytes:
 class _Watch:
     """Reads along, on one connection. What it can't read it leaves alone: the bytes pass all the same."""
 
-    def __init__(self, tap: Tap, path: str) -> None:
+    def __init__(self, tap: ConnectionRecorder, path: str) -> None:
         self._tap = tap
         self._path = path
-        self._open: list[Hop | None] = []
+        self._open: list[HttpExchangeRecorder | None] = []
         """What waits for an answer; None for requests that have nothing to do with MCP, such as those about OAuth."""
         self._request = _Incoming(httptools.HttpRequestParser)
         self._answer: _Incoming | None = _Incoming(httptools.HttpResponseParser)
@@ -258,7 +260,7 @@ class _Head:
         self.is_complete = False
         self._is_announced = False
 
-    def tell(self, hop: Hop) -> None:
+    def tell(self, hop: HttpExchangeRecorder) -> None:
         if not self.is_stream:
             if self.is_complete:
                 hop.answered(self.status, self.headers, bytes(self.body))

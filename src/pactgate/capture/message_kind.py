@@ -20,7 +20,7 @@ Mask = Callable[[bytes], bytes]
 _MAX_DEPTH: Final = 150
 
 
-class Seen(Struct, gc=False):
+class MessageKind(Struct, gc=False):
     """One message or batch. `keys` has the id of each part, None for what is no legal id; `asked` those of the requests."""
 
     text: bytes
@@ -46,7 +46,7 @@ _one: Final = msgspec.json.Decoder(_Part)
 _many: Final = msgspec.json.Decoder(list[_Part])
 
 
-def look(text: bytes, mask: Mask | None) -> Seen | None:
+def classify(text: bytes, mask: Mask | None) -> MessageKind | None:
     """None for what is no message. Without `mask` there are no secrets in it."""
     if not text.startswith(b"{") or not text.isascii() or text.count(b"{") + text.count(b"[") > _MAX_DEPTH:
         return _look_with_care(text, mask)
@@ -59,22 +59,22 @@ def look(text: bytes, mask: Mask | None) -> Seen | None:
     if type(key) is not int and (type(key) is not str or not key.strip() or len(key) > messages.MAX_ID_BYTES):
         return _look_with_care(text, mask) if key is not UNSET else _without_id(shown, part.method)
     if part.method is UNSET:
-        return Seen(shown, (key,))
+        return MessageKind(shown, (key,))
     method = part.method if type(part.method) is str else ""
-    return Seen(shown, (key,), (key,), method, False, True)
+    return MessageKind(shown, (key,), (key,), method, False, True)
 
 
-def elements(text: bytes) -> list[bytes]:
+def batch_items(text: bytes) -> list[bytes]:
     """The messages of a batch; of a single message itself."""
     if text.lstrip()[:1] != b"[":
         return [text]
     return [bytes(part) for part in msgspec.json.decode(text, type=list[Raw])]
 
 
-def _without_id(text: bytes, method: Any) -> Seen:
+def _without_id(text: bytes, method: Any) -> MessageKind:
     if method is UNSET:
-        return Seen(text, (None,))
-    return Seen(text, (None,), (), method if type(method) is str else "", is_answer=False)
+        return MessageKind(text, (None,))
+    return MessageKind(text, (None,), (), method if type(method) is str else "", is_answer=False)
 
 
 def _method(raw: bytes) -> str:
@@ -82,7 +82,7 @@ def _method(raw: bytes) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _look_with_care(text: bytes, mask: Mask | None) -> Seen | None:
+def _look_with_care(text: bytes, mask: Mask | None) -> MessageKind | None:
     try:
         text.decode()
         parts = _many.decode(text) if text.lstrip()[:1] == b"[" else [_one.decode(text)]
@@ -93,7 +93,7 @@ def _look_with_care(text: bytes, mask: Mask | None) -> Seen | None:
     keys = tuple(None if part.id is UNSET else messages.id_key(bytes(part.id)) for part in parts)
     asking = [part.method is not UNSET for part in parts]
     first = parts[0].method
-    return Seen(
+    return MessageKind(
         text if mask is None else mask(text),
         keys,
         tuple(key for key, asks in zip(keys, asking, strict=True) if asks and key is not None),

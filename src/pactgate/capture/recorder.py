@@ -19,13 +19,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pactgate.capture.capture_files import Store
-from pactgate.capture.file_jobs import Ending
+from pactgate.capture.capture_files import CaptureStore
+from pactgate.capture.file_jobs import FinishedCapture
 from pactgate.capture.redaction import Redaction
-from pactgate.capture.router import Router
-from pactgate.capture.session_writer import Scribe, Subject
-from pactgate.capture.writer import Writer
-from pactgate.core.recording import Headers, Hop, Tap
+from pactgate.capture.router import SessionRouter
+from pactgate.capture.session_writer import RecordedConnection, SessionWriter
+from pactgate.capture.writer import WriterThread
+from pactgate.core.recording import ConnectionRecorder, Headers, HttpExchangeRecorder
 
 MAX_QUEUED_BYTES: Final = 16 * 1024 * 1024
 """For notes, and as much again for what is on its way to the disk."""
@@ -54,12 +54,12 @@ class Recorder:
 
     def __init__(
         self,
-        store: Store,
+        store: CaptureStore,
         redaction: Redaction,
         *,
         max_file_bytes: int,
         max_queued_bytes: int = MAX_QUEUED_BYTES,
-        on_end: Callable[[Ending], None] = _ignore,
+        on_end: Callable[[FinishedCapture], None] = _ignore,
         on_trouble: Callable[[str], None] = _ignore,
         later: Later | None = None,
     ) -> None:
@@ -70,7 +70,7 @@ class Recorder:
         self._room_bytes = max_queued_bytes
         self._on_end = on_end
         self._on_trouble = on_trouble
-        self._writer = Writer()
+        self._writer = WriterThread()
         self._later = later or self._writer.later
         self._notes: deque[_Note] = deque()
         self._noting = threading.Lock() if later is None else None
@@ -85,11 +85,11 @@ class Recorder:
         self._closers: dict[object, Callable[[], None]] = {}
         self._syncers: dict[object, Callable[[], None]] = {}
 
-    def connection(self, label: str, leg: str, transport: str) -> Tap:
+    def connection(self, label: str, leg: str, transport: str) -> ConnectionRecorder:
         """A tap for one connection, which is one session."""
-        return _Connection(self, Subject(label, leg, transport))
+        return _Connection(self, RecordedConnection(label, leg, transport))
 
-    def address(self, label: str, leg: str, *, is_shared: bool) -> Tap:
+    def address(self, label: str, leg: str, *, is_shared: bool) -> ConnectionRecorder:
         """A tap for one HTTP address, where many sessions may meet; `label` and the path name the server."""
         return _Address(self, label, leg, is_shared=is_shared)
 
@@ -137,8 +137,8 @@ class Recorder:
         if not self._is_awaited:
             self._await()
 
-    def scribe(self, subject: Subject) -> Scribe:
-        return Scribe(
+    def scribe(self, subject: RecordedConnection) -> SessionWriter:
+        return SessionWriter(
             subject,
             self._store,
             self.redaction,
@@ -206,19 +206,19 @@ class Recorder:
 class _Connection:
     """One connection. Its scribe begins with the first thing that passes."""
 
-    def __init__(self, recorder: Recorder, subject: Subject) -> None:
+    def __init__(self, recorder: Recorder, subject: RecordedConnection) -> None:
         self.recorder = recorder
         self.started = time.monotonic()
         self.missing = 0
         self._subject = subject
-        self._scribe: Scribe | None = None
+        self._scribe: SessionWriter | None = None
         self._numbers = count(1)
 
     def passed(self, text: bytes, *, from_client: bool) -> None:
         at_ms = (time.monotonic() - self.started) * 1000
         self.recorder.put(self, text, self.take, ("message", at_ms, text, from_client))
 
-    def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> Hop:
+    def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> HttpExchangeRecorder:
         number = next(self._numbers)
         at_ms = (time.monotonic() - self.started) * 1000
         self.recorder.put(self, body, self.take, ("requested", at_ms, number, verb, headers, body))
@@ -247,10 +247,10 @@ class _Address:
         self.recorder = recorder
         self.started = time.monotonic()
         self.missing = 0
-        self._router = Router(
+        self._router = SessionRouter(
             recorder.redaction,
             lambda path, is_modern: recorder.scribe(
-                Subject(f"{label}{path}", leg, "http", is_shared=is_shared and is_modern)
+                RecordedConnection(f"{label}{path}", leg, "http", is_shared=is_shared and is_modern)
             ),
         )
         self._numbers = count(1)
@@ -259,7 +259,7 @@ class _Address:
     def passed(self, text: bytes, *, from_client: bool) -> None:
         raise NotImplementedError("an address carries requests, not messages")
 
-    def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> Hop:
+    def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> HttpExchangeRecorder:
         if self.missing and self.recorder.backlog_bytes < len(body) + _NOTE_BYTES:
             self.recorder.must_put(self._router.cut, self.missing)
             self.missing = 0

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 from pactgate.config.sections.capture import Capture
 from pactgate.core.events import CaptureEnded, CaptureFailed, Emit, Event
-from pactgate.core.recording import Tap
+from pactgate.core.recording import ConnectionRecorder
 
 if TYPE_CHECKING:
-    from pactgate.capture.file_jobs import Ending
+    from pactgate.capture.file_jobs import FinishedCapture
     from pactgate.capture.recorder import Recorder
 
 CALLERS = "callers"
 SERVERS = "servers"
 
 
-class Taps:
+class GatewayRecorders:
     """Made with the gateway; `close` ends the recorder. A folder that can't be made is an event, and nothing is recorded."""
 
     def __init__(self, settings: Capture, secrets: Iterable[str], emit: Emit, label: str) -> None:
@@ -36,17 +36,17 @@ class Taps:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_off = settings.dir is None
 
-    def server(self, server: str, transport: str) -> Tap | None:
+    def server(self, server: str, transport: str) -> ConnectionRecorder | None:
         """For one new connection to a server."""
         recorder = self._wanted(SERVERS)
         return None if recorder is None else recorder.connection(server, SERVERS, transport)
 
-    def http_callers(self) -> Tap | None:
+    def http_callers(self) -> ConnectionRecorder | None:
         """For everybody who calls over HTTP."""
         recorder = self._wanted(CALLERS)
         return None if recorder is None else recorder.address(self._label, CALLERS, is_shared=True)
 
-    def stdio_caller(self) -> Tap | None:
+    def stdio_caller(self) -> ConnectionRecorder | None:
         recorder = self._wanted(CALLERS)
         return None if recorder is None else recorder.connection(self._label, CALLERS, "stdio")
 
@@ -71,13 +71,13 @@ class Taps:
         return self._recorder
 
     def _begin(self, folder: Path) -> Recorder | None:
-        from pactgate.capture.capture_files import Folder
+        from pactgate.capture.capture_files import CaptureFolder
         from pactgate.capture.recorder import Recorder
         from pactgate.capture.redaction import Redaction
 
         self._loop = asyncio.get_running_loop()
         try:
-            store = Folder(folder, self._settings.max_files)
+            store = CaptureFolder(folder, self._settings.max_files)
         except OSError as problem:
             self._is_off = True
             self._emit(CaptureFailed(f"{folder}: {problem.strerror or problem}"))
@@ -99,5 +99,5 @@ class Taps:
                 loop.call_soon_threadsafe(self._emit, event)
 
 
-def _ended(ending: Ending) -> Event:
+def _ended(ending: FinishedCapture) -> Event:
     return CaptureEnded(str(ending.path), ending.exchange_count, ending.missing)

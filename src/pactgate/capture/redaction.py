@@ -35,7 +35,7 @@ _ODD_ESCAPES: Final = (b"\\u", b"\\/")
 _MAX_BLOCKS: Final = 256
 
 
-class Block(Struct, frozen=True):
+class HeaderBlock(Struct, frozen=True):
     """A block of headers, read. Only `shown` and `auth`, which are JSON, may be written."""
 
     source: Headers
@@ -55,7 +55,7 @@ class Redaction:
         self._pattern: re.Pattern[str] | None = None
         self._spellings: tuple[bytes, ...] = ()
         self.ahead: Callable[[bytes], bytes] | None = self.message
-        self._blocks: dict[Hashable, Block] = {}
+        self._blocks: dict[Hashable, HeaderBlock] = {}
         self.know(known)
 
     def know(self, values: Iterable[str]) -> None:
@@ -85,7 +85,7 @@ class Redaction:
         masked = _masked(value, pattern)
         return text if masked == value else msgspec.json.encode(masked)
 
-    def block(self, headers: Headers) -> Block:
+    def block(self, headers: Headers) -> HeaderBlock:
         """A block of headers, read once. A token in it is known from now on, wherever it shows up."""
         key = headers if type(headers) is bytes else identity(headers)
         block = self._blocks.get(key)
@@ -116,10 +116,10 @@ class Redaction:
     def digest(self, text: str) -> str:
         return blake2b(text.encode("utf-8", "surrogatepass"), key=self._salt, digest_size=6).hexdigest()
 
-    def _read(self, headers: Headers) -> Block:
+    def _read(self, headers: Headers) -> HeaderBlock:
         auth = self.credentials(headers)
         given = dict(reversed(pairs(headers)))
-        return Block(
+        return HeaderBlock(
             source=headers,
             shown=msgspec.json.encode(self.headers(headers)),
             auth=None if auth is None else msgspec.json.encode(auth),

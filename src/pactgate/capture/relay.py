@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from pactgate.core.recording import Tap
+from pactgate.core.recording import ConnectionRecorder
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 _READ_BYTES: Final = 64 * 1024
@@ -23,10 +23,10 @@ _LAST_WORDS_S: Final = 5.0
 _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
-class Lines:
+class LineRecorder:
     """The lines of one direction. One that is too long to be kept is passed over."""
 
-    def __init__(self, tap: Tap, *, from_client: bool, max_bytes: int = MAX_LINE_BYTES) -> None:
+    def __init__(self, tap: ConnectionRecorder, *, from_client: bool, max_bytes: int = MAX_LINE_BYTES) -> None:
         self._tap = tap
         self._from_client = from_client
         self._max_bytes = max_bytes
@@ -57,17 +57,17 @@ class Lines:
         self._is_too_long = False
 
 
-def relay(command: Sequence[str], tap: Tap, *, stdin: int = 0, stdout: int = 1) -> int:
+def relay(command: Sequence[str], tap: ConnectionRecorder, *, stdin: int = 0, stdout: int = 1) -> int:
     """Run the command between our input and output until it ends; its exit code. Raises OSError if it can't be started."""
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin is not None
     assert child.stdout is not None
     before = {number: signal.signal(number, _teller(child)) for number in _PASSED_ON}
     to_server = threading.Thread(
-        target=_pump, args=(stdin, child.stdin.fileno(), Lines(tap, from_client=True), child.stdin), daemon=True
+        target=_pump, args=(stdin, child.stdin.fileno(), LineRecorder(tap, from_client=True), child.stdin), daemon=True
     )
     to_client = threading.Thread(
-        target=_pump, args=(child.stdout.fileno(), stdout, Lines(tap, from_client=False), None), daemon=True
+        target=_pump, args=(child.stdout.fileno(), stdout, LineRecorder(tap, from_client=False), None), daemon=True
     )
     try:
         to_server.start()
@@ -88,7 +88,7 @@ def _teller(child: subprocess.Popen[bytes]) -> Any:
     return tell
 
 
-def _pump(source: int, target: int, lines: Lines, ends: Any) -> None:
+def _pump(source: int, target: int, lines: LineRecorder, ends: Any) -> None:
     """Pass everything on. When the target is gone the rest is read and thrown away, so that the source is never blocked."""
     is_gone = False
     while data := _read(source):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from pactgate.capture.differences import MAX_SHOWN, Difference, differences
-from pactgate.capture.replay_server import BY_METHOD, Recorded
+from pactgate.capture.replay_server import BY_METHOD, RecordedCall
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
@@ -30,7 +30,7 @@ _UNPLAYABLE: Final = frozenset({"subscriptions/listen"})
 """What stays open by design has no answer to wait for."""
 
 
-class Played(Struct, frozen=True):
+class ReplayedCall(Struct, frozen=True):
     """One request and what came of it. `skipped` says why it was left out."""
 
     exchange: int
@@ -45,36 +45,36 @@ class Played(Struct, frozen=True):
         return not self.differences
 
 
-class Rehearsal:
+class ReplayClient:
     def __init__(self, session: Session, timeout_s: float) -> None:
         self._session = session
         self._timeout_s = timeout_s
         self._live: dict[str, Any] = {}
         """Opaque values of the recording -> those of the live server."""
 
-    async def play(self, recorded: Iterable[Recorded]) -> list[Played]:
+    async def play(self, recorded: Iterable[RecordedCall]) -> list[ReplayedCall]:
         return [await self._play(each) for each in recorded]
 
-    async def _play(self, recorded: Recorded) -> Played:
+    async def _play(self, recorded: RecordedCall) -> ReplayedCall:
         method = recorded.method
         named = recorded.params.get(NAMED_BY.get(method, ""))
         name = named if isinstance(named, str) else None
         version = self._session.identity.version
         if method in BY_METHOD:
             if "result" not in recorded.answer:
-                return Played(recorded.index, method, name, skipped="it was refused when it was recorded")
+                return ReplayedCall(recorded.index, method, name, skipped="it was refused when it was recorded")
             era = Era.LEGACY if method == "initialize" else Era.MODERN
             is_other = era is not self._session.identity.era
             return self._compared(
                 recorded, name, _told(recorded.answer, is_other=is_other), self._introduction(is_other=is_other)
             )
         if method in _UNPLAYABLE or (method in METHODS and not exists(method, version)):
-            return Played(recorded.index, method, name, skipped=f"{version} has no way to ask this")
+            return ReplayedCall(recorded.index, method, name, skipped=f"{version} has no way to ask this")
         live = await self._ask(recorded, name)
         self._learn(recorded.answer, live)
         return self._compared(recorded, name, recorded.answer, live)
 
-    async def _ask(self, recorded: Recorded, name: str | None) -> dict[str, Any]:
+    async def _ask(self, recorded: RecordedCall, name: str | None) -> dict[str, Any]:
         members = {
             key: Raw(encode_json(self._renewed(key, value))) for key, value in recorded.params.items() if key != "_meta"
         }
@@ -109,9 +109,11 @@ class Rehearsal:
     def _renewed(self, key: str, value: Any) -> Any:
         return self._live.get(f"{_REPLACED[key]} {value}", value) if key in _REPLACED else value
 
-    def _compared(self, recorded: Recorded, name: str | None, before: Any, after: Any) -> Played:
+    def _compared(self, recorded: RecordedCall, name: str | None, before: Any, after: Any) -> ReplayedCall:
         found = differences(before, after)
-        return Played(recorded.index, recorded.method, name, tuple(found[:MAX_SHOWN]), max(0, len(found) - MAX_SHOWN))
+        return ReplayedCall(
+            recorded.index, recorded.method, name, tuple(found[:MAX_SHOWN]), max(0, len(found) - MAX_SHOWN)
+        )
 
 
 def _common(capabilities: Any) -> Any:

@@ -14,24 +14,24 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pactgate.capture.format import Body, Exchange, Http, Party, RecordedSession
+from pactgate.capture.format import Body, RecordedExchange, RecordedHttp, RecordedSession, Side
 from pactgate.protocol import messages
 
 BY_METHOD: Final = frozenset({"initialize", "server/discover"})
 MAX_HELD_BYTES: Final = 256 * 1024 * 1024
 
 
-class TooLargeError(ValueError):
+class CaptureTooLargeError(ValueError):
     """The session has more answers than are held in memory."""
 
 
-class Recorded(Struct, frozen=True):
+class RecordedCall(Struct, frozen=True):
     """One request of the client with its answer."""
 
     index: int
     request: Body
     answer: Body
-    http: Http | None = None
+    http: RecordedHttp | None = None
 
     @property
     def method(self) -> str:
@@ -43,18 +43,18 @@ class Recorded(Struct, frozen=True):
         return params if isinstance(params, dict) else {}
 
 
-class Cassette:
+class ReplayServer:
     """The answers of one session."""
 
-    def __init__(self, recorded: Iterable[Recorded]) -> None:
-        self._tracks: dict[str, list[Recorded]] = {}
+    def __init__(self, recorded: Iterable[RecordedCall]) -> None:
+        self._tracks: dict[str, list[RecordedCall]] = {}
         self._next: dict[str, int] = {}
         self.count = 0
         for each in recorded:
             self._tracks.setdefault(key_of(each.request), []).append(each)
             self.count += 1
 
-    def find(self, request: Body) -> Recorded | None:
+    def find(self, request: Body) -> RecordedCall | None:
         """What this request got: the first answer not given yet, else the last one again."""
         key = key_of(request)
         track = self._tracks.get(key)
@@ -110,33 +110,35 @@ def key_of(request: Body) -> str:
     return json.dumps([method, told], sort_keys=True, default=str)
 
 
-def recorded_in(session: RecordedSession) -> Iterator[Recorded]:
+def recorded_in(session: RecordedSession) -> Iterator[RecordedCall]:
     """The client's requests that were answered, in the order of the requests; late answers are found by their ids."""
-    waiting: dict[str, tuple[int, Body, Http | None]] = {}
+    waiting: dict[str, tuple[int, Body, RecordedHttp | None]] = {}
     held_bytes = 0
     for exchange in session.exchanges:
         for each in _pairs(exchange, waiting):
             held_bytes += len(json.dumps([each.request, each.answer], default=str))
             if held_bytes > MAX_HELD_BYTES:
-                raise TooLargeError(f"The session has more than {MAX_HELD_BYTES} bytes of answers.")
+                raise CaptureTooLargeError(f"The session has more than {MAX_HELD_BYTES} bytes of answers.")
             yield each
 
 
-def _pairs(exchange: Exchange, waiting: dict[str, tuple[int, Body, Http | None]]) -> Iterator[Recorded]:
-    if exchange.sender is Party.CLIENT:
+def _pairs(
+    exchange: RecordedExchange, waiting: dict[str, tuple[int, Body, RecordedHttp | None]]
+) -> Iterator[RecordedCall]:
+    if exchange.sender is Side.CLIENT:
         for request in _each(exchange.request):
             if "method" in request and request.get("id") is not None:
                 waiting[_id(request)] = (exchange.index, request, exchange.http)
-    answers = [frame.message for frame in exchange.frames if frame.sender is Party.SERVER]
-    answers += _each(exchange.response) if exchange.sender is Party.CLIENT else []
+    answers = [frame.message for frame in exchange.frames if frame.sender is Side.SERVER]
+    answers += _each(exchange.response) if exchange.sender is Side.CLIENT else []
     for answer in answers:
         if "method" in answer:
             continue
         found = waiting.pop(_id(answer), None)
-        if found is None and exchange.sender is Party.CLIENT and isinstance(exchange.request, dict):
+        if found is None and exchange.sender is Side.CLIENT and isinstance(exchange.request, dict):
             found = waiting.pop(_id(exchange.request), None)  # an answer in its place counts, whatever its id
         if found is not None:
-            yield Recorded(found[0], found[1], answer, found[2])
+            yield RecordedCall(found[0], found[1], answer, found[2])
 
 
 def _id(message: Body) -> str:

@@ -14,8 +14,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from pactgate.capture.redaction import Block, Redaction
-from pactgate.capture.session_writer import Scribe
+from pactgate.capture.redaction import HeaderBlock, Redaction
+from pactgate.capture.session_writer import SessionWriter
 from pactgate.core.recording import Headers
 from pactgate.protocol.modern import PV
 from pactgate.protocol.versions import LEGACY_VERSIONS
@@ -28,22 +28,22 @@ _ENDPOINT: Final = b"event: endpoint"
 
 
 class _Hop(Struct):
-    scribe: Scribe
+    scribe: SessionWriter
     place: tuple[str, str]
     verb: str
     is_opening: bool = False
     is_plain: bool = False
 
 
-class Router:
+class SessionRouter:
     """`begin` makes the scribe of a new session from a path and whether it is a modern one."""
 
-    def __init__(self, redaction: Redaction, begin: Callable[[str, bool], Scribe]) -> None:
+    def __init__(self, redaction: Redaction, begin: Callable[[str, bool], SessionWriter]) -> None:
         self._redaction = redaction
         self._begin = begin
-        self._scribes: OrderedDict[tuple[str, str], Scribe] = OrderedDict()
+        self._scribes: OrderedDict[tuple[str, str], SessionWriter] = OrderedDict()
         self._hops: dict[int, _Hop] = {}
-        self._standing: tuple[str, Scribe] | None = None
+        self._standing: tuple[str, SessionWriter] | None = None
         """The path and the session of the latest HTTP+SSE stream."""
 
     def requested(self, at_ms: float, number: int, verb: str, path: str, headers: Headers, body: bytes) -> None:
@@ -110,7 +110,7 @@ class Router:
         for scribe in scribes:
             scribe.close(missing)
 
-    def _place(self, path: str, named: Block, body: bytes) -> tuple[tuple[str, str], bool]:
+    def _place(self, path: str, named: HeaderBlock, body: bytes) -> tuple[tuple[str, str], bool]:
         """Which session, and whether this request opens it."""
         if named.session is not None:
             return (path, "id " + named.session), False
@@ -118,7 +118,7 @@ class Router:
             return (path, _MODERN), False
         return (path, _NAMELESS), b'"initialize"' in body[:4096]
 
-    def _scribe(self, place: tuple[str, str], path: str, *, is_new: bool) -> Scribe:
+    def _scribe(self, place: tuple[str, str], path: str, *, is_new: bool) -> SessionWriter:
         scribe = self._scribes.get(place)
         is_full = scribe is not None and not scribe.is_open and place[1] == _MODERN
         if scribe is not None and (is_full or is_new):

@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from pactgate.capture.capture_files import Store
-from pactgate.capture.file_jobs import Ending, Sheet
+from pactgate.capture.capture_files import CaptureStore
+from pactgate.capture.file_jobs import FinishedCapture, Sheet
 from pactgate.capture.format import CAPTURE_VERSION
 from pactgate.capture.redaction import Redaction
 from pactgate.capture.transcript import Transcript
@@ -24,7 +24,7 @@ _SHOWN_HELD_BYTES: Final = 256 * 1024
 _BETWEEN_BYTES: Final = 2
 
 
-class Subject(Struct, frozen=True):
+class RecordedConnection(Struct, frozen=True):
     """What a recording is of. `is_shared`: several clients in one capture, whose ids and tokens may coincide."""
 
     label: str
@@ -43,16 +43,16 @@ def _at_once(_size_bytes: int, act: Callable[..., None], /, *details: Any) -> No
     act(*details)
 
 
-class Scribe:
+class SessionWriter:
     """Writes what it is told; `on_end` hears what came of it, `on_trouble` why it could not go on."""
 
     def __init__(
         self,
-        subject: Subject,
-        store: Store,
+        subject: RecordedConnection,
+        store: CaptureStore,
         redaction: Redaction,
         max_bytes: int,
-        on_end: Callable[[Ending], None],
+        on_end: Callable[[FinishedCapture], None],
         on_trouble: Callable[[str], None],
         do: Do = _at_once,
     ) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from pactgate.capture.format import CaptureError, CaptureProblem, Progress
+from pactgate.capture.format import CaptureError, CaptureErrorKind, Progress
 
 STANDARD_INPUT: Final = "-"
 _PIECE_BYTES: Final = 1024 * 1024
@@ -29,10 +29,10 @@ def chunks_of(path: str | os.PathLike[str], on_progress: Progress | None = None)
     except OSError as problem:
         reason = problem.strerror or str(problem)
         raise CaptureError(
-            CaptureProblem.UNREADABLE, f"The capture {os.fspath(path)} can't be read: {reason}."
+            CaptureErrorKind.UNREADABLE, f"The capture {os.fspath(path)} can't be read: {reason}."
         ) from None
     except ValueError:
-        raise CaptureError(CaptureProblem.UNREADABLE, "The name of the capture can't be a file's name.") from None
+        raise CaptureError(CaptureErrorKind.UNREADABLE, "The name of the capture can't be a file's name.") from None
 
 
 def chunks_of_value(capture: Any) -> Iterator[bytes]:
@@ -40,7 +40,7 @@ def chunks_of_value(capture: Any) -> Iterator[bytes]:
     try:
         yield json.dumps(capture, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as problem:
-        raise CaptureError(CaptureProblem.NOT_JSON, f"The capture is not JSON: {problem}.") from None
+        raise CaptureError(CaptureErrorKind.NOT_JSON, f"The capture is not JSON: {problem}.") from None
 
 
 def _pieces(file: BinaryIO, total_bytes: int | None, on_progress: Progress | None) -> Iterator[bytes]:

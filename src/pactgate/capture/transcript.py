@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from pactgate.capture.exchange_record import Draft, Http, frame, quoted
-from pactgate.capture.message_kind import Key, Seen, elements, look
+from pactgate.capture.exchange_record import ExchangeRecord, HttpRecord, frame, quoted
+from pactgate.capture.message_kind import Key, MessageKind, batch_items, classify
 from pactgate.capture.redaction import Redaction
 from pactgate.core.recording import Headers
 from pactgate.protocol import messages
@@ -37,8 +37,8 @@ _VERBS: Final = {verb: quoted(verb) for verb in ("POST", "GET", "DELETE")}
 class _Hop(Struct):
     """One HTTP request, and the exchange it makes."""
 
-    draft: Draft
-    http: Http
+    draft: ExchangeRecord
+    http: HttpRecord
     stream: str | None = None
     decoder: EventDecoder | None = None
 
@@ -51,9 +51,9 @@ class Transcript:
         self._redaction = redaction
         self._capabilities: Raw | None = None
         self._seq = 0
-        self._waiting: deque[Draft] = deque()
+        self._waiting: deque[ExchangeRecord] = deque()
         self._held_bytes = 0
-        self._open: dict[tuple[bool, Key], Draft] = {}
+        self._open: dict[tuple[bool, Key], ExchangeRecord] = {}
         self._hops: dict[int, _Hop] = {}
 
     def facts(self) -> dict[str, Any]:
@@ -85,14 +85,14 @@ class Transcript:
     # A connection that carries messages only.
 
     def message(self, at_ms: float, text: bytes, from_client: bool) -> None:
-        self._message(at_ms, look(text, self._redaction.ahead), from_client)
+        self._message(at_ms, classify(text, self._redaction.ahead), from_client)
 
     # HTTP.
 
     def requested(self, at_ms: float, number: int, verb: str, headers: Headers, body: bytes) -> None:
         block = self._redaction.block(headers)
-        seen = look(body, self._redaction.ahead) if body else None
-        http = Http(_VERBS.get(verb) or quoted(verb), block.shown)
+        seen = classify(body, self._redaction.ahead) if body else None
+        http = HttpRecord(_VERBS.get(verb) or quoted(verb), block.shown)
         draft = self._begin(at_ms, True, http, block.auth)
         self._hops[number] = _Hop(draft, http)
         if seen is None:
@@ -115,7 +115,7 @@ class Transcript:
         hop.draft.is_done = True
         if not body or not block.is_json:
             return
-        seen = look(body, self._redaction.ahead)
+        seen = classify(body, self._redaction.ahead)
         if seen is None:
             self.noise_count += 1
         else:
@@ -155,7 +155,7 @@ class Transcript:
             return
         for event in events:
             if event.event == "message" and event.data:
-                self._message(at_ms, look(event.data, self._redaction.message), False)
+                self._message(at_ms, classify(event.data, self._redaction.message), False)
 
     def ended(self, at_ms: float, number: int, by_client: bool) -> None:
         hop = self._hops.pop(number, None)
@@ -168,7 +168,7 @@ class Transcript:
 
     # Inside.
 
-    def _message(self, at_ms: float, seen: Seen | None, from_client: bool) -> None:
+    def _message(self, at_ms: float, seen: MessageKind | None, from_client: bool) -> None:
         if seen is None:
             self.noise_count += 1
         elif seen.is_answer:
@@ -178,20 +178,22 @@ class Transcript:
             self._ask(draft, seen)
             draft.is_done = not seen.wants_answer
 
-    def _begin(self, at_ms: float, from_client: bool, http: Http | None = None, auth: bytes | None = None) -> Draft:
+    def _begin(
+        self, at_ms: float, from_client: bool, http: HttpRecord | None = None, auth: bytes | None = None
+    ) -> ExchangeRecord:
         self._seq += 1
         size_bytes = _DRAFT_BYTES if http is None else _DRAFT_BYTES + _HTTP_BYTES
-        draft = Draft(self._seq, at_ms, from_client, size_bytes, http, auth)
+        draft = ExchangeRecord(self._seq, at_ms, from_client, size_bytes, http, auth)
         self._waiting.append(draft)
         self._held_bytes += size_bytes
         return draft
 
-    def _grow(self, draft: Draft, size_bytes: int) -> None:
+    def _grow(self, draft: ExchangeRecord, size_bytes: int) -> None:
         draft.size_bytes += size_bytes
         if not draft.is_given:
             self._held_bytes += size_bytes
 
-    def _ask(self, draft: Draft, seen: Seen) -> None:
+    def _ask(self, draft: ExchangeRecord, seen: MessageKind) -> None:
         draft.request, draft.method, draft.key = seen.text, seen.method, seen.keys[-1]
         draft.size_bytes += len(seen.text)
         self._held_bytes += len(seen.text)
@@ -200,7 +202,7 @@ class Transcript:
         for key in seen.asked if len(self._open) < _MAX_OPEN else ():
             self._open[draft.from_client, key] = draft
 
-    def _answer(self, at_ms: float, seen: Seen, *, from_client: bool) -> None:
+    def _answer(self, at_ms: float, seen: MessageKind, *, from_client: bool) -> None:
         """An answer on a connection that carries messages only: it goes to its request, or stands alone."""
         drafts = [self._open.pop((not from_client, key), None) for key in seen.keys]
         draft = next((found for found in drafts if found is not None), None)
@@ -213,7 +215,7 @@ class Transcript:
         self._put_answer(draft, at_ms, seen)
         draft.is_done = True
 
-    def _reply(self, hop: _Hop, at_ms: float, seen: Seen, event_id: str | None) -> None:
+    def _reply(self, hop: _Hop, at_ms: float, seen: MessageKind, event_id: str | None) -> None:
         """What an HTTP request brought: its answer, or something that travelled beside it."""
         draft = hop.draft
         is_its_own = seen.is_answer and (draft.key in seen.keys or seen.keys == (None,))
@@ -228,7 +230,7 @@ class Transcript:
         else:
             self._beside(hop, at_ms, seen, event_id)
 
-    def _put_answer(self, draft: Draft, at_ms: float, seen: Seen) -> None:
+    def _put_answer(self, draft: ExchangeRecord, at_ms: float, seen: MessageKind) -> None:
         draft.response, draft.response_seq, draft.response_at_ms = seen.text, self._seq, at_ms
         draft.size_bytes += len(seen.text)
         self._held_bytes += len(seen.text)
@@ -236,13 +238,13 @@ class Transcript:
     def _event(self, hop: _Hop, at_ms: float, event: ServerEvent) -> None:
         if event.event != "message" or not event.data:
             return
-        seen = look(event.data, self._redaction.message)
+        seen = classify(event.data, self._redaction.message)
         if seen is None:
             self.noise_count += 1
         else:
             self._reply(hop, at_ms, seen, event.id)
 
-    def _beside(self, hop: _Hop, at_ms: float, seen: Seen, event_id: str | None) -> None:
+    def _beside(self, hop: _Hop, at_ms: float, seen: MessageKind, event_id: str | None) -> None:
         """A message on the stream of an exchange; one that was given out already goes on in another with the same stream."""
         draft = hop.draft
         if draft.is_done or draft.is_given or len(draft.frames) >= MAX_FRAMES:
@@ -251,15 +253,15 @@ class Transcript:
             draft.is_done = True
         else:
             self._seq += 1
-        draft.frames += [frame(text, self._seq, at_ms, event_id) for text in elements(seen.text)]
+        draft.frames += [frame(text, self._seq, at_ms, event_id) for text in batch_items(seen.text)]
         self._grow(draft, len(seen.text))
         for key in seen.asked if len(self._open) < _MAX_OPEN else ():
             self._open[False, key] = draft
 
-    def _note_facts(self, request: Draft, seen: Seen) -> None:
+    def _note_facts(self, request: ExchangeRecord, seen: MessageKind) -> None:
         """What an answer to a handshake or a discovery says of the server."""
         try:
-            members = messages.members(bytes(messages.members(elements(seen.text)[0])["result"]))
+            members = messages.members(bytes(messages.members(batch_items(seen.text)[0])["result"]))
         except (msgspec.DecodeError, KeyError):
             return
         capabilities = members.get("capabilities")

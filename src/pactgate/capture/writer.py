@@ -14,7 +14,7 @@ from typing import Any
 _Job = tuple[int, Callable[..., None], tuple[Any, ...]]
 
 
-class Writer:
+class WriterThread:
     """Its thread begins with the first job and ends with `close`."""
 
     def __init__(self) -> None:

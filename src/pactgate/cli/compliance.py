@@ -21,9 +21,9 @@ from pactgate.core.display import flat, visible
 
 if TYPE_CHECKING:
     from pactgate.cli.live_target import LiveSource
-    from pactgate.conformance.report import Report
+    from pactgate.conformance.report import ComplianceReport
     from pactgate.conformance.rule import Rule
-    from pactgate.conformance.suite import Outcome
+    from pactgate.conformance.suite import CheckOutcome
 
 _EXAMPLES: Final = """\
 \b
@@ -90,12 +90,12 @@ def invariants(
     from pactgate.capture.format import CaptureError, Progress
     from pactgate.conformance.baseline import BaselineError, load
     from pactgate.conformance.check import check_capture
-    from pactgate.conformance.report import Problem, Report
+    from pactgate.conformance.report import ComplianceReport, ReportFailure
     from pactgate.conformance.selection import UnknownRuleError
 
     source = _source(capture, target, headers, output, live=live)
 
-    def run_rules(on_progress: Progress | None) -> Report:
+    def run_rules(on_progress: Progress | None) -> ComplianceReport:
         return check_capture(
             source if isinstance(source, str) else source.record(era),
             rules=rules,
@@ -112,7 +112,7 @@ def invariants(
     except (UnknownRuleError, BaselineError) as problem:
         raise CommandError(str(problem)) from None
     except CaptureError as problem:
-        report = Report(str(source), error=Problem(problem.kind.value, problem.message))
+        report = ComplianceReport(str(source), error=ReportFailure(problem.kind.value, problem.message))
         terminal.problem(problem.message)
     finally:
         if not isinstance(source, str):
@@ -181,7 +181,7 @@ def _source(
     return capture
 
 
-def _write(report: Report, form: str) -> None:
+def _write(report: ComplianceReport, form: str) -> None:
     from pactgate.conformance.formats import RENDER, ReportFormat
     from pactgate.conformance.formats.as_text import as_text
 
@@ -195,7 +195,9 @@ def _write(report: Report, form: str) -> None:
     sys.stdout.write(text)
 
 
-def _with_progress(message: str, work: Callable[[Callable[[int, int | None], None] | None], Report]) -> Report:
+def _with_progress(
+    message: str, work: Callable[[Callable[[int, int | None], None] | None], ComplianceReport]
+) -> ComplianceReport:
     with terminal.spinner(message) as spinner:
         if spinner is None:
             return work(None)
@@ -209,7 +211,7 @@ def _bar(done_bytes: int, total_bytes: int | None) -> str:
     return f"[{'#' * int(share * _BAR_CHARS):<{_BAR_CHARS}}] {share:4.0%} of {total_bytes / 1e6:.0f} MB"
 
 
-def _show_outcome(outcome: Outcome) -> None:
+def _show_outcome(outcome: CheckOutcome) -> None:
     word, colour = ("ok", "green") if outcome.is_met else ("FAIL", "red")
     print(f"  {terminal.paint(f'{word:<4}', colour, sys.stdout)}  {flat(outcome.check.name, 200)}")
     if outcome.is_met:
@@ -221,11 +223,11 @@ def _show_outcome(outcome: Outcome) -> None:
     print(f"        expected to fail: {wanted}; failed: {failed}")
     for session, result in outcome.report.failures():
         print(f"        {result.code}  {flat(session.label, 60)}: {flat(result.message, 200)}")
-    for hazard in outcome.report.hazards():
+    for hazard in outcome.report.conflicts():
         print(f"        {hazard.code}  {flat(hazard.message, 200)}")
 
 
-def _print_json(outcomes: list[Outcome]) -> None:
+def _print_json(outcomes: list[CheckOutcome]) -> None:
     from pactgate.conformance.formats.as_json import as_dict
 
     checks = [

@@ -106,7 +106,7 @@ def _from_gateway(client: GatewayClient, request_id: str) -> tuple[dict[str, Any
 
 def _from_log(log: Path, request_id: str) -> dict[str, Any] | None:
     from pactgate.app import build
-    from pactgate.audit.call_history import told
+    from pactgate.audit.call_history import call_trace
     from pactgate.audit.verify import files_of, find_call
     from pactgate.config.model import Config
 
@@ -118,7 +118,7 @@ def _from_log(log: Path, request_id: str) -> dict[str, Any] | None:
     if facts is None:
         return None
     gates = [gate.name for gate in build(Config(), lambda event: None).tool_call.gates]
-    return told(facts, gates, source=f"audit log {log}")
+    return call_trace(facts, gates, source=f"audit log {log}")
 
 
 def _show(call: Mapping[str, Any]) -> None:

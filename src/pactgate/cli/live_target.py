@@ -12,30 +12,30 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from pactgate.capture.format import CaptureError, CaptureProblem
+from pactgate.capture.format import CaptureError, CaptureErrorKind
 from pactgate.cli.errors import CommandError
 from pactgate.cli.record import label_of, origin_of
 from pactgate.conformance.live import record_live
-from pactgate.conformance.probe import Target
+from pactgate.conformance.probe import ProbeTarget
 from pactgate.core.display import visible
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol.versions import Era
 
 
-def target_of(words: Sequence[str], headers: Sequence[str]) -> Target:
+def target_of(words: Sequence[str], headers: Sequence[str]) -> ProbeTarget:
     """The server of the command line."""
     if not words:
         raise CommandError("Give a server: a URL, or a command after --.")
     if words[0].startswith(("http://", "https://")):
         if len(words) > 1:
             raise CommandError("Give one URL only.")
-        return Target(url=words[0], headers=dict(map(_header, headers)))
+        return ProbeTarget(url=words[0], headers=dict(map(_header, headers)))
     if headers:
         raise CommandError("--header needs a URL.")
-    return Target(command=tuple(words), env=dict(os.environ))
+    return ProbeTarget(command=tuple(words), env=dict(os.environ))
 
 
-def label(target: Target) -> str:
+def label(target: ProbeTarget) -> str:
     return label_of(list(target.command)) if target.url is None else origin_of(target.url)
 
 
@@ -65,9 +65,9 @@ class LiveSource:
         try:
             asyncio.run(record_live(self._target, path, label=str(self), era=wanted))
         except GatewayFailure as failure:
-            raise CaptureError(CaptureProblem.UNREADABLE, f"{self} can't be used: {failure.message}") from None
+            raise CaptureError(CaptureErrorKind.UNREADABLE, f"{self} can't be used: {failure.message}") from None
         except OSError as problem:
-            raise CaptureError(CaptureProblem.UNREADABLE, str(problem)) from None
+            raise CaptureError(CaptureErrorKind.UNREADABLE, str(problem)) from None
         if self._output is not None:
             print(f"The capture is in {visible(self._output)}.", file=sys.stderr)
         return str(path)

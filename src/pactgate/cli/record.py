@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from pactgate.capture.capture_files import OneFile
-from pactgate.capture.file_jobs import Ending
+from pactgate.capture.capture_files import SingleCaptureFile
+from pactgate.capture.file_jobs import FinishedCapture
 from pactgate.capture.http_relay import BadUrlError, HttpRelay
 from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction, secrets_of
@@ -132,12 +132,12 @@ def _choose(output: str | None) -> Path:
 
 
 def _recorder(path: Path) -> Recorder:
-    def tell(ending: Ending) -> None:
+    def tell(ending: FinishedCapture) -> None:
         missing = f"; {ending.missing} messages are missing" if ending.missing else ""
         _say(f"{ending.exchange_count} requests and notifications recorded in {path}{missing}")
 
     return Recorder(
-        OneFile(path),
+        SingleCaptureFile(path),
         Redaction(secrets_of(os.environ)),
         max_file_bytes=MAX_CAPTURE_BYTES,
         on_end=tell,

@@ -13,14 +13,14 @@ from typing import Any, Final, NamedTuple
 import click
 
 from pactgate.capture.format import CaptureError, read
-from pactgate.capture.replay_client import Played, Rehearsal
-from pactgate.capture.replay_server import Cassette, Recorded, TooLargeError, recorded_in
+from pactgate.capture.replay_client import ReplayClient, ReplayedCall
+from pactgate.capture.replay_server import CaptureTooLargeError, RecordedCall, ReplayServer, recorded_in
 from pactgate.capture.source import chunks_of
 from pactgate.cli import terminal
 from pactgate.cli.errors import CommandError
 from pactgate.cli.live_target import label, target_of
 from pactgate.cli.shared_options import header_option, json_option
-from pactgate.conformance.probe import Target, connected
+from pactgate.conformance.probe import ProbeTarget, connected
 from pactgate.core.display import flat, visible
 from pactgate.core.failures import GatewayFailure
 
@@ -32,7 +32,7 @@ class ChosenSession(NamedTuple):
 
     number: int
     name: str
-    recorded: list[Recorded]
+    recorded: list[RecordedCall]
 
 
 @click.command(
@@ -71,7 +71,7 @@ def replay(
     live = target_of(target, headers) if against else None
     try:
         chosen = load_session(capture, session)
-    except (CaptureError, TooLargeError) as problem:
+    except (CaptureError, CaptureTooLargeError) as problem:
         raise CommandError(str(problem), exit_code=1) from None
     if live is None:
         return _serve(capture, chosen, port)
@@ -98,7 +98,7 @@ def load_session(path: str, wanted: str | None) -> ChosenSession:
 
 
 def _serve(path: str, chosen: ChosenSession, port: int | None) -> int:
-    cassette = Cassette(chosen.recorded)
+    cassette = ReplayServer(chosen.recorded)
     print(
         f"pactgate replay: {visible(chosen.name)} from {visible(path)}, {cassette.count} recorded responses; "
         "no real server is used",
@@ -112,7 +112,7 @@ def _serve(path: str, chosen: ChosenSession, port: int | None) -> int:
     return asyncio.run(serve(cassette, port))
 
 
-def _serve_stdio(cassette: Cassette) -> int:
+def _serve_stdio(cassette: ReplayServer) -> int:
     for line in sys.stdin.buffer:
         answer = cassette.answer_text(line)
         if answer is not None:
@@ -121,12 +121,12 @@ def _serve_stdio(cassette: Cassette) -> int:
     return 0
 
 
-async def _play(chosen: ChosenSession, target: Target, timeout_s: float = 60.0) -> list[Played]:
+async def _play(chosen: ChosenSession, target: ProbeTarget, timeout_s: float = 60.0) -> list[ReplayedCall]:
     async with connected(target, None, timeout_s) as session:
-        return await Rehearsal(session, timeout_s).play(chosen.recorded)
+        return await ReplayClient(session, timeout_s).play(chosen.recorded)
 
 
-def _report(chosen: ChosenSession, server: str, played: list[Played], *, as_json: bool) -> None:
+def _report(chosen: ChosenSession, server: str, played: list[ReplayedCall], *, as_json: bool) -> None:
     different = [each for each in played if not each.is_same]
     skipped = [each for each in played if each.skipped is not None]
     if as_json:
@@ -159,11 +159,11 @@ def _report(chosen: ChosenSession, server: str, played: list[Played], *, as_json
     print(f"{terminal.paint(word, colour, sys.stdout)}: {len(different)} of {count} responses differ{left}.")
 
 
-def _named(each: Played) -> str:
+def _named(each: ReplayedCall) -> str:
     return flat(f"{each.exchange} {each.method}" + (f" {each.name}" if each.name else ""), 100)
 
 
-def _described(each: Played) -> dict[str, Any]:
+def _described(each: ReplayedCall) -> dict[str, Any]:
     return {
         "exchange": each.exchange,
         "method": each.method,

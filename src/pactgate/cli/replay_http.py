@@ -9,7 +9,7 @@ import json
 import secrets
 import sys
 
-from pactgate.capture.replay_server import Cassette
+from pactgate.capture.replay_server import ReplayServer
 from pactgate.cli.errors import CommandError
 from pactgate.cli.interruption import until_interrupted
 from pactgate.core.failures import GatewayFailure, http_status
@@ -21,7 +21,7 @@ from pactgate.protocol.modern import PV
 _ALLOW = b"Allow: POST, DELETE\r\n"
 
 
-async def serve(cassette: Cassette, port: int) -> int:
+async def serve(cassette: ReplayServer, port: int) -> int:
     async def handle(exchange: Exchange) -> None:
         answer_exchange(cassette, exchange)
 
@@ -38,7 +38,7 @@ async def serve(cassette: Cassette, port: int) -> int:
     return 0
 
 
-def answer_exchange(cassette: Cassette, exchange: Exchange) -> None:
+def answer_exchange(cassette: ReplayServer, exchange: Exchange) -> None:
     if exchange.method == "DELETE":
         exchange.respond(200)
         return

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pactgate.config.problems import ConfigFindings
 from pactgate.config.reader import Format, read
 from pactgate.config.tree import ConfigNode
-from pactgate.conformance.report import Expected
+from pactgate.conformance.report import BaselineEntry
 from pactgate.conformance.selection import BY_CODE
 
 _MEMBERS: Final = frozenset({"rule_id", "server_label", "reason", "tracking"})
@@ -23,7 +23,7 @@ class BaselineError(Exception):
     """The file can't be read as a baseline."""
 
 
-def load(path: Path) -> tuple[Expected, ...]:
+def load(path: Path) -> tuple[BaselineEntry, ...]:
     value = read_plain(path)
     entries = value.get("server") if isinstance(value, dict) else value
     if not isinstance(entries, list):
@@ -52,7 +52,7 @@ def _plain(node: ConfigNode) -> Any:
     return [_plain(held) for held in node.value] if isinstance(node.value, list) else node.value
 
 
-def _entry(path: Path, number: int, entry: Any) -> Expected:
+def _entry(path: Path, number: int, entry: Any) -> BaselineEntry:
     fields = {"rule_id": entry} if isinstance(entry, str) else entry
     if not isinstance(fields, dict) or not fields.keys() <= _MEMBERS:
         raise BaselineError(f"{path}: entry {number} must be a rule, or have {', '.join(sorted(_MEMBERS))}.")
@@ -61,4 +61,4 @@ def _entry(path: Path, number: int, entry: Any) -> Expected:
     code = fields.get("rule_id", "").upper()
     if code not in BY_CODE:
         raise BaselineError(f"{path}: entry {number} names no rule: {fields.get('rule_id')!r}.")
-    return Expected(code, fields.get("server_label"), fields.get("reason"), fields.get("tracking"))
+    return BaselineEntry(code, fields.get("server_label"), fields.get("reason"), fields.get("tracking"))

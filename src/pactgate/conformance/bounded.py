@@ -26,7 +26,7 @@ def id_key(value: Any) -> Key | None:
     return None
 
 
-class Remembered(dict[Any, V], Generic[V]):
+class BoundedDict(dict[Any, V], Generic[V]):
     """A dict that stops taking new keys at its limit, and says so."""
 
     def __init__(self, limit: int = MAX_REMEMBERED) -> None:
@@ -41,7 +41,7 @@ class Remembered(dict[Any, V], Generic[V]):
             super().__setitem__(key, value)
 
 
-class IdLedger:
+class UsedIds:
     """The ids one side has used. Ids that count upwards, as most do, cost nothing."""
 
     def __init__(self) -> None:

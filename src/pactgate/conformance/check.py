@@ -11,11 +11,11 @@ from typing import Any
 
 from pactgate.capture.format import Progress, read
 from pactgate.capture.source import chunks_of, chunks_of_value
-from pactgate.conformance.report import Expected, Policy, Report, build
-from pactgate.conformance.rule import Level
+from pactgate.conformance.report import BaselineEntry, ComplianceReport, FailurePolicy, build
+from pactgate.conformance.rule import RequirementLevel
 from pactgate.conformance.runner import run
 from pactgate.conformance.selection import select
-from pactgate.conformance.session_state import Options
+from pactgate.conformance.session_state import ReadingOptions
 from pactgate.protocol.versions import Era
 
 _VALUE = "(value)"
@@ -29,17 +29,17 @@ def check_capture(
     allow_missing_initialized: bool = False,
     fail_on: str = "must",
     unjudged_fails: bool = False,
-    baseline: Iterable[Expected] = (),
+    baseline: Iterable[BaselineEntry] = (),
     on_progress: Progress | None = None,
-) -> Report:
+) -> ComplianceReport:
     """Judge a capture: a file by its name ("-" is standard input), or an already decoded one.
 
     Raises CaptureError when it can't be read, UnknownRuleError for a rule that does not exist, and ValueError for another
     era or level than there are.
     """
     selection = select(rules)
-    options = Options(None if era in (None, "auto") else Era(era), allow_missing_initialized)
-    policy = Policy(Level(fail_on), unjudged_fails)
+    options = ReadingOptions(None if era in (None, "auto") else Era(era), allow_missing_initialized)
+    policy = FailurePolicy(RequirementLevel(fail_on), unjudged_fails)
     if isinstance(capture, dict | list):
         source, chunks = _VALUE, chunks_of_value(capture)
     else:

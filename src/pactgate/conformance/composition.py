@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from pactgate.conformance.bounded import IdLedger, Key
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.bounded import Key, UsedIds
+from pactgate.conformance.session_state import SessionState
 
 _DESCRIPTION_CHARS: Final = 20_000
 _SHARED_IDS: Final = 1000
@@ -24,7 +24,7 @@ _READ_CHARS: Final = 512
 """Longer names are not compared by their looks: nobody reads them, and folding them is slow."""
 
 
-class Offer(Struct, frozen=True):
+class RecordedTool(Struct, frozen=True):
     """A tool of a server: what it says of itself, and a digest of what it takes and gives."""
 
     name: str
@@ -32,19 +32,19 @@ class Offer(Struct, frozen=True):
     shape: str
 
 
-class Server:
+class RecordedServer:
     """One label with everything its sessions have shown."""
 
     def __init__(self, label: str) -> None:
         self.label = label
         self.session_count = 0
         self.transports: set[str | None] = set()
-        self.tools: dict[str, Offer] = {}
+        self.tools: dict[str, RecordedTool] = {}
         self.prompts: dict[str, None] = {}
         self.uris: dict[str, None] = {}
-        self.ids: list[IdLedger] = []
+        self.ids: list[UsedIds] = []
 
-    def add(self, session: CapturedSession) -> None:
+    def add(self, session: SessionState) -> None:
         self.session_count += 1
         self.transports.add(session.head.transport_id)
         self.ids += session.client_ids
@@ -60,7 +60,7 @@ class Server:
     def id_count(self) -> int:
         return sum(map(len, self.ids))
 
-    def is_apart_from(self, other: Server) -> bool:
+    def is_apart_from(self, other: RecordedServer) -> bool:
         """Whether both say which transport they used, and none is the same."""
         return None not in self.transports | other.transports and not self.transports & other.transports
 
@@ -69,14 +69,14 @@ class Composition:
     """The servers of a capture in the order of their first sessions."""
 
     def __init__(self) -> None:
-        self.servers: dict[str, Server] = {}
+        self.servers: dict[str, RecordedServer] = {}
 
-    def add(self, session: CapturedSession) -> None:
-        self.servers.setdefault(session.head.label, Server(session.head.label)).add(session)
+    def add(self, session: SessionState) -> None:
+        self.servers.setdefault(session.head.label, RecordedServer(session.head.label)).add(session)
 
-    def sharing(self, names_of: str) -> Iterator[tuple[str, list[Server]]]:
+    def sharing(self, names_of: str) -> Iterator[tuple[str, list[RecordedServer]]]:
         """Every name (of `tools`, `prompts` or `uris`) that two or more servers offer, with those servers."""
-        holders: dict[str, list[Server]] = {}
+        holders: dict[str, list[RecordedServer]] = {}
         for server in self.servers.values():
             for name in getattr(server, names_of):
                 holders.setdefault(name, []).append(server)
@@ -93,11 +93,11 @@ class Composition:
             if len(names) > 1 and len(labels) > 1:
                 yield sorted(names), labels
 
-    def shared_ids(self) -> Iterator[tuple[Key, list[Server]]]:
+    def shared_ids(self) -> Iterator[tuple[Key, list[RecordedServer]]]:
         """Ids that were used towards two or more servers, the first thousand of each pair."""
-        found: dict[Key, list[Server]] = {}
+        found: dict[Key, list[RecordedServer]] = {}
         for one, other in combinations(self.servers.values(), 2):
-            fewer, more = sorted((one, other), key=Server.id_count)
+            fewer, more = sorted((one, other), key=RecordedServer.id_count)
             count = 0
             for key in (key for ledger in fewer.ids for key in ledger):
                 if more.used(key):
@@ -109,11 +109,11 @@ class Composition:
         yield from found.items()
 
 
-def _offer(name: str, definition: dict[str, Any]) -> Offer:
+def _offer(name: str, definition: dict[str, Any]) -> RecordedTool:
     description = definition.get("description")
     text = description[:_DESCRIPTION_CHARS] if isinstance(description, str) else ""
     shape = {key: definition.get(key) for key in ("inputSchema", "outputSchema")}
-    return Offer(name, text, digest(shape))
+    return RecordedTool(name, text, digest(shape))
 
 
 def digest(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pactgate.capture.format import Exchange
+from pactgate.capture.format import RecordedExchange
 
 SESSION_HEADER: Final = "mcp-session-id"
 JSON_TYPE: Final = "application/json"
@@ -41,7 +41,7 @@ def is_success(status: int | None) -> bool:
     return status is not None and 200 <= status < 300
 
 
-def has_legacy_session(exchange: Exchange) -> bool:
+def has_legacy_session(exchange: RecordedExchange) -> bool:
     """Whether the exchange belongs to a session that exists already: all but the one with initialize."""
     request = exchange.request
     return not (isinstance(request, dict) and request.get("method") == "initialize")

@@ -9,15 +9,15 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pactgate.conformance.bounded import Key, Remembered
+from pactgate.conformance.bounded import BoundedDict, Key
 from pactgate.conformance.composition import digest
-from pactgate.conformance.message import Message, as_object
+from pactgate.conformance.message import RecordedMessage, as_object
 from pactgate.conformance.methods import INPUT_TAKERS
 
 _MAX_ASKED: Final = 1000
 
 
-class Question(Struct, frozen=True):
+class InputRequired(Struct, frozen=True):
     """One `input_required` result, reduced to what its retry is compared with."""
 
     method: str
@@ -28,24 +28,24 @@ class Question(Struct, frozen=True):
     kinds: dict[str, str]
 
 
-class Rounds:
+class InputRequiredTracker:
     """Questions asked so far."""
 
     def __init__(self) -> None:
-        self._asked: Remembered[list[Question]] = Remembered(_MAX_ASKED)
-        self._states: Remembered[Question] = Remembered(_MAX_ASKED)
+        self._asked: BoundedDict[list[InputRequired]] = BoundedDict(_MAX_ASKED)
+        self._states: BoundedDict[InputRequired] = BoundedDict(_MAX_ASKED)
 
     @property
     def has_forgotten(self) -> bool:
         return self._asked.has_forgotten or self._states.has_forgotten
 
-    def ask(self, answer: Message) -> None:
+    def ask(self, answer: RecordedMessage) -> None:
         """Note an `input_required` result."""
         request = answer.request
         if request is None or request.method not in INPUT_TAKERS:
             return
         state = answer.result.get("requestState")
-        question = Question(
+        question = InputRequired(
             method=request.method,
             target=target_of(request),
             arguments=arguments_of(request),
@@ -62,11 +62,11 @@ class Rounds:
         if question.state is not None:
             self._states[digest(question.state)] = question
 
-    def issued(self, state: Any) -> Question | None:
+    def issued(self, state: Any) -> InputRequired | None:
         """The question that gave out this state."""
         return self._states.get(digest(state)) if isinstance(state, str) else None
 
-    def parent(self, retry: Message) -> Question | None:
+    def parent(self, retry: RecordedMessage) -> InputRequired | None:
         """The latest question about the same thing with the same state, or with none like the retry."""
         state = retry.params.get("requestState")
         asked = self._asked.get((retry.method, target_of(retry)), [])
@@ -76,14 +76,14 @@ class Rounds:
         )
 
 
-def is_retry(message: Message) -> bool:
+def is_retry(message: RecordedMessage) -> bool:
     return "inputResponses" in message.params or "requestState" in message.params
 
 
-def target_of(request: Message) -> str:
+def target_of(request: RecordedMessage) -> str:
     value = request.params.get(INPUT_TAKERS.get(request.method, ""))
     return value if isinstance(value, str) else ""
 
 
-def arguments_of(request: Message) -> str:
+def arguments_of(request: RecordedMessage) -> str:
     return digest(request.params.get("arguments"))

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from pactgate.capture.capture_files import OneFile
+from pactgate.capture.capture_files import SingleCaptureFile
 from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction, secrets_of
 from pactgate.conformance.check import check_capture
-from pactgate.conformance.probe import Target, probe
-from pactgate.conformance.report import Expected, Report
+from pactgate.conformance.probe import ProbeTarget, probe
+from pactgate.conformance.report import BaselineEntry, ComplianceReport
 from pactgate.protocol.versions import Era
 
 MAX_CAPTURE_BYTES: Final = 256 * 1024 * 1024
@@ -24,12 +24,12 @@ TIMEOUT_S: Final = 30.0
 
 
 async def record_live(
-    target: Target, output: Path, *, label: str, era: Era | None = None, timeout_s: float = TIMEOUT_S
+    target: ProbeTarget, output: Path, *, label: str, era: Era | None = None, timeout_s: float = TIMEOUT_S
 ) -> None:
     """Write a capture of a scripted session with a live server. Raises GatewayFailure when it can't be reached, OSError."""
     problems: list[str] = []
     recorder = Recorder(
-        OneFile(output),
+        SingleCaptureFile(output),
         Redaction((*target.headers.values(), *secrets_of(target.env), *secrets_of(os.environ))),
         max_file_bytes=MAX_CAPTURE_BYTES,
         on_trouble=problems.append,
@@ -48,7 +48,7 @@ async def record_live(
 
 
 async def check_live(
-    target: Target,
+    target: ProbeTarget,
     *,
     label: str,
     output: Path | None = None,
@@ -56,9 +56,9 @@ async def check_live(
     era: str | None = None,
     fail_on: str = "must",
     unjudged_fails: bool = False,
-    baseline: Iterable[Expected] = (),
+    baseline: Iterable[BaselineEntry] = (),
     timeout_s: float = TIMEOUT_S,
-) -> Report:
+) -> ComplianceReport:
     """Ask a live server, then judge what was said. `output` keeps the capture."""
     wanted = None if era in (None, "auto") else Era(era)
     with tempfile.TemporaryDirectory(prefix="pactgate-") as folder:

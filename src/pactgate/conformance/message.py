@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final
 
-from pactgate.capture.format import Body, Exchange, Party
+from pactgate.capture.format import Body, RecordedExchange, Side
 from pactgate.conformance.bounded import Key, id_key
 from pactgate.protocol.versions import Era
 
@@ -18,29 +18,29 @@ _NOTHING: Final[Body] = {}
 
 class Role(StrEnum):
     REQUEST = "request"
-    NOTICE = "notice"
-    ANSWER = "answer"
+    NOTIFICATION = "notice"
+    RESPONSE = "answer"
 
 
 EVERY_ROLE: Final = frozenset(Role)
 
 
-class Turn:
+class ExchangeView:
     """One exchange, in its era. `version` is None where the capture does not tell the revision."""
 
     __slots__ = ("_requests", "era", "exchange", "messages", "version")
 
     pointer: Final = ""
 
-    def __init__(self, exchange: Exchange, era: Era, version: str | None) -> None:
+    def __init__(self, exchange: RecordedExchange, era: Era, version: str | None) -> None:
         self.exchange = exchange
         self.era = era
         self.version = version
-        self.messages: list[Message] = []
-        self._requests: dict[Key | None, Message] | None = None
+        self.messages: list[RecordedMessage] = []
+        self._requests: dict[Key | None, RecordedMessage] | None = None
 
     @property
-    def requests(self) -> dict[Key | None, Message]:
+    def requests(self) -> dict[Key | None, RecordedMessage]:
         """The requests of a batch by their ids."""
         if self._requests is None:
             self._requests = {m.key: m for m in self.messages if m.role is Role.REQUEST and m.frame is None}
@@ -55,22 +55,22 @@ class Turn:
         return self.era is Era.MODERN
 
     @property
-    def from_client(self) -> Message | None:
+    def from_client(self) -> RecordedMessage | None:
         """The client's own message of this exchange: its request or notice, or its answer to the server."""
         for message in self.messages:
-            if message.sender is Party.CLIENT and message.frame is None:
+            if message.sender is Side.CLIENT and message.frame is None:
                 return message
         return None
 
     @property
-    def first_answer(self) -> Message | None:
+    def first_response(self) -> RecordedMessage | None:
         for message in self.messages:
-            if message.role is Role.ANSWER and message.frame is None:
+            if message.role is Role.RESPONSE and message.frame is None:
                 return message
         return None
 
 
-class Message:
+class RecordedMessage:
     """One message. `request` is what an answer answers; `frame` its number where it travelled beside request and response."""
 
     __slots__ = (
@@ -84,21 +84,21 @@ class Message:
         "role",
         "sender",
         "seq",
-        "turn",
+        "view",
     )
 
     def __init__(
         self,
-        turn: Turn,
+        view: ExchangeView,
         pointer: str,
         body: Body,
-        sender: Party,
+        sender: Side,
         seq: int | None = None,
         at_ms: float | None = None,
         event_id: str | None = None,
         frame: int | None = None,
     ) -> None:
-        self.turn = turn
+        self.view = view
         self.pointer = pointer
         self.body = body
         self.sender = sender
@@ -106,29 +106,29 @@ class Message:
         self.at_ms = at_ms
         self.event_id = event_id
         self.frame = frame
-        self.request: Message | None = None
+        self.request: RecordedMessage | None = None
         self.is_repeated_id = False
         if "method" in body:
-            self.role = Role.NOTICE if body.get("id") is None else Role.REQUEST
+            self.role = Role.NOTIFICATION if body.get("id") is None else Role.REQUEST
         else:
-            self.role = Role.ANSWER
+            self.role = Role.RESPONSE
 
     @property
     def index(self) -> int:
-        return self.turn.exchange.index
+        return self.view.exchange.index
 
     @property
     def is_modern(self) -> bool:
-        return self.turn.era is Era.MODERN
+        return self.view.era is Era.MODERN
 
     @property
     def version(self) -> str | None:
-        return self.turn.version
+        return self.view.version
 
     @property
     def method(self) -> str:
         """Its own method, or that of the request it answers; "" where there is none."""
-        if self.role is Role.ANSWER:
+        if self.role is Role.RESPONSE:
             return self.request.method if self.request is not None else ""
         method = self.body["method"]
         return method if isinstance(method, str) else ""
@@ -167,11 +167,11 @@ class Message:
         code = self.error.get("code")
         return code if isinstance(code, int) and not isinstance(code, bool) else None
 
-    def asked(self) -> Body:
+    def request_params(self) -> Body:
         """The parameters of the request this answers."""
         return self.request.params if self.request is not None else _NOTHING
 
-    def asked_meta(self) -> Body:
+    def request_meta(self) -> Body:
         return self.request.meta if self.request is not None else _NOTHING
 
 
@@ -183,16 +183,16 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def messages_of(turn: Turn) -> list[Message]:
+def messages_of(view: ExchangeView) -> list[RecordedMessage]:
     """Everything in an exchange, in the order in which it is written: request, what came beside it, response."""
-    exchange = turn.exchange
+    exchange = view.exchange
     found = [
-        Message(turn, place, body, exchange.sender, exchange.seq, exchange.at_ms)
+        RecordedMessage(view, place, body, exchange.sender, exchange.seq, exchange.at_ms)
         for place, body in _bodies("/request", exchange.request)
     ]
     found += [
-        Message(
-            turn,
+        RecordedMessage(
+            view,
             f"/notifications/{number}/message",
             frame.message,
             frame.sender,
@@ -204,13 +204,13 @@ def messages_of(turn: Turn) -> list[Message]:
         for number, frame in enumerate(exchange.frames)
     ]
     answers = [
-        Message(
-            turn, place, body, exchange.sender.other, exchange.response_seq, exchange.response_at_ms, exchange.event_id
+        RecordedMessage(
+            view, place, body, exchange.sender.other, exchange.response_seq, exchange.response_at_ms, exchange.event_id
         )
         for place, body in _bodies("/response", exchange.response)
     ]
-    turn.messages = found + answers
-    return turn.messages
+    view.messages = found + answers
+    return view.messages
 
 
 def _bodies(place: str, value: Body | list[Body] | None) -> list[tuple[str, Body]]:

@@ -9,22 +9,22 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Final
 
-from pactgate.conformance.message import Message, Turn, messages_of
+from pactgate.conformance.message import ExchangeView, RecordedMessage, messages_of
 
 _MAX_WAITING: Final = 10_000
 
 
-class Order:
+class MessageOrder:
     """Takes exchanges in the order of their requests and gives out messages in the order they passed."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, int, Message]] = []
+        self._waiting: list[tuple[int, int, RecordedMessage]] = []
         self._count = 0
 
-    def take(self, turn: Turn) -> list[Message]:
+    def take(self, view: ExchangeView) -> list[RecordedMessage]:
         """What has passed up to and including this exchange's request."""
-        messages = messages_of(turn)
-        begun = turn.exchange.seq
+        messages = messages_of(view)
+        begun = view.exchange.seq
         if begun is None:
             return self.rest() + messages
         due = self._before(begun)
@@ -40,10 +40,10 @@ class Order:
             due.append(heappop(self._waiting)[2])
         return due
 
-    def rest(self) -> list[Message]:
+    def rest(self) -> list[RecordedMessage]:
         return self._before(None)
 
-    def _before(self, seq: int | None) -> list[Message]:
+    def _before(self, seq: int | None) -> list[RecordedMessage]:
         due = []
         while self._waiting and (seq is None or self._waiting[0][0] < seq):
             due.append(heappop(self._waiting)[2])

@@ -37,7 +37,7 @@ _LISTS: Final = {
 _LOST: Final = frozenset({Kind.CONNECTION_LOST, Kind.CONNECTION_FAILED})
 
 
-class Target(Struct, frozen=True):
+class ProbeTarget(Struct, frozen=True):
     """A server to ask: a command with its arguments, or a URL."""
 
     command: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Target(Struct, frozen=True):
 
 @asynccontextmanager
 async def connected(
-    target: Target, era: Era | None, timeout_s: float, make_tap: MakeTap | None = None, transport: str = "auto"
+    target: ProbeTarget, era: Era | None, timeout_s: float, make_tap: MakeTap | None = None, transport: str = "auto"
 ) -> AsyncIterator[Session]:
     """A live server for the length of an `async with`: everything started for it has ended afterwards. Raises GatewayFailure."""
     async with AsyncExitStack() as ending:
@@ -88,7 +88,7 @@ async def connected(
         yield session
 
 
-async def probe(target: Target, make_tap: MakeTap, *, era: Era | None = None, timeout_s: float = 30.0) -> None:
+async def probe(target: ProbeTarget, make_tap: MakeTap, *, era: Era | None = None, timeout_s: float = 30.0) -> None:
     """Play the scripted session; a tap hears all of it. Era and transport are found out before, on a connection that is not recorded."""
     async with connected(target, era, timeout_s) as session:
         era, transport = session.identity.era, session.transport

@@ -12,21 +12,27 @@ from typing import Final
 
 from msgspec import Struct
 
-from pactgate.conformance.rule import Hazard, Level, Result, Severity, Status
-from pactgate.conformance.runner import SessionVerdict, Verdict
-from pactgate.conformance.selection import Selection
+from pactgate.conformance.rule import (
+    CheckStatus,
+    CompositionConflict,
+    CompositionSeverity,
+    RequirementLevel,
+    RuleResult,
+)
+from pactgate.conformance.runner import RunResult, SessionResult
+from pactgate.conformance.selection import RuleSelection
 
 SCHEMA_VERSION: Final = 1
 
 
-class Policy(Struct, frozen=True):
+class FailurePolicy(Struct, frozen=True):
     """What counts: from which level on, and whether what could not be judged does."""
 
-    fail_on: Level = Level.MUST
+    fail_on: RequirementLevel = RequirementLevel.MUST
     unjudged_fails: bool = False
 
 
-class Expected(Struct, frozen=True):
+class BaselineEntry(Struct, frozen=True):
     """One entry of a baseline: a rule that is known to fail, everywhere or for one server."""
 
     code: str
@@ -35,7 +41,7 @@ class Expected(Struct, frozen=True):
     tracking: str | None = None
 
 
-class Problem(Struct, frozen=True):
+class ReportFailure(Struct, frozen=True):
     """Why there is no verdict."""
 
     kind: str
@@ -47,67 +53,69 @@ class SessionReport(Struct, frozen=True):
     era: str
     protocol_version: str | None
     exchange_count: int
-    results: tuple[Result, ...]
-    advisory: tuple[Result, ...]
+    results: tuple[RuleResult, ...]
+    advisory: tuple[RuleResult, ...]
 
 
-class Report(Struct, frozen=True):
+class ComplianceReport(Struct, frozen=True):
     """One run over one capture. `source` is its name as it was given."""
 
     source: str
     sessions: tuple[SessionReport, ...] = ()
-    findings: tuple[Hazard, ...] = ()
-    advisory: tuple[Hazard, ...] = ()
+    findings: tuple[CompositionConflict, ...] = ()
+    advisory: tuple[CompositionConflict, ...] = ()
     rules: tuple[str, ...] = ()
     deciding: frozenset[str] = frozenset()
-    policy: Policy = Policy()
-    baseline: tuple[Expected, ...] = ()
-    error: Problem | None = None
+    policy: FailurePolicy = FailurePolicy()
+    baseline: tuple[BaselineEntry, ...] = ()
+    error: ReportFailure | None = None
 
     @property
     def passed(self) -> bool:
         if self.error is not None or self.stale:
             return False
-        return not any(True for _ in self.failures()) and not any(True for _ in self.hazards())
+        return not any(True for _ in self.failures()) and not any(True for _ in self.conflicts())
 
     @property
     def exit_code(self) -> int:
         return 0 if self.passed else 1
 
-    def failures(self) -> Iterator[tuple[SessionReport, Result]]:
+    def failures(self) -> Iterator[tuple[SessionReport, RuleResult]]:
         """What counts against a session."""
         for session in self.sessions:
             yield from ((session, result) for result in session.results if self.counts(session, result))
 
-    def hazards(self) -> Iterator[Hazard]:
+    def conflicts(self) -> Iterator[CompositionConflict]:
         """What counts between sessions."""
-        for hazard in self.findings:
-            level = Level.MUST if hazard.severity is Severity.HAZARD else Level.SHOULD
-            is_counted = hazard.severity is not Severity.INFO and self._reaches(level)
+        for conflict in self.findings:
+            level = (
+                RequirementLevel.MUST if conflict.severity is CompositionSeverity.CONFLICT else RequirementLevel.SHOULD
+            )
+            is_counted = conflict.severity is not CompositionSeverity.INFO and self._reaches(level)
             if is_counted and not any(
-                self._expects(entry, hazard.code, label) for entry in self.baseline for label in hazard.servers
+                self._expects(entry, conflict.code, label) for entry in self.baseline for label in conflict.servers
             ):
-                yield hazard
+                yield conflict
 
-    def counts(self, session: SessionReport, result: Result) -> bool:
-        if result.status is Status.NOT_JUDGED:
+    def counts(self, session: SessionReport, result: RuleResult) -> bool:
+        if result.status is CheckStatus.NOT_JUDGED:
             return self.policy.unjudged_fails
-        is_failure = result.status is Status.FAIL and self._reaches(result.level)
+        is_failure = result.status is CheckStatus.FAIL and self._reaches(result.level)
         return is_failure and not self.is_expected(session, result)
 
-    def is_expected(self, session: SessionReport, result: Result) -> bool:
+    def is_expected(self, session: SessionReport, result: RuleResult) -> bool:
         return any(self._expects(entry, result.code, session.label) for entry in self.baseline)
 
     @property
-    def stale(self) -> tuple[Expected, ...]:
+    def stale(self) -> tuple[BaselineEntry, ...]:
         """Expectations of failures that did not happen, of rules that were run and had something to judge."""
         return tuple(entry for entry in self.baseline if entry.code in self.rules and self._is_stale(entry))
 
-    def count(self, status: Status) -> int:
+    def count(self, status: CheckStatus) -> int:
         """How many verdicts of the deciding rules have this status."""
         return sum(result.status is status for session in self.sessions for result in session.results)
 
-    def _is_stale(self, entry: Expected) -> bool:
+    def _is_stale(self, entry: BaselineEntry) -> bool:
         statuses = [
             result.status
             for session in self.sessions
@@ -115,31 +123,35 @@ class Report(Struct, frozen=True):
             for result in (*session.results, *session.advisory)
             if result.code == entry.code
         ]
-        hazards = [h for h in (*self.findings, *self.advisory) if self._about(h, entry)]
+        conflicts = [h for h in (*self.findings, *self.advisory) if self._about(h, entry)]
         if statuses:
-            return Status.FAIL not in statuses and Status.PASS in statuses
-        return not hazards and len(self.sessions) > 1
+            return CheckStatus.FAIL not in statuses and CheckStatus.PASS in statuses
+        return not conflicts and len(self.sessions) > 1
 
     @staticmethod
-    def _about(hazard: Hazard, entry: Expected) -> bool:
-        return hazard.code == entry.code and (entry.label is None or entry.label in hazard.servers)
+    def _about(conflict: CompositionConflict, entry: BaselineEntry) -> bool:
+        return conflict.code == entry.code and (entry.label is None or entry.label in conflict.servers)
 
     @staticmethod
-    def _expects(entry: Expected, code: str, label: str) -> bool:
+    def _expects(entry: BaselineEntry, code: str, label: str) -> bool:
         return entry.code == code and entry.label in (None, label)
 
-    def _reaches(self, level: Level) -> bool:
-        return level is Level.MUST or self.policy.fail_on is Level.SHOULD
+    def _reaches(self, level: RequirementLevel) -> bool:
+        return level is RequirementLevel.MUST or self.policy.fail_on is RequirementLevel.SHOULD
 
 
 def build(
-    source: str, verdict: Verdict, selection: Selection, policy: Policy, baseline: tuple[Expected, ...] = ()
-) -> Report:
-    return Report(
+    source: str,
+    verdict: RunResult,
+    selection: RuleSelection,
+    policy: FailurePolicy,
+    baseline: tuple[BaselineEntry, ...] = (),
+) -> ComplianceReport:
+    return ComplianceReport(
         source=source,
         sessions=tuple(_session(session, selection.deciding) for session in verdict.sessions),
-        findings=tuple(hazard for hazard in verdict.hazards if hazard.code in selection.deciding),
-        advisory=tuple(hazard for hazard in verdict.hazards if hazard.code not in selection.deciding),
+        findings=tuple(conflict for conflict in verdict.conflicts if conflict.code in selection.deciding),
+        advisory=tuple(conflict for conflict in verdict.conflicts if conflict.code not in selection.deciding),
         rules=tuple(rule.code for rule in selection.rules),
         deciding=selection.deciding,
         policy=policy,
@@ -147,8 +159,8 @@ def build(
     )
 
 
-def _session(verdict: SessionVerdict, deciding: frozenset[str]) -> SessionReport:
-    def of(wanted: Callable[[Result], bool]) -> tuple[Result, ...]:
+def _session(verdict: SessionResult, deciding: frozenset[str]) -> SessionReport:
+    def of(wanted: Callable[[RuleResult], bool]) -> tuple[RuleResult, ...]:
         return tuple(filter(wanted, verdict.results))
 
     return SessionReport(

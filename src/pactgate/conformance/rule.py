@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Final
 from msgspec import Struct
 
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.message import EVERY_ROLE, Message, Role, Turn
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.message import EVERY_ROLE, ExchangeView, RecordedMessage, Role
+from pactgate.conformance.session_state import SessionState
 from pactgate.core.display import flat
 from pactgate.protocol.versions import KNOWN_VERSIONS
 
@@ -29,29 +29,29 @@ SECTIONS: Final = ("What it checks", "Why", "How to fix", "Reference")
 _SHOWN_CHARS: Final = 60
 
 
-class Level(StrEnum):
+class RequirementLevel(StrEnum):
     """The specification's keyword."""
 
     MUST = "must"
     SHOULD = "should"
 
 
-class Status(StrEnum):
+class CheckStatus(StrEnum):
     PASS = "pass"
     FAIL = "fail"
     NOT_APPLICABLE = "not_applicable"
     NOT_JUDGED = "not_judged"
 
 
-class Severity(StrEnum):
+class CompositionSeverity(StrEnum):
     """Of what was found between sessions: a hazard counts, a warning and an info are shown."""
 
-    HAZARD = "hazard"
+    CONFLICT = "hazard"
     WARNING = "warning"
     INFO = "info"
 
 
-class Needs(StrEnum):
+class RequiredEvidence(StrEnum):
     """Evidence that not every capture has, in the words in which its absence is reported."""
 
     NOTHING = ""
@@ -65,31 +65,31 @@ class Evidence(Struct, frozen=True):
     exchange: int
     pointer: str
     message: str
-    level: Level = Level.MUST
+    level: RequirementLevel = RequirementLevel.MUST
 
 
-class Result(Struct, frozen=True):
+class RuleResult(Struct, frozen=True):
     """The verdict of one rule on one session."""
 
     code: str
     slug: str
     category: str
-    level: Level
-    status: Status
+    level: RequirementLevel
+    status: CheckStatus
     message: str
     evidence: tuple[Evidence, ...] = ()
     count: int = 0
     notes: tuple[str, ...] = ()
 
 
-class Hazard(Struct, frozen=True):
+class CompositionConflict(Struct, frozen=True):
     """What can fail only when servers coexist: what it is about, and which servers share it."""
 
     code: str
     kind: str
     subject: str
     servers: tuple[str, ...]
-    severity: Severity
+    severity: CompositionSeverity
     message: str
 
 
@@ -98,7 +98,7 @@ class Rule:
 
     code: ClassVar[str]
     category: ClassVar[str]
-    level: ClassVar[Level] = Level.MUST
+    level: ClassVar[RequirementLevel] = RequirementLevel.MUST
     since: ClassVar[str] = KNOWN_VERSIONS[0]
     until: ClassVar[str] = KNOWN_VERSIONS[-1]
 
@@ -132,11 +132,11 @@ class Rule:
 class SessionRule(Rule):
     """A rule about one session. `roles` and `methods` say which messages it is shown (None: all of them)."""
 
-    needs: ClassVar[Needs] = Needs.NOTHING
+    needs: ClassVar[RequiredEvidence] = RequiredEvidence.NOTHING
     roles: ClassVar[frozenset[Role]] = EVERY_ROLE
     methods: ClassVar[frozenset[str] | None] = None
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         self.session = session
         self.seen = 0
         """How much there was to judge; a rule that saw nothing can't pass."""
@@ -145,16 +145,18 @@ class SessionRule(Rule):
         self._notes: dict[str, None] = {}
         self._unjudged: dict[str, None] = {}
 
-    def on_turn(self, turn: Turn) -> None:
+    def on_exchange(self, view: ExchangeView) -> None:
         """An exchange begins."""
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         """A message passes."""
 
     def at_end(self) -> None:
         """The session is over; everything it says of itself is known now."""
 
-    def fault(self, where: Message | Turn, pointer: str, text: str, level: Level | None = None) -> None:
+    def fault(
+        self, where: RecordedMessage | ExchangeView, pointer: str, text: str, level: RequirementLevel | None = None
+    ) -> None:
         """Something breaks the rule. `pointer` leads on from the message, or from the exchange."""
         self._fault_count += 1
         if len(self._faults) < SHOWN_EVIDENCE:
@@ -177,33 +179,33 @@ class SessionRule(Rule):
             return f"Nothing in this session is of {span}."
         return "Nothing in this session is subject to this rule."
 
-    def result(self) -> Result:
+    def result(self) -> RuleResult:
         level, message, count = self.level, self.title(), self._fault_count
-        status, notes = Status.PASS, [*self._notes]
+        status, notes = CheckStatus.PASS, [*self._notes]
         if self._faults:
-            status = Status.FAIL
-            level = min((fault.level for fault in self._faults), key=list(Level).index)
+            status = CheckStatus.FAIL
+            level = min((fault.level for fault in self._faults), key=list(RequirementLevel).index)
             worst = next(fault for fault in self._faults if fault.level is level)
             message = worst.message + (f" ({count} places)" if count > 1 else "")
         elif not self.seen and not self._is_moot() and (self._unjudged or self._lacks_evidence()):
-            status = Status.NOT_JUDGED
+            status = CheckStatus.NOT_JUDGED
             message = _sentence(self.needs) if self._lacks_evidence() else next(iter(self._unjudged))
         elif not self.seen:
-            status, message = Status.NOT_APPLICABLE, self.not_applicable()
-        if status in (Status.PASS, Status.FAIL):
+            status, message = CheckStatus.NOT_APPLICABLE, self.not_applicable()
+        if status in (CheckStatus.PASS, CheckStatus.FAIL):
             notes += [f"Not judged in part: {reason}" for reason in self._unjudged]
-        return Result(
+        return RuleResult(
             self.code, self.slug(), self.category, level, status, message, tuple(self._faults), count, tuple(notes)
         )
 
     def _is_moot(self) -> bool:
         """HTTP is no matter where there was none."""
-        return self.needs is Needs.HTTP and not self.session.has_http and not self.session.http_is_unknown
+        return self.needs is RequiredEvidence.HTTP and not self.session.has_http and not self.session.http_is_unknown
 
     def _lacks_evidence(self) -> bool:
-        if self.needs is Needs.HTTP:
+        if self.needs is RequiredEvidence.HTTP:
             return self.session.is_covered(self.revisions()) and self.session.http_is_unknown
-        if self.needs is Needs.SERVER_MESSAGES:
+        if self.needs is RequiredEvidence.SERVER_MESSAGES:
             return self.session.is_covered(self.revisions()) and not self.session.has_server_messages
         return False
 
@@ -215,12 +217,18 @@ class CompositionRule(Rule):
     category: ClassVar[str] = "composition"
 
     @classmethod
-    def check(cls, composition: Composition) -> Iterator[Hazard]:
+    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
         raise NotImplementedError
 
     @classmethod
-    def hazard(cls, subject: str, servers: Iterable[str], message: str, severity: Severity = Severity.HAZARD) -> Hazard:
-        return Hazard(cls.code, cls.kind, subject, tuple(servers), severity, message)
+    def conflict(
+        cls,
+        subject: str,
+        servers: Iterable[str],
+        message: str,
+        severity: CompositionSeverity = CompositionSeverity.CONFLICT,
+    ) -> CompositionConflict:
+        return CompositionConflict(cls.code, cls.kind, subject, tuple(servers), severity, message)
 
 
 def quoted(value: Any) -> str:

@@ -13,32 +13,34 @@ from msgspec import Struct
 
 from pactgate.capture.format import RecordedSession
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.message import Message, Role, Turn
-from pactgate.conformance.message_order import Order
-from pactgate.conformance.rule import CompositionRule, Hazard, Result, Rule, SessionRule
-from pactgate.conformance.session_state import AS_RECORDED, CapturedSession, Options
+from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
+from pactgate.conformance.message_order import MessageOrder
+from pactgate.conformance.rule import CompositionConflict, CompositionRule, Rule, RuleResult, SessionRule
+from pactgate.conformance.session_state import AS_RECORDED, ReadingOptions, SessionState
 from pactgate.protocol.versions import LEGACY_VERSIONS
 
 RuleClass = type[Rule]
-_ON_MESSAGE = Callable[[Message], None]
+_ON_MESSAGE = Callable[[RecordedMessage], None]
 
 
-class SessionVerdict(Struct, frozen=True):
+class SessionResult(Struct, frozen=True):
     """One session and what every rule says of it."""
 
     label: str
     era: str
     protocol_version: str | None
     exchange_count: int
-    results: tuple[Result, ...]
+    results: tuple[RuleResult, ...]
 
 
-class Verdict(Struct, frozen=True):
-    sessions: tuple[SessionVerdict, ...]
-    hazards: tuple[Hazard, ...]
+class RunResult(Struct, frozen=True):
+    sessions: tuple[SessionResult, ...]
+    conflicts: tuple[CompositionConflict, ...]
 
 
-def run(rules: Sequence[RuleClass], recorded: Iterable[RecordedSession], options: Options = AS_RECORDED) -> Verdict:
+def run(
+    rules: Sequence[RuleClass], recorded: Iterable[RecordedSession], options: ReadingOptions = AS_RECORDED
+) -> RunResult:
     """Judge every session, then what can only be seen when there are several servers."""
     of_session = [rule for rule in rules if issubclass(rule, SessionRule)]
     of_composition = [rule for rule in rules if issubclass(rule, CompositionRule)]
@@ -48,20 +50,20 @@ def run(rules: Sequence[RuleClass], recorded: Iterable[RecordedSession], options
         verdict, subject = judge(of_session, session, options)
         sessions.append(verdict)
         composition.add(subject)
-    hazards = chain.from_iterable(rule.check(composition) for rule in of_composition) if len(sessions) > 1 else ()
-    return Verdict(tuple(sessions), tuple(hazards))
+    conflicts = chain.from_iterable(rule.check(composition) for rule in of_composition) if len(sessions) > 1 else ()
+    return RunResult(tuple(sessions), tuple(conflicts))
 
 
 def judge(
-    rules: Sequence[type[SessionRule]], recorded: RecordedSession, options: Options
-) -> tuple[SessionVerdict, CapturedSession]:
-    session = CapturedSession(recorded.head, options)
+    rules: Sequence[type[SessionRule]], recorded: RecordedSession, options: ReadingOptions
+) -> tuple[SessionResult, SessionState]:
+    session = SessionState(recorded.head, options)
     audience = _Audience([rule(session) for rule in rules])
-    order = Order()
+    order = MessageOrder()
     for exchange in recorded.exchanges:
-        turn = session.begin(exchange)
-        messages = order.take(turn)
-        audience.show_turn(turn)
+        view = session.begin(exchange)
+        messages = order.take(view)
+        audience.show_exchange(view)
         for message in messages:
             session.note(message)
             audience.show(message)
@@ -71,11 +73,11 @@ def judge(
     session.head = recorded.head
     results = tuple(audience.results())
     version = session.negotiated or session.head.protocol_version or _latest(session)
-    verdict = SessionVerdict(session.head.label, session.era.value, version, session.exchange_count, results)
+    verdict = SessionResult(session.head.label, session.era.value, version, session.exchange_count, results)
     return verdict, session
 
 
-def _latest(session: CapturedSession) -> str | None:
+def _latest(session: SessionState) -> str | None:
     return max((version for version in session.versions if version is not None), default=None)
 
 
@@ -85,26 +87,28 @@ class _Audience:
     def __init__(self, rules: list[SessionRule]) -> None:
         self._rules = rules
         self._watched = frozenset(method for rule in rules for method in rule.methods or ())
-        self._turns: dict[str | None, list[Callable[[Turn], None]]] = {}
+        self._turns: dict[str | None, list[Callable[[ExchangeView], None]]] = {}
         self._messages: dict[tuple[str | None, Role, str], list[_ON_MESSAGE]] = {}
 
-    def show_turn(self, turn: Turn) -> None:
-        hooks = self._turns.get(turn.version)
+    def show_exchange(self, view: ExchangeView) -> None:
+        hooks = self._turns.get(view.version)
         if hooks is None:
-            hooks = self._turns[turn.version] = [
-                rule.on_turn for rule in self._covering(turn.version) if type(rule).on_turn is not SessionRule.on_turn
+            hooks = self._turns[view.version] = [
+                rule.on_exchange
+                for rule in self._covering(view.version)
+                if type(rule).on_exchange is not SessionRule.on_exchange
             ]
         for hook in hooks:
-            hook(turn)
+            hook(view)
 
-    def show(self, message: Message) -> None:
-        turn, method = message.turn, message.method
-        key = (turn.version, message.role, method if method in self._watched else "")
+    def show(self, message: RecordedMessage) -> None:
+        view, method = message.view, message.method
+        key = (view.version, message.role, method if method in self._watched else "")
         hooks = self._messages.get(key)
         if hooks is None:
             hooks = self._messages[key] = [
                 rule.on_message
-                for rule in self._covering(turn.version)
+                for rule in self._covering(view.version)
                 if key[1] in rule.roles
                 and (rule.methods is None or key[2] in rule.methods)
                 and type(rule).on_message is not SessionRule.on_message
@@ -112,7 +116,7 @@ class _Audience:
         for hook in hooks:
             hook(message)
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> Iterator[RuleResult]:
         for rule in self._rules:
             rule.at_end()
             yield rule.result()

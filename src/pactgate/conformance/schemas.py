@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pactgate.conformance.session_state import Item
+from pactgate.conformance.session_state import ListedItem
 from pactgate.policy.schema.validation import Schema as Compiled
 from pactgate.policy.schema.validation import compile_schema
 
@@ -20,7 +20,7 @@ _INVALID: Final = ("it is not a valid schema", "it is not an object")
 _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
 
 
-class Schema:
+class RecordedSchema:
     """One schema. Exactly one of: `check` works, `invalid` says what breaks JSON Schema, `unjudged` why it can't be told."""
 
     def __init__(self, schema: Any) -> None:
@@ -55,16 +55,16 @@ class ToolSchemas:
 
     def __init__(self, member: str) -> None:
         self._member = member
-        self._compiled: dict[str, tuple[Item, Schema | None]] = {}
+        self._compiled: dict[str, tuple[ListedItem, RecordedSchema | None]] = {}
 
-    def of(self, name: str, item: Item) -> Schema | None:
+    def of(self, name: str, item: ListedItem) -> RecordedSchema | None:
         """None where the tool has no such schema."""
         held = self._compiled.get(name)
         if held is None or held[0] is not item:
             if len(self._compiled) >= _MAX_COMPILED:
                 self._compiled.clear()
             schema = item.definition.get(self._member)
-            held = self._compiled[name] = (item, None if schema is None else Schema(schema))
+            held = self._compiled[name] = (item, None if schema is None else RecordedSchema(schema))
         return held[1]
 
 

@@ -31,17 +31,17 @@ class UnknownRuleError(Exception):
         self.word = word
 
 
-class Selection(Struct, frozen=True):
+class RuleSelection(Struct, frozen=True):
     """The rules to run, in order, and the codes of those that decide."""
 
     rules: tuple[RuleClass, ...]
     deciding: frozenset[str]
 
 
-def select(words: str | Sequence[str] | None = None) -> Selection:
+def select(words: str | Sequence[str] | None = None) -> RuleSelection:
     """Without a word all rules run and the documented ones decide; otherwise those named run and decide."""
     if words is None:
-        return Selection(ALL, frozenset(rule.code for rule in DOCUMENTED))
+        return RuleSelection(ALL, frozenset(rule.code for rule in DOCUMENTED))
     named = [word.strip() for word in (words.split(",") if isinstance(words, str) else words)]
     chosen: set[str] = set()
     for word in named:
@@ -51,4 +51,4 @@ def select(words: str | Sequence[str] | None = None) -> Selection:
             chosen.add(word.upper())
         else:
             raise UnknownRuleError(word)
-    return Selection(tuple(rule for rule in ALL if rule.code in chosen), frozenset(chosen))
+    return RuleSelection(tuple(rule for rule in ALL if rule.code in chosen), frozenset(chosen))

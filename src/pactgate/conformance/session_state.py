@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pactgate.capture.format import Body, Exchange, Head, Party
-from pactgate.conformance.bounded import IdLedger, Key, Remembered, id_key
-from pactgate.conformance.message import META, Message, Role, Turn, as_list, as_object
+from pactgate.capture.format import Body, RecordedExchange, SessionHead, Side
+from pactgate.conformance.bounded import BoundedDict, Key, UsedIds, id_key
+from pactgate.conformance.message import META, ExchangeView, RecordedMessage, Role, as_list, as_object
 from pactgate.conformance.methods import LISTS
 from pactgate.protocol.headers import VERSION_HEADER
 from pactgate.protocol.modern import PV
@@ -22,52 +22,52 @@ from pactgate.protocol.versions import LATEST_MODERN, LEGACY_VERSIONS, MODERN_VE
 _STDIO: Final = "stdio"
 
 
-class Options(Struct, frozen=True):
+class ReadingOptions(Struct, frozen=True):
     """How a session is to be read."""
 
     era: Era | None = None
     allow_missing_initialized: bool = False
 
 
-AS_RECORDED: Final = Options()
+AS_RECORDED: Final = ReadingOptions()
 
 
-class Item(Struct, frozen=True):
+class ListedItem(Struct, frozen=True):
     """One listed tool, prompt, resource or template, and where it stood."""
 
     definition: Body
-    message: Message
+    message: RecordedMessage
     number: int
 
 
-class Listing:
+class ListedItems:
     """What one list method has shown. `items` are those of the latest listing, `ever` every name there was."""
 
     def __init__(self) -> None:
-        self.items: dict[str, Item] = {}
+        self.items: dict[str, ListedItem] = {}
         self.names: list[str] = []
-        self.ever: dict[str, Item] = {}
+        self.ever: dict[str, ListedItem] = {}
         self.is_whole = False
         self._started = False
 
-    def page(self, answer: Message, member: str, identity: str) -> None:
-        if "cursor" not in answer.asked() or not self._started:
+    def page(self, answer: RecordedMessage, member: str, identity: str) -> None:
+        if "cursor" not in answer.request_params() or not self._started:
             self.items, self.names = {}, []
         self._started = True
         for number, definition in enumerate(as_list(answer.result.get(member))):
             name = as_object(definition).get(identity)
             if isinstance(name, str):
-                item = Item(definition, answer, number)
+                item = ListedItem(definition, answer, number)
                 self.names.append(name)
                 self.items[name] = item
                 self.ever[name] = item
         self.is_whole = answer.result.get("nextCursor") is None
 
 
-class CapturedSession:
+class SessionState:
     """One session up to the present message. What the head says is complete only at the end."""
 
-    def __init__(self, head: Head, options: Options) -> None:
+    def __init__(self, head: SessionHead, options: ReadingOptions) -> None:
         self.head = head
         self.options = options
         self.exchange_count = 0
@@ -75,20 +75,20 @@ class CapturedSession:
         self.versions: set[str | None] = set()
         self.has_http = False
         self.saw_server_message = False
-        self.initialize: Message | None = None
-        self.handshake: Message | None = None
+        self.initialize: RecordedMessage | None = None
+        self.handshake: RecordedMessage | None = None
         """The successful answer to initialize."""
         self.is_initialized = False
-        self.discovery: Message | None = None
+        self.discovery: RecordedMessage | None = None
         """The latest successful answer to server/discover."""
         self.negotiated: str | None = None
-        self.lists: dict[str, Listing] = {method: Listing() for method in LISTS}
-        self.open: Remembered[Message] = Remembered()
+        self.lists: dict[str, ListedItems] = {method: ListedItems() for method in LISTS}
+        self.open: BoundedDict[RecordedMessage] = BoundedDict()
         """Requests without an answer so far, by sender and id."""
-        self.cancelled: Remembered[Message] = Remembered()
+        self.cancelled: BoundedDict[RecordedMessage] = BoundedDict()
         """Notices of cancellation, by sender and id of the request."""
-        self.client_ids: list[IdLedger] = []
-        self._ids: dict[Party, IdLedger] = {}
+        self.client_ids: list[UsedIds] = []
+        self._ids: dict[Side, UsedIds] = {}
         self._new_ids()
 
     # What the session is
@@ -141,30 +141,30 @@ class CapturedSession:
 
     # How it goes on
 
-    def begin(self, exchange: Exchange) -> Turn:
+    def begin(self, exchange: RecordedExchange) -> ExchangeView:
         self.exchange_count += 1
         self.has_http = self.has_http or exchange.http is not None
         era = self._era_of(exchange)
         self.eras.add(era)
         if era is Era.LEGACY:
             self.negotiated = _agreed(exchange) or self.negotiated
-        turn = Turn(exchange, era, self._version_of(exchange, era))
-        self.versions.add(turn.version)
-        return turn
+        view = ExchangeView(exchange, era, self._version_of(exchange, era))
+        self.versions.add(view.version)
+        return view
 
-    def note(self, message: Message) -> None:
+    def note(self, message: RecordedMessage) -> None:
         """A message passes: what it answers, whether its id was used before, what it tells of the session."""
-        if message.sender is Party.SERVER and message.role is not Role.ANSWER:
+        if message.sender is Side.SERVER and message.role is not Role.RESPONSE:
             self.saw_server_message = True
         if message.role is Role.REQUEST:
             self._note_request(message)
-        elif message.role is Role.NOTICE:
+        elif message.role is Role.NOTIFICATION:
             self._note_notice(message)
         else:
             self._note_answer(message)
 
-    def _note_request(self, message: Message) -> None:
-        if message.method == "initialize" and message.sender is Party.CLIENT and not message.is_modern:
+    def _note_request(self, message: RecordedMessage) -> None:
+        if message.method == "initialize" and message.sender is Side.CLIENT and not message.is_modern:
             if self.handshake is not None:
                 self._new_ids()
             self.initialize, self.handshake, self.is_initialized = message, None, False
@@ -176,15 +176,15 @@ class CapturedSession:
         message.is_repeated_id = place in self.open if message.is_modern else not is_new
         self.open[place] = message
 
-    def _note_notice(self, message: Message) -> None:
-        if message.method == "notifications/initialized" and message.sender is Party.CLIENT:
+    def _note_notice(self, message: RecordedMessage) -> None:
+        if message.method == "notifications/initialized" and message.sender is Side.CLIENT:
             self.is_initialized = self.handshake is not None
         elif message.method == "notifications/cancelled":
             key = id_key(message.params.get("requestId"))
             if key is not None:
                 self.cancelled[(message.sender, key)] = message
 
-    def _note_answer(self, message: Message) -> None:
+    def _note_answer(self, message: RecordedMessage) -> None:
         paired = _partner(message)
         key = message.key
         found = self.open.pop((message.sender.other, key), None) if key is not None else None
@@ -199,14 +199,14 @@ class CapturedSession:
             self.negotiated = _version(message.result) or self.negotiated
         elif method == "server/discover":
             self.discovery = message
-        elif method in LISTS and message.sender is Party.SERVER:
+        elif method in LISTS and message.sender is Side.SERVER:
             self.lists[method].page(message, *LISTS[method])
 
-    def _era_of(self, exchange: Exchange) -> Era:
+    def _era_of(self, exchange: RecordedExchange) -> Era:
         if self.options.era is not None:
             return self.options.era
         request = exchange.request
-        if isinstance(request, dict) and exchange.sender is Party.CLIENT:
+        if isinstance(request, dict) and exchange.sender is Side.CLIENT:
             if PV in as_object(as_object(request.get("params")).get(META)):
                 return Era.MODERN
             if request.get("method") == "initialize":
@@ -216,7 +216,7 @@ class CapturedSession:
             return Era.LEGACY if headers[0] in LEGACY_VERSIONS else Era.MODERN
         return self.era
 
-    def _version_of(self, exchange: Exchange, era: Era) -> str | None:
+    def _version_of(self, exchange: RecordedExchange, era: Era) -> str | None:
         request = exchange.request
         if era is Era.MODERN:
             params = as_object(request.get("params")) if isinstance(request, dict) else {}
@@ -226,29 +226,29 @@ class CapturedSession:
         return said if said in LEGACY_VERSIONS else None
 
     def _new_ids(self) -> None:
-        self._ids = {party: IdLedger() for party in Party}
-        self.client_ids.append(self._ids[Party.CLIENT])
+        self._ids = {party: UsedIds() for party in Side}
+        self.client_ids.append(self._ids[Side.CLIENT])
 
-    def has_sent(self, sender: Party, key: Key) -> bool:
+    def has_sent(self, sender: Side, key: Key) -> bool:
         """Whether this side has sent a request with this id, as far as the checker remembers."""
         ledger = self._ids[sender]
         return key in ledger or ledger.has_forgotten
 
-    def ids_are_complete(self, sender: Party) -> bool:
+    def ids_are_complete(self, sender: Side) -> bool:
         return not self._ids[sender].has_forgotten
 
 
-def _partner(answer: Message) -> Message | None:
+def _partner(answer: RecordedMessage) -> RecordedMessage | None:
     """The request of the same exchange: by its id in a batch, by standing there otherwise."""
     if answer.frame is not None:
         return None
-    turn = answer.turn
-    if isinstance(turn.exchange.request, dict) and not isinstance(turn.exchange.response, list):
-        return turn.messages[0] if turn.messages[0].role is not Role.ANSWER else None
-    return turn.requests.get(answer.key)
+    view = answer.view
+    if isinstance(view.exchange.request, dict) and not isinstance(view.exchange.response, list):
+        return view.messages[0] if view.messages[0].role is not Role.RESPONSE else None
+    return view.requests.get(answer.key)
 
 
-def _agreed(exchange: Exchange) -> str | None:
+def _agreed(exchange: RecordedExchange) -> str | None:
     """The revision an initialize with its answer agrees on, known before any other message of the session is looked at."""
     request, response = exchange.request, exchange.response
     if isinstance(request, dict) and request.get("method") == "initialize" and isinstance(response, dict):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pactgate.conformance.message import Message, as_list, as_object
+from pactgate.conformance.message import RecordedMessage, as_list, as_object
 from pactgate.conformance.uris import around
 
 FILTER_OF: Final = {
@@ -18,7 +18,7 @@ FILTER_OF: Final = {
 UPDATED: Final = "notifications/resources/updated"
 
 
-class Listen:
+class RecordedSubscription:
     def __init__(self, requested: Any) -> None:
         self.is_granted = False
         self.has_ended = False
@@ -33,7 +33,7 @@ class Listen:
         self._uris = _texts(self._granted.get("resourceSubscriptions"))
         return [name for name, value in self._granted.items() if _exceeds(value, self._requested.get(name))]
 
-    def covers(self, notice: Message) -> bool:
+    def covers(self, notice: RecordedMessage) -> bool:
         """Whether a notification was granted on this listen."""
         if notice.method == UPDATED:
             uri = notice.params.get("uri")

@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pactgate.capture.format import CaptureError, CaptureProblem
+from pactgate.capture.format import CaptureError, CaptureErrorKind
 from pactgate.conformance.baseline import BaselineError, load, read_plain
 from pactgate.conformance.check import check_capture
 from pactgate.conformance.live import record_live
-from pactgate.conformance.probe import Target
-from pactgate.conformance.report import Expected, Problem, Report
+from pactgate.conformance.probe import ProbeTarget
+from pactgate.conformance.report import BaselineEntry, ComplianceReport, ReportFailure
 from pactgate.conformance.selection import BY_CODE, UnknownRuleError, select
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol.versions import Era
@@ -36,28 +36,28 @@ class SuiteError(Exception):
     """The file is not what it should be: a wrong invocation."""
 
 
-class Check(Struct, frozen=True):
+class SuiteCheck(Struct, frozen=True):
     """One capture, or one live server, and what is expected of it; `fails` is empty where it is to pass."""
 
     name: str
     capture: Path | None = None
-    live: Target | None = None
+    live: ProbeTarget | None = None
     fails: tuple[str, ...] = ()
     rules: str | None = None
     era: str = "auto"
     fail_on: str = "must"
-    baseline: tuple[Expected, ...] = ()
+    baseline: tuple[BaselineEntry, ...] = ()
     allow_missing_initialized: bool = False
 
 
-class Outcome(Struct, frozen=True):
-    check: Check
-    report: Report
+class CheckOutcome(Struct, frozen=True):
+    check: SuiteCheck
+    report: ComplianceReport
 
     @property
     def failed(self) -> tuple[str, ...]:
         """The codes of all rules that failed and count, in order."""
-        codes = {result.code for _, result in self.report.failures()} | {h.code for h in self.report.hazards()}
+        codes = {result.code for _, result in self.report.failures()} | {h.code for h in self.report.conflicts()}
         codes |= {entry.code for entry in self.report.stale}
         return tuple(code for code in BY_CODE if code in codes)
 
@@ -66,7 +66,7 @@ class Outcome(Struct, frozen=True):
         return self.report.error is None and self.failed == self.check.fails
 
 
-def read_suite(path: Path) -> tuple[Check, ...]:
+def read_suite(path: Path) -> tuple[SuiteCheck, ...]:
     try:
         document = read_plain(path)
     except BaselineError as problem:
@@ -77,18 +77,20 @@ def read_suite(path: Path) -> tuple[Check, ...]:
     return tuple(_check(path, number, fields) for number, fields in enumerate(checks, 1))
 
 
-def run_suite(checks: tuple[Check, ...]) -> Iterator[Outcome]:
+def run_suite(checks: tuple[SuiteCheck, ...]) -> Iterator[CheckOutcome]:
     for check in checks:
         try:
             report = _judge(check)
         except CaptureError as problem:
-            report = Report(check.name, error=Problem(problem.kind.value, problem.message))
+            report = ComplianceReport(check.name, error=ReportFailure(problem.kind.value, problem.message))
         except GatewayFailure as failure:
-            report = Report(check.name, error=Problem(CaptureProblem.UNREADABLE.value, failure.message))
-        yield Outcome(check, report)
+            report = ComplianceReport(
+                check.name, error=ReportFailure(CaptureErrorKind.UNREADABLE.value, failure.message)
+            )
+        yield CheckOutcome(check, report)
 
 
-def _judge(check: Check) -> Report:
+def _judge(check: SuiteCheck) -> ComplianceReport:
     with tempfile.TemporaryDirectory(prefix="pactgate-") as folder:
         capture = check.capture or Path(folder) / "live.json"
         if check.live is not None:
@@ -104,7 +106,7 @@ def _judge(check: Check) -> Report:
         )
 
 
-def _check(path: Path, number: int, fields: Any) -> Check:
+def _check(path: Path, number: int, fields: Any) -> SuiteCheck:
     where = f"{path}: check {number}"
     _require_shape(where, fields)
     live = _live(where, fields["live"], path.parent) if "live" in fields else None
@@ -115,7 +117,7 @@ def _check(path: Path, number: int, fields: Any) -> Check:
         baseline = load(path.parent / fields["baseline"]) if "baseline" in fields else ()
     except (UnknownRuleError, BaselineError) as problem:
         raise SuiteError(f"{where}: {problem}") from None
-    return Check(
+    return SuiteCheck(
         name=fields.get("name", named if isinstance(named, str) else " ".join(named)),
         capture=None if live is not None else path.parent / fields["capture"],
         live=live,
@@ -146,12 +148,12 @@ def _require_shape(where: str, fields: Any) -> None:
         raise SuiteError(f"{where}: allow_missing_initialized must be true or false.")
 
 
-def _live(where: str, given: Any, folder: Path) -> Target:
+def _live(where: str, given: Any, folder: Path) -> ProbeTarget:
     if isinstance(given, str) and given.startswith(("http://", "https://")):
-        return Target(url=given)
+        return ProbeTarget(url=given)
     if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
         program = sys.executable if given[0] == "python" else given[0]
-        return Target(command=(program, *given[1:]), cwd=str(folder.resolve()))
+        return ProbeTarget(command=(program, *given[1:]), cwd=str(folder.resolve()))
     raise SuiteError(f"{where}: live is a URL, or the list of words of a command.")
 
 

@@ -12,7 +12,7 @@ Headers = bytes | Mapping[str, list[str]] | Mapping[bytes, bytes]
 """A block of encoded lines, or a mapping of lower-case names; whichever is at hand."""
 
 
-class Hop(Protocol):
+class HttpExchangeRecorder(Protocol):
     """One HTTP request and what it brings: `answered`, or `streaming`, then `events`, then `ended`."""
 
     def answered(self, status: int, headers: Headers, body: bytes) -> None:
@@ -28,13 +28,13 @@ class Hop(Protocol):
         """Nothing more comes. Said after every stream, and when there was no answer at all."""
 
 
-class Tap(Protocol):
+class ConnectionRecorder(Protocol):
     """One connection. On stdio everything is a message; on HTTP everything is a request."""
 
     def passed(self, text: bytes, *, from_client: bool) -> None:
         """One message, or what stood in its place."""
 
-    def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> Hop:
+    def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> HttpExchangeRecorder:
         """A client's HTTP request."""
 
     def closed(self) -> None:

@@ -30,10 +30,10 @@ _CALLS: Final = "/api/calls"
 _LISTED_CALLS: Final = 100
 
 
-class Stories(Protocol):
+class CallTraces(Protocol):
     """What is known of the last calls; `subject` limits it to one caller's."""
 
-    def tell(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None: ...
+    def get(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None: ...
 
     def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]: ...
 
@@ -45,7 +45,7 @@ class Admin:
         self,
         snapshot: Callable[[], dict[str, Any]],
         metrics: Callable[[], bytes],
-        stories: Stories,
+        stories: CallTraces,
         clock: Callable[[], float],
     ) -> None:
         self._stories = stories
@@ -106,7 +106,7 @@ class Admin:
         if not rest:
             self._say(exchange, 200, encode_json({"calls": self._stories.latest(_LISTED_CALLS, subject)}))
             return True
-        story = self._stories.tell(rest[1:], subject) if rest.startswith("/") else None
+        story = self._stories.get(rest[1:], subject) if rest.startswith("/") else None
         if story is None:
             return False
         self._say(exchange, 200, encode_json(story))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, Protocol
 
-from pactgate.core.recording import Hop
+from pactgate.core.recording import HttpExchangeRecorder
 from pactgate.inbound.http_grammar import Head
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Message, Rejection
@@ -90,7 +90,7 @@ class Exchange:
         self.message: Message | Rejection | None = None
         """What the body says, once it was read."""
         self.work: Work | None = None
-        self.hop: Hop | None = None
+        self.hop: HttpExchangeRecorder | None = None
         """Where the answer is noted too, if the exchange is recorded."""
         self.extra_head = b""
         """Header lines every answer to this request carries."""

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from pactgate.config.model import Sessions
 from pactgate.core.events import Emit
-from pactgate.core.recording import Tap
-from pactgate.inbound.admin import Admin, Stories
+from pactgate.core.recording import ConnectionRecorder
+from pactgate.inbound.admin import Admin, CallTraces
 from pactgate.inbound.auth import Admitted, Guard, Refusal
 from pactgate.inbound.batch import is_batch
 from pactgate.inbound.http_exchange import Exchange
@@ -45,11 +45,11 @@ class HttpFace:
         servers: Callable[[frozenset[str]], Collection[str]],
         snapshot: Callable[[], dict[str, Any]],
         metrics: Callable[[], bytes],
-        stories: Stories,
+        stories: CallTraces,
         emit: Emit,
         sessions: Sessions | None = None,
         clock: Callable[[], float] = time.monotonic,
-        tap: Tap | None = None,
+        tap: ConnectionRecorder | None = None,
     ) -> None:
         self.drops = Drops()
         self.sessions = SessionTable(sessions or Sessions(), clock, self.drops)

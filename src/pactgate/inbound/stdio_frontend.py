@@ -17,7 +17,7 @@ from typing import Any, Final
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, InternalFailure, RequestRefused
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.recording import Tap
+from pactgate.core.recording import ConnectionRecorder
 from pactgate.core.values import Caller
 from pactgate.inbound.batch import is_batch, join, read_batch
 from pactgate.inbound.client_requests import Questions
@@ -63,7 +63,7 @@ async def serve_stdio(
     max_message_bytes: int = 10 * MIB,
     finish_s: float = FINISH_S,
     clock: Callable[[], float] = time.monotonic,
-    tap: Tap | None = None,
+    tap: ConnectionRecorder | None = None,
 ) -> None:
     """Serve one caller until it closes its side. Without streams, the caller is at this process's stdin and stdout.
 
@@ -101,7 +101,7 @@ class StdioFace:
         conversation: Conversation,
         emit: Emit,
         clock: Callable[[], float],
-        tap: Tap | None = None,
+        tap: ConnectionRecorder | None = None,
     ) -> None:
         self._kernel = kernel
         self._reader = reader

@@ -23,7 +23,7 @@ from pactgate.core.contract import ERROR_KEY, OPERATIONS_KEY, ContractError, Ope
 from pactgate.core.display import cut
 from pactgate.core.failures import ErrorCode
 from pactgate.protocol.messages import encode_json
-from pactgate.runner.observe import NotDeclared, Watch, current
+from pactgate.runner.observe import EffectWatch, UndeclaredEffectError, current
 from pactgate.runner.signature import ServedTool
 from pactgate.tools import Call, ToolError
 
@@ -34,14 +34,14 @@ _DETAILS_BYTES: Final = 16_384
 _DONE: Final = "Done."
 
 
-class Ending(Struct, frozen=True):
+class CallResult(Struct, frozen=True):
     """What a call came to, beside its result. `crash` is the traceback of an exception nobody declared."""
 
     result: bytes
     crash: str | None = None
 
 
-class Calls:
+class CallRunner:
     """Runs the calls of one runner. `on_stuck` is told when every thread is held by a call nobody waits for any more."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Calls:
         *,
         refuses: bool,
         max_result_bytes: int,
-        on_late: Callable[[Watch, Operation], None],
+        on_late: Callable[[EffectWatch, Operation], None],
         on_stuck: Callable[[], None],
         threads: int = THREADS,
     ) -> None:
@@ -66,16 +66,18 @@ class Calls:
         """Threads that still work for calls nobody waits for."""
         return self._let_go
 
-    async def run(self, tool: ServedTool, arguments: bytes, call: Call) -> Ending:
+    async def run(self, tool: ServedTool, arguments: bytes, call: Call) -> CallResult:
         """The result of one call. Cancelling it ends the call; never raises anything else."""
         try:
             given = tool.arguments.decode(arguments)
         except msgspec.DecodeError as problem:
-            return Ending(_failed(ContractError(ErrorCode.INVALID_INPUT, f"The arguments do not fit: {problem}."), []))
+            return CallResult(
+                _failed(ContractError(ErrorCode.INVALID_INPUT, f"The arguments do not fit: {problem}."), [])
+            )
         named = {name: getattr(given, name) for name in tool.names}
         if tool.call_parameter is not None:
             named[tool.call_parameter] = call
-        watch = Watch(tool.name, tool.contract.effects, refuses=self._refuses, on_late=self._on_late)
+        watch = EffectWatch(tool.name, tool.contract.effects, refuses=self._refuses, on_late=self._on_late)
         try:
             outcome = await self._outcome(tool, named, call, watch)
         except asyncio.CancelledError:
@@ -88,7 +90,7 @@ class Calls:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _outcome(self, tool: ServedTool, named: dict[str, Any], call: Call, watch: Watch) -> Any:
+    async def _outcome(self, tool: ServedTool, named: dict[str, Any], call: Call, watch: EffectWatch) -> Any:
         """What the function returned, or the exception it ended with."""
         context = copy_context()
         context.run(current.set, watch)
@@ -121,34 +123,34 @@ class Calls:
     def _came_back(self) -> None:
         self._let_go -= 1
 
-    def _ending(self, tool: ServedTool, outcome: Any, seen: list[Operation]) -> Ending:
+    def _ending(self, tool: ServedTool, outcome: Any, seen: list[Operation]) -> CallResult:
         if isinstance(outcome, _Returned):
             return self._returned(tool, outcome.value, seen)
         if isinstance(outcome, ToolError):
-            return Ending(_failed(_as_error(tool, outcome), seen))
-        if isinstance(outcome, NotDeclared):
-            return Ending(_failed(ContractError(ErrorCode.PERMISSION_DENIED, str(outcome)), seen))
+            return CallResult(_failed(_as_error(tool, outcome), seen))
+        if isinstance(outcome, UndeclaredEffectError):
+            return CallResult(_failed(ContractError(ErrorCode.PERMISSION_DENIED, str(outcome)), seen))
         crash = "".join(traceback.format_exception(outcome))
         print(crash, end="", file=sys.stderr, flush=True)
         message = (
             f"The tool {tool.name} failed unexpectedly. Its author finds the reason on the server's standard error."
         )
-        return Ending(_failed(ContractError(ErrorCode.INTERNAL_ERROR, message), seen), crash)
+        return CallResult(_failed(ContractError(ErrorCode.INTERNAL_ERROR, message), seen), crash)
 
-    def _returned(self, tool: ServedTool, value: Any, seen: list[Operation]) -> Ending:
+    def _returned(self, tool: ServedTool, value: Any, seen: list[Operation]) -> CallResult:
         if tool.result is None:
-            return Ending(_succeeded(_DONE, None, seen))
+            return CallResult(_succeeded(_DONE, None, seen))
         try:
             structured = encode_json({"result": value} if tool.is_wrapped else value)
             tool.result.decode(structured)
         except (TypeError, ValueError, RecursionError) as problem:
             message = f"The tool {tool.name} returned something that does not fit what it declares: {problem}."
-            return Ending(_failed(ContractError(ErrorCode.INVALID_OUTPUT, message), seen))
+            return CallResult(_failed(ContractError(ErrorCode.INVALID_OUTPUT, message), seen))
         result = _succeeded(value if isinstance(value, str) else structured.decode(), structured, seen)
         if len(result) > self._max_result_bytes:
             message = f"The result of {tool.name} takes {len(result)} bytes; {self._max_result_bytes} can be sent."
-            return Ending(_failed(ContractError(ErrorCode.OPERATION_FAILED, message), seen))
-        return Ending(result)
+            return CallResult(_failed(ContractError(ErrorCode.OPERATION_FAILED, message), seen))
+        return CallResult(result)
 
 
 class _Returned:

@@ -25,7 +25,7 @@ MODULE: Final = "pactgate_tools_file"
 MAX_WATCHED: Final = 64
 
 
-class Problem(Struct, frozen=True):
+class LoadProblem(Struct, frozen=True):
     """`line` is 0 where it is about the whole file."""
 
     file: str
@@ -38,15 +38,15 @@ class Problem(Struct, frozen=True):
         return f"{place}: {self.tool}: {self.message}" if self.tool else f"{place}: {self.message}"
 
 
-class Unloadable(Exception):  # noqa: N818 - it says what the file is
+class LoadError(Exception):
     """The file can't be served, for all these reasons."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[LoadProblem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, self.problems)))
 
 
-class Toolbox(Struct, frozen=True):
+class LoadedTools(Struct, frozen=True):
     """What one state of a file offers. `files` are those whose change means another state."""
 
     tools: dict[str, ServedTool]
@@ -54,12 +54,12 @@ class Toolbox(Struct, frozen=True):
     files: tuple[str, ...]
 
 
-def load(path: Path) -> Toolbox:
+def load(path: Path) -> LoadedTools:
     """Run the file and take its tools. Raises Unloadable, and whatever the file's own code raises."""
     forget(path)
     spec = importlib.util.spec_from_file_location(MODULE, path)
     if spec is None or spec.loader is None:
-        raise Unloadable([Problem(str(path), 0, "", "This is no Python file; its name must end with .py.")])
+        raise LoadError([LoadProblem(str(path), 0, "", "This is no Python file; its name must end with .py.")])
     module = importlib.util.module_from_spec(spec)
     declared: list[Declaration] = []
     token = collected.set(declared)
@@ -68,20 +68,20 @@ def load(path: Path) -> Toolbox:
         spec.loader.exec_module(module)
     finally:
         collected.reset(token)
-    return Toolbox(_take(module, declared, path), (module.__doc__ or "").strip(), tuple(neighbours(path)))
+    return LoadedTools(_take(module, declared, path), (module.__doc__ or "").strip(), tuple(neighbours(path)))
 
 
-def problems_of(error: BaseException, path: Path) -> tuple[Problem, ...]:
+def problems_of(error: BaseException, path: Path) -> tuple[LoadProblem, ...]:
     """What a failed loading comes to, for the person who wrote the file."""
-    if isinstance(error, Unloadable):
+    if isinstance(error, LoadError):
         return error.problems
     if isinstance(error, SyntaxError):
-        return (Problem(error.filename or str(path), error.lineno or 0, "", f"SyntaxError: {error.msg}."),)
+        return (LoadProblem(error.filename or str(path), error.lineno or 0, "", f"SyntaxError: {error.msg}."),)
     if isinstance(error, FileNotFoundError) and error.filename == str(path):
-        return (Problem(str(path), 0, "", "There is no such file."),)
+        return (LoadProblem(str(path), 0, "", "There is no such file."),)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     line = (frames[-1].lineno or 0) if frames else 0
-    return (Problem(str(path), line, "", f"{type(error).__name__}: {error}"),)
+    return (LoadProblem(str(path), line, "", f"{type(error).__name__}: {error}"),)
 
 
 def forget(path: Path) -> None:
@@ -115,7 +115,7 @@ def _take(module: ModuleType, declared: list[Declaration], path: Path) -> dict[s
     marked = (getattr(value, MARK, None) for value in vars(module).values())
     taken = [one for one in marked if isinstance(one, Declaration) and id(one) not in known]
     tools: dict[str, ServedTool] = {}
-    problems: list[Problem] = []
+    problems: list[LoadProblem] = []
     seen: dict[str, Declaration] = {}
     for one in (*own, *taken):
         first = seen.setdefault(one.name, one)
@@ -128,13 +128,13 @@ def _take(module: ModuleType, declared: list[Declaration], path: Path) -> dict[s
         else:
             problems += [_problem(one, text) for text in tool]
     if not seen:
-        problems.append(Problem(str(path), 0, "", "It declares no tool: mark a function with @tool(...)."))
+        problems.append(LoadProblem(str(path), 0, "", "It declares no tool: mark a function with @tool(...)."))
     if len(seen) > MAX_TOOLS:
-        problems.append(Problem(str(path), 0, "", f"It declares {len(seen)} tools; {MAX_TOOLS} are allowed."))
+        problems.append(LoadProblem(str(path), 0, "", f"It declares {len(seen)} tools; {MAX_TOOLS} are allowed."))
     if problems:
-        raise Unloadable(problems)
+        raise LoadError(problems)
     return tools
 
 
-def _problem(declared: Declaration, text: str) -> Problem:
-    return Problem(declared.file, declared.line, declared.name, text)
+def _problem(declared: Declaration, text: str) -> LoadProblem:
+    return LoadProblem(declared.file, declared.line, declared.name, text)

@@ -31,11 +31,11 @@ _IMPORTING: Final = "<frozen importlib"
 _Seen = tuple[Effect, str] | None
 
 
-class NotDeclared(PermissionError):  # noqa: N818 - what the operation was
+class UndeclaredEffectError(PermissionError):
     """An operation that was refused because the tool does not declare it."""
 
 
-class Watch:
+class EffectWatch:
     """One call of one tool, or the file outside of any call (then `tool` is empty). Safe to use from every thread."""
 
     __slots__ = (
@@ -52,7 +52,7 @@ class Watch:
     )
 
     def __init__(
-        self, tool: str, effects: Collection[str], *, refuses: bool, on_late: Callable[[Watch, Operation], None]
+        self, tool: str, effects: Collection[str], *, refuses: bool, on_late: Callable[[EffectWatch, Operation], None]
     ) -> None:
         self.tool = tool
         self.effects = effects
@@ -76,7 +76,9 @@ class Watch:
         else:
             self._keep(done, is_declared)
         if refused:
-            raise NotDeclared(f"{self.tool or 'the file'} does not declare {kind.value}, so this is refused: {target}")
+            raise UndeclaredEffectError(
+                f"{self.tool or 'the file'} does not declare {kind.value}, so this is refused: {target}"
+            )
 
     def operations(self) -> list[Operation]:
         """What was seen: first what is not declared, in bounds, with the number of those left out."""
@@ -107,14 +109,14 @@ class Watch:
             self.on_late(self, done)
 
 
-current: Final[ContextVar[Watch | None]] = ContextVar("current", default=None)
+current: Final[ContextVar[EffectWatch | None]] = ContextVar("current", default=None)
 own_files: Final[set[str]] = set()
 """The sources of the tools themselves: a traceback or a warning may look at them."""
 _collecting: Final = threading.local()
-_outside: list[Watch] = []
+_outside: list[EffectWatch] = []
 
 
-def install(outside: Watch) -> None:
+def install(outside: EffectWatch) -> None:
     """Begin to observe this process. `outside` gets what no call can be blamed for. Once; there is no way back."""
     _outside.append(outside)
     _carry_context()

@@ -20,9 +20,9 @@ import msgspec
 from pactgate.core.contract import Effect
 from pactgate.protocol.framing import Oversized
 from pactgate.runner import observe
-from pactgate.runner.load import Toolbox, load, neighbours, problems_of
-from pactgate.runner.observe import Watch
-from pactgate.runner.server import STUCK, Server, Wire, read_lines
+from pactgate.runner.load import LoadedTools, load, neighbours, problems_of
+from pactgate.runner.observe import EffectWatch
+from pactgate.runner.server import STUCK, LineOutput, RunnerServer, read_lines
 from pactgate.runner.watchdog import Watchdog
 
 LOOK_EVERY_S: Final = 1.0
@@ -34,15 +34,15 @@ async def run(path: Path, *, refuses: bool, reports: bool, max_result_bytes: int
     """Serve until the client closes its side. The exit code is not 0 where threads are left that will not end."""
     source, sink = take_descriptors()
     stuck: asyncio.Event = asyncio.Event()
-    server = Server(
+    server = RunnerServer(
         path,
-        Wire(sink),
+        LineOutput(sink),
         refuses=refuses,
         reports=reports,
         max_result_bytes=max_result_bytes,
         on_stuck=stuck.set,
     )
-    outside = Watch("", tuple(Effect), refuses=False, on_late=server.tell_late)
+    outside = EffectWatch("", tuple(Effect), refuses=False, on_late=server.tell_late)
     outside.has_ended = True
     observe.install(outside)
     watchdog = Watchdog(lambda: os._exit(STUCK))
@@ -92,12 +92,14 @@ def _close(*descriptors: int) -> None:
         os.close(descriptor)
 
 
-async def keep_loaded(path: Path, server: Server, outside: Watch, look_every_s: float = LOOK_EVERY_S) -> None:
+async def keep_loaded(
+    path: Path, server: RunnerServer, outside: EffectWatch, look_every_s: float = LOOK_EVERY_S
+) -> None:
     """Load the file, and load it again whenever it or a module beside it has changed. Until cancelled."""
     while True:
         before = _state(str(path))
         outcome = await attempt(path, outside)
-        if isinstance(outcome, Toolbox):
+        if isinstance(outcome, LoadedTools):
             outside.effects = frozenset(effect for tool in outcome.tools.values() for effect in tool.contract.effects)
             server.offer(outcome)
             files = outcome.files
@@ -113,7 +115,7 @@ async def keep_loaded(path: Path, server: Server, outside: Watch, look_every_s: 
             await asyncio.sleep(look_every_s)
 
 
-async def attempt(path: Path, outside: Watch | None = None) -> Toolbox | BaseException:
+async def attempt(path: Path, outside: EffectWatch | None = None) -> LoadedTools | BaseException:
     """The tools, or what loading them raised. In a thread: the file's code is not ours and may take its time."""
     context = copy_context()
     if outside is not None:
@@ -145,7 +147,7 @@ def _state(file: str) -> tuple[int, int, int] | None:
 async def check(path: Path, write: Callable[[str], Any] = print) -> int:
     """What the file offers, as JSON, and 0; or its problems on standard error, and 1."""
     outcome = await attempt(path)
-    if not isinstance(outcome, Toolbox):
+    if not isinstance(outcome, LoadedTools):
         for problem in problems_of(outcome, path):
             print(problem, file=sys.stderr)
         return 1

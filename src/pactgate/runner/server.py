@@ -25,9 +25,9 @@ from pactgate.protocol import legacy, messages, modern, versions
 from pactgate.protocol.framing import LineDecoder, Oversized
 from pactgate.protocol.messages import Notification, Rejection, Request, encode_json
 from pactgate.protocol.versions import MODERN_VERSIONS, Era
-from pactgate.runner.calls import Calls
-from pactgate.runner.load import Toolbox
-from pactgate.runner.observe import Watch
+from pactgate.runner.calls import CallRunner
+from pactgate.runner.load import LoadedTools
+from pactgate.runner.observe import EffectWatch
 from pactgate.tools import Call
 
 MAX_RUNNING: Final = 256
@@ -41,7 +41,7 @@ REPORT_CHARS: Final = 3000
 STUCK: Final = 3
 
 
-class Wire:
+class LineOutput:
     """Whole lines to one descriptor, in the order they are ready. Waits where the reader does not read: that is its way to slow us down."""
 
     def __init__(self, descriptor: int) -> None:
@@ -53,20 +53,20 @@ class Wire:
             rest = rest[os.write(self._descriptor, rest) :]
 
 
-class Session(Struct):
+class RunnerSession(Struct):
     """What was agreed with a legacy client."""
 
     phase: legacy.Phase = legacy.Phase.NEW
     version: str = versions.LATEST_LEGACY
 
 
-class Server:
+class RunnerServer:
     """Takes lines, gives lines. `reports` says whether the client wants to hear what no answer can carry."""
 
     def __init__(
         self,
         path: Path,
-        wire: Wire,
+        wire: LineOutput,
         *,
         refuses: bool = False,
         reports: bool = False,
@@ -76,19 +76,19 @@ class Server:
         self._info = {"name": path.stem, "version": __version__}
         self._wire = wire
         self._reports = reports
-        self._session = Session()
-        self._box: Toolbox | None = None
+        self._session = RunnerSession()
+        self._box: LoadedTools | None = None
         self._problem: str | None = None
         self._loop = asyncio.get_running_loop()
         self.is_loaded = asyncio.Event()
-        self.calls = Calls(
+        self.calls = CallRunner(
             refuses=refuses, max_result_bytes=max_result_bytes - FRAME_BYTES, on_late=self.tell_late, on_stuck=on_stuck
         )
         self._running: dict[str | int, asyncio.Task[None]] = {}
 
     # What the file is.
 
-    def offer(self, box: Toolbox) -> None:
+    def offer(self, box: LoadedTools) -> None:
         """From now on these are the tools."""
         is_new, self._box, self._problem = self.is_loaded.is_set(), box, None
         self.is_loaded.set()
@@ -104,7 +104,7 @@ class Server:
         if was_loaded and self._box is not None:
             self._report(Report("not_reloaded", text=cut(problem, REPORT_CHARS)))
 
-    def tell_late(self, watch: Watch, done: Operation) -> None:
+    def tell_late(self, watch: EffectWatch, done: Operation) -> None:
         """From any thread: something undeclared happened when its call was already answered."""
         report = Report("late_operations", watch.tool, operations=(done,))
         self._loop.call_soon_threadsafe(self._report, report)
@@ -202,7 +202,7 @@ class Server:
             return {**about, "supportedVersions": list(MODERN_VERSIONS)}
         return {**about, "protocolVersion": self._session.version, "serverInfo": self._info}
 
-    async def _loaded(self) -> Toolbox:
+    async def _loaded(self) -> LoadedTools:
         await self.is_loaded.wait()
         if self._box is None:
             raise _Refused(messages.INTERNAL_ERROR, f"The file can't be served: {self._problem}")

@@ -121,7 +121,7 @@ class Telemetry:
         self._mask = Mask(secrets)
         self._hidden = hidden
         self._wall = wall
-        self._rates = Rates(clock)
+        self._rates = LineRateLimiter(clock)
 
     def hide(self, secrets: Iterable[str]) -> None:
         """Mask these from now on."""
@@ -153,7 +153,7 @@ class Telemetry:
         self._lines.write(write(type(event), facts, level, self._wall()))
 
 
-class Rates:
+class LineRateLimiter:
     """Token buckets by key: a burst, then a trickle; says how many were kept back since the last one let through."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -20,7 +20,7 @@ _OTHER: Final = "other"
 _CALL: Final = "tools/call"
 
 
-class Durations:
+class DurationHistogram:
     """A histogram: how many took at most so long."""
 
     __slots__ = ("counts", "total_ms")
@@ -36,7 +36,7 @@ class Metrics:
     def __init__(self) -> None:
         self._finished_by: dict[tuple[str, str | None, str], int] = {}
         """How many requests, by method, server (of tool calls) and outcome."""
-        self._durations: dict[str, Durations] = {}
+        self._durations: dict[str, DurationHistogram] = {}
         self._events: Counter[str] = Counter()
 
     def emit(self, event: Event) -> None:
@@ -50,7 +50,7 @@ class Metrics:
         finished[key] = finished.get(key, 0) + 1
         durations = self._durations.get(method)
         if durations is None:
-            durations = self._durations[method] = Durations()
+            durations = self._durations[method] = DurationHistogram()
         durations.counts[bisect_left(BUCKETS_MS, record.duration_ms)] += 1
         durations.total_ms += record.duration_ms
 

@@ -24,7 +24,7 @@ from pactgate.state.memory_cache import MemoryCache
 from pactgate.telemetry.metrics import Metrics
 
 
-class Facts:
+class GatewaySnapshot:
     """Looks at the parts of one gateway."""
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.recording import Tap
+from pactgate.core.recording import ConnectionRecorder
 from pactgate.protocol.cache_hints import Hint
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.channel import Channel
@@ -28,7 +28,7 @@ from pactgate.upstreams.python_tools import python_tools
 if TYPE_CHECKING:
     from pactgate.upstreams.openapi.server import OpenApiServer
 
-MakeTap = Callable[[str, str], Tap | None]
+MakeTap = Callable[[str, str], ConnectionRecorder | None]
 """A tap for a new connection to a server, by its id and transport; None where it is not recorded."""
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from pactgate.conformance.check import check_capture
-from pactgate.conformance.report import Expected, Problem, Report
+from pactgate.conformance.report import BaselineEntry, ComplianceReport, ReportFailure
 from tests.conformance.captures import call, capture, failed, handshake
 
 EVIL = "\x1b[31m\u202e<b>&\"'|`*]](x)\n\ud800\ufffe"
 TOOL: dict[str, Any] = {"name": "search", "inputSchema": {"type": "object"}}
 
 
-def good() -> Report:
+def good() -> ComplianceReport:
     return check_capture(capture(*handshake(), call(2, "tools/list", None, {"tools": []})))
 
 
-def bad(**options: Any) -> Report:
+def bad(**options: Any) -> ComplianceReport:
     """Two evil sessions: failures, advisories, hazards, something expected, something stale."""
     sessions = [
         capture(
@@ -27,9 +27,9 @@ def bad(**options: Any) -> Report:
         )
         for label in ("a" + EVIL, "b")
     ]
-    expected = (Expected("INV-002", "b", "known"), Expected("INV-001"))
+    expected = (BaselineEntry("INV-002", "b", "known"), BaselineEntry("INV-001"))
     return check_capture(sessions, baseline=expected, **options)
 
 
-def unreadable() -> Report:
-    return Report("x.json", error=Problem("not_json", f"The capture is not JSON: {EVIL}"))
+def unreadable() -> ComplianceReport:
+    return ComplianceReport("x.json", error=ReportFailure("not_json", f"The capture is not JSON: {EVIL}"))

@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 import pytest
 
 from pactgate.conformance.formats.as_junit import as_junit
-from pactgate.conformance.report import Report
+from pactgate.conformance.report import ComplianceReport
 from tests.conformance.formats.samples import bad, good, unreadable
 
 
 @pytest.mark.parametrize("report", [good(), bad(), bad(rules="all"), unreadable()])
-def test_it_is_well_formed_and_its_counts_are_right(report: Report) -> None:
+def test_it_is_well_formed_and_its_counts_are_right(report: ComplianceReport) -> None:
     root = ElementTree.fromstring(as_junit(report))
     assert root.tag == "testsuites"
     for suite in root:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pactgate.conformance.formats.as_sarif import as_sarif
-from pactgate.conformance.report import Report
+from pactgate.conformance.report import ComplianceReport
 from tests.conformance.formats.samples import bad, good, unreadable
 
 # The parts of the SARIF 2.1.0 schema that this form uses, with its closed objects.
@@ -98,7 +98,7 @@ SHAPE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("report", [good(), bad(), bad(rules="all"), unreadable()])
-def test_it_has_the_shape_of_sarif(report: Report) -> None:
+def test_it_has_the_shape_of_sarif(report: ComplianceReport) -> None:
     import jsonschema
 
     document = json.loads(as_sarif(report))
@@ -110,7 +110,7 @@ def test_it_has_the_shape_of_sarif(report: Report) -> None:
     json.dumps(document, ensure_ascii=False).encode()
 
 
-def levels(report: Report) -> dict[str, set[str]]:
+def levels(report: ComplianceReport) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for result in json.loads(as_sarif(report))["runs"][0]["results"]:
         found.setdefault(result["ruleId"], set()).add(result["level"])

@@ -11,7 +11,7 @@ from pactgate.conformance.formats.as_junit import as_junit
 from pactgate.conformance.formats.as_markdown import as_markdown
 from pactgate.conformance.formats.as_sarif import as_sarif
 from pactgate.conformance.formats.as_text import as_text
-from pactgate.conformance.report import Report
+from pactgate.conformance.report import ComplianceReport
 
 
 class ReportFormat(StrEnum):
@@ -22,7 +22,7 @@ class ReportFormat(StrEnum):
     MARKDOWN = "markdown"
 
 
-RENDER: Final[dict[ReportFormat, Callable[[Report], str]]] = {
+RENDER: Final[dict[ReportFormat, Callable[[ComplianceReport], str]]] = {
     ReportFormat.TEXT: as_text,
     ReportFormat.JSON: as_json,
     ReportFormat.JUNIT: as_junit,

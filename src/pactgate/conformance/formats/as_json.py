@@ -12,24 +12,24 @@ import json
 from typing import Any
 
 from pactgate.conformance.formats.summary import summary
-from pactgate.conformance.report import SCHEMA_VERSION, Report, SessionReport
-from pactgate.conformance.rule import Hazard, Result
+from pactgate.conformance.report import SCHEMA_VERSION, ComplianceReport, SessionReport
+from pactgate.conformance.rule import CompositionConflict, RuleResult
 
 
-def as_json(report: Report) -> str:
+def as_json(report: ComplianceReport) -> str:
     """ASCII only, so that no terminal can be moved by it."""
     return json.dumps(as_dict(report), indent=2) + "\n"
 
 
-def as_dict(report: Report) -> dict[str, Any]:
+def as_dict(report: ComplianceReport) -> dict[str, Any]:
     document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "passed": report.passed,
         "source": report.source,
         "sessions": [_session(report, session) for session in report.sessions],
         "composition": {
-            "findings": [_hazard(hazard) for hazard in report.findings],
-            "advisory": [_hazard(hazard) for hazard in report.advisory],
+            "findings": [_conflict(conflict) for conflict in report.findings],
+            "advisory": [_conflict(conflict) for conflict in report.advisory],
         },
         "stale": [{"rule_id": entry.code, "server_label": entry.label} for entry in report.stale],
         "summary": summary(report),
@@ -39,7 +39,7 @@ def as_dict(report: Report) -> dict[str, Any]:
     return document
 
 
-def _session(report: Report, session: SessionReport) -> dict[str, Any]:
+def _session(report: ComplianceReport, session: SessionReport) -> dict[str, Any]:
     return {
         "server_label": session.label,
         "era": session.era,
@@ -50,7 +50,7 @@ def _session(report: Report, session: SessionReport) -> dict[str, Any]:
     }
 
 
-def _result(report: Report, session: SessionReport, result: Result) -> dict[str, Any]:
+def _result(report: ComplianceReport, session: SessionReport, result: RuleResult) -> dict[str, Any]:
     return {
         "id": result.code,
         "rule": result.slug,
@@ -68,12 +68,12 @@ def _result(report: Report, session: SessionReport, result: Result) -> dict[str,
     }
 
 
-def _hazard(hazard: Hazard) -> dict[str, Any]:
+def _conflict(conflict: CompositionConflict) -> dict[str, Any]:
     return {
-        "id": hazard.code,
-        "kind": hazard.kind,
-        "subject": hazard.subject,
-        "servers": list(hazard.servers),
-        "severity": hazard.severity.value,
-        "message": hazard.message,
+        "id": conflict.code,
+        "kind": conflict.kind,
+        "subject": conflict.subject,
+        "servers": list(conflict.servers),
+        "severity": conflict.severity.value,
+        "message": conflict.message,
     }

@@ -11,14 +11,14 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from pactgate.conformance.formats.summary import place
-from pactgate.conformance.report import Report, SessionReport
-from pactgate.conformance.rule import Result, Status
+from pactgate.conformance.report import ComplianceReport, SessionReport
+from pactgate.conformance.rule import CheckStatus, RuleResult
 from pactgate.core.display import visible
 
 _NO_XML: Final = re.compile("[\ufffe\uffff]")
 
 
-def as_junit(report: Report) -> str:
+def as_junit(report: ComplianceReport) -> str:
     suites = [_suite(report, session) for session in report.sessions]
     if len(report.sessions) > 1:
         suites.append(_composition(report))
@@ -35,39 +35,39 @@ def as_junit(report: Report) -> str:
     )
 
 
-def _suite(report: Report, session: SessionReport) -> str:
+def _suite(report: ComplianceReport, session: SessionReport) -> str:
     cases = [(session.label, f"{r.code} {r.slug}", _outcome(report, session, r)) for r in session.results]
     cases += [(session.label, f"{r.code} {r.slug}", _beside(r)) for r in session.advisory]
     return _xml_suite(session.label, cases)
 
 
-def _outcome(report: Report, session: SessionReport, result: Result) -> str:
+def _outcome(report: ComplianceReport, session: SessionReport, result: RuleResult) -> str:
     if report.counts(session, result):
         places = "\n".join(f"{place(e)}: {e.message}" for e in result.evidence)
         return (
             f"<failure type={_attribute(result.level)} message={_attribute(result.message)}>{_text(places)}</failure>"
         )
-    if result.status is Status.PASS:
+    if result.status is CheckStatus.PASS:
         return ""
     remark = "expected by the baseline: " if report.is_expected(session, result) else ""
     return f"<skipped message={_attribute(f'{result.status}: {remark}{result.message}')}/>"
 
 
-def _beside(result: Result) -> str:
-    if result.status is Status.PASS:
+def _beside(result: RuleResult) -> str:
+    if result.status is CheckStatus.PASS:
         return ""
-    remark = "not counted: " if result.status is Status.FAIL else ""
+    remark = "not counted: " if result.status is CheckStatus.FAIL else ""
     return f"<skipped message={_attribute(f'{result.status}: {remark}{result.message}')}/>"
 
 
-def _composition(report: Report) -> str:
-    counted = set(map(id, report.hazards()))
+def _composition(report: ComplianceReport) -> str:
+    counted = set(map(id, report.conflicts()))
     cases = []
-    for hazard in (*report.findings, *report.advisory):
-        tag = "failure" if id(hazard) in counted else "skipped"
-        servers = ", ".join(hazard.servers)
-        outcome = f"<{tag} message={_attribute(f'{hazard.severity}: {hazard.message} ({servers})')}/>"
-        cases.append(("composition", f"{hazard.code} {hazard.kind} {hazard.subject}", outcome))
+    for conflict in (*report.findings, *report.advisory):
+        tag = "failure" if id(conflict) in counted else "skipped"
+        servers = ", ".join(conflict.servers)
+        outcome = f"<{tag} message={_attribute(f'{conflict.severity}: {conflict.message} ({servers})')}/>"
+        cases.append(("composition", f"{conflict.code} {conflict.kind} {conflict.subject}", outcome))
     return _xml_suite("composition", cases or [("composition", "no hazard", "")])
 
 

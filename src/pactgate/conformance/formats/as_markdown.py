@@ -7,33 +7,33 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from pactgate.conformance.formats.summary import place, summary, unjudged, verdict
-from pactgate.conformance.report import Report
-from pactgate.conformance.rule import Hazard, Result, Status
+from pactgate.conformance.report import ComplianceReport
+from pactgate.conformance.rule import CheckStatus, CompositionConflict, RuleResult
 from pactgate.core.display import flat
 
 _CELL_CHARS: Final = 300
 _SHOWN_PLACES: Final = 5
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()<>#|!~@&])")
 _WORDS: Final = {
-    Status.PASS: "pass",
-    Status.FAIL: "**fail**",
-    Status.NOT_APPLICABLE: "not applicable",
-    Status.NOT_JUDGED: "not judged",
+    CheckStatus.PASS: "pass",
+    CheckStatus.FAIL: "**fail**",
+    CheckStatus.NOT_APPLICABLE: "not applicable",
+    CheckStatus.NOT_JUDGED: "not judged",
 }
 
 
-def as_markdown(report: Report) -> str:
+def as_markdown(report: ComplianceReport) -> str:
     return "\n".join([*_lines(report), ""])
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: ComplianceReport) -> Iterator[str]:
     yield f"## {verdict(report).capitalize()}: {_plain(report.source)}"
     yield f"\n{_plain(summary(report), 4 * _CELL_CHARS)}"
     for session in report.sessions:
         version = f" {_plain(session.protocol_version)}" if session.protocol_version else ""
         yield f"\n### {_plain(session.label)}\n\n{session.era}{version}, exchanges: {session.exchange_count}\n"
         yield from _table(("rule", "verdict", "what", "where"), map(_row, session.results))
-        findings = [result for result in session.advisory if result.status is Status.FAIL]
+        findings = [result for result in session.advisory if result.status is CheckStatus.FAIL]
         if findings:
             yield "\nBeside, not counted:\n"
             yield from _table(("rule", "verdict", "what", "where"), map(_row, findings))
@@ -41,22 +41,27 @@ def _lines(report: Report) -> Iterator[str]:
             yield f"\nNot judged: {', '.join(codes)}. {_plain(reason)}"
     if report.findings or report.advisory:
         yield "\n### Between servers\n"
-        rows = [*map(_hazard, report.findings), *(_hazard(h, " (not counted)") for h in report.advisory)]
+        rows = [*map(_conflict, report.findings), *(_conflict(h, " (not counted)") for h in report.advisory)]
         yield from _table(("rule", "severity", "what", "servers"), rows)
     for entry in report.stale:
         yield f"\nStale in the baseline: {entry.code} did not fail."
 
 
-def _row(result: Result) -> tuple[str, ...]:
+def _row(result: RuleResult) -> tuple[str, ...]:
     places = "<br>".join(_plain(place(evidence)) for evidence in result.evidence[:_SHOWN_PLACES])
     notes = "".join(f"<br>Note: {_plain(note)}" for note in result.notes)
-    level = f" ({result.level})" if result.status is Status.FAIL else ""
+    level = f" ({result.level})" if result.status is CheckStatus.FAIL else ""
     return result.code, _WORDS[result.status] + level, _plain(result.message) + notes, places
 
 
-def _hazard(hazard: Hazard, remark: str = "") -> tuple[str, ...]:
-    servers = "<br>".join(map(_plain, hazard.servers))
-    return hazard.code, f"{hazard.severity}{remark}", f"{_plain(hazard.kind)}: {_plain(hazard.message)}", servers
+def _conflict(conflict: CompositionConflict, remark: str = "") -> tuple[str, ...]:
+    servers = "<br>".join(map(_plain, conflict.servers))
+    return (
+        conflict.code,
+        f"{conflict.severity}{remark}",
+        f"{_plain(conflict.kind)}: {_plain(conflict.message)}",
+        servers,
+    )
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -11,25 +11,37 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from pactgate import __version__
-from pactgate.conformance.report import Report, SessionReport
-from pactgate.conformance.rule import Evidence, Hazard, Level, Result, Rule, Severity, Status
+from pactgate.conformance.report import ComplianceReport, SessionReport
+from pactgate.conformance.rule import (
+    CheckStatus,
+    CompositionConflict,
+    CompositionSeverity,
+    Evidence,
+    RequirementLevel,
+    Rule,
+    RuleResult,
+)
 from pactgate.conformance.selection import BY_CODE
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS: Final = {Level.MUST: "error", Level.SHOULD: "warning"}
-_SEVERITIES: Final = {Severity.HAZARD: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_LEVELS: Final = {RequirementLevel.MUST: "error", RequirementLevel.SHOULD: "warning"}
+_SEVERITIES: Final = {
+    CompositionSeverity.CONFLICT: "error",
+    CompositionSeverity.WARNING: "warning",
+    CompositionSeverity.INFO: "note",
+}
 
 
-def as_sarif(report: Report) -> str:
+def as_sarif(report: ComplianceReport) -> str:
     order = {code: number for number, code in enumerate(report.rules)}
     results = [
         _result(report, number, session, result, evidence, order)
         for number, session in enumerate(report.sessions)
         for result in (*session.results, *session.advisory)
-        if result.status is Status.FAIL
+        if result.status is CheckStatus.FAIL
         for evidence in result.evidence
     ]
-    results += [_hazard(report, hazard, order) for hazard in (*report.findings, *report.advisory)]
+    results += [_conflict(report, conflict, order) for conflict in (*report.findings, *report.advisory)]
     run: dict[str, Any] = {
         "tool": {
             "driver": {"name": "pactgate", "version": __version__, "rules": [_rule(BY_CODE[c]) for c in report.rules]}
@@ -53,7 +65,7 @@ def _rule(rule: type[Rule]) -> dict[str, Any]:
     }
 
 
-def _invocation(report: Report) -> dict[str, Any]:
+def _invocation(report: ComplianceReport) -> dict[str, Any]:
     invocation: dict[str, Any] = {"executionSuccessful": report.error is None}
     texts = [_encodable(report.error.message)] if report.error is not None else []
     texts += [f"Stale in the baseline: {entry.code} did not fail." for entry in report.stale]
@@ -63,7 +75,12 @@ def _invocation(report: Report) -> dict[str, Any]:
 
 
 def _result(
-    report: Report, number: int, session: SessionReport, result: Result, evidence: Evidence, order: dict[str, int]
+    report: ComplianceReport,
+    number: int,
+    session: SessionReport,
+    result: RuleResult,
+    evidence: Evidence,
+    order: dict[str, int],
 ) -> dict[str, Any]:
     is_expected = report.is_expected(session, result)
     is_counted = result.code in report.deciding and not is_expected
@@ -75,15 +92,17 @@ def _result(
     return entry
 
 
-def _hazard(report: Report, hazard: Hazard, order: dict[str, int]) -> dict[str, Any]:
-    servers = ", ".join(hazard.servers)
-    where = f"/composition/{hazard.kind}/{hazard.subject}"
-    entry = _entry(report, hazard.code, order, f"{hazard.message} ({servers})", where, servers)
-    entry["level"] = _SEVERITIES[hazard.severity] if hazard.code in report.deciding else "note"
+def _conflict(report: ComplianceReport, conflict: CompositionConflict, order: dict[str, int]) -> dict[str, Any]:
+    servers = ", ".join(conflict.servers)
+    where = f"/composition/{conflict.kind}/{conflict.subject}"
+    entry = _entry(report, conflict.code, order, f"{conflict.message} ({servers})", where, servers)
+    entry["level"] = _SEVERITIES[conflict.severity] if conflict.code in report.deciding else "note"
     return entry
 
 
-def _entry(report: Report, code: str, order: dict[str, int], message: str, where: str, owner: str) -> dict[str, Any]:
+def _entry(
+    report: ComplianceReport, code: str, order: dict[str, int], message: str, where: str, owner: str
+) -> dict[str, Any]:
     # No half surrogates: they have no bytes, and a reader would refuse the whole file.
     text, where, owner = (_encodable(part) for part in (message, where, owner))
     fingerprint = sha256("\n".join((code, owner, where)).encode()).hexdigest()

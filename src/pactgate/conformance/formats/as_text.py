@@ -9,8 +9,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from pactgate.conformance.formats.summary import place, summary, unjudged, verdict
-from pactgate.conformance.report import Report, SessionReport
-from pactgate.conformance.rule import Hazard, Level, Result, Severity, Status
+from pactgate.conformance.report import ComplianceReport, SessionReport
+from pactgate.conformance.rule import (
+    CheckStatus,
+    CompositionConflict,
+    CompositionSeverity,
+    RequirementLevel,
+    RuleResult,
+)
 from pactgate.core.display import flat
 
 Style = Callable[[str, str], str]
@@ -19,19 +25,23 @@ _LINE_CHARS: Final = 240
 _SHOWN_PLACES: Final = 5
 _INDENT: Final = " " * 17
 _WORDS: Final = {
-    Status.PASS: ("pass", "green"),
-    Status.FAIL: ("FAIL", "red"),
-    Status.NOT_APPLICABLE: ("n/a", "dim"),
-    Status.NOT_JUDGED: ("????", "yellow"),
+    CheckStatus.PASS: ("pass", "green"),
+    CheckStatus.FAIL: ("FAIL", "red"),
+    CheckStatus.NOT_APPLICABLE: ("n/a", "dim"),
+    CheckStatus.NOT_JUDGED: ("????", "yellow"),
 }
-_SEVERITY_STYLES: Final = {Severity.HAZARD: "red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
+_SEVERITY_STYLES: Final = {
+    CompositionSeverity.CONFLICT: "red",
+    CompositionSeverity.WARNING: "yellow",
+    CompositionSeverity.INFO: "dim",
+}
 
 
-def as_text(report: Report, style: Style = lambda text, name: text) -> str:
+def as_text(report: ComplianceReport, style: Style = lambda text, name: text) -> str:
     return "\n".join([*_lines(report, style), ""])
 
 
-def _lines(report: Report, style: Style) -> Iterator[str]:
+def _lines(report: ComplianceReport, style: Style) -> Iterator[str]:
     for session in report.sessions:
         version = f" {flat(session.protocol_version, 40)}" if session.protocol_version else ""
         count = f"{session.exchange_count} exchange{'s' * (session.exchange_count != 1)}"
@@ -43,8 +53,8 @@ def _lines(report: Report, style: Style) -> Iterator[str]:
         yield ""
     if report.findings or report.advisory:
         yield style("between servers", "bold")
-        yield from _hazards(report.findings, style, "")
-        yield from _hazards(report.advisory, style, " (not counted)")
+        yield from _conflicts(report.findings, style, "")
+        yield from _conflicts(report.advisory, style, " (not counted)")
         yield ""
     for entry in report.stale:
         where = f" for {flat(entry.label, _LINE_CHARS)}" if entry.label else ""
@@ -52,17 +62,19 @@ def _lines(report: Report, style: Style) -> Iterator[str]:
     yield f"{style(verdict(report), 'green' if report.passed else 'red')}: {flat(summary(report), 4 * _LINE_CHARS)}"
 
 
-def _results(report: Report, session: SessionReport, results: tuple[Result, ...], style: Style) -> Iterator[str]:
-    quiet: dict[Status, int] = {}
+def _results(
+    report: ComplianceReport, session: SessionReport, results: tuple[RuleResult, ...], style: Style
+) -> Iterator[str]:
+    quiet: dict[CheckStatus, int] = {}
     for result in results:
         is_documented = not result.code.startswith("GW-")
-        if result.status is Status.FAIL or is_documented:
+        if result.status is CheckStatus.FAIL or is_documented:
             yield from _result(result, style, is_expected=report.is_expected(session, result))
         else:
             quiet[result.status] = quiet.get(result.status, 0) + 1
     parts = [
         f"{quiet[status]} {word}"
-        for status, word in ((Status.PASS, "pass"), (Status.NOT_APPLICABLE, "not applicable"))
+        for status, word in ((CheckStatus.PASS, "pass"), (CheckStatus.NOT_APPLICABLE, "not applicable"))
         if status in quiet
     ]
     if parts:
@@ -72,11 +84,11 @@ def _results(report: Report, session: SessionReport, results: tuple[Result, ...]
         yield f"  {style('????', 'yellow')}  not judged: {', '.join(codes)}. {flat(reason, _LINE_CHARS)}"
 
 
-def _result(result: Result, style: Style, *, is_expected: bool) -> Iterator[str]:
+def _result(result: RuleResult, style: Style, *, is_expected: bool) -> Iterator[str]:
     word, colour = _WORDS[result.status]
-    if result.status is Status.FAIL and result.level is Level.SHOULD:
+    if result.status is CheckStatus.FAIL and result.level is RequirementLevel.SHOULD:
         word, colour = "WARN", "yellow"
-    remark = " (expected)" if is_expected and result.status is Status.FAIL else ""
+    remark = " (expected)" if is_expected and result.status is CheckStatus.FAIL else ""
     yield f"  {style(f'{word:<4}', colour)}  {result.code:<8} {flat(result.message, _LINE_CHARS)}{remark}"
     for evidence in result.evidence[:_SHOWN_PLACES]:
         text = flat(evidence.message, _LINE_CHARS) if result.count > 1 else ""
@@ -87,8 +99,8 @@ def _result(result: Result, style: Style, *, is_expected: bool) -> Iterator[str]
         yield f"{_INDENT}note: {flat(note, _LINE_CHARS)}"
 
 
-def _hazards(hazards: Iterable[Hazard], style: Style, remark: str) -> Iterator[str]:
-    for hazard in hazards:
-        word = style(f"{hazard.severity:<7}", _SEVERITY_STYLES[hazard.severity])
-        yield f"  {word}  {hazard.code:<8} {hazard.kind}: {flat(hazard.message, _LINE_CHARS)}{remark}"
-        yield f"{_INDENT}   {flat(', '.join(hazard.servers), 2 * _LINE_CHARS)}"
+def _conflicts(conflicts: Iterable[CompositionConflict], style: Style, remark: str) -> Iterator[str]:
+    for conflict in conflicts:
+        word = style(f"{conflict.severity:<7}", _SEVERITY_STYLES[conflict.severity])
+        yield f"  {word}  {conflict.code:<8} {conflict.kind}: {flat(conflict.message, _LINE_CHARS)}{remark}"
+        yield f"{_INDENT}   {flat(', '.join(conflict.servers), 2 * _LINE_CHARS)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from pactgate.core.failures import GatewayFailure
-from pactgate.core.recording import Hop, Tap
+from pactgate.core.recording import ConnectionRecorder, HttpExchangeRecorder
 from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
 from pactgate.upstreams.http.client_connection import ClientConnection
 from pactgate.upstreams.http.request_message import HttpTarget
@@ -18,7 +18,7 @@ from pactgate.upstreams.http.response import HttpResponse, ResponseStream, Taker
 class ObservedClient:
     """As `HttpClient.request`, seen by a tap."""
 
-    def __init__(self, client: HttpClient, tap: Tap) -> None:
+    def __init__(self, client: HttpClient, tap: ConnectionRecorder) -> None:
         self.tap = tap
         self._client = client
 
@@ -60,7 +60,7 @@ class ObservedPost:
     __slots__ = ("_taker", "connection", "hop")
 
     connection: ClientConnection
-    hop: Hop
+    hop: HttpExchangeRecorder
 
     def __init__(self, taker: Taker) -> None:
         self._taker = taker
@@ -77,7 +77,7 @@ class ObservedPost:
         self.connection.give_up(self)
 
 
-def _seen(response: HttpResponse, hop: Hop) -> HttpResponse:
+def _seen(response: HttpResponse, hop: HttpExchangeRecorder) -> HttpResponse:
     if response.stream is None:
         hop.answered(response.status, response.headers, response.body)
     else:
@@ -91,9 +91,9 @@ class ObservedStream(ResponseStream):
 
     __slots__ = ("_hop", "_inner")
 
-    def __init__(self, inner: ResponseStream, hop: Hop) -> None:
+    def __init__(self, inner: ResponseStream, hop: HttpExchangeRecorder) -> None:
         self._inner = inner
-        self._hop: Hop | None = hop
+        self._hop: HttpExchangeRecorder | None = hop
 
     async def read(self) -> bytes:
         try:

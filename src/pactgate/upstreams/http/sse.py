@@ -13,7 +13,7 @@ from typing import Final
 
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.recording import Tap
+from pactgate.core.recording import ConnectionRecorder
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.channel import Outgoing, Receiver
 from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
@@ -50,7 +50,7 @@ class HttpSseChannel:
         emit: Emit,
         *,
         max_frame_bytes: int = MAX_BODY_BYTES,
-        tap: Tap | None = None,
+        tap: ConnectionRecorder | None = None,
         network: NetworkSettings = DIRECT,
     ) -> None:
         """`emit` is unused: all channels have the same parameters."""

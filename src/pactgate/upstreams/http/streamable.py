@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.recording import Tap
+from pactgate.core.recording import ConnectionRecorder
 from pactgate.protocol import messages
 from pactgate.protocol.framing import ServerEvent
 from pactgate.protocol.headers import encode_value
@@ -81,7 +81,7 @@ class HttpChannel:
         emit: Emit,
         *,
         max_frame_bytes: int = MAX_BODY_BYTES,
-        tap: Tap | None = None,
+        tap: ConnectionRecorder | None = None,
         network: NetworkSettings = DIRECT,
     ) -> None:
         self.closing_cancels = False

@@ -22,7 +22,7 @@ from pactgate.config.sections.effects import Effects
 from pactgate.core.display import cut, visible
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.recording import Tap
+from pactgate.core.recording import ConnectionRecorder
 from pactgate.protocol.framing import LineDecoder, Oversized
 from pactgate.protocol.messages import one_line
 from pactgate.protocol.versions import Era
@@ -114,7 +114,7 @@ class StdioChannel:
         effects: Effects | None = None,
         max_frame_bytes: int = MAX_FRAME_BYTES,
         shutdown_steps: ShutdownSteps = ShutdownSteps(),  # noqa: B008 - a frozen value
-        tap: Tap | None = None,
+        tap: ConnectionRecorder | None = None,
     ) -> None:
         self._server = server
         self._launch = Launch((command, *args), child_environment(command, env, os.environ), cwd)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pactgate.conformance.composition import Composition
 from pactgate.conformance.names import is_prefixed
-from pactgate.conformance.rule import CompositionRule, Hazard, quoted
+from pactgate.conformance.rule import CompositionConflict, CompositionRule, quoted
 
 
 class ToolNamespaceOverlap(CompositionRule):
@@ -32,8 +32,8 @@ class ToolNamespaceOverlap(CompositionRule):
     kind = "tool_namespace_overlap"
 
     @classmethod
-    def check(cls, composition: Composition) -> Iterator[Hazard]:
+    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
         for name, servers in composition.sharing("tools"):
             if not is_prefixed(name):
                 labels = [server.label for server in servers]
-                yield cls.hazard(name, labels, f"The tool {quoted(name)} is offered by {len(labels)} servers.")
+                yield cls.conflict(name, labels, f"The tool {quoted(name)} is offered by {len(labels)} servers.")

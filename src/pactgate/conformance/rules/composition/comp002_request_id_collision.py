@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from pactgate.conformance.bounded import Key
-from pactgate.conformance.composition import Composition, Server
-from pactgate.conformance.rule import CompositionRule, Hazard, Severity, quoted
+from pactgate.conformance.composition import Composition, RecordedServer
+from pactgate.conformance.rule import CompositionConflict, CompositionRule, CompositionSeverity, quoted
 
 _SHOWN_IDS = 5
 
@@ -34,9 +34,9 @@ class RequestIdCollision(CompositionRule):
     kind = "request_id_collision"
 
     @classmethod
-    def check(cls, composition: Composition) -> Iterator[Hazard]:
+    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
         groups: dict[tuple[str, ...], list[Key]] = {}
-        members: dict[tuple[str, ...], list[Server]] = {}
+        members: dict[tuple[str, ...], list[RecordedServer]] = {}
         for key, servers in composition.shared_ids():
             labels = tuple(server.label for server in servers)
             groups.setdefault(labels, []).append(key)
@@ -46,7 +46,7 @@ class RequestIdCollision(CompositionRule):
             ids = [quoted(key) for key in keys[:_SHOWN_IDS] if not isinstance(key, bytes)]
             rest = len(keys) - len(ids)
             subject = ", ".join(ids) + (f" and {rest} more" if rest else "")
-            severity = Severity.HAZARD if is_shared else Severity.INFO
+            severity = CompositionSeverity.CONFLICT if is_shared else CompositionSeverity.INFO
             text = f"The request id {subject} was used towards {len(labels)} servers"
             why = "." if is_shared else ", each on a transport of its own."
-            yield cls.hazard(subject, labels, text + why, severity)
+            yield cls.conflict(subject, labels, text + why, severity)

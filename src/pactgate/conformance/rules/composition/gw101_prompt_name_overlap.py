@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from pactgate.conformance.composition import Composition
 from pactgate.conformance.names import is_prefixed
-from pactgate.conformance.rule import CompositionRule, Hazard, Level, Severity, quoted
+from pactgate.conformance.rule import (
+    CompositionConflict,
+    CompositionRule,
+    CompositionSeverity,
+    RequirementLevel,
+    quoted,
+)
 
 
 class PromptNameOverlap(CompositionRule):
@@ -27,13 +33,13 @@ class PromptNameOverlap(CompositionRule):
 
     code = "GW-101"
     kind = "prompt_name_overlap"
-    level = Level.SHOULD
+    level = RequirementLevel.SHOULD
 
     @classmethod
-    def check(cls, composition: Composition) -> Iterator[Hazard]:
+    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
         for name, servers in composition.sharing("prompts"):
             if is_prefixed(name):
                 continue
             labels = [server.label for server in servers]
             text = f"The prompt {quoted(name)} is offered by {len(labels)} servers."
-            yield cls.hazard(name, labels, text, Severity.WARNING)
+            yield cls.conflict(name, labels, text, CompositionSeverity.WARNING)

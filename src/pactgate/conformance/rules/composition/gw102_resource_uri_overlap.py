@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.rule import CompositionRule, Hazard, Level, Severity, quoted
+from pactgate.conformance.rule import (
+    CompositionConflict,
+    CompositionRule,
+    CompositionSeverity,
+    RequirementLevel,
+    quoted,
+)
 
 
 class ResourceUriOverlap(CompositionRule):
@@ -26,11 +32,11 @@ class ResourceUriOverlap(CompositionRule):
 
     code = "GW-102"
     kind = "resource_uri_overlap"
-    level = Level.SHOULD
+    level = RequirementLevel.SHOULD
 
     @classmethod
-    def check(cls, composition: Composition) -> Iterator[Hazard]:
+    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
         for name, servers in composition.sharing("uris"):
             labels = [server.label for server in servers]
             text = f"The resource {quoted(name)} is offered by {len(labels)} servers."
-            yield cls.hazard(name, labels, text, Severity.WARNING)
+            yield cls.conflict(name, labels, text, CompositionSeverity.WARNING)

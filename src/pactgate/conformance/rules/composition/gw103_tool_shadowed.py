@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.rule import CompositionRule, Hazard, quoted
+from pactgate.conformance.rule import CompositionConflict, CompositionRule, quoted
 
 
 class ToolShadowed(CompositionRule):
@@ -29,9 +29,9 @@ class ToolShadowed(CompositionRule):
     kind = "tool_shadowing"
 
     @classmethod
-    def check(cls, composition: Composition) -> Iterator[Hazard]:
+    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
         for name, servers in composition.sharing("tools"):
             if len({server.tools[name].shape for server in servers}) > 1:
                 labels = [server.label for server in servers]
                 text = f"The tool {quoted(name)} has a different schema on each of its servers."
-                yield cls.hazard(name, labels, text)
+                yield cls.conflict(name, labels, text)

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from pactgate.catalog.lookalikes import fold
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.rule import CompositionRule, Hazard, Level, Severity, quoted
+from pactgate.conformance.rule import (
+    CompositionConflict,
+    CompositionRule,
+    CompositionSeverity,
+    RequirementLevel,
+    quoted,
+)
 
 
 class NamesFoldTogether(CompositionRule):
@@ -27,10 +33,10 @@ class NamesFoldTogether(CompositionRule):
 
     code = "GW-104"
     kind = "folded_name_overlap"
-    level = Level.SHOULD
+    level = RequirementLevel.SHOULD
 
     @classmethod
-    def check(cls, composition: Composition) -> Iterator[Hazard]:
+    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
         for names, labels in composition.alike(fold):
             text = f"The tools {', '.join(map(quoted, names))} differ only in case or spelling."
-            yield cls.hazard(names[0], labels, text, Severity.WARNING)
+            yield cls.conflict(names[0], labels, text, CompositionSeverity.WARNING)

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from pactgate.catalog.lookalikes import drawn, separated
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.rule import CompositionRule, Hazard, Level, Severity, quoted
+from pactgate.conformance.rule import (
+    CompositionConflict,
+    CompositionRule,
+    CompositionSeverity,
+    RequirementLevel,
+    quoted,
+)
 
 
 class NamesLookAlike(CompositionRule):
@@ -29,11 +35,11 @@ class NamesLookAlike(CompositionRule):
 
     code = "GW-105"
     kind = "look_alike_names"
-    level = Level.SHOULD
+    level = RequirementLevel.SHOULD
 
     @classmethod
-    def check(cls, composition: Composition) -> Iterator[Hazard]:
+    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
         for names, labels in composition.alike(drawn):
             if len({separated(name) for name in names}) > 1:
                 text = f"The tools {', '.join(map(quoted, names))} look alike."
-                yield cls.hazard(names[0], labels, text, Severity.WARNING)
+                yield cls.conflict(names[0], labels, text, CompositionSeverity.WARNING)

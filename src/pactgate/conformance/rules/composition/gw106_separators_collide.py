@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from pactgate.catalog.lookalikes import fold, separated
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.rule import CompositionRule, Hazard, Level, Severity, quoted
+from pactgate.conformance.rule import (
+    CompositionConflict,
+    CompositionRule,
+    CompositionSeverity,
+    RequirementLevel,
+    quoted,
+)
 
 
 class SeparatorsCollide(CompositionRule):
@@ -27,11 +33,11 @@ class SeparatorsCollide(CompositionRule):
 
     code = "GW-106"
     kind = "separator_overlap"
-    level = Level.SHOULD
+    level = RequirementLevel.SHOULD
 
     @classmethod
-    def check(cls, composition: Composition) -> Iterator[Hazard]:
+    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
         for names, labels in composition.alike(separated):
             if len({fold(name) for name in names}) > 1:
                 text = f"The tools {', '.join(map(quoted, names))} differ only in the separator."
-                yield cls.hazard(names[0], labels, text, Severity.WARNING)
+                yield cls.conflict(names[0], labels, text, CompositionSeverity.WARNING)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.rule import CompositionRule, Hazard, Level, Severity, quoted
+from pactgate.conformance.rule import (
+    CompositionConflict,
+    CompositionRule,
+    CompositionSeverity,
+    RequirementLevel,
+    quoted,
+)
 
 
 class LabelRepeated(CompositionRule):
@@ -27,11 +33,11 @@ class LabelRepeated(CompositionRule):
 
     code = "GW-107"
     kind = "duplicate_label"
-    level = Level.SHOULD
+    level = RequirementLevel.SHOULD
 
     @classmethod
-    def check(cls, composition: Composition) -> Iterator[Hazard]:
+    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
         for label, server in composition.servers.items():
             if server.session_count > 1:
                 text = f"{server.session_count} sessions have the label {quoted(label)}."
-                yield cls.hazard(label, [label], text, Severity.INFO)
+                yield cls.conflict(label, [label], text, CompositionSeverity.INFO)

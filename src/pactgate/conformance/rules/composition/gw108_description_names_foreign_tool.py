@@ -6,8 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from pactgate.conformance.composition import Composition, Server
-from pactgate.conformance.rule import CompositionRule, Hazard, Level, Severity, quoted
+from pactgate.conformance.composition import Composition, RecordedServer
+from pactgate.conformance.rule import (
+    CompositionConflict,
+    CompositionRule,
+    CompositionSeverity,
+    RequirementLevel,
+    quoted,
+)
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _SPECIAL: Final = re.compile(r"[_.-]|[a-z][A-Z]")
@@ -32,11 +38,11 @@ class DescriptionNamesForeignTool(CompositionRule):
 
     code = "GW-108"
     kind = "foreign_tool_mention"
-    level = Level.SHOULD
+    level = RequirementLevel.SHOULD
 
     @classmethod
-    def check(cls, composition: Composition) -> Iterator[Hazard]:
-        owners: dict[str, list[Server]] = {}
+    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
+        owners: dict[str, list[RecordedServer]] = {}
         for server in composition.servers.values():
             for name in server.tools:
                 if _SPECIAL.search(name):
@@ -49,4 +55,4 @@ class DescriptionNamesForeignTool(CompositionRule):
                         text = (
                             f"The description of {quoted(offer.name)} names {quoted(word)}, a tool of another server."
                         )
-                        yield cls.hazard(offer.name, labels, text, Severity.WARNING)
+                        yield cls.conflict(offer.name, labels, text, CompositionSeverity.WARNING)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pactgate.conformance.composition import Composition
 from pactgate.conformance.names import is_prefixed
-from pactgate.conformance.rule import CompositionRule, Hazard, quoted
+from pactgate.conformance.rule import CompositionConflict, CompositionRule, quoted
 
 
 class PrefixShared(CompositionRule):
@@ -30,8 +30,10 @@ class PrefixShared(CompositionRule):
     kind = "prefixed_name_overlap"
 
     @classmethod
-    def check(cls, composition: Composition) -> Iterator[Hazard]:
+    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
         for name, servers in composition.sharing("tools"):
             if is_prefixed(name):
                 labels = [server.label for server in servers]
-                yield cls.hazard(name, labels, f"The prefixed tool {quoted(name)} is offered by {len(labels)} servers.")
+                yield cls.conflict(
+                    name, labels, f"The prefixed tool {quoted(name)} is offered by {len(labels)} servers."
+                )

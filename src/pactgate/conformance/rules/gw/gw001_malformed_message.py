@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.message import Message, Role, Turn
+from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule, quoted
 
 
@@ -27,19 +27,19 @@ class MalformedMessage(SessionRule):
     code = "GW-001"
     category = "messages"
 
-    def on_turn(self, turn: Turn) -> None:
-        request = turn.exchange.request
+    def on_exchange(self, view: ExchangeView) -> None:
+        request = view.exchange.request
         if isinstance(request, dict) and request.get("id") is None and "method" in request:
-            answered = turn.exchange.response
+            answered = view.exchange.response
             if answered is not None:
-                self.fault(turn, "/response", "A message without an id was answered.")
+                self.fault(view, "/response", "A message without an id was answered.")
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         self.seen += 1
         body = message.body
         if body.get("jsonrpc") != "2.0":
             self.fault(message, "/jsonrpc", f'jsonrpc is {quoted(body.get("jsonrpc"))}, not "2.0".')
-        if message.role is Role.ANSWER:
+        if message.role is Role.RESPONSE:
             self._check_answer(message)
             return
         method = body["method"]
@@ -52,7 +52,7 @@ class MalformedMessage(SessionRule):
         if "params" in body and not isinstance(body["params"], dict):
             self.fault(message, "/params", f"The params are {quoted(body['params'])}, not an object.")
 
-    def _check_answer(self, message: Message) -> None:
+    def _check_answer(self, message: RecordedMessage) -> None:
         if "result" in message.body and "error" in message.body:
             self.fault(message, "", "The answer has both a result and an error.")
         elif "result" not in message.body and "error" not in message.body:

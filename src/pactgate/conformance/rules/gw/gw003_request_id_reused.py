@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule, quoted
 
 
@@ -29,8 +29,8 @@ class RequestIdReused(SessionRule):
     category = "messages"
     roles = frozenset({Role.REQUEST})
 
-    def on_message(self, message: Message) -> None:
-        if message.key is None or (message.is_modern and message.turn.exchange.http is not None):
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.key is None or (message.is_modern and message.view.exchange.http is not None):
             return
         self.seen += 1
         if message.is_repeated_id:
@@ -38,5 +38,5 @@ class RequestIdReused(SessionRule):
             self.fault(message, "/id", f"The {message.sender} uses the id {quoted(message.body['id'])} {when}.")
 
     def at_end(self) -> None:
-        if not all(self.session.ids_are_complete(party) for party in Party):
+        if not all(self.session.ids_are_complete(party) for party in Side):
             self.unjudged("There are more ids than the checker remembers.")

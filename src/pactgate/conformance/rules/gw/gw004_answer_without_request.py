@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.message import Message, Role
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule, quoted
 from pactgate.protocol.messages import INVALID_REQUEST, PARSE_ERROR
 
@@ -26,11 +26,11 @@ class AnswerWithoutRequest(SessionRule):
 
     code = "GW-004"
     category = "messages"
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         request = message.request
-        if request is not None and request.role is Role.NOTICE:
+        if request is not None and request.role is Role.NOTIFICATION:
             return  # the answer itself is the fault, and GW-001 names it
         self.seen += 1
         identity = message.body.get("id")

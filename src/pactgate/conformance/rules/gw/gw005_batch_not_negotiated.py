@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.message import Turn
+from pactgate.conformance.message import ExchangeView
 from pactgate.conformance.rule import SessionRule
 from pactgate.protocol.versions import BATCHING_VERSION
 
@@ -26,18 +26,18 @@ class BatchNotNegotiated(SessionRule):
     code = "GW-005"
     category = "messages"
 
-    def on_turn(self, turn: Turn) -> None:
-        for name, value in (("request", turn.exchange.request), ("response", turn.exchange.response)):
+    def on_exchange(self, view: ExchangeView) -> None:
+        for name, value in (("request", view.exchange.request), ("response", view.exchange.response)):
             if not isinstance(value, list):
                 self.seen += value is not None
                 continue
             if any(message.get("method") == "initialize" for message in value):
-                self.fault(turn, f"/{name}", "A batch contains initialize.")
-            if turn.version == BATCHING_VERSION:
+                self.fault(view, f"/{name}", "A batch contains initialize.")
+            if view.version == BATCHING_VERSION:
                 self.seen += 1
-            elif turn.version is None and self.session.handshake is None and self.session.initialize is None:
+            elif view.version is None and self.session.handshake is None and self.session.initialize is None:
                 self.unjudged("There is a batch, but the capture does not tell which revision was negotiated.")
             else:
                 self.fault(
-                    turn, f"/{name}", f"A batch was sent, and the revision is {turn.version or 'not 2025-03-26'}."
+                    view, f"/{name}", f"A batch was sent, and the revision is {view.version or 'not 2025-03-26'}."
                 )

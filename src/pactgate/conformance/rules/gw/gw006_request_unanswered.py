@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.message import Message, Role
-from pactgate.conformance.rule import Level, SessionRule, quoted
+from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.rule import RequirementLevel, SessionRule, quoted
 
 
 class RequestUnanswered(SessionRule):
@@ -25,10 +25,10 @@ class RequestUnanswered(SessionRule):
 
     code = "GW-006"
     category = "messages"
-    level = Level.SHOULD
+    level = RequirementLevel.SHOULD
     roles = frozenset({Role.REQUEST})
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         self.seen += 1
 
     def at_end(self) -> None:
@@ -36,6 +36,6 @@ class RequestUnanswered(SessionRule):
         if session.head.is_closed:
             return
         for place, request in session.open.items():
-            is_excused = request.turn.exchange.closed_by is not None or request.method == "subscriptions/listen"
+            is_excused = request.view.exchange.closed_by is not None or request.method == "subscriptions/listen"
             if not is_excused and place not in session.cancelled:
                 self.fault(request, "", f"The request {quoted(request.method)} was never answered.")

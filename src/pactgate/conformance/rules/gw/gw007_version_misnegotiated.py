@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role, as_list, as_object
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role, as_list, as_object
 from pactgate.conformance.methods import REVISIONS
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import KNOWN_VERSIONS, LATEST_LEGACY
 
 
@@ -32,14 +32,14 @@ class VersionMisnegotiated(SessionRule):
     category = "lifecycle"
     until = LATEST_LEGACY
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._refused: list[tuple[Message, str]] = []
+        self._refused: list[tuple[RecordedMessage, str]] = []
         self._served: set[str] = set()
 
-    def on_message(self, message: Message) -> None:
-        if message.role is Role.ANSWER:
-            if message.method == "initialize" and message.sender is Party.SERVER:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.role is Role.RESPONSE:
+            if message.method == "initialize" and message.sender is Side.SERVER:
                 self._on_handshake(message)
             return
         revisions = REVISIONS.get(message.method)
@@ -53,13 +53,13 @@ class VersionMisnegotiated(SessionRule):
                 f"The {message.sender} uses {message.method}, which {message.version} does not have.",
             )
 
-    def _on_handshake(self, message: Message) -> None:
+    def _on_handshake(self, message: RecordedMessage) -> None:
         if message.is_error:
             supported = as_list(as_object(message.error.get("data")).get("supported"))
             self._served |= {version for version in supported if isinstance(version, str)}
             return
         self.seen += 1
-        answered, requested = message.result.get("protocolVersion"), message.asked().get("protocolVersion")
+        answered, requested = message.result.get("protocolVersion"), message.request_params().get("protocolVersion")
         if not isinstance(answered, str) or answered not in KNOWN_VERSIONS:
             self.fault(
                 message, "/result/protocolVersion", f"The negotiated revision is {quoted(answered)}, which is none."

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role
-from pactgate.conformance.rule import SHOWN_EVIDENCE, Level, SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.rule import SHOWN_EVIDENCE, RequirementLevel, SessionRule, quoted
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import LATEST_LEGACY
 
 _OF_SERVER = frozenset({"ping", "notifications/message", "notifications/progress"})
@@ -30,25 +30,25 @@ class MessageBeforeReady(SessionRule):
 
     code = "GW-008"
     category = "lifecycle"
-    level = Level.SHOULD
+    level = RequirementLevel.SHOULD
     until = LATEST_LEGACY
-    roles = frozenset({Role.REQUEST, Role.NOTICE})
+    roles = frozenset({Role.REQUEST, Role.NOTIFICATION})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._early: list[tuple[Message, str]] = []
+        self._early: list[tuple[RecordedMessage, str]] = []
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         session, method = self.session, quoted(message.method)
         if message.method == "initialize":
             self.seen += 1
-        elif message.sender is Party.CLIENT:
+        elif message.sender is Side.CLIENT:
             if message.role is Role.REQUEST and message.method != "ping" and session.handshake is None:
                 self._remember(message, f"The client sends {method} before initialize was answered.")
         elif message.method not in _OF_SERVER and not session.is_initialized:
             self._remember(message, f"The server sends {method} before the client is initialized.")
 
-    def _remember(self, message: Message, text: str) -> None:
+    def _remember(self, message: RecordedMessage, text: str) -> None:
         if len(self._early) < SHOWN_EVIDENCE:
             self._early.append((message, text))
 

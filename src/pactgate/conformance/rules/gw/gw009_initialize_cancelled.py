@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
+from pactgate.capture.format import Side
 from pactgate.conformance.bounded import id_key
-from pactgate.conformance.message import Message, Role
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule
 from pactgate.protocol.versions import LATEST_LEGACY
 
@@ -28,11 +28,11 @@ class InitializeCancelled(SessionRule):
     code = "GW-009"
     category = "lifecycle"
     until = LATEST_LEGACY
-    roles = frozenset({Role.NOTICE})
+    roles = frozenset({Role.NOTIFICATION})
     methods = frozenset({"notifications/cancelled"})
 
-    def on_message(self, message: Message) -> None:
-        if message.sender is not Party.CLIENT:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.sender is not Side.CLIENT:
             return
         self.seen += 1
         opening = self.session.initialize

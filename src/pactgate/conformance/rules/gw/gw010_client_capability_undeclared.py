@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pactgate.capture.format import Body, Party
+from pactgate.capture.format import Body, Side
 from pactgate.conformance.capabilities import has
-from pactgate.conformance.message import Message, Role, as_object
+from pactgate.conformance.message import RecordedMessage, Role, as_object
 from pactgate.conformance.methods import INPUT_METHODS
-from pactgate.conformance.rule import Level, SessionRule, pointer
+from pactgate.conformance.rule import RequirementLevel, SessionRule, pointer
 from pactgate.protocol.modern import CC
 
 _ONLY_ADVICE = frozenset({"2024-11-05", "2025-03-26"})
@@ -35,10 +35,10 @@ class ClientCapabilityUndeclared(SessionRule):
 
     code = "GW-010"
     category = "capability"
-    roles = frozenset({Role.REQUEST, Role.ANSWER})
+    roles = frozenset({Role.REQUEST, Role.RESPONSE})
 
-    def on_message(self, message: Message) -> None:
-        if message.sender is not Party.SERVER:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.sender is not Side.SERVER:
             return
         if message.role is Role.REQUEST and message.method in INPUT_METHODS:
             declared = self.session.client_capabilities
@@ -50,14 +50,14 @@ class ClientCapabilityUndeclared(SessionRule):
             for name, question in as_object(message.result.get("inputRequests")).items():
                 place = pointer("result", "inputRequests", name)
                 params = as_object(as_object(question).get("params"))
-                declared = as_object(message.asked_meta().get(CC))
+                declared = as_object(message.request_meta().get(CC))
                 self._check(message, place, as_object(question).get("method"), params, declared)
 
-    def _check(self, message: Message, place: str, method: Any, params: Body, declared: Body) -> None:
+    def _check(self, message: RecordedMessage, place: str, method: Any, params: Body, declared: Body) -> None:
         if not isinstance(method, str) or method not in INPUT_METHODS:
             return
         self.seen += 1
-        level = Level.SHOULD if message.version in _ONLY_ADVICE else Level.MUST
+        level = RequirementLevel.SHOULD if message.version in _ONLY_ADVICE else RequirementLevel.MUST
         kind = method.partition("/")[0]
         if not has(declared, kind):
             self.fault(message, place, f"The server sends {method}, but the client did not declare {kind}.", level)
@@ -66,12 +66,14 @@ class ClientCapabilityUndeclared(SessionRule):
         elif method == "sampling/createMessage":
             self._check_sampling(message, place, params, declared, level)
 
-    def _check_sampling(self, message: Message, place: str, params: Body, declared: Body, level: Level) -> None:
+    def _check_sampling(
+        self, message: RecordedMessage, place: str, params: Body, declared: Body, level: RequirementLevel
+    ) -> None:
         if ("tools" in params or "toolChoice" in params) and not has(declared, "sampling", "tools"):
             self.fault(message, place, "The server samples with tools, but the client did not declare them.", level)
         if params.get("includeContext") not in (None, "none") and not has(declared, "sampling", "context"):
             text = "The server asks for context, but the client did not declare sampling.context."
-            self.fault(message, place, text, Level.SHOULD)
+            self.fault(message, place, text, RequirementLevel.SHOULD)
 
 
 def _takes_mode(elicitation: Any, mode: Any) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.capture.format import Party
+from pactgate.capture.format import Side
 from pactgate.conformance.capabilities import has
-from pactgate.conformance.message import Message, Role
-from pactgate.conformance.rule import Level, SessionRule
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.rule import RequirementLevel, SessionRule
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import LATEST_LEGACY
 
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
@@ -48,13 +48,13 @@ class ServerCapabilityUndeclared(SessionRule):
     roles = frozenset({Role.REQUEST})
     methods = frozenset(_NEEDED)
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._first: dict[str, Message] = {}
+        self._first: dict[str, RecordedMessage] = {}
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         is_free = message.method == "completion/complete" and message.version in (_WITHOUT_COMPLETIONS, None)
-        if message.sender is Party.CLIENT and not is_free:
+        if message.sender is Side.CLIENT and not is_free:
             self._first.setdefault(message.method, message)
 
     def at_end(self) -> None:
@@ -65,6 +65,6 @@ class ServerCapabilityUndeclared(SessionRule):
                 continue
             self.seen += 1
             if not has(advertised, *_NEEDED[method]):
-                level = Level.SHOULD if message.version in _ONLY_ADVICE else Level.MUST
+                level = RequirementLevel.SHOULD if message.version in _ONLY_ADVICE else RequirementLevel.MUST
                 name = ".".join(_NEEDED[method])
                 self.fault(message, "/method", f"The client sends {method}, but {name} was not advertised.", level)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.capture.format import Party
+from pactgate.capture.format import Side
 from pactgate.conformance.capabilities import has
-from pactgate.conformance.message import Message, Role
-from pactgate.conformance.rule import Level, Needs, SessionRule
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.rule import RequiredEvidence, RequirementLevel, SessionRule
+from pactgate.conformance.session_state import SessionState
 
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "notifications/tools/list_changed": ("tools", "listChanged"),
@@ -38,16 +38,16 @@ class SignalUndeclared(SessionRule):
 
     code = "GW-012"
     category = "capability"
-    needs = Needs.SERVER_MESSAGES
-    roles = frozenset({Role.NOTICE})
+    needs = RequiredEvidence.SERVER_MESSAGES
+    roles = frozenset({Role.NOTIFICATION})
     methods = frozenset(_NEEDED)
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._first: dict[str, Message] = {}
+        self._first: dict[str, RecordedMessage] = {}
 
-    def on_message(self, message: Message) -> None:
-        if message.sender is Party.SERVER:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.sender is Side.SERVER:
             self._first.setdefault(message.method, message)
 
     def at_end(self) -> None:
@@ -58,6 +58,6 @@ class SignalUndeclared(SessionRule):
                 continue
             self.seen += 1
             if not has(advertised, *_NEEDED[method]):
-                level = Level.MUST if method == "notifications/message" else Level.SHOULD
+                level = RequirementLevel.MUST if method == "notifications/message" else RequirementLevel.SHOULD
                 name = ".".join(_NEEDED[method])
                 self.fault(message, "/method", f"The server sends {method}, but did not advertise {name}.", level)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.bounded import Remembered
-from pactgate.conformance.message import Message, Role, as_list, as_object
-from pactgate.conformance.rule import Level, Needs, SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.capture.format import Side
+from pactgate.conformance.bounded import BoundedDict
+from pactgate.conformance.message import RecordedMessage, Role, as_list, as_object
+from pactgate.conformance.rule import RequiredEvidence, RequirementLevel, SessionRule, quoted
+from pactgate.conformance.session_state import SessionState
 from pactgate.conformance.uris import around
 from pactgate.protocol.modern import SUB
 
@@ -30,25 +30,25 @@ class UpdateNotSubscribed(SessionRule):
 
     code = "GW-013"
     category = "subscriptions"
-    needs = Needs.SERVER_MESSAGES
+    needs = RequiredEvidence.SERVER_MESSAGES
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._subscribed: Remembered[object] = Remembered()
+        self._subscribed: BoundedDict[object] = BoundedDict()
 
-    def on_message(self, message: Message) -> None:
-        if message.method == "notifications/resources/updated" and message.sender is Party.SERVER:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.method == "notifications/resources/updated" and message.sender is Side.SERVER:
             self._on_update(message)
         elif message.method == "resources/subscribe":
             self._on_subscribe(message)
-        elif message.method == "resources/unsubscribe" and message.role is Role.ANSWER and message.is_success:
-            self._subscribed.pop(_uri(message.asked()), None)
+        elif message.method == "resources/unsubscribe" and message.role is Role.RESPONSE and message.is_success:
+            self._subscribed.pop(_uri(message.request_params()), None)
         elif message.method == "notifications/subscriptions/acknowledged":
             granted = as_object(message.params.get("notifications")).get("resourceSubscriptions")
             for uri in as_list(granted):
                 if isinstance(uri, str):
                     self._subscribed[uri] = message.meta.get(SUB)
-        elif message.method == "subscriptions/listen" and message.role is Role.ANSWER and message.request is not None:
+        elif message.method == "subscriptions/listen" and message.role is Role.RESPONSE and message.request is not None:
             ended = message.request.body.get("id")
             for uri in [uri for uri, stream in self._subscribed.items() if stream == ended]:
                 del self._subscribed[uri]
@@ -57,18 +57,18 @@ class UpdateNotSubscribed(SessionRule):
         if self._subscribed.has_forgotten:
             self.unjudged("There were more subscriptions than the checker remembers.")
 
-    def _on_subscribe(self, message: Message) -> None:
+    def _on_subscribe(self, message: RecordedMessage) -> None:
         """From the request on, since the first update may cross its answer; an error takes it back."""
         if message.role is Role.REQUEST:
             self._subscribed[_uri(message.params)] = None
-        elif message.role is Role.ANSWER and message.is_error:
-            self._subscribed.pop(_uri(message.asked()), None)
+        elif message.role is Role.RESPONSE and message.is_error:
+            self._subscribed.pop(_uri(message.request_params()), None)
 
-    def _on_update(self, message: Message) -> None:
+    def _on_update(self, message: RecordedMessage) -> None:
         self.seen += 1
         uri = message.params.get("uri")
         if not isinstance(uri, str) or not any(place in self._subscribed for place in around(uri)):
-            level = Level.MUST if message.is_modern else Level.SHOULD
+            level = RequirementLevel.MUST if message.is_modern else RequirementLevel.SHOULD
             self.fault(message, "/params/uri", f"{quoted(uri)} is not subscribed at this time.", level)
 
 

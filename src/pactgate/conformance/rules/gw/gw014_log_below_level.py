@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role
-from pactgate.conformance.rule import Level, Needs, SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.rule import RequiredEvidence, RequirementLevel, SessionRule, quoted
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.modern import LOG_LEVELS
 from pactgate.protocol.versions import LATEST_LEGACY
 
@@ -30,21 +30,21 @@ class LogBelowLevel(SessionRule):
 
     code = "GW-014"
     category = "logging"
-    level = Level.SHOULD
+    level = RequirementLevel.SHOULD
     until = LATEST_LEGACY
-    needs = Needs.SERVER_MESSAGES
+    needs = RequiredEvidence.SERVER_MESSAGES
     methods = frozenset({"notifications/message", "logging/setLevel"})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
         self._least = 0
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         if message.method == "logging/setLevel":
-            rank = _rank(message.asked().get("level"))
-            if message.role is Role.ANSWER and message.is_success and rank is not None:
+            rank = _rank(message.request_params().get("level"))
+            if message.role is Role.RESPONSE and message.is_success and rank is not None:
                 self._least = rank
-        elif message.sender is Party.SERVER:
+        elif message.sender is Side.SERVER:
             self.seen += 1
             level = message.params.get("level")
             rank = _rank(level)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pactgate.capture.format import Party
+from pactgate.capture.format import Side
 from pactgate.conformance.http import SESSION_HEADER, has_legacy_session, header
-from pactgate.conformance.message import Turn
-from pactgate.conformance.rule import Needs, SessionRule
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.message import ExchangeView
+from pactgate.conformance.rule import RequiredEvidence, SessionRule
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import LATEST_LEGACY
 
 _VISIBLE: Final = re.compile(r"[!-~]+")
@@ -36,28 +36,28 @@ class SessionIdLost(SessionRule):
     category = "http"
     since = "2025-03-26"
     until = LATEST_LEGACY
-    needs = Needs.HTTP
+    needs = RequiredEvidence.HTTP
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
         self._id: str | None = None
 
-    def on_turn(self, turn: Turn) -> None:
-        http = turn.exchange.http
+    def on_exchange(self, view: ExchangeView) -> None:
+        http = view.exchange.http
         if http is None:
             return
         answered = header(http.response_headers, SESSION_HEADER)
-        if not has_legacy_session(turn.exchange):
+        if not has_legacy_session(view.exchange):
             self._id = answered
             if answered is not None:
                 self.seen += 1
                 if not _VISIBLE.fullmatch(answered):
-                    self.fault(turn, "/http/response_headers", "The session id has characters beyond visible ASCII.")
+                    self.fault(view, "/http/response_headers", "The session id has characters beyond visible ASCII.")
             return
         if self._id is None:
             return
         self.seen += 1
-        if turn.exchange.sender is Party.CLIENT and header(http.request_headers, SESSION_HEADER) != self._id:
-            self.fault(turn, "/http/request_headers", "The request does not carry the id of the session.")
+        if view.exchange.sender is Side.CLIENT and header(http.request_headers, SESSION_HEADER) != self._id:
+            self.fault(view, "/http/request_headers", "The request does not carry the id of the session.")
         if answered is not None and answered != self._id:
-            self.fault(turn, "/http/response_headers", "The answer names another session.")
+            self.fault(view, "/http/response_headers", "The answer names another session.")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Http
-from pactgate.conformance.bounded import Remembered
+from pactgate.capture.format import RecordedHttp
+from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.http import NOT_FOUND, SESSION_HEADER, has_legacy_session, header, is_success
-from pactgate.conformance.message import Turn
-from pactgate.conformance.rule import Needs, SessionRule
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.message import ExchangeView
+from pactgate.conformance.rule import RequiredEvidence, SessionRule
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import LATEST_LEGACY
 
 
@@ -32,34 +32,34 @@ class EndedSessionAnswered(SessionRule):
     category = "http"
     since = "2025-03-26"
     until = LATEST_LEGACY
-    needs = Needs.HTTP
+    needs = RequiredEvidence.HTTP
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._ended: Remembered[bool] = Remembered()
+        self._ended: BoundedDict[bool] = BoundedDict()
         self._must_initialize = False
 
-    def on_turn(self, turn: Turn) -> None:
-        http = turn.exchange.http
+    def on_exchange(self, view: ExchangeView) -> None:
+        http = view.exchange.http
         if http is None or http.status is None:
             return
         named = header(http.request_headers, SESSION_HEADER)
         if http.verb == "POST" and self._must_initialize:
-            self._check_restart(turn, named)
+            self._check_restart(view, named)
         if named is None:
             return
         self.seen += 1
         if named in self._ended and http.status != NOT_FOUND:
-            self.fault(turn, "/http/status", f"The session had ended, but the status is {http.status}.")
+            self.fault(view, "/http/status", f"The session had ended, but the status is {http.status}.")
         if _ends(http):
             self._ended[named] = True
             self._must_initialize = http.status == NOT_FOUND
 
-    def _check_restart(self, turn: Turn, named: str | None) -> None:
-        if has_legacy_session(turn.exchange) or named is not None:
-            self.fault(turn, "/request", "After 404 the client must send initialize without a session id.")
+    def _check_restart(self, view: ExchangeView, named: str | None) -> None:
+        if has_legacy_session(view.exchange) or named is not None:
+            self.fault(view, "/request", "After 404 the client must send initialize without a session id.")
         self._must_initialize = False
 
 
-def _ends(http: Http) -> bool:
+def _ends(http: RecordedHttp) -> bool:
     return http.status == NOT_FOUND or (http.verb == "DELETE" and is_success(http.status))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
+from pactgate.capture.format import Side
 from pactgate.conformance.http import has_legacy_session, header
-from pactgate.conformance.message import Turn
-from pactgate.conformance.rule import Level, Needs, SessionRule, quoted
+from pactgate.conformance.message import ExchangeView
+from pactgate.conformance.rule import RequiredEvidence, RequirementLevel, SessionRule, quoted
 from pactgate.protocol.headers import VERSION_HEADER
 from pactgate.protocol.versions import LATEST_LEGACY
 
@@ -31,17 +31,17 @@ class VersionHeaderMissing(SessionRule):
     category = "http"
     since = "2025-06-18"
     until = LATEST_LEGACY
-    needs = Needs.HTTP
+    needs = RequiredEvidence.HTTP
 
-    def on_turn(self, turn: Turn) -> None:
-        http, session = turn.exchange.http, self.session
-        is_later = has_legacy_session(turn.exchange) and session.negotiated is not None
-        if http is None or not is_later or turn.exchange.sender is not Party.CLIENT:
+    def on_exchange(self, view: ExchangeView) -> None:
+        http, session = view.exchange.http, self.session
+        is_later = has_legacy_session(view.exchange) and session.negotiated is not None
+        if http is None or not is_later or view.exchange.sender is not Side.CLIENT:
             return
         self.seen += 1
         named = header(http.request_headers, VERSION_HEADER)
         if named is None:
-            self.fault(turn, "/http/request_headers", "The request has no MCP-Protocol-Version.")
+            self.fault(view, "/http/request_headers", "The request has no MCP-Protocol-Version.")
         elif named != session.negotiated:
             text = f"MCP-Protocol-Version is {quoted(named)}, but {session.negotiated} was negotiated."
-            self.fault(turn, "/http/request_headers", text, Level.SHOULD)
+            self.fault(view, "/http/request_headers", text, RequirementLevel.SHOULD)

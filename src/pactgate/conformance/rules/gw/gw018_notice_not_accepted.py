@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pactgate.conformance.http import ACCEPTED, BAD_REQUEST
-from pactgate.conformance.message import Role, Turn
-from pactgate.conformance.rule import Needs, SessionRule
+from pactgate.conformance.message import ExchangeView, Role
+from pactgate.conformance.rule import RequiredEvidence, SessionRule
 
 
 class NoticeNotAccepted(SessionRule):
@@ -27,10 +27,10 @@ class NoticeNotAccepted(SessionRule):
     code = "GW-018"
     category = "http"
     since = "2025-03-26"
-    needs = Needs.HTTP
+    needs = RequiredEvidence.HTTP
 
-    def on_turn(self, turn: Turn) -> None:
-        http, message = turn.exchange.http, turn.from_client
+    def on_exchange(self, view: ExchangeView) -> None:
+        http, message = view.exchange.http, view.from_client
         if (
             http is None
             or http.status is None
@@ -39,10 +39,10 @@ class NoticeNotAccepted(SessionRule):
             or message.role is Role.REQUEST
         ):
             return
-        if isinstance(turn.exchange.request, list):
+        if isinstance(view.exchange.request, list):
             return  # a batch may hold requests as well
         self.seen += 1
         if http.status != ACCEPTED and http.status < BAD_REQUEST:
-            self.fault(turn, "/http/status", f"A posted {message.role} got the status {http.status}, not 202.")
+            self.fault(view, "/http/status", f"A posted {message.role} got the status {http.status}, not 202.")
         elif http.status == ACCEPTED and http.response_bytes:
-            self.fault(turn, "/http/response_bytes", f"A posted {message.role} got 202 with a body.")
+            self.fault(view, "/http/response_bytes", f"A posted {message.role} got 202 with a body.")

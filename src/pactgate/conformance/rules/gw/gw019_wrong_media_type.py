@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pactgate.conformance.http import EVENTS_TYPE, JSON_TYPE, accepts, is_success, media_type
-from pactgate.conformance.message import Role, Turn
-from pactgate.conformance.rule import Needs, SessionRule, quoted
+from pactgate.conformance.message import ExchangeView, Role
+from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
 
 
 class WrongMediaType(SessionRule):
@@ -27,18 +27,18 @@ class WrongMediaType(SessionRule):
     code = "GW-019"
     category = "http"
     since = "2025-03-26"
-    needs = Needs.HTTP
+    needs = RequiredEvidence.HTTP
 
-    def on_turn(self, turn: Turn) -> None:
-        http, message = turn.exchange.http, turn.from_client
+    def on_exchange(self, view: ExchangeView) -> None:
+        http, message = view.exchange.http, view.from_client
         if http is None or http.verb != "POST" or message is None or message.role is not Role.REQUEST:
             return
         if http.request_headers:
             self.seen += 1
             if not (accepts(http.request_headers, JSON_TYPE) and accepts(http.request_headers, EVENTS_TYPE)):
-                self.fault(turn, "/http/request_headers", f"Accept does not cover both {JSON_TYPE} and {EVENTS_TYPE}.")
+                self.fault(view, "/http/request_headers", f"Accept does not cover both {JSON_TYPE} and {EVENTS_TYPE}.")
         kind = media_type(http.response_headers)
         if is_success(http.status) and http.response_headers:
             self.seen += 1
             if kind not in (JSON_TYPE, EVENTS_TYPE):
-                self.fault(turn, "/http/response_headers", f"The Content-Type of the answer is {quoted(kind)}.")
+                self.fault(view, "/http/response_headers", f"The Content-Type of the answer is {quoted(kind)}.")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pactgate.conformance.http import BAD_REQUEST, EVENTS_TYPE, media_type
-from pactgate.conformance.message import Message, Role, Turn
-from pactgate.conformance.rule import Needs, SessionRule
+from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
+from pactgate.conformance.rule import RequiredEvidence, SessionRule
 from pactgate.protocol.versions import LATEST_LEGACY
 
 
@@ -29,18 +29,18 @@ class GetWithoutStream(SessionRule):
     category = "http"
     since = "2025-03-26"
     until = LATEST_LEGACY
-    needs = Needs.HTTP
+    needs = RequiredEvidence.HTTP
 
-    def on_turn(self, turn: Turn) -> None:
-        http = turn.exchange.http
+    def on_exchange(self, view: ExchangeView) -> None:
+        http = view.exchange.http
         if http is None or http.verb != "GET" or http.status is None:
             return
         self.seen += 1
         if http.status < BAD_REQUEST and media_type(http.response_headers) != EVENTS_TYPE:
-            self.fault(turn, "/http/response_headers", "GET was answered with something else than an event stream.")
+            self.fault(view, "/http/response_headers", "GET was answered with something else than an event stream.")
 
-    def on_message(self, message: Message) -> None:
-        http = message.turn.exchange.http
+    def on_message(self, message: RecordedMessage) -> None:
+        http = message.view.exchange.http
         is_on_get = http is not None and http.verb == "GET" and "last-event-id" not in http.request_headers
-        if is_on_get and message.role is Role.ANSWER:
+        if is_on_get and message.role is Role.RESPONSE:
             self.fault(message, "", "There is an answer on a stream that was opened by GET and resumes none.")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.bounded import Remembered
+from pactgate.capture.format import Side
+from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.composition import digest
-from pactgate.conformance.message import Message, Role
-from pactgate.conformance.rule import Needs, SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import LATEST_LEGACY
 
 _AT_ONCE = 2
@@ -35,28 +35,28 @@ class EventRepeated(SessionRule):
     category = "http"
     since = "2025-03-26"
     until = LATEST_LEGACY
-    needs = Needs.HTTP
+    needs = RequiredEvidence.HTTP
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._events: Remembered[bool] = Remembered()
-        self._asked: Remembered[str] = Remembered()
+        self._events: BoundedDict[bool] = BoundedDict()
+        self._asked: BoundedDict[str] = BoundedDict()
         self._last: tuple[str, str, int] | None = None
 
-    def on_message(self, message: Message) -> None:
-        exchange = message.turn.exchange
+    def on_message(self, message: RecordedMessage) -> None:
+        exchange = message.view.exchange
         resumed = exchange.http is not None and "last-event-id" in exchange.http.request_headers
-        if message.sender is not Party.SERVER or resumed:
+        if message.sender is not Side.SERVER or resumed:
             return
         if message.event_id is not None:
             self.seen += 1
             if message.event_id in self._events:
                 self.fault(message, "", f"The event id {quoted(message.event_id)} stands for two events.")
             self._events[message.event_id] = True
-        if exchange.stream is not None and message.role is not Role.ANSWER:
+        if exchange.stream is not None and message.role is not Role.RESPONSE:
             self._check_streams(message, exchange.stream)
 
-    def _check_streams(self, message: Message, stream: str) -> None:
+    def _check_streams(self, message: RecordedMessage, stream: str) -> None:
         self.seen += 1
         if message.role is Role.REQUEST:
             if self._asked.get(message.key, stream) != stream:

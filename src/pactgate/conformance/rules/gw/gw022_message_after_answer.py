@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.message import Turn
-from pactgate.conformance.rule import Level, Needs, SessionRule
+from pactgate.conformance.message import ExchangeView
+from pactgate.conformance.rule import RequiredEvidence, RequirementLevel, SessionRule
 
 
 class MessageAfterAnswer(SessionRule):
@@ -25,12 +25,12 @@ class MessageAfterAnswer(SessionRule):
 
     code = "GW-022"
     category = "http"
-    level = Level.SHOULD
+    level = RequirementLevel.SHOULD
     since = "2025-03-26"
-    needs = Needs.HTTP
+    needs = RequiredEvidence.HTTP
 
-    def on_turn(self, turn: Turn) -> None:
-        exchange = turn.exchange
+    def on_exchange(self, view: ExchangeView) -> None:
+        exchange = view.exchange
         if exchange.http is None or exchange.http.verb != "POST" or exchange.response is None or not exchange.frames:
             return
         if exchange.response_seq is None:
@@ -39,4 +39,4 @@ class MessageAfterAnswer(SessionRule):
         self.seen += 1
         for number, frame in enumerate(exchange.frames):
             if frame.seq is not None and frame.seq > exchange.response_seq:
-                self.fault(turn, f"/notifications/{number}", "A message follows the answer on the same stream.")
+                self.fault(view, f"/notifications/{number}", "A message follows the answer on the same stream.")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from pactgate.capture.format import Party
-from pactgate.conformance.bounded import Key, Remembered, id_key
-from pactgate.conformance.message import Message, Role
-from pactgate.conformance.rule import Needs, SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.capture.format import Side
+from pactgate.conformance.bounded import BoundedDict, Key, id_key
+from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.modern import PROGRESS_TOKEN
 
-_Place = tuple[Party, Key | None, int | None]
+_Place = tuple[Side, Key | None, int | None]
 
 
 class ProgressOutOfTurn(SessionRule):
@@ -36,22 +36,22 @@ class ProgressOutOfTurn(SessionRule):
 
     code = "GW-023"
     category = "progress"
-    needs = Needs.SERVER_MESSAGES
+    needs = RequiredEvidence.SERVER_MESSAGES
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._active: Remembered[Any] = Remembered()
-        self._done: Remembered[bool] = Remembered()
+        self._active: BoundedDict[Any] = BoundedDict()
+        self._done: BoundedDict[bool] = BoundedDict()
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         if message.role is Role.REQUEST and PROGRESS_TOKEN in message.meta:
             self._open(message)
-        elif message.role is Role.ANSWER and message.request is not None:
+        elif message.role is Role.RESPONSE and message.request is not None:
             self._close(message, message.request)
         elif message.method == "notifications/progress":
             self._on_progress(message)
 
-    def _open(self, message: Message) -> None:
+    def _open(self, message: RecordedMessage) -> None:
         token = id_key(message.meta[PROGRESS_TOKEN])
         if token is None:
             self.fault(message, "/params/_meta/progressToken", "The progress token is no string and no integer.")
@@ -62,7 +62,7 @@ class ProgressOutOfTurn(SessionRule):
         self._active[place] = None
         self._done.pop(place, None)
 
-    def _close(self, message: Message, request: Message) -> None:
+    def _close(self, message: RecordedMessage, request: RecordedMessage) -> None:
         token = id_key(request.meta.get(PROGRESS_TOKEN))
         is_task = "task" in request.params or message.result.get("resultType") == "task"
         if token is not None and not is_task:
@@ -70,9 +70,9 @@ class ProgressOutOfTurn(SessionRule):
             self._active.pop(place, None)
             self._done[place] = True
 
-    def _on_progress(self, message: Message) -> None:
+    def _on_progress(self, message: RecordedMessage) -> None:
         self.seen += 1
-        if message.is_modern and message.sender is Party.CLIENT:
+        if message.is_modern and message.sender is Side.CLIENT:
             self.fault(message, "/method", "A modern client sends no progress.")
             return
         raw = message.params.get(PROGRESS_TOKEN)
@@ -90,6 +90,6 @@ class ProgressOutOfTurn(SessionRule):
             self.fault(message, "/params/progress", f"The progress {quoted(value)} does not exceed {quoted(before)}.")
         self._active[place] = value
 
-    def _place(self, message: Message, sender: Party, token: Key | None) -> _Place:
+    def _place(self, message: RecordedMessage, sender: Side, token: Key | None) -> _Place:
         """Clients that share a capture may use the same tokens; each request then has a stream, and an exchange, of its own."""
         return (sender, token, message.index if self.session.head.is_shared else None)

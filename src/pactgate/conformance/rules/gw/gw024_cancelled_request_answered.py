@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.capture.format import Party
-from pactgate.conformance.bounded import Remembered, id_key
-from pactgate.conformance.message import Message, Role, Turn
-from pactgate.conformance.rule import Level, SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.capture.format import Side
+from pactgate.conformance.bounded import BoundedDict, id_key
+from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
+from pactgate.conformance.rule import RequirementLevel, SessionRule, quoted
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.modern import PROGRESS_TOKEN
 
 _IN_FLIGHT_MS: Final = 1000.0
@@ -35,22 +35,22 @@ class CancelledRequestAnswered(SessionRule):
     code = "GW-024"
     category = "cancellation"
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._cancelled: Remembered[tuple[Message, int]] = Remembered()
-        self._tokens: Remembered[tuple[Party, object]] = Remembered()
+        self._cancelled: BoundedDict[tuple[RecordedMessage, int]] = BoundedDict()
+        self._tokens: BoundedDict[tuple[Side, object]] = BoundedDict()
 
-    def on_turn(self, turn: Turn) -> None:
-        exchange = turn.exchange
-        if turn.is_modern and exchange.closed_by is Party.CLIENT and exchange.response is not None:
-            self.fault(turn, "/response", "The client had closed the stream, and the request was answered still.")
+    def on_exchange(self, view: ExchangeView) -> None:
+        exchange = view.exchange
+        if view.is_modern and exchange.closed_by is Side.CLIENT and exchange.response is not None:
+            self.fault(view, "/response", "The client had closed the stream, and the request was answered still.")
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         if message.role is Role.REQUEST and message.key is not None:
             self._cancelled.pop((message.sender, message.key), None)
         elif message.method == "notifications/cancelled":
             self._on_cancelled(message)
-        elif message.role is Role.ANSWER and message.request is not None:
+        elif message.role is Role.RESPONSE and message.request is not None:
             self._on_later(message, (message.request.sender, message.request.key))
         elif message.method == "notifications/progress" and message.is_modern:
             token = id_key(message.params.get(PROGRESS_TOKEN))
@@ -58,14 +58,14 @@ class CancelledRequestAnswered(SessionRule):
             if place is not None:
                 self._on_later(message, place)
 
-    def _on_cancelled(self, message: Message) -> None:
+    def _on_cancelled(self, message: RecordedMessage) -> None:
         self.seen += 1
         raw = message.params.get("requestId")
         key = id_key(raw)
-        if message.is_modern and message.sender is Party.SERVER:
+        if message.is_modern and message.sender is Side.SERVER:
             return  # a server may only end a listen, which GW-039 looks at
         if key is None or not self.session.has_sent(message.sender, key):
-            level = Level.MUST if message.is_modern else Level.SHOULD
+            level = RequirementLevel.MUST if message.is_modern else RequirementLevel.SHOULD
             self.fault(message, "/params/requestId", f"The {message.sender} sent no request {quoted(raw)}.", level)
             return
         place = (message.sender, key)
@@ -77,12 +77,12 @@ class CancelledRequestAnswered(SessionRule):
         if token is not None:
             self._tokens[(message.sender, token)] = place
 
-    def _on_later(self, message: Message, place: tuple[Party, object]) -> None:
+    def _on_later(self, message: RecordedMessage, place: tuple[Side, object]) -> None:
         notice, count = self._cancelled.get(place, (None, 0))
         if notice is None:
             return
         self._cancelled[place] = (notice, count + 1)
         waited_ms = 0.0 if message.at_ms is None or notice.at_ms is None else message.at_ms - notice.at_ms
         if count or waited_ms > _IN_FLIGHT_MS:
-            level = Level.MUST if message.is_modern else Level.SHOULD
+            level = RequirementLevel.MUST if message.is_modern else RequirementLevel.SHOULD
             self.fault(message, "", "This follows the cancellation of the request it belongs to.", level)

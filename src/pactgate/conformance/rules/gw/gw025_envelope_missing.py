@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role
-from pactgate.conformance.rule import Level, SessionRule
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.rule import RequirementLevel, SessionRule
 from pactgate.protocol.messages import HEADER_MISMATCH, INVALID_PARAMS
 from pactgate.protocol.modern import CC, CI, PV
 from pactgate.protocol.versions import LATEST_MODERN
@@ -34,29 +34,29 @@ class EnvelopeMissing(SessionRule):
     code = "GW-025"
     category = "envelope"
     since = LATEST_MODERN
-    roles = frozenset({Role.REQUEST, Role.ANSWER})
+    roles = frozenset({Role.REQUEST, Role.RESPONSE})
 
-    def on_message(self, message: Message) -> None:
-        if message.role is Role.ANSWER:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.role is Role.RESPONSE:
             request = message.request
-            if request is not None and request.sender is Party.CLIENT and _lacks(request) is not None:
+            if request is not None and request.sender is Side.CLIENT and _lacks(request) is not None:
                 self._check_answer(message)
-        elif message.sender is Party.CLIENT:
+        elif message.sender is Side.CLIENT:
             self.seen += 1
             lacking = _lacks(message)
             if lacking is not None:
                 self.fault(message, "/params/_meta", f"The request has no {lacking}.")
             if not isinstance(message.meta.get(CI), dict):
-                self.fault(message, "/params/_meta", f"The request has no {CI}.", Level.SHOULD)
+                self.fault(message, "/params/_meta", f"The request has no {CI}.", RequirementLevel.SHOULD)
 
-    def _check_answer(self, message: Message) -> None:
+    def _check_answer(self, message: RecordedMessage) -> None:
         if message.is_success:
             self.fault(message, "/result", "The server answered a request without envelope with a result.")
         elif message.code is not None and message.code not in _RIGHT_ANSWERS:
             self.fault(message, "/error/code", f"A request without envelope gets -32602, not {message.code}.")
 
 
-def _lacks(request: Message) -> str | None:
+def _lacks(request: RecordedMessage) -> str | None:
     if not isinstance(request.meta.get(PV), str):
         return PV
     return None if isinstance(request.meta.get(CC), dict) else CC

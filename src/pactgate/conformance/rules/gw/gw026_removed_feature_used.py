@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.methods import REVISIONS
 from pactgate.conformance.rule import SessionRule, quoted
 from pactgate.protocol.versions import LATEST_MODERN
@@ -30,13 +30,13 @@ class RemovedFeatureUsed(SessionRule):
     category = "envelope"
     since = LATEST_MODERN
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         self.seen += 1
-        if message.role is Role.REQUEST and message.sender is Party.SERVER:
+        if message.role is Role.REQUEST and message.sender is Side.SERVER:
             self.fault(message, "/method", f"A modern server sends the request {quoted(message.method)}.")
-        elif message.role is Role.ANSWER and message.sender is Party.CLIENT:
+        elif message.role is Role.RESPONSE and message.sender is Side.CLIENT:
             self.fault(message, "", "A modern client sends an answer.")
-        elif message.role is Role.ANSWER and message.is_success and _is_removed(message.method):
+        elif message.role is Role.RESPONSE and message.is_success and _is_removed(message.method):
             self.fault(message, "/result", f"{message.method}, which was removed, was answered with a result.")
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role, as_object
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role, as_object
 from pactgate.conformance.rule import SessionRule, quoted
 from pactgate.protocol.modern import CC
 from pactgate.protocol.versions import LATEST_MODERN
@@ -34,13 +34,13 @@ class ResultTypeMissing(SessionRule):
     code = "GW-027"
     category = "envelope"
     since = LATEST_MODERN
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
 
-    def on_message(self, message: Message) -> None:
-        if message.sender is not Party.SERVER or not message.is_success:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.sender is not Side.SERVER or not message.is_success:
             return
         kind = message.result.get("resultType")
-        extensions = as_object(as_object(message.asked_meta().get(CC)).get("extensions"))
+        extensions = as_object(as_object(message.request_meta().get(CC)).get("extensions"))
         is_foreign = isinstance(kind, str) and kind not in (*_CORE, "task")
         if is_foreign and set(extensions) - {_TASKS}:
             self.unjudged(f"The resultType {quoted(kind)} may belong to an extension the checker does not know.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.methods import INPUT_METHODS, INPUT_TAKERS
 from pactgate.conformance.rule import SessionRule, pointer, quoted
 from pactgate.protocol.versions import LATEST_MODERN
@@ -31,11 +31,11 @@ class InputRequiredMisused(SessionRule):
     code = "GW-028"
     category = "input"
     since = LATEST_MODERN
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         result = message.result
-        if message.sender is not Party.SERVER or result.get("resultType") != "input_required":
+        if message.sender is not Side.SERVER or result.get("resultType") != "input_required":
             return
         self.seen += 1
         if message.method not in INPUT_TAKERS:
@@ -51,7 +51,7 @@ class InputRequiredMisused(SessionRule):
                 self.fault(message, f"/result/{hint}", "A result that asks for input can't be cached.")
         self._check_questions(message, result.get("inputRequests"))
 
-    def _check_questions(self, message: Message, questions: Any) -> None:
+    def _check_questions(self, message: RecordedMessage, questions: Any) -> None:
         if questions is None:
             return
         if not isinstance(questions, dict):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pactgate.capture.format import Party
-from pactgate.conformance.input_required import Question, Rounds, arguments_of, is_retry
-from pactgate.conformance.message import Message, Role, as_object
-from pactgate.conformance.rule import Level, SessionRule, pointer, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.capture.format import Side
+from pactgate.conformance.input_required import InputRequired, InputRequiredTracker, arguments_of, is_retry
+from pactgate.conformance.message import RecordedMessage, Role, as_object
+from pactgate.conformance.rule import RequirementLevel, SessionRule, pointer, quoted
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import LATEST_MODERN
 
 _SHAPES: Final = {
@@ -39,20 +39,20 @@ class RetryDiffers(SessionRule):
     code = "GW-029"
     category = "input"
     since = LATEST_MODERN
-    roles = frozenset({Role.REQUEST, Role.ANSWER})
+    roles = frozenset({Role.REQUEST, Role.RESPONSE})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._rounds = Rounds()
+        self._rounds = InputRequiredTracker()
 
-    def on_message(self, message: Message) -> None:
-        if message.role is Role.ANSWER:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.role is Role.RESPONSE:
             if message.result.get("resultType") == "input_required":
                 self._rounds.ask(message)
-        elif message.sender is Party.CLIENT and is_retry(message):
+        elif message.sender is Side.CLIENT and is_retry(message):
             self._on_retry(message)
 
-    def _on_retry(self, message: Message) -> None:
+    def _on_retry(self, message: RecordedMessage) -> None:
         self.seen += 1
         question = self._rounds.parent(message)
         if question is not None:
@@ -62,21 +62,21 @@ class RetryDiffers(SessionRule):
         elif "requestState" not in message.params:
             self.fault(message, "/params/inputResponses", "The request answers questions that were not asked about it.")
 
-    def _compare(self, message: Message, question: Question) -> None:
+    def _compare(self, message: RecordedMessage, question: InputRequired) -> None:
         if message.key == question.key:
             self.fault(message, "/id", "The retry has the id of the request it repeats.")
         if arguments_of(message) != question.arguments:
             self.fault(message, "/params/arguments", "The retry has other arguments than the request it repeats.")
         answers = as_object(message.params.get("inputResponses"))
         for name in (name for name in question.kinds if name not in answers):
-            self.fault(message, "/params", f"The question {quoted(name)} is not answered.", Level.SHOULD)
+            self.fault(message, "/params", f"The question {quoted(name)} is not answered.", RequirementLevel.SHOULD)
         for name, answer in answers.items():
             self._check_answer(message, name, answer, question.kinds.get(name))
 
-    def _check_answer(self, message: Message, name: str, answer: Any, kind: str | None) -> None:
+    def _check_answer(self, message: RecordedMessage, name: str, answer: Any, kind: str | None) -> None:
         place = pointer("params", "inputResponses", name)
         if kind is None:
-            self.fault(message, place, f"There was no question {quoted(name)}.", Level.SHOULD)
+            self.fault(message, place, f"There was no question {quoted(name)}.", RequirementLevel.SHOULD)
         elif kind in _SHAPES:
             member, wanted = _SHAPES[kind]
             if not isinstance(as_object(answer).get(member), wanted):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.input_required import Rounds, target_of
-from pactgate.conformance.message import Message, Role
+from pactgate.capture.format import Side
+from pactgate.conformance.input_required import InputRequiredTracker, target_of
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import LATEST_MODERN
 
 
@@ -29,20 +29,20 @@ class RequestStateStrayed(SessionRule):
     code = "GW-030"
     category = "input"
     since = LATEST_MODERN
-    roles = frozenset({Role.REQUEST, Role.ANSWER})
+    roles = frozenset({Role.REQUEST, Role.RESPONSE})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._rounds = Rounds()
+        self._rounds = InputRequiredTracker()
 
-    def on_message(self, message: Message) -> None:
-        if message.role is Role.ANSWER:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.role is Role.RESPONSE:
             if message.result.get("resultType") == "input_required":
                 self._rounds.ask(message)
-        elif message.sender is Party.CLIENT and "requestState" in message.params:
+        elif message.sender is Side.CLIENT and "requestState" in message.params:
             self._on_state(message)
 
-    def _on_state(self, message: Message) -> None:
+    def _on_state(self, message: RecordedMessage) -> None:
         question = self._rounds.issued(message.params["requestState"])
         if question is None and self._rounds.has_forgotten:
             self.unjudged("There were more questions than the checker remembers.")

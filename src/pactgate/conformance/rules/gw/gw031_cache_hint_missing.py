@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.capture.format import Party
-from pactgate.conformance.bounded import Remembered
-from pactgate.conformance.message import Message, Role
+from pactgate.capture.format import Side
+from pactgate.conformance.bounded import BoundedDict
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import CACHEABLE, LATEST_MODERN
 
 _SCOPES: Final = ("public", "private")
@@ -34,17 +34,17 @@ class CacheHintMissing(SessionRule):
     code = "GW-031"
     category = "caching"
     since = LATEST_MODERN
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
     methods = CACHEABLE
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._chains: Remembered[str] = Remembered()
+        self._chains: BoundedDict[str] = BoundedDict()
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         result = message.result
         is_complete = message.is_success and result.get("resultType", "complete") == "complete"
-        if message.sender is not Party.SERVER or not is_complete:
+        if message.sender is not Side.SERVER or not is_complete:
             return
         self.seen += 1
         ttl, scope = result.get("ttlMs"), result.get("cacheScope")
@@ -53,7 +53,7 @@ class CacheHintMissing(SessionRule):
         if scope not in _SCOPES:
             self.fault(message, "/result/cacheScope", f"cacheScope is {quoted(scope)}, not public or private.")
             return
-        cursor = message.asked().get("cursor")
+        cursor = message.request_params().get("cursor")
         before = self._chains.get((message.method, cursor)) if isinstance(cursor, str) else None
         if before is not None and before != scope:
             self.fault(message, "/result/cacheScope", f"The page is {scope}, but the one before it is {before}.")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Http, Party
+from pactgate.capture.format import RecordedHttp, Side
 from pactgate.conformance.http import BAD_REQUEST, header
-from pactgate.conformance.message import Message, Role, Turn
-from pactgate.conformance.rule import Needs, SessionRule
+from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
+from pactgate.conformance.rule import RequiredEvidence, SessionRule
 from pactgate.protocol.headers import METHOD_HEADER, NAME_HEADER, VERSION_HEADER, decode_value
 from pactgate.protocol.messages import HEADER_MISMATCH
 from pactgate.protocol.modern import PV
@@ -32,21 +32,21 @@ class HeaderBodyMismatch(SessionRule):
     code = "GW-032"
     category = "http"
     since = LATEST_MODERN
-    needs = Needs.HTTP
+    needs = RequiredEvidence.HTTP
 
-    def on_turn(self, turn: Turn) -> None:
-        http, message = turn.exchange.http, turn.from_client
-        if http is None or message is None or message.role is not Role.REQUEST or message.sender is not Party.CLIENT:
+    def on_exchange(self, view: ExchangeView) -> None:
+        http, message = view.exchange.http, view.from_client
+        if http is None or message is None or message.role is not Role.REQUEST or message.sender is not Side.CLIENT:
             return
         if PV not in message.meta:
             return  # GW-025 looks at requests without envelope
         self.seen += 1
         wrong = _differs(http, message)
-        if wrong is not None and not _is_refused(turn, http):
-            self.fault(turn, "/http/request_headers", f"{wrong}, and the server did not refuse it with 400 and -32020.")
+        if wrong is not None and not _is_refused(view, http):
+            self.fault(view, "/http/request_headers", f"{wrong}, and the server did not refuse it with 400 and -32020.")
 
 
-def _differs(http: Http, message: Message) -> str | None:
+def _differs(http: RecordedHttp, message: RecordedMessage) -> str | None:
     if header(http.request_headers, VERSION_HEADER) != message.meta[PV]:
         return "MCP-Protocol-Version differs from the body"
     if header(http.request_headers, METHOD_HEADER) != message.body["method"]:
@@ -59,6 +59,6 @@ def _differs(http: Http, message: Message) -> str | None:
     return None
 
 
-def _is_refused(turn: Turn, http: Http) -> bool:
-    answer = turn.first_answer
+def _is_refused(view: ExchangeView, http: RecordedHttp) -> bool:
+    answer = view.first_response
     return http.status == BAD_REQUEST and (answer is None or answer.code == HEADER_MISMATCH)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
+from pactgate.capture.format import Side
 from pactgate.conformance.http import BAD_REQUEST
-from pactgate.conformance.message import Message, Role
-from pactgate.conformance.rule import Needs, SessionRule, pointer, quoted
+from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.rule import RequiredEvidence, SessionRule, pointer, quoted
 from pactgate.protocol.headers import check_mirror, header_params
 from pactgate.protocol.messages import HEADER_MISMATCH
 from pactgate.protocol.versions import LATEST_MODERN
@@ -31,19 +31,19 @@ class ParamHeaderMismatch(SessionRule):
     code = "GW-033"
     category = "http"
     since = LATEST_MODERN
-    needs = Needs.HTTP
+    needs = RequiredEvidence.HTTP
     methods = frozenset({"tools/list", "tools/call"})
 
-    def on_message(self, message: Message) -> None:
-        if message.turn.exchange.http is None:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.view.exchange.http is None:
             return
         if message.method == "tools/list":
-            if message.role is Role.ANSWER and message.is_success:
+            if message.role is Role.RESPONSE and message.is_success:
                 self._check_annotations(message)
-        elif message.role is Role.REQUEST and message.sender is Party.CLIENT:
+        elif message.role is Role.REQUEST and message.sender is Side.CLIENT:
             self._check_call(message)
 
-    def _check_annotations(self, message: Message) -> None:
+    def _check_annotations(self, message: RecordedMessage) -> None:
         for name, item in self.session.lists["tools/list"].items.items():
             if item.message is message:
                 self.seen += 1
@@ -52,8 +52,8 @@ class ParamHeaderMismatch(SessionRule):
                     place = pointer("result", "tools", item.number, "inputSchema")
                     self.fault(message, place, f"The tool {quoted(name)}: {params}.")
 
-    def _check_call(self, message: Message) -> None:
-        http, name = message.turn.exchange.http, message.params.get("name")
+    def _check_call(self, message: RecordedMessage) -> None:
+        http, name = message.view.exchange.http, message.params.get("name")
         item = self.session.lists["tools/list"].items.get(name) if isinstance(name, str) else None
         if item is None:
             self.unjudged("A tool was called that the capture does not list before.")
@@ -63,7 +63,7 @@ class ParamHeaderMismatch(SessionRule):
             return
         self.seen += 1
         wrong = check_mirror(params, message.params.get("arguments"), http.request_headers)
-        answer = message.turn.first_answer
+        answer = message.view.first_response
         is_refused = http.status == BAD_REQUEST and (answer is None or answer.code == HEADER_MISMATCH)
         if wrong is not None and not is_refused:
             self.fault(message, "/params/arguments", f"{wrong} The server did not refuse it.")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from pactgate.conformance.http import BAD_REQUEST, NOT_FOUND
-from pactgate.conformance.message import Turn
-from pactgate.conformance.rule import Needs, SessionRule
+from pactgate.conformance.message import ExchangeView
+from pactgate.conformance.rule import RequiredEvidence, SessionRule
 from pactgate.protocol.messages import (
     HEADER_MISMATCH,
     METHOD_NOT_FOUND,
@@ -43,12 +43,12 @@ class WrongHttpStatus(SessionRule):
     code = "GW-034"
     category = "http"
     since = LATEST_MODERN
-    needs = Needs.HTTP
+    needs = RequiredEvidence.HTTP
 
-    def on_turn(self, turn: Turn) -> None:
-        http, answer = turn.exchange.http, turn.first_answer
+    def on_exchange(self, view: ExchangeView) -> None:
+        http, answer = view.exchange.http, view.first_response
         if http is None or http.status is None or answer is None or answer.code not in _STATUS:
             return
         self.seen += 1
         if http.status != _STATUS[answer.code]:
-            self.fault(turn, "/http/status", f"{answer.code} came with {http.status}, not {_STATUS[answer.code]}.")
+            self.fault(view, "/http/status", f"{answer.code} came with {http.status}, not {_STATUS[answer.code]}.")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role, as_list, as_object
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role, as_list, as_object
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.messages import MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION
 from pactgate.protocol.modern import CC, PV
 from pactgate.protocol.versions import LATEST_MODERN
@@ -32,14 +32,14 @@ class ErrorDataIncomplete(SessionRule):
     code = "GW-035"
     category = "errors"
     since = LATEST_MODERN
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._listed: list[tuple[Message, list[object]]] = []
+        self._listed: list[tuple[RecordedMessage, list[object]]] = []
 
-    def on_message(self, message: Message) -> None:
-        if message.sender is not Party.SERVER:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.sender is not Side.SERVER:
             return
         data = as_object(message.error.get("data"))
         if message.code == UNSUPPORTED_VERSION:
@@ -48,7 +48,7 @@ class ErrorDataIncomplete(SessionRule):
         elif message.code == MISSING_CLIENT_CAPABILITY:
             self.seen += 1
             wanted = data.get("requiredCapabilities")
-            declared = as_object(message.asked_meta().get(CC))
+            declared = as_object(message.request_meta().get(CC))
             if not isinstance(wanted, dict):
                 self.fault(message, "/error/data", "-32021 has no object requiredCapabilities.")
             elif _covers(declared, wanted):
@@ -56,7 +56,7 @@ class ErrorDataIncomplete(SessionRule):
                     message, "/error/data/requiredCapabilities", "The request declared all that -32021 asks for."
                 )
 
-    def _check_version(self, message: Message, supported: object, requested: object) -> None:
+    def _check_version(self, message: RecordedMessage, supported: object, requested: object) -> None:
         versions = as_list(supported)
         if not versions or not all(isinstance(version, str) for version in versions):
             self.fault(message, "/error/data/supported", "-32022 does not list the supported versions.")
@@ -64,7 +64,7 @@ class ErrorDataIncomplete(SessionRule):
             self.fault(message, "/error/data/supported", f"{quoted(requested)} is refused, and listed as supported.")
         elif len(self._listed) < 100:
             self._listed.append((message, versions))
-        sent = message.asked_meta().get(PV)
+        sent = message.request_meta().get(PV)
         if message.request is not None and requested != sent:
             text = f"requested is {quoted(requested)}, but the request names {quoted(sent)}."
             self.fault(message, "/error/data/requested", text)

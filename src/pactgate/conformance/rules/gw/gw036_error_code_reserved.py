@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pactgate.conformance.message import Message, Role, as_list, as_object
+from pactgate.conformance.message import RecordedMessage, Role, as_list, as_object
 from pactgate.conformance.rule import SessionRule
 from pactgate.protocol.messages import (
     HEADER_MISMATCH,
@@ -38,9 +38,9 @@ class ErrorCodeReserved(SessionRule):
 
     code = "GW-036"
     category = "errors"
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         code = message.code
         if code is None:
             return
@@ -51,7 +51,7 @@ class ErrorCodeReserved(SessionRule):
         elif code == _URL_ELICITATION:
             self._check_elicitations(message)
 
-    def _check_elicitations(self, message: Message) -> None:
+    def _check_elicitations(self, message: RecordedMessage) -> None:
         if message.version is None:
             self.unjudged("The capture does not tell which revision was negotiated.")
         elif message.version != _URL_ELICITATION_VERSION:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.capture.format import Party
-from pactgate.conformance.bounded import Key, Remembered, id_key
-from pactgate.conformance.message import Message, Role, as_object
-from pactgate.conformance.rule import Needs, SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
-from pactgate.conformance.subscriptions import FILTER_OF, UPDATED, Listen
+from pactgate.capture.format import Side
+from pactgate.conformance.bounded import BoundedDict, Key, id_key
+from pactgate.conformance.message import RecordedMessage, Role, as_object
+from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
+from pactgate.conformance.session_state import SessionState
+from pactgate.conformance.subscriptions import FILTER_OF, UPDATED, RecordedSubscription
 from pactgate.protocol.modern import SUB
 from pactgate.protocol.versions import LATEST_MODERN
 
@@ -37,21 +37,21 @@ class SubscriptionBreach(SessionRule):
     code = "GW-037"
     category = "subscriptions"
     since = LATEST_MODERN
-    needs = Needs.SERVER_MESSAGES
+    needs = RequiredEvidence.SERVER_MESSAGES
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._listens: Remembered[Listen] = Remembered()
+        self._listens: BoundedDict[RecordedSubscription] = BoundedDict()
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         if message.method == "subscriptions/listen" and message.role is Role.REQUEST and message.key is not None:
-            self._listens[self._place(message, message.key)] = Listen(message.params.get("notifications"))
-        elif message.method == "subscriptions/listen" and message.role is Role.ANSWER:
+            self._listens[self._place(message, message.key)] = RecordedSubscription(message.params.get("notifications"))
+        elif message.method == "subscriptions/listen" and message.role is Role.RESPONSE:
             self._on_end(message)
-        elif message.role is Role.NOTICE and message.sender is Party.SERVER:
+        elif message.role is Role.NOTIFICATION and message.sender is Side.SERVER:
             self._on_notice(message)
 
-    def _on_end(self, message: Message) -> None:
+    def _on_end(self, message: RecordedMessage) -> None:
         request = message.request
         listen = self._listens.get(self._place(request, request.key)) if request is not None else None
         if listen is None or request is None:
@@ -61,8 +61,8 @@ class SubscriptionBreach(SessionRule):
         if message.is_success and as_object(message.result.get("_meta")).get(SUB) != request.body["id"]:
             self.fault(message, "/result/_meta", f"The result that ends the listen has no {SUB}.")
 
-    def _on_notice(self, message: Message) -> None:
-        on_listen = message.frame is not None and message.turn.messages[0].method == "subscriptions/listen"
+    def _on_notice(self, message: RecordedMessage) -> None:
+        on_listen = message.frame is not None and message.view.messages[0].method == "subscriptions/listen"
         if SUB not in message.meta:
             if on_listen:
                 self.seen += 1
@@ -74,7 +74,7 @@ class SubscriptionBreach(SessionRule):
         self.seen += 1
         tag = message.meta[SUB]
         listen = self._listens.get(self._place(message, id_key(tag)))
-        if listen is None or (on_listen and message.turn.messages[0].key != id_key(tag)):
+        if listen is None or (on_listen and message.view.messages[0].key != id_key(tag)):
             self.fault(message, "/params/_meta", f"There is no such listen as {quoted(tag)} here.")
         elif listen.has_ended:
             self.fault(message, "", f"The listen {quoted(tag)} had ended.")
@@ -85,10 +85,10 @@ class SubscriptionBreach(SessionRule):
         elif not listen.covers(message):
             self.fault(message, "/method", f"{quoted(message.method)} was not granted on this listen.")
 
-    def _place(self, message: Message, key: Key | None) -> tuple[Key | None, str | None]:
+    def _place(self, message: RecordedMessage, key: Key | None) -> tuple[Key | None, str | None]:
         """Clients that share a capture may use the same ids; their streams differ."""
-        return key, message.turn.exchange.stream if self.session.head.is_shared else None
+        return key, message.view.exchange.stream if self.session.head.is_shared else None
 
-    def _on_acknowledged(self, message: Message, listen: Listen) -> None:
+    def _on_acknowledged(self, message: RecordedMessage, listen: RecordedSubscription) -> None:
         for name in listen.grant(message.params.get("notifications")):
             self.fault(message, "/params/notifications", f"{quoted(name)} was granted beyond what was requested.")

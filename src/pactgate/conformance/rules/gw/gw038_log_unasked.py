@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pactgate.capture.format import Party
-from pactgate.conformance.bounded import Key, Remembered
-from pactgate.conformance.message import Message, Role
-from pactgate.conformance.rule import Needs, SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.capture.format import Side
+from pactgate.conformance.bounded import BoundedDict, Key
+from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.modern import LL, LOG_LEVELS
 from pactgate.protocol.versions import LATEST_MODERN
 
@@ -33,23 +33,23 @@ class LogUnasked(SessionRule):
     code = "GW-038"
     category = "logging"
     since = LATEST_MODERN
-    needs = Needs.SERVER_MESSAGES
+    needs = RequiredEvidence.SERVER_MESSAGES
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._asked: Remembered[int] = Remembered(limit=1000)
+        self._asked: BoundedDict[int] = BoundedDict(limit=1000)
 
-    def on_message(self, message: Message) -> None:
-        if message.role is Role.REQUEST and message.sender is Party.CLIENT:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.role is Role.REQUEST and message.sender is Side.CLIENT:
             rank = _rank(message.meta.get(LL))
             if rank is not None and message.key is not None:
                 self._asked[self._owner(message)] = rank
-        elif message.role is Role.ANSWER and message.request is not None:
+        elif message.role is Role.RESPONSE and message.request is not None:
             self._asked.pop(self._owner(message.request), None)
-        elif message.method == "notifications/message" and message.sender is Party.SERVER:
+        elif message.method == "notifications/message" and message.sender is Side.SERVER:
             self._on_log(message)
 
-    def _on_log(self, message: Message) -> None:
+    def _on_log(self, message: RecordedMessage) -> None:
         self.seen += 1
         level = message.params.get("level")
         rank = _rank(level)
@@ -63,12 +63,12 @@ class LogUnasked(SessionRule):
                 message, "/params/level", f"The level {level} is below {LOG_LEVELS[least]}, which was asked for."
             )
 
-    def _least(self, message: Message) -> int | None:
+    def _least(self, message: RecordedMessage) -> int | None:
         if message.frame is None:
             return min(self._asked.values(), default=None)
-        return self._asked.get(self._owner(message.turn.messages[0]))
+        return self._asked.get(self._owner(message.view.messages[0]))
 
-    def _owner(self, request: Message) -> Key | tuple[int] | None:
+    def _owner(self, request: RecordedMessage) -> Key | tuple[int] | None:
         """Clients that share a capture may use the same ids."""
         return (request.index,) if self.session.head.is_shared else request.key
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.bounded import Remembered, id_key
-from pactgate.conformance.message import Message, Role
+from pactgate.capture.format import Side
+from pactgate.conformance.bounded import BoundedDict, id_key
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import LATEST_MODERN
 
 
@@ -29,22 +29,22 @@ class CancelledMisdirected(SessionRule):
     code = "GW-039"
     category = "cancellation"
     since = LATEST_MODERN
-    roles = frozenset({Role.REQUEST, Role.NOTICE})
+    roles = frozenset({Role.REQUEST, Role.NOTIFICATION})
     methods = frozenset({"notifications/cancelled", "subscriptions/listen"})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._listens: Remembered[bool] = Remembered()
+        self._listens: BoundedDict[bool] = BoundedDict()
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         if message.role is Role.REQUEST:
             if message.key is not None:
                 self._listens[message.key] = True
             return
         self.seen += 1
         named = message.params.get("requestId")
-        if message.sender is Party.CLIENT:
-            if message.turn.exchange.http is not None:
+        if message.sender is Side.CLIENT:
+            if message.view.exchange.http is not None:
                 self.fault(message, "/method", "A modern client cancels over HTTP by a message.")
         elif id_key(named) not in self._listens:
             self.fault(message, "/params/requestId", f"The server cancels {quoted(named)}, which is no listen.")

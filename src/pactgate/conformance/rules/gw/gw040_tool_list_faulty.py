@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from pactgate.capture.format import Party
-from pactgate.conformance.bounded import Remembered
-from pactgate.conformance.message import Message, Role, as_list
-from pactgate.conformance.rule import Level, SessionRule, pointer, quoted
-from pactgate.conformance.schemas import Schema
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.capture.format import Side
+from pactgate.conformance.bounded import BoundedDict
+from pactgate.conformance.message import RecordedMessage, Role, as_list
+from pactgate.conformance.rule import RequirementLevel, SessionRule, pointer, quoted
+from pactgate.conformance.schemas import RecordedSchema
+from pactgate.conformance.session_state import SessionState
 
 _MAX_COMPILED: Final = 5000
 _LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -36,22 +36,22 @@ class ToolListFaulty(SessionRule):
 
     code = "GW-040"
     category = "tools"
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
     methods = frozenset({"tools/list"})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._names: Remembered[bool] = Remembered()
-        self._checked: Remembered[Any] = Remembered(limit=10_000)
+        self._names: BoundedDict[bool] = BoundedDict()
+        self._checked: BoundedDict[Any] = BoundedDict(limit=10_000)
         self._order: list[str] | None = None
         self._compiled = 0
 
-    def on_message(self, message: Message) -> None:
-        if message.sender is not Party.SERVER or not message.is_success:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.sender is not Side.SERVER or not message.is_success:
             return
         self.seen += 1
-        if "cursor" not in message.asked():
-            self._names = Remembered()
+        if "cursor" not in message.request_params():
+            self._names = BoundedDict()
         tools = message.result.get("tools")
         if not isinstance(tools, list):
             self.fault(message, "/result/tools", f"tools is {quoted(tools)}, not an array.")
@@ -66,21 +66,23 @@ class ToolListFaulty(SessionRule):
         listing = self.session.lists["tools/list"]
         if listing.is_whole:
             if self._order is not None and self._order != listing.names and set(self._order) == set(listing.names):
-                self.fault(message, "/result/tools", "The tools are in another order than before.", Level.SHOULD)
+                self.fault(
+                    message, "/result/tools", "The tools are in another order than before.", RequirementLevel.SHOULD
+                )
             self._order = listing.names
 
-    def _check_name(self, message: Message, place: str, name: Any) -> None:
+    def _check_name(self, message: RecordedMessage, place: str, name: Any) -> None:
         if not isinstance(name, str):
             self.fault(message, f"{place}/name", f"The name of the tool is {quoted(name)}, not a text.")
             return
         if name in self._names:
-            self.fault(message, f"{place}/name", f"The tool {quoted(name)} is listed twice.", Level.SHOULD)
+            self.fault(message, f"{place}/name", f"The tool {quoted(name)} is listed twice.", RequirementLevel.SHOULD)
         elif not _LEGAL_NAME.fullmatch(name):
             text = f"The name {quoted(name)} is not made of 1 to 128 letters, digits, _, - and dots."
-            self.fault(message, f"{place}/name", text, Level.SHOULD)
+            self.fault(message, f"{place}/name", text, RequirementLevel.SHOULD)
         self._names[name] = True
 
-    def _check_schemas(self, message: Message, place: str, tool: dict[str, Any]) -> None:
+    def _check_schemas(self, message: RecordedMessage, place: str, tool: dict[str, Any]) -> None:
         name = tool.get("name")
         if isinstance(name, str):
             self._checked[name] = tool
@@ -94,7 +96,7 @@ class ToolListFaulty(SessionRule):
             self.unjudged(f"There are more than {_MAX_COMPILED} schemas.")
             return
         for member in ("inputSchema", "outputSchema"):
-            compiled = Schema(tool[member]) if tool.get(member) is not None else None
+            compiled = RecordedSchema(tool[member]) if tool.get(member) is not None else None
             if compiled is not None and compiled.invalid is not None:
                 self.fault(
                     message, f"{place}/{member}", f"The {member} of {quoted(name)} is invalid: {compiled.invalid}."

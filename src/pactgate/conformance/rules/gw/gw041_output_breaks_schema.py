@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Body, Party
-from pactgate.conformance.message import Message, Role
+from pactgate.capture.format import Body, Side
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule, quoted
 from pactgate.conformance.schemas import ToolSchemas
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 
 
 class OutputBreaksSchema(SessionRule):
@@ -29,16 +29,16 @@ class OutputBreaksSchema(SessionRule):
     code = "GW-041"
     category = "tools"
     since = "2025-06-18"
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
     methods = frozenset({"tools/call"})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
         self._schemas = ToolSchemas("outputSchema")
 
-    def on_message(self, message: Message) -> None:
-        result, name = message.result, message.asked().get("name")
-        if message.sender is not Party.SERVER or not message.is_success or not isinstance(name, str):
+    def on_message(self, message: RecordedMessage) -> None:
+        result, name = message.result, message.request_params().get("name")
+        if message.sender is not Side.SERVER or not message.is_success or not isinstance(name, str):
             return
         item = self.session.lists["tools/list"].items.get(name)
         schema = None if item is None else self._schemas.of(name, item)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role
-from pactgate.conformance.rule import Level, SessionRule, quoted
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.rule import RequirementLevel, SessionRule, quoted
 from pactgate.conformance.schemas import ToolSchemas
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 
 
 class ArgumentsBreakSchema(SessionRule):
@@ -28,17 +28,17 @@ class ArgumentsBreakSchema(SessionRule):
 
     code = "GW-042"
     category = "tools"
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
     methods = frozenset({"tools/call"})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
         self._schemas = ToolSchemas("inputSchema")
 
-    def on_message(self, message: Message) -> None:
-        name = message.asked().get("name")
+    def on_message(self, message: RecordedMessage) -> None:
+        name = message.request_params().get("name")
         item = self.session.lists["tools/list"].items.get(name) if isinstance(name, str) else None
-        if message.sender is not Party.SERVER or item is None or not isinstance(name, str) or message.request is None:
+        if message.sender is not Side.SERVER or item is None or not isinstance(name, str) or message.request is None:
             return
         schema = self._schemas.of(name, item)
         if schema is None:
@@ -47,7 +47,7 @@ class ArgumentsBreakSchema(SessionRule):
             self.unjudged(f"The inputSchema of {quoted(name)}: {schema.unjudged or schema.invalid}.")
             return
         self.seen += 1
-        arguments = message.asked().get("arguments")
+        arguments = message.request_params().get("arguments")
         broken = schema.check({} if arguments is None else arguments)
         if broken is None:
             return
@@ -55,6 +55,6 @@ class ArgumentsBreakSchema(SessionRule):
         was_refused = not message.is_success or message.result.get("isError") is True
         text = f"The arguments for {quoted(name)} break its input schema: {why}."
         if was_refused:
-            self.fault(message.request, f"/params/arguments{place}", text, Level.SHOULD)
+            self.fault(message.request, f"/params/arguments{place}", text, RequirementLevel.SHOULD)
         else:
             self.fault(message.request, f"/params/arguments{place}", f"{text} The server accepted them.")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role
-from pactgate.conformance.rule import Level, SessionRule, quoted
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.rule import RequirementLevel, SessionRule, quoted
 
 
 class ToolNeverListed(SessionRule):
@@ -26,14 +26,14 @@ class ToolNeverListed(SessionRule):
 
     code = "GW-043"
     category = "tools"
-    level = Level.SHOULD
-    roles = frozenset({Role.ANSWER})
+    level = RequirementLevel.SHOULD
+    roles = frozenset({Role.RESPONSE})
     methods = frozenset({"tools/call"})
 
-    def on_message(self, message: Message) -> None:
-        name = message.asked().get("name")
+    def on_message(self, message: RecordedMessage) -> None:
+        name = message.request_params().get("name")
         was_served = message.is_success and message.result.get("isError") is not True
-        if message.sender is not Party.SERVER or not was_served or not isinstance(name, str) or message.request is None:
+        if message.sender is not Side.SERVER or not was_served or not isinstance(name, str) or message.request is None:
             return
         listing = self.session.lists["tools/list"]
         if name in listing.ever:

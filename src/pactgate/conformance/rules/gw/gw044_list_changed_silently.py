@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
+from pactgate.capture.format import Side
 from pactgate.conformance.composition import digest
-from pactgate.conformance.message import Message, Role
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.methods import CHANGE_SIGNALS, LISTS
-from pactgate.conformance.rule import SHOWN_EVIDENCE, Level, SessionRule
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.rule import SHOWN_EVIDENCE, RequirementLevel, SessionRule
+from pactgate.conformance.session_state import SessionState
 
 
 class ListChangedSilently(SessionRule):
@@ -30,31 +30,31 @@ class ListChangedSilently(SessionRule):
 
     code = "GW-044"
     category = "tools"
-    level = Level.SHOULD
+    level = RequirementLevel.SHOULD
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
         self._before: dict[tuple[str, str | None], str] = {}
         self._announced: dict[str, bool] = {}
         self._is_listening = False
-        self._changes: list[tuple[Message, bool]] = []
+        self._changes: list[tuple[RecordedMessage, bool]] = []
 
-    def on_message(self, message: Message) -> None:
-        if message.role is Role.NOTICE and message.sender is Party.SERVER:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.role is Role.NOTIFICATION and message.sender is Side.SERVER:
             for method, signal in CHANGE_SIGNALS.items():
                 if message.method == signal:
                     self._announced[method] = True
         elif message.role is Role.REQUEST and message.method == "subscriptions/listen":
             self._is_listening = True
-        elif message.role is Role.ANSWER and message.method in LISTS and message.is_success:
+        elif message.role is Role.RESPONSE and message.method in LISTS and message.is_success:
             self._on_page(message)
 
-    def _on_page(self, message: Message) -> None:
+    def _on_page(self, message: RecordedMessage) -> None:
         listing = self.session.lists[message.method]
         if not listing.is_whole:
             return
         shown = digest({name: item.definition for name, item in listing.items.items()})
-        place = (message.method, message.turn.exchange.auth)
+        place = (message.method, message.view.exchange.auth)
         before = self._before.get(place)
         was_announced = self._announced.pop(message.method, False)
         self._before[place] = shown

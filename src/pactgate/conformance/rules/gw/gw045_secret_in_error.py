@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role, as_list, as_object
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role, as_list, as_object
 from pactgate.conformance.rule import SessionRule, pointer
 
 _KINDS: Final = {
@@ -48,10 +48,10 @@ class SecretInError(SessionRule):
 
     code = "GW-045"
     category = "security"
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
 
-    def on_message(self, message: Message) -> None:
-        if message.sender is not Party.SERVER:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.sender is not Side.SERVER:
             return
         if message.is_error:
             self._check(message, _texts(message.body.get("error"), "/error"))
@@ -60,7 +60,7 @@ class SecretInError(SessionRule):
             texts = [(pointer("result", "content", n, "text"), as_object(block).get("text")) for n, block in blocks]
             self._check(message, ((place, text) for place, text in texts if isinstance(text, str)))
 
-    def _check(self, message: Message, texts: Iterator[tuple[str, str]]) -> None:
+    def _check(self, message: RecordedMessage, texts: Iterator[tuple[str, str]]) -> None:
         self.seen += 1
         for place, text in texts:
             for kind, pattern in _KINDS.items():

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role, as_list
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role, as_list
 from pactgate.conformance.methods import LISTS
 from pactgate.conformance.rule import SessionRule, pointer, quoted
 
@@ -41,11 +41,11 @@ class HiddenCharacters(SessionRule):
 
     code = "GW-046"
     category = "security"
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
     methods = frozenset({*LISTS, "initialize", "server/discover"})
 
-    def on_message(self, message: Message) -> None:
-        if message.sender is not Party.SERVER or not message.is_success:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.sender is not Side.SERVER or not message.is_success:
             return
         self.seen += 1
         if message.method in LISTS:
@@ -55,7 +55,7 @@ class HiddenCharacters(SessionRule):
         else:
             self._check(message, "/result/instructions", message.result.get("instructions"))
 
-    def _check(self, message: Message, place: str, value: Any) -> None:
+    def _check(self, message: RecordedMessage, place: str, value: Any) -> None:
         for at, text in _texts(value, place):
             found = None if text.isascii() and text.isprintable() else _HIDDEN.search(text)
             if found is not None:

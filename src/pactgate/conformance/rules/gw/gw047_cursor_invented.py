@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.bounded import Remembered, id_key
-from pactgate.conformance.message import Message, Role
+from pactgate.capture.format import Side
+from pactgate.conformance.bounded import BoundedDict, id_key
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.methods import LISTS
 from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 
 
 class CursorInvented(SessionRule):
@@ -31,21 +31,21 @@ class CursorInvented(SessionRule):
     category = "lists"
     methods = frozenset(LISTS)
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._given: Remembered[bool] = Remembered()
-        self._chains: dict[str, Remembered[bool]] = {}
+        self._given: BoundedDict[bool] = BoundedDict()
+        self._chains: dict[str, BoundedDict[bool]] = {}
 
-    def on_message(self, message: Message) -> None:
-        if message.role is Role.REQUEST and message.sender is Party.CLIENT:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.role is Role.REQUEST and message.sender is Side.CLIENT:
             self._on_request(message)
-        elif message.role is Role.ANSWER and message.is_success:
+        elif message.role is Role.RESPONSE and message.is_success:
             self._on_page(message)
 
-    def _on_request(self, message: Message) -> None:
+    def _on_request(self, message: RecordedMessage) -> None:
         cursor = message.params.get("cursor")
         if cursor is None:
-            self._chains[message.method] = Remembered()
+            self._chains[message.method] = BoundedDict()
             return
         self.seen += 1
         place = (message.method, id_key(cursor))
@@ -54,9 +54,9 @@ class CursorInvented(SessionRule):
         elif place not in self._given and not self._given.has_forgotten:
             self.fault(message, "/params/cursor", "The server did not give out this cursor for this method.")
 
-    def _on_page(self, message: Message) -> None:
-        chain = self._chains.setdefault(message.method, Remembered())
-        asked, following = id_key(message.asked().get("cursor")), message.result.get("nextCursor")
+    def _on_page(self, message: RecordedMessage) -> None:
+        chain = self._chains.setdefault(message.method, BoundedDict())
+        asked, following = id_key(message.request_params().get("cursor")), message.result.get("nextCursor")
         if asked is not None:
             chain[asked] = True
         if not isinstance(following, str):

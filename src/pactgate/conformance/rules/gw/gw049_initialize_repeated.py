@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
+from pactgate.capture.format import Side
 from pactgate.conformance.http import SESSION_HEADER
-from pactgate.conformance.message import Message, Role
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import LATEST_LEGACY
 
 
@@ -32,16 +32,16 @@ class InitializeRepeated(SessionRule):
     until = LATEST_LEGACY
     methods = frozenset({"initialize"})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
         self._is_done = False
 
-    def on_message(self, message: Message) -> None:
-        if message.role is Role.ANSWER:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.role is Role.RESPONSE:
             self._is_done = self._is_done or message.is_success
-        elif message.role is Role.REQUEST and message.sender is Party.CLIENT:
+        elif message.role is Role.REQUEST and message.sender is Side.CLIENT:
             self.seen += 1
-            http = message.turn.exchange.http
+            http = message.view.exchange.http
             opens_new = http is not None and SESSION_HEADER not in http.request_headers
             if self._is_done and not opens_new:
                 self.fault(message, "/method", "The client initializes the session again.")

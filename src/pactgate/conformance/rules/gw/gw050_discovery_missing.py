@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role, as_list
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role, as_list
 from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.messages import METHOD_NOT_FOUND
 from pactgate.protocol.modern import PV
 from pactgate.protocol.versions import LATEST_MODERN
@@ -31,24 +31,24 @@ class DiscoveryMissing(SessionRule):
     code = "GW-050"
     category = "lifecycle"
     since = LATEST_MODERN
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._refused: Message | None = None
-        self._served: dict[str, Message] = {}
+        self._refused: RecordedMessage | None = None
+        self._served: dict[str, RecordedMessage] = {}
 
-    def on_message(self, message: Message) -> None:
-        if message.sender is not Party.SERVER:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.sender is not Side.SERVER:
             return
         if message.method == "server/discover":
             self._on_discovery(message)
         elif message.is_success:
-            version = message.asked_meta().get(PV)
+            version = message.request_meta().get(PV)
             if isinstance(version, str) and len(self._served) < 100:
                 self._served.setdefault(version, message)
 
-    def _on_discovery(self, message: Message) -> None:
+    def _on_discovery(self, message: RecordedMessage) -> None:
         if message.code == METHOD_NOT_FOUND:
             self._refused = message
         elif message.is_success:

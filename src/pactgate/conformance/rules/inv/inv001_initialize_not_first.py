@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 
 
@@ -34,12 +34,12 @@ class InitializeNotFirst(SessionRule):
     until = LATEST_LEGACY
     roles = frozenset({Role.REQUEST})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._first: Message | None = None
+        self._first: RecordedMessage | None = None
 
-    def on_message(self, message: Message) -> None:
-        if self._first is None and message.sender is Party.CLIENT and not message.is_modern:
+    def on_message(self, message: RecordedMessage) -> None:
+        if self._first is None and message.sender is Side.CLIENT and not message.is_modern:
             self._first = message
 
     def at_end(self) -> None:

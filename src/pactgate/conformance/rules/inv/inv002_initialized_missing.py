@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Party
-from pactgate.conformance.message import Message, Role
+from pactgate.capture.format import Side
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 
 _NOTICE = "notifications/initialized"
@@ -34,24 +34,24 @@ class InitializedMissing(SessionRule):
     category = "lifecycle"
     until = LATEST_LEGACY
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._handshake: Message | None = None
-        self._early: Message | None = None
-        self._notice: Message | None = None
-        self._between: Message | None = None
+        self._handshake: RecordedMessage | None = None
+        self._early: RecordedMessage | None = None
+        self._notice: RecordedMessage | None = None
+        self._between: RecordedMessage | None = None
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         if message.is_modern:
             return
         if self._handshake is None and self.session.handshake is message:
             self._handshake = message
-        elif message.sender is Party.CLIENT and message.role is Role.NOTICE and message.method == _NOTICE:
+        elif message.sender is Side.CLIENT and message.role is Role.NOTIFICATION and message.method == _NOTICE:
             self._on_notice(message)
-        elif message.sender is Party.CLIENT and message.role is Role.REQUEST:
+        elif message.sender is Side.CLIENT and message.role is Role.REQUEST:
             self._on_request(message)
 
-    def _on_notice(self, message: Message) -> None:
+    def _on_notice(self, message: RecordedMessage) -> None:
         if self._handshake is None:
             self._early = self._early or message
         elif self._notice is None:
@@ -59,7 +59,7 @@ class InitializedMissing(SessionRule):
         else:
             self.note(f"{_NOTICE} was sent again in exchange {message.index}.")
 
-    def _on_request(self, message: Message) -> None:
+    def _on_request(self, message: RecordedMessage) -> None:
         is_free = message.method in ("ping", "initialize")
         if self._handshake is not None and self._notice is None and self._between is None and not is_free:
             self._between = message

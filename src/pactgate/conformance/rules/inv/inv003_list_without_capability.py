@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Body, Party
+from pactgate.capture.format import Body, Side
 from pactgate.conformance.capabilities import is_advertised
-from pactgate.conformance.message import Message, Role
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import Era
 
 _CAPABILITY_OF = {"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"}
@@ -33,15 +33,15 @@ class ListWithoutCapability(SessionRule):
 
     code = "INV-003"
     category = "capability"
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
     methods = frozenset(_CAPABILITY_OF)
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._answered: dict[str, Message] = {}
+        self._answered: dict[str, RecordedMessage] = {}
 
-    def on_message(self, message: Message) -> None:
-        if message.sender is Party.SERVER and message.is_success:
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.sender is Side.SERVER and message.is_success:
             self._answered.setdefault(message.method, message)
 
     def at_end(self) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Body, Party
+from pactgate.capture.format import Body, Side
 from pactgate.conformance.capabilities import is_advertised
-from pactgate.conformance.message import Message, Role
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import Era
 
 _CAPABILITY_OF = {
@@ -38,17 +38,17 @@ class CapabilityAlwaysFails(SessionRule):
 
     code = "INV-004"
     category = "capability"
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
         self._answers: dict[str, int] = {}
         self._errors: dict[str, int] = {}
-        self._first_error: dict[str, Message] = {}
+        self._first_error: dict[str, RecordedMessage] = {}
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         capability = _CAPABILITY_OF.get(message.method.partition("/")[0])
-        if capability is None or message.sender is not Party.SERVER:
+        if capability is None or message.sender is not Side.SERVER:
             return
         self._answers[capability] = self._answers.get(capability, 0) + 1
         if message.is_error:

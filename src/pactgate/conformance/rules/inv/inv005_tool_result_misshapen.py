@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Body, Party
-from pactgate.conformance.message import Message, Role
+from pactgate.capture.format import Body, Side
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule, quoted
 
 _TASKS = "2025-11-25"
@@ -30,11 +30,11 @@ class ToolResultMisshapen(SessionRule):
 
     code = "INV-005"
     category = "result-shape"
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
     methods = frozenset({"tools/call"})
 
-    def on_message(self, message: Message) -> None:
-        if message.sender is not Party.SERVER or not message.is_success or self._is_other_kind(message):
+    def on_message(self, message: RecordedMessage) -> None:
+        if message.sender is not Side.SERVER or not message.is_success or self._is_other_kind(message):
             return
         self.seen += 1
         result = message.body["result"]
@@ -57,12 +57,12 @@ class ToolResultMisshapen(SessionRule):
         return isinstance(result.get("structuredContent"), dict)
 
     @staticmethod
-    def _is_other_kind(message: Message) -> bool:
+    def _is_other_kind(message: RecordedMessage) -> bool:
         if message.is_modern:
             return message.result.get("resultType") in ("input_required", "task")
         return (
             message.version in (_TASKS, None)
-            and "task" in message.asked()
+            and "task" in message.request_params()
             and isinstance(message.result.get("task"), dict)
         )
 

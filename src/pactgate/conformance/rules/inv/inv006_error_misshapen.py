@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.message import Message, Role
+from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule, quoted
 
 
@@ -25,9 +25,9 @@ class ErrorMisshapen(SessionRule):
 
     code = "INV-006"
     category = "error-envelope"
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         if "error" not in message.body:
             return
         self.seen += 1

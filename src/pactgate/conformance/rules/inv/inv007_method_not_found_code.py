@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pactgate.conformance.bounded import Remembered
+from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.capabilities import is_advertised
-from pactgate.conformance.message import Message, Role, as_object
+from pactgate.conformance.message import RecordedMessage, Role, as_object
 from pactgate.conformance.methods import REVISIONS
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import CapturedSession
+from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
 _SHOWN_CHARS: Final = 1000
@@ -49,14 +49,14 @@ class MethodNotFoundCode(SessionRule):
 
     code = "INV-007"
     category = "error-envelope"
-    roles = frozenset({Role.ANSWER})
+    roles = frozenset({Role.RESPONSE})
 
-    def __init__(self, session: CapturedSession) -> None:
+    def __init__(self, session: SessionState) -> None:
         super().__init__(session)
-        self._suspects: Remembered[Message] = Remembered(limit=1000)
-        self._working: Remembered[bool] = Remembered(limit=1000)
+        self._suspects: BoundedDict[RecordedMessage] = BoundedDict(limit=1000)
+        self._working: BoundedDict[bool] = BoundedDict(limit=1000)
 
-    def on_message(self, message: Message) -> None:
+    def on_message(self, message: RecordedMessage) -> None:
         if message.is_success:
             if message.method not in REVISIONS:
                 self._working[message.method] = True
@@ -72,7 +72,7 @@ class MethodNotFoundCode(SessionRule):
         elif code in _GENERAL_CODES and self._is_foreign(message):
             self._suspects[message.method] = message
 
-    def _is_foreign(self, message: Message) -> bool:
+    def _is_foreign(self, message: RecordedMessage) -> bool:
         is_open = message.is_modern or self.session.handshake is not None
         return bool(message.method) and message.method not in REVISIONS and is_open
 
