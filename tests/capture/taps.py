@@ -11,8 +11,8 @@ class Noted:
         self.hops: list[NotedHop] = []
         self.is_closed = False
 
-    def passed(self, text: bytes, *, from_client: bool) -> None:
-        self.passed_texts.append((text, from_client))
+    def passed(self, data: bytes, *, from_client: bool) -> None:
+        self.passed_texts.append((data, from_client))
 
     def requested(self, verb: str, path: str, headers: Any, body: bytes) -> NotedHop:
         self.hops.append(NotedHop(verb, path, headers, body))

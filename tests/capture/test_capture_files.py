@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 
-from pactgate.capture.capture_files import CaptureFolder, SingleCaptureFile
+from pactgate.capture.capture_files import CaptureFolder, SessionFile, SingleCaptureFile, adopt_leftovers
 
 
 def test_a_folder_keeps_the_newest_captures_and_touches_nothing_else(tmp_path: Path) -> None:
@@ -51,3 +52,35 @@ def test_the_file_that_was_there_stays_until_the_new_one_is_whole(tmp_path: Path
     store.finished(file.finish({}))
     store.close()
     assert path.read_text() != "before"
+
+
+def test_the_file_is_a_whole_capture_from_the_first_moment(tmp_path: Path) -> None:
+    file = SessionFile(tmp_path / "a.json", {"server_label": "x"})
+    assert json.loads(file.part.read_text()) == {"server_label": "x", "exchanges": []}
+    file.append([b'{"n":1}'])
+    file.sync([b'{"n":2}', b'{"n":3}'], {"closed": False})
+    assert json.loads(file.part.read_text()) == {
+        "server_label": "x",
+        "exchanges": [{"n": 1}, {"n": 2}, {"n": 3}],
+        "closed": False,
+    }
+    file.append([b'{"n":2}'])
+    file.sync([], {"closed": False})
+    assert [each["n"] for each in json.loads(file.part.read_text())["exchanges"]] == [1, 2]
+    file.abandon()
+
+
+def test_a_finished_capture_has_its_final_name_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    file = SessionFile(tmp_path / "a.json", {"server_label": "x"})
+    path = file.finish({"closed": True}, [b'{"n":1}'])
+    assert json.loads(path.read_text())["exchanges"] == [{"n": 1}]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_what_a_crash_left_behind_is_adopted_and_what_is_being_written_is_not(tmp_path: Path) -> None:
+    crashed, busy = (SessionFile(tmp_path / name, {"server_label": name}) for name in ("a.json", "b.json"))
+    crashed.abandon()
+    assert adopt_leftovers(tmp_path) == [tmp_path / "a.json"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a.json", "b.json.part"]
+    busy.abandon()

@@ -14,7 +14,7 @@ from pactgate.capture.message_kind import batch_items, classify
 
 def seen(text: bytes) -> tuple[Any, ...] | None:
     found = classify(text, None)
-    return found and (found.keys, found.asked, found.method, found.is_answer, found.wants_answer)
+    return found and (found.keys, found.request_keys, found.method, found.is_response, found.expects_response)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_secrets_are_taken_out_of_the_text_and_nothing_else_changes() -> None:
         plain, masked = classify(text, None), classify(text, lambda given: given.replace(b"abc", b"***"))
         assert plain is not None
         assert masked is not None
-        assert (plain.text, b"abc" in masked.text) == (text, False)
+        assert (plain.data, b"abc" in masked.data) == (text, False)
         assert (masked.keys, masked.method) == (plain.keys, "abc")
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.capture.redaction import MASKED, Redaction, secrets_of
+from pactgate.capture.redaction import MASKED, Redaction, block_identity, header_pairs, secrets_of
 
 SECRET = 's3cr"et/\\ü-value'
 
@@ -127,9 +127,9 @@ def test_a_block_is_read_once_and_again_when_more_is_known() -> None:
     block = redaction.block(headers)
     assert redaction.block(headers) is block
     assert (block.session, block.is_json) == ("s", False)
-    assert b"a-long-token" not in block.shown
+    assert b"a-long-token" not in bytes(block.shown)
     redaction.know(["harmless"])
-    assert b"harmless" not in redaction.block(headers).shown
+    assert b"harmless" not in bytes(redaction.block(headers).shown)
     assert redaction.block(b"Content-Type: application/json\r\n").is_json
 
 
@@ -138,3 +138,17 @@ def test_blocks_that_never_come_again_are_not_kept_for_ever() -> None:
     for number in range(1000):
         redaction.block(b"X-A: %d" % number)
     assert len(redaction._blocks) <= 256
+
+
+def test_every_way_headers_come_gives_the_same_pairs() -> None:
+    expected = [("x-a", "1"), ("x-b", "2")]
+    assert header_pairs(b"X-A: 1\r\nX-B:2\r\n") == expected
+    assert header_pairs({"x-a": ["1"], "x-b": ["2"]}) == expected
+    assert header_pairs({b"X-A": b"1", b"X-B": b"2"}) == expected
+
+
+def test_the_same_block_has_the_same_identity_and_another_has_not() -> None:
+    block = {"a": ["1"]}
+    assert block_identity(block) == block_identity(block)
+    assert block_identity({b"a": b"1"}) == block_identity({b"a": b"1"})
+    assert len({block_identity(each) for each in (b"", b"a: 1", {b"a": b"1"}, {b"a": b"2"}, block, {})}) == 6

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pactgate.capture.capture_files import CaptureFolder
-from pactgate.capture.redaction import Redaction
 from pactgate.capture.router import MAX_SESSIONS, SessionRouter
 from pactgate.capture.session_writer import RecordedConnection, SessionWriter
+from tests.capture.inline import inline_context
 
 JSON = b"Content-Type: application/json\r\n"
 MODERN = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
@@ -22,17 +22,11 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        store = CaptureFolder(folder, 10_000)
-        redaction = Redaction()
+        context = inline_context(CaptureFolder(folder, 10_000))
         self.router = SessionRouter(
-            redaction,
+            context.redaction,
             lambda path, is_modern: SessionWriter(
-                RecordedConnection(f"x{path}", "callers", "http", is_modern),
-                store,
-                redaction,
-                10**6,
-                lambda _: None,
-                print,
+                RecordedConnection(f"x{path}", "callers", "http", is_modern), context
             ),
         )
         self._number = 0
@@ -96,7 +90,7 @@ def test_the_session_unused_for_the_longest_time_makes_room(site: Site, tmp_path
 def test_on_http_with_sse_posts_and_events_are_plain_messages(site: Site, tmp_path: Path) -> None:
     router = site.router
     router.requested(0.0, 1, "GET", "/sse", {}, b"")
-    router.streaming(0.0, 1, 200, b"Content-Type: text/event-stream\r\n")
+    router.streaming(1, 200, b"Content-Type: text/event-stream\r\n")
     router.events(0.0, 1, b"event: endpoint\ndata: /messages?id=1\n\n")
     router.requested(1.0, 2, "POST", "/messages", {}, b'{"id":1,"method":"a"}')
     router.answered(2.0, 2, 202, b"", b"Accepted")
@@ -110,6 +104,6 @@ def test_on_http_with_sse_posts_and_events_are_plain_messages(site: Site, tmp_pa
 
 def test_after_a_loss_recording_begins_anew(site: Site) -> None:
     site.post(id=1, method="a", params=MODERN)
-    site.router.cut(3)
+    site.router.restart(3)
     site.post(id=1, method="b", params=MODERN)
     assert site.captures() == [["a"], ["b"]]

@@ -6,25 +6,26 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pactgate.capture.capture_files import CaptureFolder
-from pactgate.capture.file_jobs import FinishedCapture
-from pactgate.capture.redaction import Redaction
-from pactgate.capture.session_file import SessionFile
-from pactgate.capture.session_writer import RecordedConnection, SessionWriter
+from pactgate.capture.capture_files import CaptureFolder, SessionFile
+from pactgate.capture.session_writer import FinishedCapture, RecordedConnection, SessionWriter
+from tests.capture.inline import inline_context
 
 SUBJECT = RecordedConnection("almanac", "servers", "stdio")
 
 
-def scribe(folder: Path, max_bytes: int = 1_000_000) -> tuple[SessionWriter, list[FinishedCapture], list[str]]:
+def session_writer(folder: Path, max_bytes: int = 1_000_000) -> tuple[SessionWriter, list[FinishedCapture], list[str]]:
     endings: list[FinishedCapture] = []
     troubles: list[str] = []
-    made = SessionWriter(SUBJECT, CaptureFolder(folder, 10), Redaction(), max_bytes, endings.append, troubles.append)
+    context = inline_context(
+        CaptureFolder(folder, 10), max_file_bytes=max_bytes, on_end=endings.append, on_trouble=troubles.append
+    )
+    made = SessionWriter(SUBJECT, context)
     return made, endings, troubles
 
 
 def tell(made: SessionWriter, number: int, size: int = 0) -> None:
-    made.take("message", 1.0, json.dumps({"id": number, "method": "m", "x": "y" * size}).encode(), True)
-    made.take("message", 2.0, json.dumps({"id": number, "result": {}}).encode(), False)
+    made.message(1.0, json.dumps({"id": number, "method": "m", "x": "y" * size}).encode(), True)
+    made.message(2.0, json.dumps({"id": number, "result": {}}).encode(), False)
 
 
 def only(folder: Path) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def only(folder: Path) -> dict[str, Any]:
 
 
 def test_a_session_says_what_it_is_of(tmp_path: Path) -> None:
-    made, endings, _ = scribe(tmp_path)
+    made, endings, _ = session_writer(tmp_path)
     tell(made, 1)
     made.close()
     capture = only(tmp_path)
@@ -48,16 +49,17 @@ def test_a_session_says_what_it_is_of(tmp_path: Path) -> None:
 def test_every_recording_has_a_transport_of_its_own(tmp_path: Path) -> None:
     ids = set()
     for name in "ab":
-        made, _, _ = scribe(tmp_path / name)
+        made, _, _ = session_writer(tmp_path / name)
+        tell(made, 1)
         made.close()
         ids.add(only(tmp_path / name)["transport_id"])
     assert len(ids) == 2
 
 
 def test_a_file_in_the_making_can_be_read_with_what_is_still_open(tmp_path: Path) -> None:
-    made, _, _ = scribe(tmp_path)
+    made, _, _ = session_writer(tmp_path)
     tell(made, 1)
-    made.take("message", 3.0, b'{"id": 2, "method": "open"}', True)
+    made.message(3.0, b'{"id": 2, "method": "open"}', True)
     made.sync()
     assert [each["request"]["method"] for each in only(tmp_path)["exchanges"]] == ["m", "open"]
     assert only(tmp_path)["closed"] is False
@@ -65,7 +67,7 @@ def test_a_file_in_the_making_can_be_read_with_what_is_still_open(tmp_path: Path
 
 
 def test_beyond_its_bound_a_session_is_cut_and_says_how_much_is_missing(tmp_path: Path) -> None:
-    made, endings, _ = scribe(tmp_path, max_bytes=10_000)
+    made, endings, _ = session_writer(tmp_path, max_bytes=10_000)
     for number in range(100):
         tell(made, number, 1000)
     made.close(missing=5)
@@ -90,8 +92,15 @@ class FullDisk:
 
 def test_a_disk_that_refuses_ends_the_recording_and_is_told_once() -> None:
     troubles: list[str] = []
-    made = SessionWriter(SUBJECT, FullDisk(), Redaction(), 1000, lambda _: None, troubles.append)
+    made = SessionWriter(SUBJECT, inline_context(FullDisk(), on_trouble=troubles.append))
     tell(made, 1)
     made.sync()
     made.close()
     assert troubles == ["No space left on device"]
+
+
+def test_a_session_without_messages_leaves_no_file(tmp_path: Path) -> None:
+    made, endings, _ = session_writer(tmp_path)
+    made.sync()
+    made.close()
+    assert (list(tmp_path.iterdir()), endings) == ([], [])

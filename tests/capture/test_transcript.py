@@ -136,11 +136,11 @@ def test_a_posted_request_with_a_json_answer_keeps_status_and_headers() -> None:
 def test_what_travels_on_the_stream_of_an_answer_stands_beside_it() -> None:
     transcript = Transcript(Redaction())
     posted(transcript, 1, id=1, method="a")
-    transcript.streaming(1.0, 1, 200, b"Content-Type: text/event-stream\r\n")
+    transcript.streaming(1, 200, b"Content-Type: text/event-stream\r\n")
     stream = encode_event(text(method="notifications/progress"), id="e1") + encode_event(text(id=1, result={}), id="e2")
     transcript.events(2.0, 1, stream[:30])
     transcript.events(3.0, 1, stream[30:])
-    transcript.ended(4.0, 1, by_client=False)
+    transcript.ended(1, by_client=False)
     (only,) = written(transcript)
     assert [frame["event_id"] for frame in only["notifications"]] == ["e1"]
     assert (only["event_id"], only["stream"]) == ("e2", "s1")
@@ -151,8 +151,8 @@ def test_a_stream_that_ends_without_an_answer_says_who_closed_it() -> None:
     for by_client, closer in ((True, "client"), (False, "server")):
         transcript = Transcript(Redaction())
         posted(transcript, 1, id=1, method="a")
-        transcript.streaming(1.0, 1, 200, b"")
-        transcript.ended(2.0, 1, by_client=by_client)
+        transcript.streaming(1, 200, b"")
+        transcript.ended(1, by_client=by_client)
         (only,) = written(transcript)
         assert only["closed_by"] == closer
 
@@ -160,7 +160,7 @@ def test_a_stream_that_ends_without_an_answer_says_who_closed_it() -> None:
 def test_a_standing_stream_holds_nothing_back() -> None:
     transcript = Transcript(Redaction())
     transcript.requested(0.0, 1, "GET", {}, b"")
-    transcript.streaming(0.0, 1, 200, b"")
+    transcript.streaming(1, 200, b"")
     posted(transcript, 2, id=1, method="a")
     transcript.answered(1.0, 2, 200, b"Content-Type: application/json\r\n", text(id=1, result={}))
     transcript.events(2.0, 1, encode_event(text(method="notifications/x"), id="e"))
@@ -186,3 +186,27 @@ def test_everything_it_writes_can_be_read_back() -> None:
     transcript.answered(4.0, 1, 200, b"", b"")
     capture = json.dumps({"exchanges": written(transcript)}).encode()
     assert [len(list(session.exchanges)) for session in read([capture])] == [3]
+
+
+def test_a_message_is_written_byte_for_byte() -> None:
+    data = b'{ "id":1 , "n": 12345678901234567890123.0e1, "x":"\\u00fc" , "method": "a" }'
+    transcript = Transcript(Redaction())
+    transcript.message(0.0, data, from_client=True)
+    assert data in transcript.held()[0]
+
+
+def test_a_request_without_an_answer_has_no_status() -> None:
+    transcript = Transcript(Redaction())
+    transcript.requested(0.12345, 1, "GET", {}, b"")
+    assert written(transcript) == [{"seq": 1, "at_ms": 0.123, "http": {"verb": "GET", "request_headers": {}}}]
+
+
+def test_two_exchanges_share_no_stream_messages() -> None:
+    transcript = Transcript(Redaction())
+    for number in (1, 2):
+        posted(transcript, number, id=number, method="a")
+        transcript.streaming(number, 200, b"")
+    transcript.events(2.0, 1, encode_event(text(method="notifications/progress")))
+    first, second = written(transcript)
+    assert len(first["notifications"]) == 1
+    assert "notifications" not in second

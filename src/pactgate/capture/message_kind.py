@@ -1,6 +1,7 @@
-"""What a recorder must know of a message: is it one at all, does it ask or answer, and with which id.
+"""What a recorder must know of a message: whether it is JSON-RPC at all, whether it asks or answers, and its ids.
 
-Nearly every message is one plain object, which is read in a single step; all else is read with care. Must not: keep anything.
+Nearly every message is one plain ASCII object, which a fast path reads in a single step. All else is read with full checks.
+Must not: keep anything.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from pactgate.protocol.json_limits import check_shape
 
 Key = str | int | None
 Mask = Callable[[bytes], bytes]
-"""Takes secrets out of a message."""
+"""Removes secrets from a message."""
 _MAX_DEPTH: Final = 150
 
 
-class MessageKind(Struct, gc=False):
-    """One message or batch. `keys` has the id of each part, None for what is no legal id; `asked` those of the requests."""
+class ClassifiedMessage(Struct, gc=False):
+    """A message or batch. `keys` are the ids of its items, None where an id is not legal; `request_keys` those of requests."""
 
-    text: bytes
+    data: bytes
     keys: tuple[Key, ...]
-    asked: tuple[Key, ...] = ()
+    request_keys: tuple[Key, ...] = ()
     method: str = ""
-    is_answer: bool = True
-    wants_answer: bool = False
+    is_response: bool = True
+    expects_response: bool = False
 
 
 class _Plain(Struct, gc=False):
@@ -36,45 +37,45 @@ class _Plain(Struct, gc=False):
     method: Any = UNSET
 
 
-class _Part(Struct):
+class _Item(Struct):
     id: Raw | UnsetType = UNSET
     method: Raw | UnsetType = UNSET
 
 
 _plain: Final = msgspec.json.Decoder(_Plain)
-_one: Final = msgspec.json.Decoder(_Part)
-_many: Final = msgspec.json.Decoder(list[_Part])
+_item: Final = msgspec.json.Decoder(_Item)
+_batch: Final = msgspec.json.Decoder(list[_Item])
 
 
-def classify(text: bytes, mask: Mask | None) -> MessageKind | None:
-    """None for what is no message. Without `mask` there are no secrets in it."""
-    if not text.startswith(b"{") or not text.isascii() or text.count(b"{") + text.count(b"[") > _MAX_DEPTH:
-        return _look_with_care(text, mask)
+def classify(data: bytes, mask: Mask | None) -> ClassifiedMessage | None:
+    """None for data that is not a message. Without `mask` the data is known to hold no secrets."""
+    if not data.startswith(b"{") or not data.isascii() or data.count(b"{") + data.count(b"[") > _MAX_DEPTH:
+        return _classify_any(data, mask)
     try:
-        part = _plain.decode(text)
+        message = _plain.decode(data)
     except (msgspec.DecodeError, RecursionError):
-        return _look_with_care(text, mask)
-    key = part.id
-    shown = text if mask is None else mask(text)
+        return _classify_any(data, mask)
+    key = message.id
+    shown = data if mask is None else mask(data)
     if type(key) is not int and (type(key) is not str or not key.strip() or len(key) > messages.MAX_ID_BYTES):
-        return _look_with_care(text, mask) if key is not UNSET else _without_id(shown, part.method)
-    if part.method is UNSET:
-        return MessageKind(shown, (key,))
-    method = part.method if type(part.method) is str else ""
-    return MessageKind(shown, (key,), (key,), method, False, True)
+        return _classify_any(data, mask) if key is not UNSET else _without_id(shown, message.method)
+    if message.method is UNSET:
+        return ClassifiedMessage(shown, (key,))
+    method = message.method if type(message.method) is str else ""
+    return ClassifiedMessage(shown, (key,), (key,), method, is_response=False, expects_response=True)
 
 
-def batch_items(text: bytes) -> list[bytes]:
-    """The messages of a batch; of a single message itself."""
-    if text.lstrip()[:1] != b"[":
-        return [text]
-    return [bytes(part) for part in msgspec.json.decode(text, type=list[Raw])]
+def batch_items(data: bytes) -> list[bytes]:
+    """The messages of a batch. A single message is its own only item."""
+    if data.lstrip()[:1] != b"[":
+        return [data]
+    return [bytes(item) for item in msgspec.json.decode(data, type=list[Raw])]
 
 
-def _without_id(text: bytes, method: Any) -> MessageKind:
+def _without_id(data: bytes, method: Any) -> ClassifiedMessage:
     if method is UNSET:
-        return MessageKind(text, (None,))
-    return MessageKind(text, (None,), (), method if type(method) is str else "", is_answer=False)
+        return ClassifiedMessage(data, (None,))
+    return ClassifiedMessage(data, (None,), (), method if type(method) is str else "", is_response=False)
 
 
 def _method(raw: bytes) -> str:
@@ -82,22 +83,22 @@ def _method(raw: bytes) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _look_with_care(text: bytes, mask: Mask | None) -> MessageKind | None:
+def _classify_any(data: bytes, mask: Mask | None) -> ClassifiedMessage | None:
     try:
-        text.decode()
-        parts = _many.decode(text) if text.lstrip()[:1] == b"[" else [_one.decode(text)]
+        data.decode()
+        items = _batch.decode(data) if data.lstrip()[:1] == b"[" else [_item.decode(data)]
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
         return None
-    if not parts or check_shape(text, _MAX_DEPTH) is not None:
+    if not items or check_shape(data, _MAX_DEPTH) is not None:
         return None
-    keys = tuple(None if part.id is UNSET else messages.id_key(bytes(part.id)) for part in parts)
-    asking = [part.method is not UNSET for part in parts]
-    first = parts[0].method
-    return MessageKind(
-        text if mask is None else mask(text),
+    keys = tuple(None if item.id is UNSET else messages.id_key(bytes(item.id)) for item in items)
+    has_method = [item.method is not UNSET for item in items]
+    first = items[0].method
+    return ClassifiedMessage(
+        data if mask is None else mask(data),
         keys,
-        tuple(key for key, asks in zip(keys, asking, strict=True) if asks and key is not None),
+        tuple(key for key, asks in zip(keys, has_method, strict=True) if asks and key is not None),
         "" if first is UNSET else _method(bytes(first)),
-        is_answer=not any(asking),
-        wants_answer=any(asks and part.id is not UNSET for asks, part in zip(asking, parts, strict=True)),
+        is_response=not any(has_method),
+        expects_response=any(asks and item.id is not UNSET for asks, item in zip(has_method, items, strict=True)),
     )

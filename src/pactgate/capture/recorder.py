@@ -1,11 +1,11 @@
-"""Records sessions without holding anybody up: who talks leaves a note in a bounded list; a little later many notes are read at once.
+"""Records sessions without delaying the traffic: callers leave notes in a bounded queue, and a little later many notes are read at once.
 
-A note is a few references and a time. Reading is done where the notes are made, on the event loop, some notes at a time and after the
-calls that they are of: a thread would take the interpreter away from calls in the middle of their work, which costs more than the
-reading. A thread only writes, in few large pieces. Without an event loop that thread reads too.
+A note is a few references and a time. Notes are read on the event loop, some at a time and between calls: a thread would take the
+interpreter from calls in the middle of their work, which costs more than the reading. A thread only writes, in few large pieces.
+Without an event loop that thread also reads.
 
-When reading or writing falls behind the bound, the recording concerned ends there; how much is missing is counted and said in its
-file. `close` ends the thread, within a bound; what is written by then is whole. Must not: raise towards who talks.
+When reading or writing falls behind the bound, the recording ends there, and its file says how many messages are missing. `close`
+ends the thread within a time limit; what is written by then is complete. Must not: raise towards the caller.
 """
 
 from __future__ import annotations
@@ -15,41 +15,118 @@ import time
 from collections import deque
 from collections.abc import Callable
 from itertools import count
-from typing import Any, Final
+from queue import SimpleQueue
+from typing import Any, Final, Protocol, TypeVarTuple
 
 from msgspec import Struct
 
 from pactgate.capture.capture_files import CaptureStore
-from pactgate.capture.file_jobs import FinishedCapture
 from pactgate.capture.redaction import Redaction
 from pactgate.capture.router import SessionRouter
-from pactgate.capture.session_writer import RecordedConnection, SessionWriter
-from pactgate.capture.writer import WriterThread
+from pactgate.capture.session_writer import FinishedCapture, RecordedConnection, RecordingContext, SessionWriter
 from pactgate.core.recording import ConnectionRecorder, Headers, HttpExchangeRecorder
 
 MAX_QUEUED_BYTES: Final = 16 * 1024 * 1024
-"""For notes, and as much again for what is on its way to the disk."""
+"""For notes, and as much again for data on its way to the disk."""
 CLOSE_S: Final = 5.0
 _NOTE_BYTES: Final = 256
-_LOOK_S: Final = 0.02
+_READ_S: Final = 0.02
 _SYNC_S: Final = 0.2
-_AT_ONCE: Final = 128
-_AT_ONCE_BYTES: Final = 256 * 1024
-"""How much is read in a row; then calls go first."""
+_BATCH: Final = 128
+_BATCH_BYTES: Final = 256 * 1024
+"""How much is read in a row, before calls go on."""
 
-_Note = tuple[bytes, Callable[..., None], tuple[Any, ...], int]
 Later = Callable[[float, Callable[[], None]], object]
 """Call something after so many seconds, as `loop.call_later` does."""
+Ts = TypeVarTuple("Ts")
+
+
+class _Note(Struct, frozen=True, gc=False):
+    """`data` is the payload that redaction searches; it is among `details` too."""
+
+    data: bytes
+    act: Callable[..., None]
+    details: tuple[Any, ...]
+    size_bytes: int
+
+
+class _Sink(Protocol):
+    """Where the notes of a connection or an address go: a `SessionWriter` or a `SessionRouter`."""
+
+    def requested(self, at_ms: float, number: int, verb: str, path: str, headers: Headers, body: bytes) -> None: ...
+
+    def answered(self, at_ms: float, number: int, status: int, headers: Headers, body: bytes) -> None: ...
+
+    def streaming(self, number: int, status: int, headers: Headers) -> None: ...
+
+    def events(self, at_ms: float, number: int, data: bytes) -> None: ...
+
+    def ended(self, number: int, by_client: bool) -> None: ...
+
+    def sync(self) -> None: ...
+
+    def close(self, missing: int = 0) -> None: ...
 
 
 def _ignore(_: Any) -> None:
     return
 
 
-class Recorder:
-    """Hands out taps. With `later` everything but writing happens where that calls back, and taps may be used only there.
+class WriterThread:
+    """The thread that touches the disk. It runs its jobs in order; it starts with the first job and ends with `close`."""
 
-    `on_end` and `on_trouble` are called on the thread that writes.
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[tuple[int, Callable[..., None], tuple[Any, ...]] | None] = SimpleQueue()
+        self._is_ending = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._put_bytes = 0
+        self._done_bytes = 0
+
+    @property
+    def backlog_bytes(self) -> int:
+        return self._put_bytes - self._done_bytes
+
+    def put(self, size_bytes: int, job: Callable[[*Ts], None], *details: *Ts) -> None:
+        """Add a job, which must not raise. Jobs with a size come from one thread at a time."""
+        if self._thread is None:
+            self._start()
+        self._put_bytes += size_bytes
+        self._jobs.put((size_bytes, job, details))
+
+    def later(self, delay_s: float, act: Callable[[], None]) -> None:
+        """Call `act` on the thread after a delay, during which other jobs wait. `close` ends the delay."""
+        self.put(0, self._wait, delay_s, act)
+
+    def close(self, timeout_s: float) -> None:
+        """Run the jobs that are left and end the thread. Blocks at most `timeout_s`."""
+        self._is_ending.set()
+        thread = self._thread
+        if thread is not None:
+            self._jobs.put(None)
+            thread.join(timeout_s)
+
+    def _wait(self, delay_s: float, act: Callable[[], None]) -> None:
+        self._is_ending.wait(delay_s)
+        act()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="pactgate-recorder", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while (entry := self._jobs.get()) is not None:
+            size_bytes, job, details = entry
+            job(*details)
+            self._done_bytes += size_bytes
+
+
+class Recorder:
+    """Makes the recorders of connections. With `later` all but writing happens where that calls back, and they may be used only there.
+
+    `on_end` and `on_trouble` are called on the writer thread.
     """
 
     def __init__(
@@ -64,45 +141,46 @@ class Recorder:
         later: Later | None = None,
     ) -> None:
         self.redaction = redaction
-        self._store = store
-        self._max_file_bytes = max_file_bytes
         self._max_queued_bytes = max_queued_bytes
         self._room_bytes = max_queued_bytes
-        self._on_end = on_end
-        self._on_trouble = on_trouble
         self._writer = WriterThread()
+        self._context = RecordingContext(store, redaction, self._writer, max_file_bytes, on_end, on_trouble)
         self._later = later or self._writer.later
         self._notes: deque[_Note] = deque()
         self._noting = threading.Lock() if later is None else None
-        """Two pumps of a relay may talk at once."""
+        """The two pumps of a relay may leave notes at the same time."""
         self._reading = threading.Lock()
         self._noted_bytes = 0
         self._read_bytes = 0
-        self._is_awaited = False
+        self._is_scheduled = False
         self._is_dirty = False
         self._is_closed = False
         self._synced_at = 0.0
-        self._closers: dict[object, Callable[[], None]] = {}
-        self._syncers: dict[object, Callable[[], None]] = {}
+        self._open: dict[_Recording, _Sink] = {}
 
     def connection(self, label: str, leg: str, transport: str) -> ConnectionRecorder:
-        """A tap for one connection, which is one session."""
-        return _Connection(self, RecordedConnection(label, leg, transport))
+        """For one connection, which is one session."""
+        return _Connection(self, SessionWriter(RecordedConnection(label, leg, transport), self._context))
 
     def address(self, label: str, leg: str, *, is_shared: bool) -> ConnectionRecorder:
-        """A tap for one HTTP address, where many sessions may meet; `label` and the path name the server."""
-        return _Address(self, label, leg, is_shared=is_shared)
+        """For one HTTP address with many sessions; `label` and the path name the server."""
+
+        def begin(path: str, is_modern: bool) -> SessionWriter:
+            subject = RecordedConnection(f"{label}{path}", leg, "http", is_shared=is_shared and is_modern)
+            return SessionWriter(subject, self._context)
+
+        return _Address(self, SessionRouter(self.redaction, begin))
 
     def close(self, timeout_s: float = CLOSE_S) -> None:
-        """Read and write what is left and finish every file. Blocks, bounded."""
+        """Read and write what is left and finish every file. Blocks, with a time limit."""
         if self._is_closed or not self._reading.acquire(timeout=timeout_s):
             return
         self._is_closed = True
         try:
             while self._notes:
                 self._read()
-            for close in list(self._closers.values()):
-                close()
+            for recording in list(self._open):
+                self.end(recording)
             self._room_bytes = 0
         finally:
             self._reading.release()
@@ -111,196 +189,148 @@ class Recorder:
 
     @property
     def backlog_bytes(self) -> int:
-        """What waits to be read."""
+        """The size of the notes that are not read yet."""
         return self._noted_bytes - self._read_bytes
 
-    def put(
-        self, owner: _Connection | _Address, text: bytes, act: Callable[..., None], details: tuple[Any, ...]
-    ) -> None:
-        """Leave a note; where there is no room for it, its owner misses it. `text` is what passed, and bytes of `details` too."""
-        size_bytes = len(text) + _NOTE_BYTES
-        if owner.missing or self._noted_bytes - self._read_bytes + size_bytes > self._room_bytes:
-            owner.missing += 1
+    def put(self, recording: _Recording, data: bytes, act: Callable[[*Ts], None], *details: *Ts) -> None:
+        """Leave a note. Where there is no room for it, it counts as missing in its recording."""
+        size_bytes = len(data) + _NOTE_BYTES
+        if recording.missing or self._noted_bytes - self._read_bytes + size_bytes > self._room_bytes:
+            recording.missing += 1
             return
         if self._noting is None:
             self._noted_bytes += size_bytes
         else:
             with self._noting:
                 self._noted_bytes += size_bytes
-        self._notes.append((text, act, details, size_bytes))
-        if not self._is_awaited:
-            self._await()
+        self._notes.append(_Note(data, act, details, size_bytes))
+        if not self._is_scheduled:
+            self._schedule()
 
-    def must_put(self, act: Callable[..., None], *details: Any) -> None:
-        """A note that is rare, and needed to finish a file."""
-        self._notes.append((b"", act, details, 0))
-        if not self._is_awaited:
-            self._await()
+    def must_put(self, act: Callable[[*Ts], None], *details: *Ts) -> None:
+        """Leave a note that is rare and needed to finish a file: it has no bound."""
+        self._notes.append(_Note(b"", act, details, 0))
+        if not self._is_scheduled:
+            self._schedule()
 
-    def scribe(self, subject: RecordedConnection) -> SessionWriter:
-        return SessionWriter(
-            subject,
-            self._store,
-            self.redaction,
-            self._max_file_bytes,
-            self._on_end,
-            self._on_trouble,
-            self._writer.put,
-        )
+    def begin(self, recording: _Recording) -> None:
+        self._open[recording] = recording.sink
 
-    def watch(self, owner: object, sync: Callable[[], None], close: Callable[[], None]) -> None:
-        self._syncers[owner], self._closers[owner] = sync, close
+    def end(self, recording: _Recording) -> None:
+        self._open.pop(recording, None)
+        recording.sink.close(recording.missing)
 
-    def forget(self, owner: object) -> None:
-        self._syncers.pop(owner, None)
-        self._closers.pop(owner, None)
-
-    def _await(self, delay_s: float = _LOOK_S) -> None:
+    def _schedule(self, delay_s: float = _READ_S) -> None:
         if not self._is_closed:
-            self._is_awaited = True
-            self._later(delay_s, self._look_in)
+            self._is_scheduled = True
+            self._later(delay_s, self._read_some)
 
-    def _look_in(self) -> None:
-        """Read some of what is there, and bring files up to date now and then."""
-        self._is_awaited = False  # before the notes are looked at: one that comes meanwhile is awaited anew
+    def _read_some(self) -> None:
+        """Read some notes, and bring files up to date now and then."""
+        self._is_scheduled = False  # before the notes are read: one that comes meanwhile schedules again
         if self._is_closed or not self._reading.acquire(blocking=False):
             return
         try:
             if self._notes:
                 self._read()
                 self._is_dirty = True
-            # No room while the disk is behind: nobody may fill the memory by talking faster than it writes.
+            # No room while the disk is behind: no client may fill the memory by sending faster than the disk writes.
             self._room_bytes = 0 if self._writer.backlog_bytes > self._max_queued_bytes else self._max_queued_bytes
             now = time.monotonic()
             if self._is_dirty and now - self._synced_at >= _SYNC_S:
-                self._sync()
+                self._is_dirty = False
+                for sink in list(self._open.values()):
+                    sink.sync()
                 self._synced_at = now
         finally:
             self._reading.release()
-        if not self._is_awaited and (self._notes or self._is_dirty or not self._room_bytes):
-            self._await(0.0 if self._notes else _LOOK_S)
+        if not self._is_scheduled and (self._notes or self._is_dirty or not self._room_bytes):
+            self._schedule(0.0 if self._notes else _READ_S)
 
     def _read(self) -> None:
         notes = self._notes
-        many = max(1, _AT_ONCE_BYTES * len(notes) // max(1, self.backlog_bytes))
-        batch = [notes.popleft() for _ in range(min(len(notes), many, _AT_ONCE))]
-        texts = [note[0] for note in batch]
-        self._read_bytes += sum(note[3] for note in batch)
-        self.redaction.look_ahead(texts)
-        for _, act, details, _ in batch:
-            act(*details)
+        many = max(1, _BATCH_BYTES * len(notes) // max(1, self.backlog_bytes))
+        batch = [notes.popleft() for _ in range(min(len(notes), many, _BATCH))]
+        self._read_bytes += sum(note.size_bytes for note in batch)
+        self.redaction.look_ahead([note.data for note in batch])
+        for note in batch:
+            note.act(*note.details)
         self.redaction.look_ahead(())
-
-    def _sync(self) -> None:
-        self._is_dirty = False
-        for sync in list(self._syncers.values()):
-            sync()
 
     def _close_store(self) -> None:
         try:
-            self._store.close()
+            self._context.store.close()
         except OSError as problem:
-            self._on_trouble(problem.strerror or str(problem))
+            self._context.on_trouble(problem.strerror or str(problem))
 
 
-class _Connection:
-    """One connection. Its scribe begins with the first thing that passes."""
+class _Recording:
+    """Leaves notes about one connection or address. `missing` counts the notes that found no room."""
 
-    def __init__(self, recorder: Recorder, subject: RecordedConnection) -> None:
+    def __init__(self, recorder: Recorder, sink: _Sink) -> None:
         self.recorder = recorder
-        self.started = time.monotonic()
+        self.sink = sink
         self.missing = 0
-        self._subject = subject
-        self._scribe: SessionWriter | None = None
+        self._started = time.monotonic()
         self._numbers = count(1)
+        recorder.must_put(recorder.begin, self)
 
-    def passed(self, text: bytes, *, from_client: bool) -> None:
-        at_ms = (time.monotonic() - self.started) * 1000
-        self.recorder.put(self, text, self.take, ("message", at_ms, text, from_client))
+    def at_ms(self) -> float:
+        return (time.monotonic() - self._started) * 1000
 
     def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> HttpExchangeRecorder:
         number = next(self._numbers)
-        at_ms = (time.monotonic() - self.started) * 1000
-        self.recorder.put(self, body, self.take, ("requested", at_ms, number, verb, headers, body))
-        return _RecordedHop(self, number)
+        self.recorder.put(self, body, self.sink.requested, self.at_ms(), number, verb, path, headers, body)
+        return _HttpExchange(self, number)
 
     def closed(self) -> None:
-        self.recorder.must_put(self._close, self.missing)
-
-    def take(self, what: str, *details: Any) -> None:
-        if self._scribe is None:
-            self._scribe = self.recorder.scribe(self._subject)
-            self.recorder.watch(self, self._scribe.sync, lambda: self._close(self.missing))
-        self._scribe.take(what, *details)
-
-    def _close(self, missing: int) -> None:
-        self.recorder.forget(self)
-        scribe, self._scribe = self._scribe, None
-        if scribe is not None:
-            scribe.close(missing)
+        self.recorder.must_put(self.recorder.end, self)
 
 
-class _Address:
-    """One address with many sessions. After a loss everything recorded is closed, and recording begins anew."""
+class _Connection(_Recording):
+    """One connection. After a loss nothing more of it is recorded."""
 
-    def __init__(self, recorder: Recorder, label: str, leg: str, *, is_shared: bool) -> None:
-        self.recorder = recorder
-        self.started = time.monotonic()
-        self.missing = 0
-        self._router = SessionRouter(
-            recorder.redaction,
-            lambda path, is_modern: recorder.scribe(
-                RecordedConnection(f"{label}{path}", leg, "http", is_shared=is_shared and is_modern)
-            ),
-        )
-        self._numbers = count(1)
-        recorder.must_put(recorder.watch, self, self._router.sync, self._close)
+    def __init__(self, recorder: Recorder, writer: SessionWriter) -> None:
+        super().__init__(recorder, writer)
+        self._writer = writer
 
-    def passed(self, text: bytes, *, from_client: bool) -> None:
+    def passed(self, data: bytes, *, from_client: bool) -> None:
+        self.recorder.put(self, data, self._writer.message, self.at_ms(), data, from_client)
+
+
+class _Address(_Recording):
+    """One address with many sessions. After a loss every session is closed, and recording starts again."""
+
+    def __init__(self, recorder: Recorder, router: SessionRouter) -> None:
+        super().__init__(recorder, router)
+        self._router = router
+
+    def passed(self, data: bytes, *, from_client: bool) -> None:
         raise NotImplementedError("an address carries requests, not messages")
 
     def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> HttpExchangeRecorder:
         if self.missing and self.recorder.backlog_bytes < len(body) + _NOTE_BYTES:
-            self.recorder.must_put(self._router.cut, self.missing)
+            self.recorder.must_put(self._router.restart, self.missing)
             self.missing = 0
-        number = next(self._numbers)
-        at_ms = (time.monotonic() - self.started) * 1000
-        self.recorder.put(self, body, self.take, ("requested", at_ms, number, verb, path, headers, body))
-        return _RecordedHop(self, number)
-
-    def closed(self) -> None:
-        self.recorder.must_put(self._close)
-
-    def take(self, what: str, *details: Any) -> None:
-        getattr(self._router, what)(*details)
-
-    def _close(self) -> None:
-        self.recorder.forget(self)
-        self._router.close(self.missing)
+        return super().requested(verb, path, headers, body)
 
 
-class _RecordedHop(Struct, frozen=True):
-    """One HTTP request of a recorded connection or address."""
+class _HttpExchange(Struct, frozen=True):
+    """One HTTP request of a connection or address."""
 
-    owner: _Connection | _Address
+    owner: _Recording
     number: int
 
     def answered(self, status: int, headers: Headers, body: bytes) -> None:
         owner = self.owner
-        at_ms = (time.monotonic() - owner.started) * 1000
-        owner.recorder.put(owner, body, owner.take, ("answered", at_ms, self.number, status, headers, body))
+        owner.recorder.put(owner, body, owner.sink.answered, owner.at_ms(), self.number, status, headers, body)
 
     def streaming(self, status: int, headers: Headers) -> None:
-        owner = self.owner
-        at_ms = (time.monotonic() - owner.started) * 1000
-        owner.recorder.put(owner, b"", owner.take, ("streaming", at_ms, self.number, status, headers))
+        self.owner.recorder.put(self.owner, b"", self.owner.sink.streaming, self.number, status, headers)
 
     def events(self, data: bytes) -> None:
         owner = self.owner
-        at_ms = (time.monotonic() - owner.started) * 1000
-        owner.recorder.put(owner, data, owner.take, ("events", at_ms, self.number, data))
+        owner.recorder.put(owner, data, owner.sink.events, owner.at_ms(), self.number, data)
 
     def ended(self, *, by_client: bool) -> None:
-        owner = self.owner
-        at_ms = (time.monotonic() - owner.started) * 1000
-        owner.recorder.put(owner, b"", owner.take, ("ended", at_ms, self.number, by_client))
+        self.owner.recorder.put(self.owner, b"", self.owner.sink.ended, self.number, by_client)

@@ -1,7 +1,7 @@
-"""What the gateway records of itself, as the settings say: taps for callers and for servers, one recorder behind them.
+"""The recorders of a gateway's own connections to clients and servers, as the settings say. All share one `Recorder`.
 
-Without `capture.dir` there are no taps at all, and what makes them is not even imported. A disk that refuses ends recordings,
-never calls. Must not: be asked per call.
+Without `capture.dir` there are none, and the recording modules are not imported. A disk error ends recordings, never calls.
+Must not: be called per request.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pactgate.core.events import CaptureEnded, CaptureFailed, Emit, Event
 from pactgate.core.recording import ConnectionRecorder
 
 if TYPE_CHECKING:
-    from pactgate.capture.file_jobs import FinishedCapture
     from pactgate.capture.recorder import Recorder
+    from pactgate.capture.session_writer import FinishedCapture
 
 CALLERS = "callers"
 SERVERS = "servers"
 
 
 class GatewayRecorders:
-    """Made with the gateway; `close` ends the recorder. A folder that can't be made is an event, and nothing is recorded."""
+    """Made with the gateway; `close` ends the recorder. Where the folder can't be made an event says so and nothing is recorded."""
 
     def __init__(self, settings: Capture, secrets: Iterable[str], emit: Emit, label: str) -> None:
         self._settings = settings
@@ -37,12 +37,12 @@ class GatewayRecorders:
         self._is_off = settings.dir is None
 
     def server(self, server: str, transport: str) -> ConnectionRecorder | None:
-        """For one new connection to a server."""
+        """For a new connection to a server."""
         recorder = self._wanted(SERVERS)
         return None if recorder is None else recorder.connection(server, SERVERS, transport)
 
     def http_callers(self) -> ConnectionRecorder | None:
-        """For everybody who calls over HTTP."""
+        """For all clients that connect over HTTP."""
         recorder = self._wanted(CALLERS)
         return None if recorder is None else recorder.address(self._label, CALLERS, is_shared=True)
 
@@ -51,7 +51,7 @@ class GatewayRecorders:
         return None if recorder is None else recorder.connection(self._label, CALLERS, "stdio")
 
     def know(self, secrets: Iterable[str]) -> None:
-        """More values that must not be written."""
+        """Mask these values in captures from now on."""
         fresh = tuple(secrets)
         self._secrets |= dict.fromkeys(fresh)
         if self._recorder is not None:
@@ -92,7 +92,7 @@ class GatewayRecorders:
         )
 
     def _tell(self, event: Event) -> None:
-        """From the recorder's thread to the loop; at the very end there may be no loop any more."""
+        """Emit an event from the writer thread. At the very end there may be no loop any more."""
         loop = self._loop
         with suppress(RuntimeError):
             if loop is not None:

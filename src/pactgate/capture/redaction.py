@@ -1,9 +1,8 @@
-"""What must not be in a capture is taken out before anything is written: credentials in headers, and known secrets by value.
+"""Removes secrets before a capture is written: credentials in headers, and known secrets by value.
 
-A session id opens a session, so it is a secret too: it is written as a digest, which still tells two sessions apart. Digests are
-salted anew in every run. Most of what passes holds no secret, so that is found out first, for many messages at once, and a block of
-headers that comes again is not read again. Must not: change a message that has no secret in it by a single byte.
-Enforces T28 for captures.
+A session id opens a session, so it is a secret too: it is written as a digest, which still distinguishes two sessions. Digests get a new
+salt in every run. Most messages hold no secret, so many are searched at once, and a block of headers that comes again is not read
+again. Must not: change a message without a secret by a single byte.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from pactgate.capture.headers import identity, pairs
 from pactgate.core.recording import Headers
 from pactgate.protocol import messages
 
@@ -36,18 +34,18 @@ _MAX_BLOCKS: Final = 256
 
 
 class HeaderBlock(Struct, frozen=True):
-    """A block of headers, read. Only `shown` and `auth`, which are JSON, may be written."""
+    """A block of headers that was read. Only `shown`, which is JSON, and `auth` may be written to a capture."""
 
     source: Headers
-    shown: bytes
-    auth: bytes | None
+    shown: Raw
+    auth: str | None
     session: str | None
     version: str | None
     is_json: bool
 
 
 class Redaction:
-    """Shared by all recordings of one run."""
+    """Knows the secrets of one run. All recordings share it."""
 
     def __init__(self, known: Iterable[str] = (), *, salt: bytes | None = None) -> None:
         self._salt = salt or secrets.token_bytes(16)
@@ -59,7 +57,7 @@ class Redaction:
         self.know(known)
 
     def know(self, values: Iterable[str]) -> None:
-        """From now on these values are masked too."""
+        """Mask these values from now on."""
         fresh = [value for value in values if len(value) >= _SHORTEST and value not in self._known]
         if not fresh:
             return
@@ -71,23 +69,23 @@ class Redaction:
         self.ahead = self.message
         self._blocks.clear()
 
-    def look_ahead(self, texts: Sequence[bytes]) -> None:
-        """Search what comes next all at once: where that is clean, `ahead` is None until `know` learns more, and for these texts alone."""
-        is_clean = bool(texts) and not self._is_suspect(b"\n".join(texts))
+    def look_ahead(self, batch: Sequence[bytes]) -> None:
+        """Search the next messages all at once. While they hold no secret `ahead` is None, until `know` learns a new one."""
+        is_clean = bool(batch) and not self._is_suspect(b"\n".join(batch))
         self.ahead = None if is_clean else self.message
 
-    def message(self, text: bytes) -> bytes:
-        """A JSON text without the secrets that are known. Untouched, byte for byte, where there is none."""
+    def message(self, data: bytes) -> bytes:
+        """A JSON message without the known secrets. The same bytes where there is none."""
         pattern = self._pattern
-        if pattern is None or not self._is_suspect(text):
-            return text
-        value = messages.value(text)
+        if pattern is None or not self._is_suspect(data):
+            return data
+        value = messages.value(data)
         masked = _masked(value, pattern)
-        return text if masked == value else msgspec.json.encode(masked)
+        return data if masked == value else msgspec.json.encode(masked)
 
     def block(self, headers: Headers) -> HeaderBlock:
-        """A block of headers, read once. A token in it is known from now on, wherever it shows up."""
-        key = headers if type(headers) is bytes else identity(headers)
+        """Read a block of headers, each block once. A token in it is masked from now on, wherever it occurs."""
+        key = headers if type(headers) is bytes else block_identity(headers)
         block = self._blocks.get(key)
         if block is None:
             block = self._read(headers)
@@ -97,15 +95,15 @@ class Redaction:
         return block
 
     def headers(self, headers: Headers) -> dict[str, list[str]]:
-        """Every header by its name in lower case, credentials masked."""
+        """Every header by its name in lower case, with credentials masked."""
         found: dict[str, list[str]] = {}
-        for name, value in pairs(headers):
+        for name, value in header_pairs(headers):
             found.setdefault(name, []).append(self._header(name, value))
         return found
 
     def credentials(self, headers: Headers) -> str | None:
-        """A digest of who asks; and the token itself is known from now on, wherever it shows up."""
-        given = [value for name, value in pairs(headers) if name == "authorization"]
+        """A digest of the credentials. The token itself is masked from now on, wherever it occurs."""
+        given = [value for name, value in header_pairs(headers) if name == "authorization"]
         if not given:
             return None
         if len(self._known) < _MAX_LEARNED:
@@ -117,27 +115,26 @@ class Redaction:
         return blake2b(text.encode("utf-8", "surrogatepass"), key=self._salt, digest_size=6).hexdigest()
 
     def _read(self, headers: Headers) -> HeaderBlock:
-        auth = self.credentials(headers)
-        given = dict(reversed(pairs(headers)))
+        given = dict(reversed(header_pairs(headers)))
         return HeaderBlock(
             source=headers,
-            shown=msgspec.json.encode(self.headers(headers)),
-            auth=None if auth is None else msgspec.json.encode(auth),
+            auth=self.credentials(headers),  # first, because it learns tokens that may occur in other headers
+            shown=Raw(msgspec.json.encode(self.headers(headers))),
             session=given.get(_SESSION),
             version=given.get(_VERSION),
             is_json="json" in given.get("content-type", ""),
         )
 
-    def _is_suspect(self, text: bytes) -> bool:
-        """Whether a secret may be in it: it stands there, or escapes may hide it."""
+    def _is_suspect(self, data: bytes) -> bool:
+        """Whether a secret may be in the data: in plain sight, or behind escapes."""
         if not self._known:
             return False
-        has_escapes = b"\\" in text and any(escape in text for escape in _ODD_ESCAPES)
-        return has_escapes or any(spelling in text for spelling in self._spellings)
+        has_escapes = b"\\" in data and any(escape in data for escape in _ODD_ESCAPES)
+        return has_escapes or any(spelling in data for spelling in self._spellings)
 
     def _header(self, name: str, value: str) -> str:
         if name == _SESSION:
-            # What is wrong with an id must still be visible: a blank stands for characters that may not be in one.
+            # A fault of the id must stay visible to the checker: a space stands for characters that an id may not have.
             return f"session-{self.digest(value)}" + ("" if _VISIBLE.fullmatch(value) else " ")
         if _CREDENTIALS.search(name) and name not in _HARMLESS:
             scheme, blank, _ = value.partition(" ")
@@ -162,7 +159,32 @@ def _masked(value: Any, pattern: re.Pattern[str]) -> Any:
 
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:
-    """The values of variables whose names say that they are secret."""
+    """The values of environment variables whose names suggest a secret."""
     return [
         value for name, value in environment.items() if _CREDENTIALS.search(name) and len(value) >= 2 * _LEARNED_CHARS
     ]
+
+
+def header_pairs(headers: Headers) -> list[tuple[str, str]]:
+    """Names in lower case, and values."""
+    if isinstance(headers, bytes):
+        split = [line.partition(":") for line in headers.decode("latin-1").split("\r\n") if ":" in line]
+        return [(name.strip().lower(), value.strip()) for name, _, value in split]
+    return [pair for name, value in headers.items() for pair in _pairs_of(name, value)]
+
+
+def block_identity(headers: Headers) -> Hashable:
+    """Equal for the same block of headers, as long as the first one lives. Cheap: it saves reading a block twice."""
+    if isinstance(headers, bytes):
+        return headers
+    for name in headers:
+        return tuple(headers.items()) if isinstance(name, bytes) else id(headers)
+    return None
+
+
+def _pairs_of(name: str | bytes, value: list[str] | bytes) -> list[tuple[str, str]]:
+    if isinstance(name, bytes) or isinstance(value, bytes):
+        assert isinstance(name, bytes)
+        assert isinstance(value, bytes)
+        return [(name.decode("latin-1").lower(), value.decode("latin-1"))]
+    return [(name.lower(), text) for text in value]

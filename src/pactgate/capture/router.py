@@ -1,8 +1,8 @@
-"""Which recorded session an HTTP request belongs to, where many clients share one address.
+"""Finds the recorded session of an HTTP request where many clients use one address.
 
-A legacy session has an id of its own, given in the answer to `initialize`; what has no id is the latest session that was opened without
-one; modern requests know no sessions and are kept together by their path. On the older HTTP+SSE transport, told by its `endpoint`
-event, requests and answers are plain messages. Bounded: the session unused for the longest time is closed to make room.
+A legacy session has its own id, which the response to `initialize` gives. Requests without an id belong to the latest session that
+was opened without one. Modern requests have no sessions and are kept together by their path. On the HTTP+SSE transport, recognised by
+its `endpoint` event, requests and events are plain messages. Bounded: the least recently used session is closed to make room.
 Must not: decide what is written.
 """
 
@@ -21,121 +21,126 @@ from pactgate.protocol.modern import PV
 from pactgate.protocol.versions import LEGACY_VERSIONS
 
 MAX_SESSIONS: Final = 128
-_PV_TEXT: Final = PV.encode()
+_PV_DATA: Final = PV.encode()
 _MODERN: Final = "modern"
-_NAMELESS: Final = "nameless"
+_WITHOUT_ID: Final = "without id"
 _ENDPOINT: Final = b"event: endpoint"
 
+_SessionKey = tuple[str, str]
+"""A path, and how sessions of that path are told apart."""
 
-class _Hop(Struct):
-    scribe: SessionWriter
-    place: tuple[str, str]
+
+class _RoutedRequest(Struct):
+    """An HTTP request in flight. `is_transport`: it belongs to the HTTP+SSE transport."""
+
+    writer: SessionWriter
+    key: _SessionKey
     verb: str
     is_opening: bool = False
-    is_plain: bool = False
+    is_transport: bool = False
 
 
 class SessionRouter:
-    """`begin` makes the scribe of a new session from a path and whether it is a modern one."""
+    """`begin` makes the writer of a new session from a path and whether the session is modern."""
 
     def __init__(self, redaction: Redaction, begin: Callable[[str, bool], SessionWriter]) -> None:
         self._redaction = redaction
         self._begin = begin
-        self._scribes: OrderedDict[tuple[str, str], SessionWriter] = OrderedDict()
-        self._hops: dict[int, _Hop] = {}
-        self._standing: tuple[str, SessionWriter] | None = None
+        self._writers: OrderedDict[_SessionKey, SessionWriter] = OrderedDict()
+        self._requests: dict[int, _RoutedRequest] = {}
+        self._sse_transport: tuple[str, SessionWriter] | None = None
         """The path and the session of the latest HTTP+SSE stream."""
 
     def requested(self, at_ms: float, number: int, verb: str, path: str, headers: Headers, body: bytes) -> None:
-        named = self._redaction.block(headers)
-        standing = self._standing
-        if standing is not None and verb == "POST" and named.session is None and _PV_TEXT not in body:
-            self._hops[number] = _Hop(standing[1], (path, _NAMELESS), verb, is_plain=True)
-            standing[1].take("message", at_ms, body, True)
+        block = self._redaction.block(headers)
+        sse = self._sse_transport
+        if sse is not None and verb == "POST" and block.session is None and _PV_DATA not in body:
+            self._requests[number] = _RoutedRequest(sse[1], (path, _WITHOUT_ID), verb, is_transport=True)
+            sse[1].message(at_ms, body, True)
             return
-        place, is_opening = self._place(path, named, body)
-        scribe = self._scribes.get(place)
-        if scribe is None or not scribe.is_open or place[1] == _NAMELESS:
-            is_new = place[1] == _NAMELESS and (is_opening or (standing is not None and standing[0] == path))
-            scribe = self._scribe(place, path, is_new=is_new)
-        self._scribes.move_to_end(place)
-        self._hops[number] = _Hop(scribe, place, verb, is_opening)
-        scribe.take("requested", at_ms, number, verb, headers, body)
+        key, is_opening = self._key(path, block, body)
+        writer = self._writers.get(key)
+        if writer is None or not writer.is_open or key[1] == _WITHOUT_ID:
+            is_new = key[1] == _WITHOUT_ID and (is_opening or (sse is not None and sse[0] == path))
+            writer = self._writer(key, path, is_new=is_new)
+        self._writers.move_to_end(key)
+        self._requests[number] = _RoutedRequest(writer, key, verb, is_opening)
+        writer.requested(at_ms, number, verb, path, headers, body)
 
     def answered(self, at_ms: float, number: int, status: int, headers: Headers, body: bytes) -> None:
-        hop = self._hops.pop(number, None)
-        if hop is None or hop.is_plain:
+        request = self._requests.pop(number, None)
+        if request is None or request.is_transport:
             return
-        if hop.is_opening:
-            self._name(hop, headers)
-        hop.scribe.take("answered", at_ms, number, status, headers, body)
-        if hop.verb == "DELETE" and status < 300 and self._scribes.get(hop.place) is hop.scribe:
-            del self._scribes[hop.place]
-            hop.scribe.close()
+        if request.is_opening:
+            self._set_id(request, headers)
+        request.writer.answered(at_ms, number, status, headers, body)
+        if request.verb == "DELETE" and status < 300 and self._writers.get(request.key) is request.writer:
+            del self._writers[request.key]
+            request.writer.close()
 
-    def streaming(self, at_ms: float, number: int, status: int, headers: Headers) -> None:
-        hop = self._hops.get(number)
-        if hop is not None:
-            if hop.is_opening:
-                self._name(hop, headers)
-            hop.scribe.take("streaming", at_ms, number, status, headers)
+    def streaming(self, number: int, status: int, headers: Headers) -> None:
+        request = self._requests.get(number)
+        if request is not None:
+            if request.is_opening:
+                self._set_id(request, headers)
+            request.writer.streaming(number, status, headers)
 
     def events(self, at_ms: float, number: int, data: bytes) -> None:
-        hop = self._hops.get(number)
-        if hop is None:
+        request = self._requests.get(number)
+        if request is None:
             return
-        if hop.verb == "GET" and not hop.is_plain and data[:256].lstrip().startswith(_ENDPOINT):
-            hop.is_plain = True
-            self._standing = (hop.place[0], hop.scribe)
-        hop.scribe.take("plain_events" if hop.is_plain else "events", at_ms, number, data)
+        if request.verb == "GET" and not request.is_transport and data[:256].lstrip().startswith(_ENDPOINT):
+            request.is_transport = True
+            self._sse_transport = (request.key[0], request.writer)
+        request.writer.events(at_ms, number, data, request.is_transport)
 
-    def ended(self, at_ms: float, number: int, by_client: bool) -> None:
-        hop = self._hops.pop(number, None)
-        if hop is not None:
-            hop.scribe.take("ended", at_ms, number, by_client)
+    def ended(self, number: int, by_client: bool) -> None:
+        request = self._requests.pop(number, None)
+        if request is not None:
+            request.writer.ended(number, by_client)
 
     def sync(self) -> None:
-        for scribe in self._scribes.values():
-            scribe.sync()
+        for writer in self._writers.values():
+            writer.sync()
 
-    def cut(self, missing: int) -> None:
-        """Something was lost: what is recorded so far is closed, and whatever comes begins anew."""
-        self._hops.clear()
+    def restart(self, missing: int) -> None:
+        """Messages were lost: close every session. Whatever comes next begins a new one."""
+        self._requests.clear()
         self.close(missing)
 
     def close(self, missing: int = 0) -> None:
-        scribes = [*self._scribes.values()]
-        self._scribes.clear()
-        self._standing = None
-        for scribe in scribes:
-            scribe.close(missing)
+        writers = [*self._writers.values()]
+        self._writers.clear()
+        self._sse_transport = None
+        for writer in writers:
+            writer.close(missing)
 
-    def _place(self, path: str, named: HeaderBlock, body: bytes) -> tuple[tuple[str, str], bool]:
-        """Which session, and whether this request opens it."""
-        if named.session is not None:
-            return (path, "id " + named.session), False
-        if _PV_TEXT in body or (named.version is not None and named.version not in LEGACY_VERSIONS):
+    def _key(self, path: str, block: HeaderBlock, body: bytes) -> tuple[_SessionKey, bool]:
+        """The session of a request, and whether the request opens it."""
+        if block.session is not None:
+            return (path, "id " + block.session), False
+        if _PV_DATA in body or (block.version is not None and block.version not in LEGACY_VERSIONS):
             return (path, _MODERN), False
-        return (path, _NAMELESS), b'"initialize"' in body[:4096]
+        return (path, _WITHOUT_ID), b'"initialize"' in body[:4096]
 
-    def _scribe(self, place: tuple[str, str], path: str, *, is_new: bool) -> SessionWriter:
-        scribe = self._scribes.get(place)
-        is_full = scribe is not None and not scribe.is_open and place[1] == _MODERN
-        if scribe is not None and (is_full or is_new):
-            del self._scribes[place]
-            scribe.close()
-            scribe = None
-        if scribe is None:
-            while len(self._scribes) >= MAX_SESSIONS:
-                self._scribes.popitem(last=False)[1].close()
-            scribe = self._scribes[place] = self._begin(path, place[1] == _MODERN)
-        return scribe
+    def _writer(self, key: _SessionKey, path: str, *, is_new: bool) -> SessionWriter:
+        writer = self._writers.get(key)
+        is_full = writer is not None and not writer.is_open and key[1] == _MODERN
+        if writer is not None and (is_full or is_new):
+            del self._writers[key]
+            writer.close()
+            writer = None
+        if writer is None:
+            while len(self._writers) >= MAX_SESSIONS:
+                self._writers.popitem(last=False)[1].close()
+            writer = self._writers[key] = self._begin(path, key[1] == _MODERN)
+        return writer
 
-    def _name(self, hop: _Hop, headers: Headers) -> None:
-        """The answer to `initialize` names the session; from now on requests find it by that name."""
+    def _set_id(self, request: _RoutedRequest, headers: Headers) -> None:
+        """Take the id that the response to `initialize` gives to the session: later requests find the session by it."""
         given = self._redaction.block(headers).session
-        if given is None or self._scribes.get(hop.place) is not hop.scribe:
+        if given is None or self._writers.get(request.key) is not request.writer:
             return
-        del self._scribes[hop.place]
-        hop.place = (hop.place[0], "id " + given)
-        self._scribes[hop.place] = hop.scribe
+        del self._writers[request.key]
+        request.key = (request.key[0], "id " + given)
+        self._writers[request.key] = request.writer

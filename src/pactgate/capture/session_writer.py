@@ -1,31 +1,35 @@
-"""One recorded session on its way from messages to its file.
+"""Writes one recorded session to its file.
 
-A session longer than the bound is recorded up to it: a beginning can be judged, a capture with holes can't. What is missing is
-counted in the file. Must not: touch the disk itself; what it has for the file goes to whoever does, in few large pieces.
+A session longer than the bound is recorded up to the bound, because a beginning can be checked and a capture with gaps can't. The file
+says how many messages are missing. The file begins with the first message, so a connection without messages leaves no file.
+Must not: touch the disk on the caller's thread; jobs for the disk go to the writer thread in few large pieces.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVarTuple
 
 from msgspec import Struct
 
-from pactgate.capture.capture_files import CaptureStore
-from pactgate.capture.file_jobs import FinishedCapture, Sheet
+from pactgate.capture.capture_files import CaptureStore, SessionFile
 from pactgate.capture.format import CAPTURE_VERSION
 from pactgate.capture.redaction import Redaction
 from pactgate.capture.transcript import Transcript
+from pactgate.core.recording import Headers
 
 _SYNC_BYTES: Final = 1024 * 1024
 _SHOWN_HELD_BYTES: Final = 256 * 1024
-_BETWEEN_BYTES: Final = 2
+_SEPARATOR_BYTES: Final = 2
+
+Ts = TypeVarTuple("Ts")
 
 
 class RecordedConnection(Struct, frozen=True):
-    """What a recording is of. `is_shared`: several clients in one capture, whose ids and tokens may coincide."""
+    """What a recording is of. `is_shared`: one capture has several clients, whose ids and tokens may coincide."""
 
     label: str
     leg: str
@@ -33,41 +37,115 @@ class RecordedConnection(Struct, frozen=True):
     is_shared: bool = False
 
 
-class Do(Protocol):
-    """How a job for the disk gets done: `Writer.put`, or at once."""
+class FinishedCapture(Struct, frozen=True):
+    """A capture file that is complete. `missing` is how many messages are not in it."""
 
-    def __call__(self, size_bytes: int, act: Callable[..., None], /, *details: Any) -> None: ...
+    path: Path
+    exchange_count: int
+    missing: int
 
 
-def _at_once(_size_bytes: int, act: Callable[..., None], /, *details: Any) -> None:
-    act(*details)
+class JobQueue(Protocol):
+    """Runs jobs one after the other, on the writer thread. `size_bytes` is the memory that a job holds until it ran."""
+
+    def put(self, size_bytes: int, job: Callable[[*Ts], None], *details: *Ts) -> None: ...
+
+
+class RecordingContext(Struct, frozen=True):
+    """What all recordings of one recorder share. The two callbacks are called on the writer thread."""
+
+    store: CaptureStore
+    redaction: Redaction
+    jobs: JobQueue
+    max_file_bytes: int
+    on_end: Callable[[FinishedCapture], None]
+    on_trouble: Callable[[str], None]
 
 
 class SessionWriter:
-    """Writes what it is told; `on_end` hears what came of it, `on_trouble` why it could not go on."""
+    """Takes the events of one session, in order, and writes them."""
 
-    def __init__(
-        self,
-        subject: RecordedConnection,
-        store: CaptureStore,
-        redaction: Redaction,
-        max_bytes: int,
-        on_end: Callable[[FinishedCapture], None],
-        on_trouble: Callable[[str], None],
-        do: Do = _at_once,
-    ) -> None:
-        self.subject = subject
+    def __init__(self, subject: RecordedConnection, context: RecordingContext) -> None:
         self.is_open = True
         self.missing = 0
-        self._transcript = Transcript(redaction)
-        self._max_bytes = max_bytes
-        self._do = do
+        self._subject = subject
+        self._put = context.jobs.put
+        self._max_bytes = context.max_file_bytes
+        self._transcript = Transcript(context.redaction)
+        self._file = _FileJobs(context)
+        self._has_begun = False
         self._is_dirty = False
         self._is_closed = False
         self._final: list[bytes] = []
         self._unwritten_bytes = 0
         self._size_bytes = 0
-        self._sheet = Sheet(store, on_end, on_trouble)
+
+    def message(self, at_ms: float, data: bytes, from_client: bool) -> None:
+        if self._takes():
+            self._transcript.message(at_ms, data, from_client)
+            self._keep()
+
+    def requested(self, at_ms: float, number: int, verb: str, _path: str, headers: Headers, body: bytes) -> None:
+        if self._takes():
+            self._transcript.requested(at_ms, number, verb, headers, body)
+            self._keep()
+
+    def answered(self, at_ms: float, number: int, status: int, headers: Headers, body: bytes) -> None:
+        if self._takes():
+            self._transcript.answered(at_ms, number, status, headers, body)
+            self._keep()
+
+    def streaming(self, number: int, status: int, headers: Headers) -> None:
+        if self._takes():
+            self._transcript.streaming(number, status, headers)
+            self._keep()
+
+    def events(self, at_ms: float, number: int, data: bytes, is_transport: bool = False) -> None:
+        if self._takes():
+            self._transcript.events(at_ms, number, data, is_transport=is_transport)
+            self._keep()
+
+    def ended(self, number: int, by_client: bool) -> None:
+        if self._takes():
+            self._transcript.ended(number, by_client)
+            self._keep()
+
+    def sync(self) -> None:
+        """Bring the file up to date."""
+        if not self._is_dirty or self._is_closed or self._file.has_failed:
+            return
+        self._is_dirty = False
+        held = self._transcript.held()
+        held_bytes = sum(map(len, held))
+        if held_bytes > _SHOWN_HELD_BYTES:
+            held, held_bytes = [], 0
+        final, size_bytes = self._final, self._unwritten_bytes
+        self._final, self._unwritten_bytes = [], 0
+        self._put(size_bytes + held_bytes, self._file.sync, final, held, self._facts(is_closed=False))
+
+    def close(self, missing: int = 0) -> None:
+        """Finish the file. `missing` messages never reached this writer."""
+        self.missing += missing
+        self.is_open = False
+        if self._is_closed:
+            return
+        self._is_closed = True
+        final = [*self._final, *self._transcript.held()]
+        self._final = []
+        self._put(sum(map(len, final)), self._file.finish, final, self._facts(is_closed=True), self.missing)
+
+    def _takes(self) -> bool:
+        """Whether the next event is recorded. One that is not counts as missing."""
+        if not self.is_open or self._file.has_failed:
+            self.missing += 1
+            return False
+        if not self._has_begun:
+            self._has_begun = True
+            self._begin()
+        return True
+
+    def _begin(self) -> None:
+        subject = self._subject
         head = {
             "server_label": subject.label,
             "capture_version": CAPTURE_VERSION,
@@ -77,45 +155,15 @@ class SessionWriter:
             "started_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
             **({"shared": True} if subject.is_shared else {}),
         }
-        do(0, self._sheet.begin, f"{subject.leg}-{subject.label}", head)
+        self._put(0, self._file.begin, f"{subject.leg}-{subject.label}", head)
 
-    def take(self, what: str, *details: Any) -> None:
-        """One thing that passed, by the name of the transcript's method for it."""
-        if not self.is_open or self._sheet.has_failed:
-            self.missing += 1
-            return
-        getattr(self._transcript, what)(*details)
+    def _keep(self) -> None:
+        """Take the exchanges that are final now, and write them when there are many."""
         self._is_dirty = True
-        fresh = self._transcript.ready()
-        if fresh:
-            self._keep(fresh)
-
-    def sync(self) -> None:
-        """Bring the file up to date."""
-        if not self._is_dirty or self._is_closed or self._sheet.has_failed:
+        exchanges = self._transcript.ready()
+        if not exchanges:
             return
-        self._is_dirty = False
-        held = self._transcript.held()
-        held_bytes = sum(map(len, held))
-        if held_bytes > _SHOWN_HELD_BYTES:
-            held, held_bytes = [], 0
-        final, size_bytes = self._final, self._unwritten_bytes
-        self._final, self._unwritten_bytes = [], 0
-        self._do(size_bytes + held_bytes, self._sheet.sync, final, held, self._facts(is_closed=False))
-
-    def close(self, missing: int = 0) -> None:
-        """Finish the file. `missing` is how many messages never reached this scribe."""
-        self.missing += missing
-        self.is_open = False
-        if self._is_closed:
-            return
-        self._is_closed = True
-        final = [*self._final, *self._transcript.held()]
-        self._final = []
-        self._do(sum(map(len, final)), self._sheet.finish, final, self._facts(is_closed=True), self.missing)
-
-    def _keep(self, exchanges: list[bytes]) -> None:
-        size_bytes = sum(map(len, exchanges)) + _BETWEEN_BYTES * len(exchanges)
+        size_bytes = sum(map(len, exchanges)) + _SEPARATOR_BYTES * len(exchanges)
         self._final += exchanges
         self._unwritten_bytes += size_bytes
         self._size_bytes += size_bytes
@@ -127,3 +175,46 @@ class SessionWriter:
     def _facts(self, *, is_closed: bool) -> dict[str, Any]:
         missing = {"missing": self.missing} if self.missing else {}
         return {**self._transcript.facts(), **missing, "closed": is_closed or not self.is_open}
+
+
+class _FileJobs:
+    """The jobs for one file. They run on the writer thread and never raise: an OSError ends the file and is reported once."""
+
+    def __init__(self, context: RecordingContext) -> None:
+        self.has_failed = False
+        self._context = context
+        self._file: SessionFile | None = None
+
+    def begin(self, label: str, head: dict[str, Any]) -> None:
+        try:
+            self._file = self._context.store.begin(label, head)
+        except OSError as problem:
+            self._fail(problem)
+
+    def sync(self, final: Sequence[bytes], held: Sequence[bytes], facts: dict[str, Any]) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.append(final)
+            self._file.sync(held, facts)
+        except OSError as problem:
+            self._fail(problem)
+
+    def finish(self, final: Sequence[bytes], facts: dict[str, Any], missing: int) -> None:
+        file, self._file = self._file, None
+        if file is None:
+            return
+        try:
+            path = file.finish(facts, final)
+            self._context.store.finished(path)
+        except OSError as problem:
+            self._fail(problem)
+            return
+        self._context.on_end(FinishedCapture(path, file.exchange_count, missing))
+
+    def _fail(self, problem: OSError) -> None:
+        self.has_failed = True
+        file, self._file = self._file, None
+        if file is not None:
+            file.abandon()
+        self._context.on_trouble(problem.strerror or str(problem))

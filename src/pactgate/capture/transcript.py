@@ -1,8 +1,9 @@
-"""One session put together from what passed: requests with their answers, in the order of the requests, ready to be written.
+"""Builds the exchanges of one session from the messages that passed: each request with its response, in the order of the requests.
 
-An exchange waits until its answer has come, but not for ever: what is held is bounded in number and bytes, and beyond that the oldest
-is given out as it stands; a later answer then stands on its own, as the format allows. What belongs to a standing stream does not
-wait at all. What is no message is counted, not kept. Must not: write, or look at a clock.
+An exchange waits for its response, within bounds: beyond a number of exchanges or bytes the oldest is given out as it is, and a later
+response then stands alone, as the format allows. Exchanges of a standing stream do not wait. Data that is not a message is
+counted and not kept. Messages and headers are put into the file as the JSON they are, after `Redaction` removed the secrets.
+Must not: write to the disk, or look at a clock.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from pactgate.capture.exchange_record import ExchangeRecord, HttpRecord, frame, quoted
-from pactgate.capture.message_kind import Key, MessageKind, batch_items, classify
+from pactgate.capture.message_kind import ClassifiedMessage, Key, batch_items, classify
 from pactgate.capture.redaction import Redaction
 from pactgate.core.recording import Headers
 from pactgate.protocol import messages
@@ -23,27 +23,81 @@ from pactgate.protocol.modern import PV
 
 MAX_HELD: Final = 256
 MAX_HELD_BYTES: Final = 4 * 1024 * 1024
-MAX_FRAMES: Final = 1000
+MAX_STREAM_MESSAGES: Final = 1000
 MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 _MAX_OPEN: Final = 10_000
 _STANDING: Final = "subscriptions/listen"
 _HANDSHAKES: Final = ("initialize", "server/discover")
-_DRAFT_BYTES: Final = 256
+_EXCHANGE_BYTES: Final = 256
 _HTTP_BYTES: Final = 600
-_PV_TEXT: Final = PV.encode()
-_VERBS: Final = {verb: quoted(verb) for verb in ("POST", "GET", "DELETE")}
+_TO_CLIENT: Final = "server_to_client"
+_PV_DATA: Final = PV.encode()
+_encode: Final = msgspec.json.Encoder().encode
 
 
-class _Hop(Struct):
-    """One HTTP request, and the exchange it makes."""
+class HttpPart(Struct, omit_defaults=True, gc=False):
+    """The HTTP request of an exchange, and the head of its response, as members of the file."""
 
-    draft: ExchangeRecord
-    http: HttpRecord
+    verb: str
+    request_headers: Raw
+    status: int | None = None
+    response_headers: Raw | None = None
+    response_bytes: int | None = None
+
+
+class StreamMessagePart(Struct, omit_defaults=True, gc=False):
+    """A message that travelled on the stream of an exchange, as members of the file."""
+
+    message: Raw
+    seq: int
+    at_ms: float
+    event_id: str | None = None
+
+
+class ExchangePart(Struct, omit_defaults=True, gc=False):
+    """The members of an exchange in the file. Messages are the bytes that passed. `direction` is None for client to server."""
+
+    seq: int
+    at_ms: float
+    direction: str | None = None
+    request: Raw | None = None
+    response: Raw | None = None
+    response_seq: int | None = None
+    response_at_ms: float | None = None
+    http: HttpPart | None = None
+    auth: str | None = None
     stream: str | None = None
+    closed_by: str | None = None
+    event_id: str | None = None
+    notifications: list[StreamMessagePart] | None = None
+
+
+class _Pending(Struct, gc=False):
+    """An exchange on its way to the file. `is_done`: nothing more comes; `is_given`: it was given out and can't change."""
+
+    part: ExchangePart
+    size_bytes: int
+    key: Key = None
+    method: str = ""
+    is_done: bool = False
+    is_given: bool = False
+
+    @property
+    def from_client(self) -> bool:
+        return self.part.direction is None
+
+
+class _HttpRequest(Struct):
+    """One HTTP request, and the exchange that it makes."""
+
+    exchange: _Pending
+    http: HttpPart
     decoder: EventDecoder | None = None
 
 
 class Transcript:
+    """HTTP requests are named by a `number` that the caller chooses; times are milliseconds since the start of the session."""
+
     def __init__(self, redaction: Redaction) -> None:
         self.noise_count = 0
         self.version: str | None = None
@@ -51,13 +105,13 @@ class Transcript:
         self._redaction = redaction
         self._capabilities: Raw | None = None
         self._seq = 0
-        self._waiting: deque[ExchangeRecord] = deque()
+        self._waiting: deque[_Pending] = deque()
         self._held_bytes = 0
-        self._open: dict[tuple[bool, Key], ExchangeRecord] = {}
-        self._hops: dict[int, _Hop] = {}
+        self._open: dict[tuple[bool, Key], _Pending] = {}
+        self._requests: dict[int, _HttpRequest] = {}
 
     def facts(self) -> dict[str, Any]:
-        """What the session turned out to be, as far as it is known."""
+        """The members of the session that are known so far."""
         found: dict[str, Any] = {"server_capabilities": self._capabilities}
         if self.version is not None:
             found |= {"protocol_version": self.version, "era": "legacy"}
@@ -68,200 +122,196 @@ class Transcript:
         return found
 
     def ready(self) -> list[bytes]:
-        """The exchanges whose turn has come. Each is given once."""
-        turn: list[bytes] = []
+        """The exchanges that are final, as JSON. Each is given once."""
+        final: list[bytes] = []
         waiting = self._waiting
         while waiting and (waiting[0].is_done or len(waiting) > MAX_HELD or self._held_bytes > MAX_HELD_BYTES):
-            draft = waiting.popleft()
-            draft.is_given = True
-            self._held_bytes -= draft.size_bytes
-            turn.append(draft.encode())
-        return turn
+            exchange = waiting.popleft()
+            exchange.is_given = True
+            self._held_bytes -= exchange.size_bytes
+            final.append(_encode(exchange.part))
+        return final
 
     def held(self) -> list[bytes]:
-        """What still waits, as it stands now."""
-        return [draft.encode() for draft in self._waiting]
+        """The exchanges that still wait, as they are now."""
+        return [_encode(exchange.part) for exchange in self._waiting]
 
-    # A connection that carries messages only.
-
-    def message(self, at_ms: float, text: bytes, from_client: bool) -> None:
-        self._message(at_ms, classify(text, self._redaction.ahead), from_client)
-
-    # HTTP.
+    def message(self, at_ms: float, data: bytes, from_client: bool) -> None:
+        """A message on a connection that carries nothing but messages."""
+        self._add_message(at_ms, classify(data, self._redaction.ahead), from_client)
 
     def requested(self, at_ms: float, number: int, verb: str, headers: Headers, body: bytes) -> None:
         block = self._redaction.block(headers)
-        seen = classify(body, self._redaction.ahead) if body else None
-        http = HttpRecord(_VERBS.get(verb) or quoted(verb), block.shown)
-        draft = self._begin(at_ms, True, http, block.auth)
-        self._hops[number] = _Hop(draft, http)
-        if seen is None:
+        message = classify(body, self._redaction.ahead) if body else None
+        http = HttpPart(verb, block.shown)
+        exchange = self._begin(at_ms, True, http, block.auth)
+        self._requests[number] = _HttpRequest(exchange, http)
+        if message is None:
             self.noise_count += bool(body)
-        elif seen.is_answer:
-            draft.from_client = False
-            draft.response, draft.response_seq, draft.response_at_ms = seen.text, draft.seq, at_ms
-            for key in seen.keys:
+        elif message.is_response:
+            exchange.part.direction = _TO_CLIENT
+            for key in message.keys:
                 self._open.pop((False, key), None)
-            self._grow(draft, len(seen.text))
+            self._set_response(exchange, at_ms, message)
         else:
-            self._ask(draft, seen)
+            self._set_request(exchange, message)
 
     def answered(self, at_ms: float, number: int, status: int, headers: Headers, body: bytes) -> None:
-        hop = self._hops.pop(number, None)
-        if hop is None:
+        request = self._requests.pop(number, None)
+        if request is None:
             return
-        block = self._redaction.block(headers)
-        hop.http.status, hop.http.response_headers, hop.http.response_bytes = status, block.shown, len(body)
-        hop.draft.is_done = True
+        block, http = self._redaction.block(headers), request.http
+        http.status, http.response_headers, http.response_bytes = status, block.shown, len(body)
+        request.exchange.is_done = True
         if not body or not block.is_json:
             return
-        seen = classify(body, self._redaction.ahead)
-        if seen is None:
+        message = classify(body, self._redaction.ahead)
+        if message is None:
             self.noise_count += 1
         else:
-            self._reply(hop, at_ms, seen, None)
+            self._add_http_message(request, at_ms, message, None)
 
-    def streaming(self, at_ms: float, number: int, status: int, headers: Headers) -> None:
-        hop = self._hops.get(number)
-        if hop is None:
+    def streaming(self, number: int, status: int, headers: Headers) -> None:
+        request = self._requests.get(number)
+        if request is None:
             return
-        hop.stream = hop.draft.stream = f"s{number}"
-        hop.decoder = EventDecoder(MAX_EVENT_BYTES)
-        hop.http.status, hop.http.response_headers = status, self._redaction.block(headers).shown
-        hop.draft.is_done = hop.http.verb != b'"POST"' or hop.draft.method == _STANDING
+        exchange, http = request.exchange, request.http
+        exchange.part.stream = f"s{number}"
+        request.decoder = EventDecoder(MAX_EVENT_BYTES)
+        http.status, http.response_headers = status, self._redaction.block(headers).shown
+        exchange.is_done = http.verb != "POST" or exchange.method == _STANDING
 
-    def events(self, at_ms: float, number: int, data: bytes) -> None:
-        hop = self._hops.get(number)
-        if hop is None or hop.decoder is None:
+    def events(self, at_ms: float, number: int, data: bytes, *, is_transport: bool = False) -> None:
+        """A part of an event stream. With `is_transport` it is the HTTP+SSE transport: one stream carries every server message."""
+        request = self._requests.get(number)
+        if request is None or request.decoder is None:
             return
         try:
-            events = hop.decoder.feed(data)
+            events = request.decoder.feed(data)
         except Oversized:
             self.noise_count += 1
-            hop.decoder = None
-            return
-        for event in events:
-            self._event(hop, at_ms, event)
-
-    def plain_events(self, at_ms: float, number: int, data: bytes) -> None:
-        """Events of the older HTTP+SSE transport: one stream brings everything, as a pipe does."""
-        hop = self._hops.get(number)
-        if hop is None or hop.decoder is None:
-            return
-        try:
-            events = hop.decoder.feed(data)
-        except Oversized:
-            self.noise_count += 1
+            request.decoder = None
             return
         for event in events:
             if event.event == "message" and event.data:
-                self._message(at_ms, classify(event.data, self._redaction.message), False)
+                self._add_event(request, at_ms, event, is_transport=is_transport)
 
-    def ended(self, at_ms: float, number: int, by_client: bool) -> None:
-        hop = self._hops.pop(number, None)
-        if hop is None:
+    def ended(self, number: int, by_client: bool) -> None:
+        request = self._requests.pop(number, None)
+        if request is None:
             return
-        draft = hop.draft
-        if draft.from_client and draft.request is not None and draft.response is None and not draft.is_given:
-            draft.closed_by = "client" if by_client else "server"
-        draft.is_done = True
+        exchange = request.exchange
+        is_unanswered = exchange.part.request is not None and exchange.part.response is None
+        if exchange.from_client and is_unanswered and not exchange.is_given:
+            exchange.part.closed_by = "client" if by_client else "server"
+        exchange.is_done = True
 
-    # Inside.
-
-    def _message(self, at_ms: float, seen: MessageKind | None, from_client: bool) -> None:
-        if seen is None:
+    def _add_event(self, request: _HttpRequest, at_ms: float, event: ServerEvent, *, is_transport: bool) -> None:
+        message = classify(event.data, self._redaction.message)
+        if is_transport:
+            self._add_message(at_ms, message, False)
+        elif message is None:
             self.noise_count += 1
-        elif seen.is_answer:
-            self._answer(at_ms, seen, from_client=from_client)
         else:
-            draft = self._begin(at_ms, from_client)
-            self._ask(draft, seen)
-            draft.is_done = not seen.wants_answer
+            self._add_http_message(request, at_ms, message, event.id)
 
-    def _begin(
-        self, at_ms: float, from_client: bool, http: HttpRecord | None = None, auth: bytes | None = None
-    ) -> ExchangeRecord:
-        self._seq += 1
-        size_bytes = _DRAFT_BYTES if http is None else _DRAFT_BYTES + _HTTP_BYTES
-        draft = ExchangeRecord(self._seq, at_ms, from_client, size_bytes, http, auth)
-        self._waiting.append(draft)
-        self._held_bytes += size_bytes
-        return draft
+    def _add_message(self, at_ms: float, message: ClassifiedMessage | None, from_client: bool) -> None:
+        if message is None:
+            self.noise_count += 1
+        elif message.is_response:
+            self._add_response(at_ms, message, from_client=from_client)
+        else:
+            exchange = self._begin(at_ms, from_client)
+            self._set_request(exchange, message)
+            exchange.is_done = not message.expects_response
 
-    def _grow(self, draft: ExchangeRecord, size_bytes: int) -> None:
-        draft.size_bytes += size_bytes
-        if not draft.is_given:
-            self._held_bytes += size_bytes
-
-    def _ask(self, draft: ExchangeRecord, seen: MessageKind) -> None:
-        draft.request, draft.method, draft.key = seen.text, seen.method, seen.keys[-1]
-        draft.size_bytes += len(seen.text)
-        self._held_bytes += len(seen.text)
-        if self.version is None and not self.is_modern and draft.from_client and _PV_TEXT in seen.text:
-            self.is_modern = True
-        for key in seen.asked if len(self._open) < _MAX_OPEN else ():
-            self._open[draft.from_client, key] = draft
-
-    def _answer(self, at_ms: float, seen: MessageKind, *, from_client: bool) -> None:
-        """An answer on a connection that carries messages only: it goes to its request, or stands alone."""
-        drafts = [self._open.pop((not from_client, key), None) for key in seen.keys]
-        draft = next((found for found in drafts if found is not None), None)
-        if draft is not None and draft.method in _HANDSHAKES:
-            self._note_facts(draft, seen)
-        if draft is None or draft.is_given or draft.response is not None:
-            draft = self._begin(at_ms, not from_client)
+    def _add_response(self, at_ms: float, message: ClassifiedMessage, *, from_client: bool) -> None:
+        """Add a response to its request. One without a request, or with one that was given out, becomes its own exchange."""
+        found = [self._open.pop((not from_client, key), None) for key in message.keys]
+        exchange = next((each for each in found if each is not None), None)
+        if exchange is not None and exchange.method in _HANDSHAKES:
+            self._read_handshake(exchange, message)
+        if exchange is None or exchange.is_given or exchange.part.response is not None:
+            exchange = self._begin(at_ms, not from_client)
         else:
             self._seq += 1
-        self._put_answer(draft, at_ms, seen)
-        draft.is_done = True
+        self._set_response(exchange, at_ms, message)
+        exchange.is_done = True
 
-    def _reply(self, hop: _Hop, at_ms: float, seen: MessageKind, event_id: str | None) -> None:
-        """What an HTTP request brought: its answer, or something that travelled beside it."""
-        draft = hop.draft
-        is_its_own = seen.is_answer and (draft.key in seen.keys or seen.keys == (None,))
-        for key in seen.keys if seen.is_answer else ():
+    def _add_http_message(
+        self, request: _HttpRequest, at_ms: float, message: ClassifiedMessage, event_id: str | None
+    ) -> None:
+        """Add a message that an HTTP response carried: the response to its request, or another message on its stream."""
+        exchange = request.exchange
+        is_its_own = message.is_response and (exchange.key in message.keys or message.keys == (None,))
+        for key in message.keys if message.is_response else ():
             asked = self._open.pop((True, key), None)
             if asked is not None and asked.method in _HANDSHAKES:
-                self._note_facts(asked, seen)
-        if is_its_own and not draft.is_given and draft.from_client and draft.response is None:
+                self._read_handshake(asked, message)
+        if is_its_own and not exchange.is_given and exchange.from_client and exchange.part.response is None:
             self._seq += 1
-            draft.event_id = event_id
-            self._put_answer(draft, at_ms, seen)
+            exchange.part.event_id = event_id
+            self._set_response(exchange, at_ms, message)
         else:
-            self._beside(hop, at_ms, seen, event_id)
+            self._add_stream_message(request, at_ms, message, event_id)
 
-    def _put_answer(self, draft: ExchangeRecord, at_ms: float, seen: MessageKind) -> None:
-        draft.response, draft.response_seq, draft.response_at_ms = seen.text, self._seq, at_ms
-        draft.size_bytes += len(seen.text)
-        self._held_bytes += len(seen.text)
-
-    def _event(self, hop: _Hop, at_ms: float, event: ServerEvent) -> None:
-        if event.event != "message" or not event.data:
-            return
-        seen = classify(event.data, self._redaction.message)
-        if seen is None:
-            self.noise_count += 1
-        else:
-            self._reply(hop, at_ms, seen, event.id)
-
-    def _beside(self, hop: _Hop, at_ms: float, seen: MessageKind, event_id: str | None) -> None:
-        """A message on the stream of an exchange; one that was given out already goes on in another with the same stream."""
-        draft = hop.draft
-        if draft.is_done or draft.is_given or len(draft.frames) >= MAX_FRAMES:
-            draft = self._begin(at_ms, True, hop.http)
-            draft.stream = hop.stream
-            draft.is_done = True
+    def _add_stream_message(
+        self, request: _HttpRequest, at_ms: float, message: ClassifiedMessage, event_id: str | None
+    ) -> None:
+        """Add a message to the stream of an exchange. One that was given out continues in another exchange of the same stream."""
+        exchange = request.exchange
+        stream, held = exchange.part.stream, exchange.part.notifications or []
+        if exchange.is_done or exchange.is_given or len(held) >= MAX_STREAM_MESSAGES:
+            exchange, held = self._begin(at_ms, True, request.http), []
+            exchange.part.stream = stream
+            exchange.is_done = True
         else:
             self._seq += 1
-        draft.frames += [frame(text, self._seq, at_ms, event_id) for text in batch_items(seen.text)]
-        self._grow(draft, len(seen.text))
-        for key in seen.asked if len(self._open) < _MAX_OPEN else ():
-            self._open[False, key] = draft
+        held += [
+            StreamMessagePart(Raw(data), self._seq, round(at_ms, 3), event_id) for data in batch_items(message.data)
+        ]
+        exchange.part.notifications = held
+        self._grow(exchange, len(message.data))
+        self._await_response(exchange, message, from_client=False)
 
-    def _note_facts(self, request: ExchangeRecord, seen: MessageKind) -> None:
-        """What an answer to a handshake or a discovery says of the server."""
+    def _begin(
+        self, at_ms: float, from_client: bool, http: HttpPart | None = None, auth: str | None = None
+    ) -> _Pending:
+        self._seq += 1
+        size_bytes = _EXCHANGE_BYTES if http is None else _EXCHANGE_BYTES + _HTTP_BYTES
+        direction = None if from_client else _TO_CLIENT
+        exchange = _Pending(ExchangePart(self._seq, round(at_ms, 3), direction, http=http, auth=auth), size_bytes)
+        self._waiting.append(exchange)
+        self._held_bytes += size_bytes
+        return exchange
+
+    def _set_request(self, exchange: _Pending, message: ClassifiedMessage) -> None:
+        exchange.part.request = Raw(message.data)
+        exchange.method, exchange.key = message.method, message.keys[-1]
+        self._grow(exchange, len(message.data))
+        if self.version is None and not self.is_modern and exchange.from_client and _PV_DATA in message.data:
+            self.is_modern = True
+        self._await_response(exchange, message, from_client=exchange.from_client)
+
+    def _set_response(self, exchange: _Pending, at_ms: float, message: ClassifiedMessage) -> None:
+        part = exchange.part
+        part.response, part.response_seq, part.response_at_ms = Raw(message.data), self._seq, round(at_ms, 3)
+        self._grow(exchange, len(message.data))
+
+    def _await_response(self, exchange: _Pending, message: ClassifiedMessage, *, from_client: bool) -> None:
+        if len(self._open) < _MAX_OPEN:
+            for key in message.request_keys:
+                self._open[from_client, key] = exchange
+
+    def _grow(self, exchange: _Pending, size_bytes: int) -> None:
+        exchange.size_bytes += size_bytes
+        if not exchange.is_given:
+            self._held_bytes += size_bytes
+
+    def _read_handshake(self, request: _Pending, message: ClassifiedMessage) -> None:
+        """Take version and capabilities from the response to `initialize` or `server/discover`."""
         try:
-            members = messages.members(bytes(messages.members(batch_items(seen.text)[0])["result"]))
+            members = messages.members(bytes(messages.members(batch_items(message.data)[0])["result"]))
         except (msgspec.DecodeError, KeyError):
             return
         capabilities = members.get("capabilities")

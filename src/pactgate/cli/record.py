@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 import click
 
 from pactgate.capture.capture_files import SingleCaptureFile
-from pactgate.capture.file_jobs import FinishedCapture
 from pactgate.capture.http_relay import BadUrlError, HttpRelay
 from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction, secrets_of
 from pactgate.capture.relay import relay
+from pactgate.capture.session_writer import FinishedCapture
 from pactgate.cli.errors import CommandError
 from pactgate.cli.interruption import until_interrupted
 from pactgate.core.display import visible

@@ -1,0 +1,32 @@
+"""Recordings whose jobs for the disk run at once, so that a test can read the file after each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pactgate.capture.capture_files import CaptureStore
+from pactgate.capture.redaction import Redaction
+from pactgate.capture.session_writer import FinishedCapture, RecordingContext
+
+
+class InlineJobs:
+    def put(self, size_bytes: int, job: Callable[..., None], *details: Any) -> None:
+        job(*details)
+
+
+def inline_context(
+    store: CaptureStore,
+    *,
+    max_file_bytes: int = 1_000_000,
+    on_end: Callable[[FinishedCapture], None] = lambda _: None,
+    on_trouble: Callable[[str], None] = print,
+) -> RecordingContext:
+    return RecordingContext(
+        store=store,
+        redaction=Redaction(),
+        jobs=InlineJobs(),
+        max_file_bytes=max_file_bytes,
+        on_end=on_end,
+        on_trouble=on_trouble,
+    )
