@@ -58,6 +58,7 @@ from pactgate.policy.result_pages import Shelf
 from pactgate.protocol.messages import encode_json
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRateStore
+from pactgate.telemetry.log import EventLogger
 from pactgate.telemetry.metrics import Metrics
 from pactgate.telemetry.snapshot import GatewaySnapshot
 from pactgate.upstreams.dialer import Dialer
@@ -96,6 +97,7 @@ class Gateway:
         self.metrics = Metrics()
         info = server_info()
         self._mask = Mask(config.secrets)
+        self._log = EventLogger(self._mask)
         self._encoded_info = encode_json(info)
         self.book = Rulebook(config, self._encoded_info)
         self._cache = MemoryCache(config.cache)
@@ -297,6 +299,7 @@ class Gateway:
     async def _apply(self, config: Config) -> ServerChanges:
         before, self.config = self.config, config
         self._mask = Mask((*config.secrets, *before.secrets, self.generated_token or ""))
+        self._log.mask = self._mask
         self._taps.know(config.secrets)
         self.book = Rulebook(config, self._encoded_info)
         self._rates.reconfigure(config.rate_limits)
@@ -325,8 +328,13 @@ class Gateway:
         audit = None if self._audit is None else {"trouble": self._audit.trouble}
         return {"name": NAME, "version": __version__, "address": self.address, "audit": audit, **self.facts.snapshot()}
 
+    def report(self, event: Event) -> None:
+        """Count, log and pass on an event of the process around the gateway."""
+        self._emit(event)
+
     def _emit(self, event: Event) -> None:
         self.metrics.emit(event)
+        self._log.emit(event)
         self.stories.emit(event)
         if self._audit is not None:
             self._audit.emit(event)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import logging
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from pactgate.config.sections.limits import Limits, Timeouts
 from pactgate.config.sections.rate_limits import MutationRate, RateLimits
 from pactgate.core.events import RequestFinished
 from pactgate.core.failures import Reply
-from pactgate.telemetry.log import Telemetry
+from pactgate.telemetry.log_handler import JsonFormatter
 from tests.pipeline.conftest import Inside, open_gateway
 from tests.support.servers import scripted
 
@@ -48,16 +48,18 @@ def finished(inside: Inside) -> RequestFinished:
     return next(event for event in reversed(inside.events) if isinstance(event, RequestFinished))
 
 
-def logged(event: RequestFinished, file: Path) -> dict[str, Any]:
-    """The line the log has for it at the level it has by default."""
-    with file.open("wb") as log:
-        Telemetry(log.fileno()).emit(event)
-    return dict(json.loads(file.read_text()))
+def logged(event: RequestFinished, records: list[logging.LogRecord]) -> dict[str, Any]:
+    """The line that the gateway logged for it, in the JSON format."""
+    known = [json.loads(JsonFormatter().format(record)) for record in records if record.name == "pactgate"]
+    return next(line for line in reversed(known) if line.get("request_id") == event.record.request_id)
 
 
 @pytest.mark.requirement("S1/XC-001")
 @pytest.mark.parametrize("what", WRONG)
-async def test_answer_record_log_and_metrics_agree_on_what_went_wrong(what: str, tmp_path: Path) -> None:
+async def test_answer_record_log_and_metrics_agree_on_what_went_wrong(
+    what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="pactgate")
     tool, arguments, settings = WRONG[what]
     async with open_gateway(scripted(), **settings) as inside:
         await inside.ask("tools/list")
@@ -72,7 +74,7 @@ async def test_answer_record_log_and_metrics_agree_on_what_went_wrong(what: str,
     assert record.outcome in (told["failure_mode"], "tool_error")
     assert record.failure is None or record.failure["code"] == told["code"]
     assert after == before + 1
-    said = logged(event, tmp_path / "log")
+    said = logged(event, caplog.records)
     assert said["request_id"] == record.request_id
     assert said["outcome"] == record.outcome
 

@@ -16,7 +16,7 @@ from pactgate.cli.terminal import is_terminal, paint
 from pactgate.core import events
 from pactgate.core.display import Mask, flat
 from pactgate.core.events import Event
-from pactgate.telemetry.log import LineWriter
+from pactgate.telemetry.log_handler import LineWriter
 
 SHOWN: Final[frozenset[type[Event]]] = frozenset(
     {

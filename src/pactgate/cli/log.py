@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable
 
 from pactgate.cli import terminal
 from pactgate.cli.announce import SHOWN
 from pactgate.config.model import Config
-from pactgate.telemetry.log import Level, Telemetry
+from pactgate.telemetry.log_handler import LineHandler
 
 
-def make_telemetry(config: Config, *, is_announced: bool) -> Telemetry:
-    """A log on stderr. On a terminal it leaves out what the announcer prints there."""
+def install_log(config: Config, *, is_announced: bool) -> None:
+    """Write log lines to stderr. On a terminal, events that the announcer prints are not logged as well."""
     log = config.log
     on_terminal = terminal.is_terminal(sys.stderr)
     as_json = log.format == "json" or (log.format == "auto" and not on_terminal)
-    return Telemetry(
-        sys.stderr.fileno(),
-        level=Level[log.level.upper()],
-        as_json=as_json,
-        secrets=config.secrets,
-        hidden=SHOWN if is_announced and on_terminal and not as_json else frozenset(),
-    )
+    hidden = SHOWN if is_announced and on_terminal and not as_json else frozenset()
+    handler = LineHandler(sys.stderr.fileno(), as_json=as_json, hidden=frozenset(kind.__name__ for kind in hidden))
+    handler.install(logging.getLevelNamesMapping()[log.level.upper()])
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

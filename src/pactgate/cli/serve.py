@@ -22,14 +22,14 @@ from pactgate.cli.allocator import keep_large_buffers, search_garbage_rarely
 from pactgate.cli.announce import Announcer, announces_on
 from pactgate.cli.config_file import find_config, load_config, show_warnings
 from pactgate.cli.errors import CommandError
-from pactgate.cli.log import loop_factory, make_telemetry
+from pactgate.cli.log import install_log, loop_factory
 from pactgate.cli.reload import Reloader
 from pactgate.cli.shared_options import config_option
 from pactgate.cli.tools_file import require_python_file, tools_server
 from pactgate.config.model import Config
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import Mask
-from pactgate.core.events import ConfigurationReloaded, Event
+from pactgate.core.events import Event
 from pactgate.core.failures import GatewayFailure
 from pactgate.policy.access import ADMINISTRATOR
 
@@ -115,7 +115,7 @@ class _Serving:
         self._announcer: Announcer | None = None
         if announces_on(stream, is_stdio=is_stdio):
             self._announcer = Announcer(stream, self._last_error, Mask(config.secrets))
-        self._telemetry = make_telemetry(config, is_announced=self._announcer is not None)
+        install_log(config, is_announced=self._announcer is not None)
         self._gateway: Gateway = build(config, emit=self._emit)
 
     async def run(self) -> int:
@@ -138,7 +138,7 @@ class _Serving:
     def _watch_file(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
         if self._path is None:
             return None
-        reloader = Reloader(self._gateway, self._path, self._flags, self._emit)
+        reloader = Reloader(self._gateway, self._path, self._flags, self._gateway.report)
         loop.add_signal_handler(signal.SIGHUP, reloader.ask)
         return asyncio.create_task(reloader.run(), name="watching the configuration")
 
@@ -176,9 +176,6 @@ class _Serving:
             )
 
     def _emit(self, event: Event) -> None:
-        if isinstance(event, ConfigurationReloaded):
-            self._telemetry.hide((*self._config.secrets, *self._gateway.config.secrets))
-        self._telemetry.emit(event)
         if self._announcer is not None:
             self._announcer.emit(event)
 

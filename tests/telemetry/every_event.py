@@ -1,0 +1,55 @@
+"""One of every event there is."""
+
+from __future__ import annotations
+
+from pactgate.core import events
+from pactgate.core.context import ExecutionRecord
+from pactgate.core.events import Event
+from pactgate.core.failures import GatewayFailure
+
+
+def finished(failure: GatewayFailure | None = None, outcome: str = "ok") -> events.RequestFinished:
+    return events.RequestFinished(
+        ExecutionRecord(
+            request_id="r1",
+            method="tools/call",
+            subject="anonymous",
+            client="test/1",
+            era="modern",
+            version="2026-07-28",
+            duration_ms=1.23456,
+            server="almanac",
+            tool="almanac.date_facts",
+            outcome=failure.mode if failure else outcome,
+            failure=failure.record() if failure else None,
+        )
+    )
+
+
+EVERY_EVENT: list[Event] = [
+    events.GatewayStarted("http://127.0.0.1:7411", 2),
+    events.GatewayStopped("asked to"),
+    events.ServerConnecting("almanac", 1),
+    events.ServerConnected("almanac", "legacy", "2025-11-25", 1, 12.3),
+    events.ServerDisconnected("almanac", "it ended"),
+    events.ServerFailed("almanac", 4, "no such program"),
+    events.ServerDiscovered("almanac", 5, 1.5),
+    events.DiscoveryFailed("almanac", "too slow"),
+    events.ConfigurationReloaded(("a",), ("b",), ("c",), ("listen",)),
+    events.ConfigurationRefused(("pactgate.json:1:1 x: no",)),
+    events.EffectsExceeded("notes", "notes.count", "r1", ("network 127.0.0.1:80",)),
+    events.CodeReplaced("notes", "notes.count", "r1", "ODD"),
+    events.ToolReported("notes", "notes.count", "crashed", "KeyError: 'x'"),
+    events.CacheFailed("get", "OSError()"),
+    events.CaptureEnded("captures/a.json", 3, 0),
+    events.CaptureFailed("No space left on device"),
+    events.ConfigurationChanged("ops", "limits.maxArraySize", "100", "5", "519893fa3d6d", True),
+    events.ConfigurationRestored("ops", "mcpServers.crm.enabled", "with it files lost its connection"),
+    events.AuditFailed("audit.jsonl", "No space left on device", "refuse"),
+    events.AuditRecovered("audit.jsonl", 3, 0),
+    events.UpstreamNoise("almanac", "a line that is no message", "hello"),
+    events.CompositionHazard("tool_shadowing", "search", ("crm", "files"), "Two tools are called search.", "hazard"),
+    finished(),
+    events.RequestRefused(403, None, "Origin"),
+    events.InternalFailure("r1", "kernel", "KeyError('x')", "Traceback\n  line\nKeyError: 'x'"),
+]
