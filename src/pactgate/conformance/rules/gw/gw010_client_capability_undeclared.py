@@ -45,7 +45,7 @@ class ClientCapabilityUndeclared(SessionRule):
             if declared is None:
                 self.unjudged("The capture does not tell what the client declared.")
                 return
-            self._check(message, "/params", message.method, message.params, declared)
+            self._check(message, "", message.method, message.params, declared)
         elif message.is_modern and message.result.get("resultType") == "input_required":
             for name, question in as_object(message.result.get("inputRequests")).items():
                 place = pointer("result", "inputRequests", name)

@@ -66,7 +66,7 @@ class SubscriptionBreach(SessionRule):
         if SUB not in message.meta:
             if on_listen:
                 self.seen += 1
-                self.fault(message, "/params/_meta", f"{quoted(message.method)} on a listen has no {SUB}.")
+                self.fault(message, "", f"{quoted(message.method)} on a listen has no {SUB}.")
             elif message.method in FILTER_OF or message.method == UPDATED:
                 self.seen += 1
                 self.fault(message, "/method", f"{message.method} was sent outside of any listen.")
