@@ -197,9 +197,9 @@ async def test_when_only_abandoned_threads_are_left_the_runner_is_told(capsys: p
     await asyncio.wait({task})
     assert task.cancelled()
     assert stuck.is_set()
-    assert calls.let_go == 1
+    assert calls.abandoned == 1
     go.set()
     async with asyncio.timeout(5):
-        while calls.let_go:
+        while calls.abandoned:
             await asyncio.sleep(0)
     calls.close()

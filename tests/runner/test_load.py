@@ -67,7 +67,7 @@ def test_two_tools_of_one_name_are_refused_though_python_would_take_the_second(t
 def test_a_file_without_tools_is_none(tmp_path: Path) -> None:
     assert "declares no tool" in refused(write_tools(tmp_path, ""))[0]
     (tmp_path / "kit.txt").write_text("")
-    assert "no Python file" in refused(tmp_path / "kit.txt")[0]
+    assert "not a Python file" in refused(tmp_path / "kit.txt")[0]
 
 
 def test_tools_of_a_module_beside_it_are_served_with_it_and_watched(tmp_path: Path) -> None:

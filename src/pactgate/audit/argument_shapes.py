@@ -1,7 +1,7 @@
-"""What is kept of a call's arguments: their shape, or their values, within bounds and without secrets. Pure.
+"""The part of a call's arguments that is recorded: their shape or their values, within bounds and without secrets. Pure.
 
-The shape has names, types and lengths: `{"path": "string 12", "lines": "array 3 of integer"}`. Whatever is large is cut and counted.
-Masking comes before cutting, so that no half of a secret is left. Must not: raise for anything that is JSON.
+The shape has names, types and lengths: `{"path": "string 12", "lines": "array 3 of integer"}`. Large values are cut and counted.
+Masking comes before cutting, so that no half of a secret stays. Must not: raise for anything that is JSON.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ MAX_NAME_CHARS: Final = 64
 MAX_TEXT_CHARS: Final = 256
 WORK_CHARS: Final = 4096
 MORE: Final = "…"
-"""The member that counts what was left out."""
+"""The member that counts what was omitted."""
 
 _SCALARS: Final = {bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
 
 class Masking:
-    """Secrets masked by value in a bounded text; `start` masks the beginning of a long one without baring half a secret."""
+    """Masks secrets in a bounded text; `start` masks the beginning of a long text without showing half a secret."""
 
     def __init__(self, start: Callable[[str, int], str]) -> None:
         self._start = start
@@ -43,7 +43,7 @@ def values_of(value: Any, masking: Masking) -> Any:
 
 
 class _Sketch:
-    """One value on its way into its bounds. `_left` nodes may still be shown."""
+    """Reduces one value to the bounds. `_left` is how many nodes may still be shown."""
 
     def __init__(self, masking: Masking, *, with_values: bool) -> None:
         self._masking = masking
@@ -101,5 +101,5 @@ def _kind(value: Any) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Numbers of any size are JSON; one of thousands of digits is no use in a log."""
+    """JSON numbers have any size; one with thousands of digits has no use in a log."""
     return value if not isinstance(value, int) or abs(value) < 10**100 else "integer of over 100 digits"

@@ -1,9 +1,9 @@
-"""The audit log as the kernel knows it: a record is handed over when a call is sealed, and its answer waits until it is written.
+"""The audit log: a sealed call's record is queued, and the call's response waits until the record is written.
 
-A changed setting is a record as well; that of the call which changed it comes after it, so the answer waits for both. One thread
-writes; whatever was handed over while it wrote goes into its next write, so many calls share one. The loop never waits for a disk.
-A write that fails, or takes longer than `STALLED_S`, means what `onFailure` says: `refuse` lets no further call begin and holds back
-the answers whose records are missing; `continue` goes on.
+A changed setting is recorded too, before the call that changed it, so that call's response waits for both. One thread writes; everything
+queued while it wrote goes into its next write (group commit). The event loop never waits for the disk. When a write fails or
+takes longer than `STALLED_S`, `onFailure` decides: `refuse` lets no further call begin and withholds the responses whose records are
+missing; `continue` goes on.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ MAX_PENDING: Final = 20_000
 _END_S: Final = 3.0
 _SILENT_DISK: Final = "the disk does not answer"
 _UNWAITED: Final = frozenset({Kind.CANCELLED, Kind.AUDIT_UNAVAILABLE})
-"""Calls whose answer says nothing of what was done: nobody waits for their records."""
+"""Failures whose response says nothing about an effect: it does not wait for the record."""
 
 Written = asyncio.Future[str | None]
-"""Resolves to None when the record is written or does without, else to why the answer is held back."""
+"""Resolves to None when the response may go out, else to why it is withheld."""
 
 
 class _Handed(Struct):
-    """A sealed call on its way to the writer."""
+    """A sealed call in the queue of the writer."""
 
     record: ExecutionRecord
     params: bytes | None
@@ -49,7 +49,7 @@ class _Handed(Struct):
 
 
 class _Noted(Struct):
-    """A changed setting on its way to the writer."""
+    """A changed setting in the queue of the writer."""
 
     change: ConfigurationChanged
     made_at: float
@@ -88,11 +88,11 @@ class AuditLog:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: asyncio.Future[None] | None = None
         self._waiting: deque[tuple[float, Written]] = deque()
-        """Who waits, in the order in which records were handed over, and since when."""
+        """The waiting responses in the order of their records, and since when."""
         self._watch: asyncio.TimerHandle | None = None
         self._is_stalled = False
         self._turned_away = 0
-        """Records that never reached the writer; only ever grows, so that the writer may read it at any time."""
+        """Records that never reached the writer. Only grows, so the writer thread may read it at any time."""
 
     @property
     def trouble(self) -> str | None:
@@ -100,7 +100,7 @@ class AuditLog:
         return self._writer.trouble or (_SILENT_DISK if self._is_stalled else None)
 
     async def start(self) -> None:
-        """Take hold of the file. Raises GatewayFailure when it can't be opened, or another gateway has it."""
+        """Lock and open the file. Raises GatewayFailure when that fails or another gateway has it."""
         if self._loop is not None:
             return
         self._loop = asyncio.get_running_loop()
@@ -116,7 +116,7 @@ class AuditLog:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Write what was handed over, within a bound, and let go of the file."""
+        """Write what is queued, with a time limit, and release the file."""
         ended, self._ended = self._ended, None
         if ended is None:
             return
@@ -137,14 +137,14 @@ class AuditLog:
             )
 
     def keep(self, ctx: ExecutionContext, params: bytes | None) -> Written | None:
-        """Hand over a sealed call; None when nothing has to be waited for."""
+        """Queue a sealed call. None when its response need not wait."""
         record, failure = ctx.record, ctx.failure
         assert record is not None, "only a sealed call is recorded"
         written = self._hand_over(_Handed(record, params, self._wall()))
         return None if failure is not None and failure.kind in _UNWAITED else written
 
     def emit(self, event: Event) -> None:
-        """Listen: every changed setting is recorded."""
+        """Record every changed setting."""
         if isinstance(event, ConfigurationChanged):
             self._hand_over(_Noted(event, self._wall()))
 
@@ -165,13 +165,13 @@ class AuditLog:
         return written
 
     def _pass_on(self) -> None:
-        """What ended in one turn of the loop goes to the writer together: waking it costs more than all the rest."""
+        """Give the writer all records of one loop iteration together: waking the thread costs most."""
         gathered, self._gathered = self._gathered, []
         if gathered:
             self._handed.put(gathered)
 
     def _look(self) -> None:
-        """Whether the writer still writes; looked at once a second while somebody waits."""
+        """Check once a second, while a response waits, whether the writer still writes."""
         self._watch = None
         if not self._waiting or self._loop is None:
             return
@@ -183,7 +183,7 @@ class AuditLog:
         self._watch = self._loop.call_later(RETRY_S, self._look)
 
     def _settle(self, count: int, is_written: bool) -> None:
-        """The writer is done with the first `count` of those who wait."""
+        """Release the first `count` waiting responses."""
         done = [self._waiting.popleft()[1] for _ in range(count)]
         if self._is_stalled:
             self._is_stalled = False
@@ -197,7 +197,7 @@ class AuditLog:
                 written.set_result(None)
 
     def _let_go(self, waiting: Iterable[Written]) -> None:
-        """Those whose records are not written: their answers are held back, or go out all the same."""
+        """Release responses whose records are not written: `refuse` withholds them, `continue` sends them."""
         why = (self.trouble or "too many records wait to be written") if self._refuses else None
         for written in waiting:
             if not written.done():
@@ -208,8 +208,6 @@ class AuditLog:
         return GatewayFailure(
             Kind.INVALID_CONFIG, f"The audit log {self._path} can't be used: {why}. {hint}", operation="audit"
         )
-
-    # The writer's thread.
 
     def _run(self) -> None:
         ended, counted, is_last = self._ended, 0, False
@@ -231,7 +229,7 @@ class AuditLog:
         return call_facts(one.record, one.params, one.ended_at, self._arguments, self._masking)
 
     def _take(self) -> tuple[list[_Handed | _Noted], bool]:
-        """What was handed over, waiting for it if there is nothing; and whether it is the last."""
+        """The queued records, after waiting for one, and whether they are the last. Runs on the writer thread."""
         batch: list[_Handed | _Noted] = []
         try:
             handed = self._handed.get(timeout=RETRY_S if self._writer.has_debts else None)
@@ -255,4 +253,4 @@ class AuditLog:
         try:
             self._loop.call_soon_threadsafe(what, *words)
         except RuntimeError:
-            return  # the loop has ended without waiting for us any longer
+            return  # the loop has ended already

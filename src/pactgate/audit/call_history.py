@@ -1,7 +1,7 @@
-"""The story of one call: who called what, how far it came, what ended it, and what to do next.
+"""The history of the last calls, and the trace of one call: who called what, which gate ended it, and what to do next.
 
-Told from the sealed records of the last calls, which are kept here within bounds, or from a line of the audit log. Whoever shows a
-story to somebody other than an admin asks with that caller's `subject`. Must not: keep arguments or results.
+A trace is made from a sealed record, of which a bounded number is kept here, or from a line of the audit log. For anybody but an
+administrator a trace is requested with the caller's `subject`. Must not: keep arguments or results.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _METHOD: Final = "tools/call"
 _DISPATCH: Final = "dispatch"
 _RECALL: Final = "recall"
 _FINISH: Final = "bound"
-"""Where an answer from the cache goes on: the first gate after those that judge a fresh one."""
+"""The first gate that a cached result passes: those between the lookup and this one check fresh results."""
 
 
 class CallHistory:
-    """The last calls, at most `MAX_CALLS` of at most a few KiB each. `gates` are the names of all gates, in their order."""
+    """The last calls, at most `MAX_CALLS` of a few KiB each. `gates` gives the names of all gates in their order."""
 
     def __init__(
         self,
@@ -47,20 +47,20 @@ class CallHistory:
         self._records: deque[ExecutionRecord] = deque(maxlen=MAX_CALLS)
 
     def emit(self, event: Event) -> None:
-        """Listen: every sealed tool call is remembered for a while."""
+        """Keep the record of every sealed tool call for a while."""
         if isinstance(event, RequestFinished) and event.record.method == _METHOD:
             record = event.record
             self._records.append(record if record.failure is None and not record.operations else _fitted(record))
 
     def get(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
-        """The story of one call, or None: not known here, no longer kept, or not of `subject` where one is given."""
+        """The trace of one call. None if it is unknown, no longer kept, or of another subject than `subject`."""
         for record in reversed(self._records):
             if record.request_id == request_id and subject in (None, record.subject):
                 return self._trace(record)
         return None
 
     def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
-        """One short row for each of the last calls, the newest first."""
+        """One short row per call, the newest first."""
         rows: list[dict[str, Any]] = []
         for record in reversed(self._records):
             if len(rows) >= min(count, MAX_LISTED):
@@ -111,7 +111,7 @@ class CallHistory:
 
 
 def call_trace(facts: Mapping[str, Any], gates: Sequence[str], *, source: str) -> dict[str, Any]:
-    """The story from facts of either source: gates with what became of each, and what to do next."""
+    """A trace from the facts of a record or of an audit line: the state of each gate, and what to do next."""
     return {
         **facts,
         "source": source,
@@ -121,7 +121,7 @@ def call_trace(facts: Mapping[str, Any], gates: Sequence[str], *, source: str) -
 
 
 def _walk(facts: Mapping[str, Any], gates: Sequence[str]) -> list[dict[str, str]]:
-    """`passed`, `stopped` (it ended the call here), `skipped` (an answer from the cache needs none of it) or `not reached`."""
+    """Each gate is `passed`, `stopped` (it ended the call), `skipped` (a cached result needs no check) or `not reached`."""
     reached = facts.get("gate")
     if reached not in gates:
         return []
@@ -138,7 +138,7 @@ def _walk(facts: Mapping[str, Any], gates: Sequence[str]) -> list[dict[str, str]
 
 
 def _between(gate: str, gates: Sequence[str]) -> bool:
-    """Whether it is one of the gates a kept answer goes round."""
+    """Whether a cached result skips this gate."""
     names = list(gates)
     if _RECALL not in names or _FINISH not in names:
         return gate == _DISPATCH
@@ -147,7 +147,7 @@ def _between(gate: str, gates: Sequence[str]) -> bool:
 
 _NEXT: Final = {
     Party.CALLER.value: "Correct the call as the message says, and send it again.",
-    Party.UPSTREAM.value: "`pactgate servers` says how its server is, `pactgate doctor` why.",
+    Party.UPSTREAM.value: "`pactgate servers` shows the state of its server, `pactgate doctor` finds the cause.",
     Party.GATEWAY.value: "Try again in a moment; the gateway's log has more under this request.",
     Party.OPERATOR.value: "The operator of the gateway has to act; its log says on what.",
 }
@@ -159,12 +159,12 @@ _EFFECT: Final = {
 
 
 def advice(facts: Mapping[str, Any]) -> str:
-    """What to do now, in words."""
+    """A sentence that says what to do next."""
     outcome = facts.get("outcome")
     if outcome == "ok":
         return "Nothing: the call was answered."
     if outcome == "tool_error":
-        return "The tool itself says that it failed; its answer says why."
+        return "The tool itself reported a failure; its result says why."
     effect = _EFFECT.get(str(facts.get("verdict")), "")
     wait_ms = facts.get("retryAfterMs")
     if isinstance(wait_ms, int) and facts.get("verdict") == Verdict.DID_NOT_RUN.value:
@@ -175,7 +175,7 @@ def advice(facts: Mapping[str, Any]) -> str:
 
 
 def _fitted(record: ExecutionRecord) -> ExecutionRecord:
-    """The record of a failure within bounds: details may repeat what an upstream said at any length."""
+    """The record of a failure cut to a bound: its details may repeat a server's text of any length."""
     return structs.replace(
         record,
         failure=None if record.failure is None else fit_facts(record.failure, MAX_FAILURE_BYTES),

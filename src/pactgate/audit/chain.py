@@ -1,8 +1,8 @@
-"""Records that hold each other: every line carries the hash of the line before it, and its own.
+"""A hash chain of records: every line has the hash of the line before it, and its own.
 
 A line is one JSON object that begins with `seq` and `prev` and ends with `hash`, the SHA-256 of everything before it. Changing,
-removing, inserting or swapping lines breaks a link. Who can rewrite the whole file can make a new chain, and lines missing from
-the very end can't be noticed by the file alone: keep the last hash somewhere else where that matters. Pure.
+removing, inserting or swapping lines breaks the chain. An attacker who can rewrite the whole file can make a new chain, and the file
+alone does not show lines that are missing at its end: keep the last hash elsewhere where that matters. Pure.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import msgspec
 from msgspec import Struct
 
 GENESIS: Final = "0" * 64
-"""What the first line of all says of the line before it."""
+"""The previous hash of the first line."""
 MAX_LINE_BYTES: Final = 131_072
 _END: Final = re.compile(rb',"hash":"([0-9a-f]{64})"\}\n?\Z')
 _END_BYTES: Final = 76
 
 
 class ChainLink(Struct, frozen=True):
-    """Where a chain stands: the number and the hash of its last line."""
+    """The end of a chain: the number and the hash of its last line."""
 
     seq: int
     hash: str
@@ -32,7 +32,7 @@ START: Final = ChainLink(0, GENESIS)
 
 
 class RecordHead(Struct, frozen=True):
-    """What a line says of its place."""
+    """The position of a line in the chain, and its kind."""
 
     seq: int
     prev: str
@@ -40,14 +40,14 @@ class RecordHead(Struct, frozen=True):
 
 
 class BrokenLineError(Exception):
-    """A line that does not say what was written; the text says why."""
+    """A line is not as it was written; the text says why."""
 
 
 _head: Final = msgspec.json.Decoder(RecordHead)
 
 
 def append_record(facts: bytes, last: ChainLink) -> tuple[bytes, ChainLink]:
-    """The line that follows `last` and says `facts`, a JSON object that is not empty."""
+    """The line that follows `last` with `facts`, a JSON object that is not empty, and the new end of the chain."""
     seq = last.seq + 1
     body = b'{"seq":%d,"prev":"%b",%b' % (seq, last.hash.encode(), facts[1:-1])
     digest = hashlib.sha256(body).hexdigest()
@@ -55,7 +55,7 @@ def append_record(facts: bytes, last: ChainLink) -> tuple[bytes, ChainLink]:
 
 
 def read(line: bytes) -> tuple[RecordHead, ChainLink]:
-    """What a line says of its place, and the link it is. Raises BrokenLineError when it is not as it was written."""
+    """The head of a line, and the link it makes. Raises BrokenLineError when the line is not as it was written."""
     if len(line) > MAX_LINE_BYTES:
         raise BrokenLineError("it is longer than any record")
     found = _END.search(line, max(0, len(line) - _END_BYTES - 1))
@@ -72,7 +72,7 @@ def read(line: bytes) -> tuple[RecordHead, ChainLink]:
 
 
 def mismatch(head: RecordHead, last: ChainLink) -> str | None:
-    """Why a sound line can't follow `last`; None when it does."""
+    """Why a valid line does not follow `last`, or None."""
     if (head.seq, head.prev) == (last.seq + 1, last.hash):
         return None
     if head.seq > last.seq + 1:
@@ -84,12 +84,12 @@ def mismatch(head: RecordHead, last: ChainLink) -> str | None:
 
 
 def facts(line: bytes) -> dict[str, Any]:
-    """Everything a sound line says."""
+    """All members of a valid line."""
     said: dict[str, Any] = msgspec.json.decode(line)
     return said
 
 
 def claimed_hash(line: bytes) -> str | None:
-    """The hash a line says it has, whether or not it is right."""
+    """The hash that a line claims, right or wrong."""
     found = _END.search(line, max(0, len(line) - _END_BYTES - 1))
     return found[1].decode() if found else None

@@ -1,8 +1,9 @@
-"""The file of an audit log: held by one process, whole lines only, set aside when it is full.
+"""The file of an audit log: locked by one process, whole lines only, rotated when it is full.
 
-`append` writes all of its records or none: after a failure the file is cut back to what it was. A line that a killed process left half
-written is cut off when the file is opened, and the next record says so. Files set aside are `audit.000001.jsonl`, `audit.000002.jsonl`
-and so on, and the chain runs on across them. Blocking: for the writer's thread only. Must not: decide what a failure means.
+`append` writes all of its records or none: after a failure the file is truncated to its former size. A half-written line that a killed
+process left is cut off when the file is opened, and the next record says so. Rotated files are `audit.000001.jsonl`,
+`audit.000002.jsonl` and so on; the chain continues across them. Blocks: for the writer's thread only.
+Must not: decide what a failure means.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from pactgate.audit.chain import MAX_LINE_BYTES, START, BrokenLineError
 from pactgate.audit.record import own_facts
 
 _LOCK_WAIT_S: Final = 2.0
-"""A gateway that was killed lets go of its file a moment later."""
+"""A killed gateway releases its lock a moment later."""
 _LOCK_STEP_S: Final = 0.02
 _LOOK_S: Final = 1.0
 _LINK_BYTES: Final = 200
-"""More than a line has beside its facts."""
+"""More than a line has besides its facts."""
 
 
 class LogLockedError(Exception):
@@ -35,7 +36,7 @@ class LogLockedError(Exception):
 
 
 class ChainFile:
-    """One log. `path` is the file being written; what `open` found out is in the record it writes."""
+    """One log. `path` is the file being written."""
 
     def __init__(
         self,
@@ -60,10 +61,10 @@ class ChainFile:
         self._size = 0
         self._seen_until = 0.0
         self._opening: dict[str, Any] = {}
-        """What the next record of our own has to say of how the file was found."""
+        """Facts about the state in which the file was found, for the next record of the log itself."""
 
     def lock(self) -> None:
-        """Make the log ours, or raise LockedError. Held until `close`, or until this process ends however it does."""
+        """Lock the log or raise LogLockedError. The lock ends with `close` or with the process."""
         name = f"{self.path}.lock"
         fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         until = time.monotonic() + _LOCK_WAIT_S
@@ -80,7 +81,7 @@ class ChainFile:
                 return
 
     def open(self) -> None:
-        """Find where the chain stands and cut a half-written line. Raises OSError. Writes nothing else."""
+        """Find the end of the chain and cut off a half-written line. Raises OSError. Writes nothing else."""
         self._open()
         if self._size == 0:
             self._begin_after_others()
@@ -101,7 +102,7 @@ class ChainFile:
             self._begin_anew(str(broken))
 
     def reopen(self) -> None:
-        """Take the file up again after a failure; the chain goes on from what this process wrote last. Raises OSError."""
+        """Open the file again after a failure; the chain continues after this process's last record. Raises OSError."""
         same, written_bytes = self._inode, self._size
         self._close_file()
         self._open()
@@ -110,14 +111,14 @@ class ChainFile:
             self._size = written_bytes
 
     def opened_facts(self) -> bytes:
-        """The record a start begins with."""
+        """The record that a start writes first."""
         said = own_facts("opened", self._wall(), **self._about, **self._opening)
         self._opening = {}
         return said
 
     def append(self, records: Sequence[bytes]) -> None:
         """Write these records, all or none, in one piece. Raises OSError."""
-        self._look_whether_it_is_there()
+        self._check_not_deleted()
         if self._size and self._size + sum(len(facts) + _LINK_BYTES for facts in records) > self._max_bytes:
             self._rotate()
         last, lines, is_new = self.last, [], self._size == 0 and self.last.seq > 0
@@ -131,8 +132,8 @@ class ChainFile:
         if is_new:
             self._opening = {}
 
-    def _look_whether_it_is_there(self) -> None:
-        """Somebody may delete the file of a running gateway; records must not go to nowhere for longer than a moment."""
+    def _check_not_deleted(self) -> None:
+        """Raise OSError soon after the file of a running gateway was deleted: records must not be lost unnoticed."""
         now = time.monotonic()
         if now < self._seen_until:
             return
@@ -186,7 +187,7 @@ class ChainFile:
         return whole.rpartition(b"\n")[2] + newline, len(torn)
 
     def _begin_after_others(self) -> None:
-        """A new file goes on where the last one that was set aside ends: it was set aside, and then the process was killed."""
+        """Continue the chain of the last rotated file: the process was killed between rotating and writing."""
         numbers = rotated_files(self.path)
         if not numbers:
             self.last = START
@@ -206,7 +207,7 @@ class ChainFile:
         )
 
     def _rotate(self) -> None:
-        """The full file aside, an empty one in its place. The oldest beyond what is kept is deleted."""
+        """Rename the full file and open an empty one. The oldest files beyond the bound are deleted."""
         self._opening["after"] = self._rename_full_file().name
         for old in rotated_files(self.path)[: -self._max_files]:
             old.unlink(missing_ok=True)

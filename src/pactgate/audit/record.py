@@ -1,7 +1,6 @@
-"""What audit records say: of one tool call, read off the sealed `ExecutionRecord` and the params as they came in; of one changed setting.
+"""The contents of audit records: of a tool call, from the sealed `ExecutionRecord` and the params; of a changed setting.
 
-Bounded and masked: whoever reads the log needs no protection from its length, and finds no secret of the configuration in it.
-Must not: judge, or know how records are written.
+Bounded and masked: no record is longer than a bound or has a secret of the configuration. Must not: know how records are written.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from pactgate.protocol.messages import encode_json
 
 MAX_ARGUMENTS_BYTES: Final = 16_384
 MAX_DECODED_BYTES: Final = 262_144
-"""Larger arguments are not looked into: their size says enough."""
+"""Larger arguments are not decoded; only their size is recorded."""
 MAX_LIST_BYTES: Final = 16_384
 MAX_LISTED: Final = 101
 _NAME_CHARS: Final = 200
@@ -37,7 +36,7 @@ Detail = Literal["shape", "values", "none"]
 
 
 class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
-    """What a line says of one call. A member that is not there means none, or false."""
+    """The members of a call's record. An absent member means none, or false."""
 
     kind: str
     time: str
@@ -81,7 +80,7 @@ _any: Final = msgspec.json.Decoder()
 def call_facts(
     record: ExecutionRecord, params: bytes | None, ended_at: float, detail: Detail, masking: Masking
 ) -> bytes:
-    """The facts as JSON. `ended_at` is the wall clock's time at the seal."""
+    """The facts of a call as JSON. `ended_at` is the wall clock time of its end."""
     short, failure, asked_for = masking.short, record.failure, record.requested
     is_renamed = asked_for is not None and asked_for != record.tool
     return encode_json(
@@ -122,7 +121,7 @@ def call_facts(
 
 
 def change_facts(change: ConfigurationChanged, made_at: float, masking: Masking) -> bytes:
-    """A setting that somebody changed while the gateway ran: `old` and `new` are JSON, cut where they are long."""
+    """The facts of a setting that was changed at run time. `old` and `new` are JSON, cut to a bound."""
     return encode_json(
         {
             "kind": "change",
@@ -138,12 +137,12 @@ def change_facts(change: ConfigurationChanged, made_at: float, masking: Masking)
 
 
 def own_facts(kind: str, now: float, **more: Any) -> bytes:
-    """What the log says of itself: `opened`, `continued`, `gap` or `closed`."""
+    """The facts of a record about the log itself: `opened`, `continued`, `gap` or `closed`."""
     return encode_json({"kind": kind, "time": stamp(now), **more})
 
 
 def verdict_of(record: ExecutionRecord) -> str:
-    """Whether the action can have happened: an answer from the cache is one without it (D6)."""
+    """Whether the tool can have run. A cached result means that it did not (D6)."""
     if record.failure is not None:
         return str(record.failure["verdict"])
     return (Verdict.DID_NOT_RUN if record.is_cached else Verdict.RAN).value
@@ -156,9 +155,9 @@ def code_of(record: ExecutionRecord) -> str | None:
 
 
 def arguments(params: bytes | None, detail: Detail, masking: Masking, *, is_nested: bool = False) -> Any:
-    """The arguments as far as they are kept; params that are none, or too large to look into, are named as what they are.
+    """The arguments as far as they are recorded. Unreadable or too large params are described instead.
 
-    With `is_nested` they are those of the tool that was named in the arguments, and stand in there.
+    With `is_nested` the arguments are those of a tool that the outer arguments name.
     """
     if params is None:
         return None
@@ -190,7 +189,7 @@ def _violations(violations: Sequence[Operation], masking: Masking) -> list[Any]:
 
 
 def _fitted(items: Iterable[Any], count: int) -> list[Any]:
-    """As many as there is room for; how many more there were is said in a last one."""
+    """As many items as fit, and a last one with the number of the rest."""
     kept: list[Any] = []
     room = MAX_LIST_BYTES
     for item in items:

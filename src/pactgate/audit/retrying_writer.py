@@ -1,7 +1,7 @@
-"""Writes records, and owes what it could not write: kept within bounds, the rest counted, and both paid when that works again.
+"""Writes records and retries after a failure: unwritten records are kept within bounds, the rest is counted as lost.
 
-Records reach the file in the order in which they came, so a debt is paid before anything else is written. Blocking, for one thread.
-Must not: decide what becomes of calls whose records are owed.
+Records reach the file in order, so the kept ones are written before any other. Blocks: for one thread only.
+Must not: decide what happens to calls whose records are not written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_OWED_BYTES: Final = 4 * 1024 * 1024
 
 
 class RetryingWriter:
-    """`on_failure` is told the reason once, `on_recovery` how many records came late and how many are lost."""
+    """`on_failure` gets the reason once, `on_recovery` the number of late and of lost records."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class RetryingWriter:
         self._retry_at = 0.0
 
     def begin(self) -> None:
-        """Take hold of the file and say that this gateway began. Raises OSError or LockedError; a full disk is a debt."""
+        """Lock the file and record the start. Raises OSError or LogLockedError; a full disk is retried."""
         self._file.lock()
         try:
             self._file.open()
@@ -62,7 +62,7 @@ class RetryingWriter:
         return bool(self._owed or self._lost or self.trouble)
 
     def write(self, records: Sequence[bytes], lost: int = 0) -> bool:
-        """Whether the file now has these records and all before them. `lost` calls left no record to write."""
+        """Write records. Returns whether the file has them and all before them. `lost` calls left no record to write."""
         self._lost += lost
         if not self.has_debts:
             return not records or self._append(records)

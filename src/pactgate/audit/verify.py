@@ -1,6 +1,6 @@
-"""Is a log what was written? Reads the files of one log in their order and says every place where the chain breaks.
+"""Verifies an audit log: reads its files in order and reports every place where the chain breaks.
 
-One line at a time, so the size of a log does not matter. Pure but for reading. Must not: change or lock anything; a gateway may be writing.
+Reads one line at a time, so a log may have any size. Must not: change or lock anything, because a gateway may be writing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ATTEMPTS: Final = 3
 
 
 class ChainBreak(Struct, frozen=True):
-    """One place where the chain does not hold. Lines count from 1."""
+    """One place where the chain is broken. Lines count from 1."""
 
     file: str
     line: int
@@ -30,7 +30,7 @@ class ChainBreak(Struct, frozen=True):
 
 
 class ChainVerification(Struct, frozen=True, rename="camel"):
-    """`head` is the last sound record: its hash, kept elsewhere, shows later that nothing was cut off. `notes` are no faults."""
+    """`head` is the last valid record: its hash, kept elsewhere, proves later that nothing was cut off. `notes` are not faults."""
 
     files: tuple[str, ...]
     records: int
@@ -51,7 +51,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def verify_log(path: Path) -> ChainVerification:
-    """Walk the chain of the log that is written to `path`; again when a file was set aside meanwhile. Raises OSError."""
+    """Verify the log that is written to `path`, again when it was rotated meanwhile. Raises OSError."""
     for _ in range(_ATTEMPTS):
         paths = files_of(path)
         verdict = verify(paths)
@@ -61,7 +61,7 @@ def verify_log(path: Path) -> ChainVerification:
 
 
 def verify(paths: list[Path]) -> ChainVerification:
-    """Walk the whole chain. Raises OSError where a file can't be read."""
+    """Verify the chain across these files. Raises OSError where a file can't be read."""
     walk = _Walk()
     for path in paths:
         walk.file(path)
@@ -124,13 +124,13 @@ class _Walk:
 
 
 def _claimed(line: bytes, last: ChainLink | None) -> ChainLink | None:
-    """The link a broken line claims to be, so that one changed line is one break and not two."""
+    """The link that a broken line claims, so that one changed line is one break and not two."""
     found = chain.claimed_hash(line)
     return ChainLink((last or START).seq + 1, found) if found else last
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Each line with its number, read within bounds; one that is too long comes as its beginning."""
+    """Each line with its number. Of a line that is too long only the beginning."""
     with path.open("rb") as file:
         number = 0
         while line := file.readline(MAX_LINE_BYTES + 1):

@@ -1,8 +1,8 @@
-"""Failures that are known and accepted for now: a list of rules, each perhaps for one server and with a reason.
+"""The baseline: failures that are known and accepted for now. A list of rules, optionally for one server and with a reason.
 
 A YAML or JSON file: `server:` with a list, or the list alone; an entry is a code, or an object with `rule_id` and optionally
-`server_label`, `reason` and `tracking`. An entry whose rule passes is stale and fails the run, so the file can't rot.
-Must not: judge.
+`server_label`, `reason` and `tracking`. An entry whose rule passes is stale and fails the run, so the file stays current.
+Must not: check captures.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _entry(path: Path, number: int, entry: Any) -> BaselineEntry:
     if not isinstance(fields, dict) or not fields.keys() <= _MEMBERS:
         raise BaselineError(f"{path}: entry {number} must be a rule, or have {', '.join(sorted(_MEMBERS))}.")
     if not all(isinstance(text, str) for text in fields.values()):
-        raise BaselineError(f"{path}: the members of entry {number} must be texts.")
+        raise BaselineError(f"{path}: the members of entry {number} must be strings.")
     code = fields.get("rule_id", "").upper()
     if code not in BY_CODE:
         raise BaselineError(f"{path}: entry {number} names no rule: {fields.get('rule_id')!r}.")

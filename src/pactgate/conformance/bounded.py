@@ -1,7 +1,4 @@
-"""What a rule may remember of a session of any length: bounded, and honest about what it had to forget.
-
-Must not: grow with the capture beyond the limits here.
-"""
+"""Bounded collections for rules, so that memory does not grow with the session. Each says when it had to drop something."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ _LONG_CHARS: Final = 64
 
 
 def id_key(value: Any) -> Key | None:
-    """What a legal id is compared by: 1 and "1" differ. None for everything that is no id."""
+    """The key that a legal id is compared by: 1 and "1" differ. None for any other value."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -27,7 +24,7 @@ def id_key(value: Any) -> Key | None:
 
 
 class BoundedDict(dict[Any, V], Generic[V]):
-    """A dict that stops taking new keys at its limit, and says so."""
+    """A dict that ignores new keys at its limit; `has_forgotten` says so."""
 
     def __init__(self, limit: int = MAX_REMEMBERED) -> None:
         super().__init__()
@@ -42,7 +39,7 @@ class BoundedDict(dict[Any, V], Generic[V]):
 
 
 class UsedIds:
-    """The ids one side has used. Ids that count upwards, as most do, cost nothing."""
+    """The request ids that one side used. A run of consecutive integers, the usual case, is kept as a range."""
 
     def __init__(self) -> None:
         self._first = 0
@@ -51,7 +48,7 @@ class UsedIds:
         self.has_forgotten = False
 
     def add(self, key: Key) -> bool:
-        """Whether the id is new."""
+        """Add an id. Returns whether it is new."""
         if key in self:
             return False
         if isinstance(key, int) and self._first == self._next:

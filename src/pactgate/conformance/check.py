@@ -1,6 +1,6 @@
-"""The checker as one call: a capture in, a report out. The same bytes give the same report, and no connection is opened.
+"""Checks a capture and returns a report. The same bytes give the same report, and no connection is opened.
 
-Enforces S3/CLI and S3/SCOPE from below; `cli/compliance.py` only adds words.
+Enforces S3/CLI and S3/SCOPE; `cli/compliance.py` only presents the report.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def check_capture(
     baseline: Iterable[BaselineEntry] = (),
     on_progress: Progress | None = None,
 ) -> ComplianceReport:
-    """Judge a capture: a file by its name ("-" is standard input), or an already decoded one.
+    """Check a capture: a file by its name ("-" is standard input), or an already decoded one.
 
     Raises CaptureError when it can't be read, UnknownRuleError for a rule that does not exist, and ValueError for another
     era or level than there are.

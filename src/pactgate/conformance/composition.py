@@ -1,12 +1,12 @@
-"""Several recorded servers side by side: what each has offered and which ids it was sent, as the composition rules see it.
+"""The recorded servers of a capture for the composition rules: what each server offers, and which request ids it received.
 
-Sessions with the same label are one server. Must not: judge.
+Sessions with the same label are one server. Must not: check anything.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from itertools import combinations
 from typing import Any, Final
@@ -21,11 +21,11 @@ _DESCRIPTION_CHARS: Final = 20_000
 _SHARED_IDS: Final = 1000
 _CANONICAL: Final = msgspec.json.Encoder(order="deterministic", decimal_format="number")
 _READ_CHARS: Final = 512
-"""Longer names are not compared by their looks: nobody reads them, and folding them is slow."""
+"""Longer names are not compared by appearance: no person reads them, and folding them is slow."""
 
 
 class RecordedTool(Struct, frozen=True):
-    """A tool of a server: what it says of itself, and a digest of what it takes and gives."""
+    """A tool of a server: its name and description, and a digest of its schemas."""
 
     name: str
     description: str
@@ -33,7 +33,7 @@ class RecordedTool(Struct, frozen=True):
 
 
 class RecordedServer:
-    """One label with everything its sessions have shown."""
+    """One server: everything that the sessions with its label listed."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -61,7 +61,7 @@ class RecordedServer:
         return sum(map(len, self.ids))
 
     def is_apart_from(self, other: RecordedServer) -> bool:
-        """Whether both say which transport they used, and none is the same."""
+        """Whether both servers name their transports and share none."""
         return None not in self.transports | other.transports and not self.transports & other.transports
 
 
@@ -74,16 +74,18 @@ class Composition:
     def add(self, session: SessionState) -> None:
         self.servers.setdefault(session.head.label, RecordedServer(session.head.label)).add(session)
 
-    def sharing(self, names_of: str) -> Iterator[tuple[str, list[RecordedServer]]]:
-        """Every name (of `tools`, `prompts` or `uris`) that two or more servers offer, with those servers."""
+    def sharing(
+        self, names_of: Callable[[RecordedServer], Iterable[str]]
+    ) -> Iterator[tuple[str, list[RecordedServer]]]:
+        """Every name that two or more servers offer, with those servers. `names_of` selects the names of one server."""
         holders: dict[str, list[RecordedServer]] = {}
         for server in self.servers.values():
-            for name in getattr(server, names_of):
+            for name in names_of(server):
                 holders.setdefault(name, []).append(server)
         yield from ((name, servers) for name, servers in sorted(holders.items()) if len(servers) > 1)
 
     def alike(self, reading: Callable[[str], str]) -> Iterator[tuple[list[str], list[str]]]:
-        """Tools of different servers that one reading makes equal though their names differ: names, and labels."""
+        """Tools of different servers with different names that `reading` makes equal: the names, and the labels of the servers."""
         groups: dict[str, dict[str, list[str]]] = {}
         for server in self.servers.values():
             for name in (name for name in server.tools if len(name) <= _READ_CHARS):
@@ -94,7 +96,7 @@ class Composition:
                 yield sorted(names), labels
 
     def shared_ids(self) -> Iterator[tuple[Key, list[RecordedServer]]]:
-        """Ids that were used towards two or more servers, the first thousand of each pair."""
+        """Request ids that two or more servers received, the first thousand of each pair."""
         found: dict[Key, list[RecordedServer]] = {}
         for one, other in combinations(self.servers.values(), 2):
             fewer, more = sorted((one, other), key=RecordedServer.id_count)
@@ -121,7 +123,5 @@ def digest(value: Any) -> str:
     try:
         text = _CANONICAL.encode(value)
     except ValueError:
-        text = json.dumps(
-            value, sort_keys=True, default=str
-        ).encode()  # half a surrogate pair has no bytes, only an escape
+        text = json.dumps(value, sort_keys=True, default=str).encode()  # a lone surrogate has no UTF-8, only an escape
     return blake2b(text, digest_size=16).hexdigest()

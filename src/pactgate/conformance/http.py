@@ -1,7 +1,4 @@
-"""Reading the HTTP side of a recorded exchange: headers, media types, what kind of message a POST carried.
-
-Must not: judge, or know how HTTP is sent.
-"""
+"""Reads the HTTP part of a recorded exchange: headers and media types. Must not: check anything."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ NOT_ALLOWED: Final = 405
 
 
 def header(headers: Mapping[str, list[str]], name: str) -> str | None:
-    """The value of a header that stands once; its values joined where it stands more often."""
+    """The value of a header. Several values are joined."""
     values = headers.get(name)
     return ", ".join(values) if values else None
 
@@ -42,6 +39,6 @@ def is_success(status: int | None) -> bool:
 
 
 def has_legacy_session(exchange: RecordedExchange) -> bool:
-    """Whether the exchange belongs to a session that exists already: all but the one with initialize."""
+    """Whether the exchange belongs to an existing session: every exchange but initialize does."""
     request = exchange.request
     return not (isinstance(request, dict) and request.get("method") == "initialize")

@@ -1,6 +1,6 @@
-"""Questions and retries of modern sessions: which `input_required` result a later request belongs to.
+"""Finds the `input_required` result that a retry of a modern session belongs to. Bounded.
 
-Shared by the rules about retries, so that they agree on what answers what. Bounded. Must not: judge.
+All rules about retries share it, so that they agree. Must not: check anything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAX_ASKED: Final = 1000
 
 
 class InputRequired(Struct, frozen=True):
-    """One `input_required` result, reduced to what its retry is compared with."""
+    """The parts of an `input_required` result that its retry is compared with."""
 
     method: str
     target: str
@@ -29,7 +29,7 @@ class InputRequired(Struct, frozen=True):
 
 
 class InputRequiredTracker:
-    """Questions asked so far."""
+    """The `input_required` results of a session so far."""
 
     def __init__(self) -> None:
         self._asked: BoundedDict[list[InputRequired]] = BoundedDict(_MAX_ASKED)
@@ -40,7 +40,7 @@ class InputRequiredTracker:
         return self._asked.has_forgotten or self._states.has_forgotten
 
     def ask(self, answer: RecordedMessage) -> None:
-        """Note an `input_required` result."""
+        """Add an `input_required` result."""
         request = answer.request
         if request is None or request.method not in INPUT_TAKERS:
             return
@@ -63,11 +63,11 @@ class InputRequiredTracker:
             self._states[digest(question.state)] = question
 
     def issued(self, state: Any) -> InputRequired | None:
-        """The question that gave out this state."""
+        """The result that issued this state."""
         return self._states.get(digest(state)) if isinstance(state, str) else None
 
     def parent(self, retry: RecordedMessage) -> InputRequired | None:
-        """The latest question about the same thing with the same state, or with none like the retry."""
+        """The latest result for the same target with the same state as the retry, or without one if the retry has none."""
         state = retry.params.get("requestState")
         asked = self._asked.get((retry.method, target_of(retry)), [])
         fitting = [question for question in asked if question.state == state]

@@ -1,7 +1,4 @@
-"""A live server judged: one scripted session is recorded, then the checker reads the recording. One call for programs and tests.
-
-Must not: judge differently from a capture of somebody else's.
-"""
+"""Checks a live server: records one scripted session with it, then checks the recording like any other capture."""
 
 from __future__ import annotations
 
@@ -59,7 +56,7 @@ async def check_live(
     baseline: Iterable[BaselineEntry] = (),
     timeout_s: float = TIMEOUT_S,
 ) -> ComplianceReport:
-    """Ask a live server, then judge what was said. `output` keeps the capture."""
+    """Record a session with a live server and check it. `output` keeps the capture."""
     wanted = None if era in (None, "auto") else Era(era)
     with tempfile.TemporaryDirectory(prefix="pactgate-") as folder:
         path = output or Path(folder) / "live.json"

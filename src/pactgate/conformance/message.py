@@ -1,6 +1,6 @@
-"""One exchange and its messages as rules see them: who sent what, in which era and revision, in answer to which request.
+"""One exchange and its messages as rules see them: sender, era and revision, and the request that a response belongs to.
 
-Must not: judge, or change what was recorded.
+Must not: check anything, or change what was recorded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EVERY_ROLE: Final = frozenset(Role)
 
 
 class ExchangeView:
-    """One exchange, in its era. `version` is None where the capture does not tell the revision."""
+    """One exchange with its era. `version` is None where the capture does not say the revision."""
 
     __slots__ = ("_requests", "era", "exchange", "messages", "version")
 
@@ -56,7 +56,7 @@ class ExchangeView:
 
     @property
     def from_client(self) -> RecordedMessage | None:
-        """The client's own message of this exchange: its request or notice, or its answer to the server."""
+        """The client's own message of this exchange: its request or notification, or its response to the server."""
         for message in self.messages:
             if message.sender is Side.CLIENT and message.frame is None:
                 return message
@@ -71,7 +71,7 @@ class ExchangeView:
 
 
 class RecordedMessage:
-    """One message. `request` is what an answer answers; `frame` its number where it travelled beside request and response."""
+    """One message. `request` is the request of a response; `frame` is the index of a message on the stream of an exchange."""
 
     __slots__ = (
         "at_ms",
@@ -127,7 +127,7 @@ class RecordedMessage:
 
     @property
     def method(self) -> str:
-        """Its own method, or that of the request it answers; "" where there is none."""
+        """The method of the message, or of the request it responds to, or ""."""
         if self.role is Role.RESPONSE:
             return self.request.method if self.request is not None else ""
         method = self.body["method"]
@@ -163,12 +163,12 @@ class RecordedMessage:
 
     @property
     def code(self) -> int | None:
-        """The code of an error, where it is one."""
+        """The code of an error response, where it is an integer."""
         code = self.error.get("code")
         return code if isinstance(code, int) and not isinstance(code, bool) else None
 
     def request_params(self) -> Body:
-        """The parameters of the request this answers."""
+        """The parameters of the request that this message responds to."""
         return self.request.params if self.request is not None else _NOTHING
 
     def request_meta(self) -> Body:
@@ -184,7 +184,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def messages_of(view: ExchangeView) -> list[RecordedMessage]:
-    """Everything in an exchange, in the order in which it is written: request, what came beside it, response."""
+    """All messages of an exchange in file order: request, messages on its stream, response."""
     exchange = view.exchange
     found = [
         RecordedMessage(view, place, body, exchange.sender, exchange.seq, exchange.at_ms)

@@ -1,6 +1,6 @@
-"""The order in which messages passed. Exchanges pair a request with its response, but other messages may lie between.
+"""Restores the order in which messages passed. An exchange pairs a request with its response, but other messages may lie between.
 
-Where the recorder numbered the messages (`seq`), that number decides; elsewhere an exchange is over before the next begins.
+Where the recorder numbered the messages (`seq`), the number decides; elsewhere an exchange ends before the next begins.
 Must not: hold back more than a bounded number of messages.
 """
 
@@ -15,14 +15,14 @@ _MAX_WAITING: Final = 10_000
 
 
 class MessageOrder:
-    """Takes exchanges in the order of their requests and gives out messages in the order they passed."""
+    """Takes exchanges in the order of their requests and returns messages in the order in which they passed."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, int, RecordedMessage]] = []
         self._count = 0
 
     def take(self, view: ExchangeView) -> list[RecordedMessage]:
-        """What has passed up to and including this exchange's request."""
+        """The messages up to and including this exchange's request."""
         messages = messages_of(view)
         begun = view.exchange.seq
         if begun is None:

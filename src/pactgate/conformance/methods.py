@@ -1,7 +1,6 @@
-"""Every method of the protocol with the revisions it exists in, seen from a recording: requests and notices, both ways.
+"""Every method of the protocol with the revisions it exists in: requests and notifications, in both directions.
 
-`protocol.versions` knows what this gateway serves; this table knows what may occur between any two peers.
-Must not: decide anything.
+`protocol.versions` lists what this gateway serves; this table lists what may occur between any two peers.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ CHANGE_SIGNALS: Final = {
 }
 
 INPUT_METHODS: Final = frozenset({"elicitation/create", "sampling/createMessage", "roots/list"})
-"""What a server may ask a client: as requests of its own, or inside an `input_required` result."""
+"""Requests from a server to a client: as messages of their own, or inside an `input_required` result."""
 
 INPUT_TAKERS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Requests that may be answered with `input_required`, and the parameter that says what they are about."""
+"""Requests whose result may be `input_required`, and the parameter that names their subject."""

@@ -1,7 +1,4 @@
-"""Names that carry a server's: how a prefix looks.
-
-Which names are taken for one another is `catalog.lookalikes`'s knowledge. Must not: know servers or captures.
-"""
+"""Recognises tool names with a server prefix. Names that look alike are the subject of `catalog.lookalikes`."""
 
 from __future__ import annotations
 
@@ -12,5 +9,5 @@ _PREFIXED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*?__.+|[a-z][a-z0-9-]*\.
 
 
 def is_prefixed(name: str) -> bool:
-    """Whether a name is spelt `server__tool` or `server.tool`."""
+    """Whether a name has the form `server__tool` or `server.tool`."""
     return _PREFIXED.fullmatch(name) is not None

@@ -1,9 +1,9 @@
-"""Drives a live server through one scripted session that changes nothing, so that there is something to judge.
+"""Runs one scripted session with a live server, which a recorder captures for the checker.
 
-It introduces itself, lists everything page by page, pings, asks for a method that does not exist, reads a few resources, gets a few
-prompts that need no arguments, and calls the tools that say of themselves that they only read and need no arguments. What a server
-refuses is part of the record, not a failure of the probe. Everything is bounded in number and time.
-Must not: judge, or call a tool that may change something.
+The session initializes, lists everything page by page, pings, requests a method that does not exist, reads a few resources, gets a few
+prompts without required arguments, and calls a few tools that are annotated as read-only and need no arguments. An error response is
+part of the record, not a failure of the probe. Everything is bounded in number and time.
+Must not: check anything, or call a tool that may change something.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LOST: Final = frozenset({Kind.CONNECTION_LOST, Kind.CONNECTION_FAILED})
 
 
 class ProbeTarget(Struct, frozen=True):
-    """A server to ask: a command with its arguments, or a URL."""
+    """A server to connect to: a command with its arguments, or a URL."""
 
     command: tuple[str, ...] = ()
     url: str | None = None
@@ -64,7 +64,7 @@ class ProbeTarget(Struct, frozen=True):
 async def connected(
     target: ProbeTarget, era: Era | None, timeout_s: float, make_tap: MakeTap | None = None, transport: str = "auto"
 ) -> AsyncIterator[Session]:
-    """A live server for the length of an `async with`: everything started for it has ended afterwards. Raises GatewayFailure."""
+    """A session with a live server. Afterwards everything that was started for it has ended. Raises GatewayFailure."""
     async with AsyncExitStack() as ending:
         client, child_reaper = HttpClient(), ChildReaper()
         ending.push_async_callback(child_reaper.close)
@@ -89,7 +89,7 @@ async def connected(
 
 
 async def probe(target: ProbeTarget, make_tap: MakeTap, *, era: Era | None = None, timeout_s: float = 30.0) -> None:
-    """Play the scripted session; a tap hears all of it. Era and transport are found out before, on a connection that is not recorded."""
+    """Run the scripted session while a recorder captures it. A first connection, which is not recorded, finds era and transport."""
     async with connected(target, era, timeout_s) as session:
         era, transport = session.identity.era, session.transport
     async with connected(target, era, timeout_s, make_tap, transport) as session:
@@ -136,7 +136,7 @@ class _Script:
         return items
 
     async def _ask(self, method: str, params: Mapping[str, Any], name: str | None = None) -> dict[str, Any]:
-        """The result, or nothing where there was none. A connection that is gone ends the session."""
+        """The result, or {} where there is none. Raises GatewayFailure when the connection is lost."""
         members = {key: Raw(encode_json(value)) for key, value in params.items()}
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -151,7 +151,7 @@ class _Script:
 
 
 def is_harmless(tool: Mapping[str, Any]) -> bool:
-    """Whether a tool says that it only reads, and needs no arguments."""
+    """Whether a tool is annotated as read-only and needs no arguments."""
     annotations, schema = tool.get("annotations"), tool.get("inputSchema")
     only_reads = isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
     return only_reads and isinstance(schema, dict) and not schema.get("required")

@@ -1,8 +1,7 @@
-"""What the verdicts of a run mean: what passed, what counts, the exit code. The formats only write this down.
+"""The report of a run: what passed, which failures count, and the exit code. `formats` only renders it.
 
-Rules that decide are in `results` and `findings`; those shown beside them are in `advisory`. A failure that the baseline
-expects does not count; an expectation that no longer fails does.
-Must not: write anything, or read files.
+Results of the deciding rules are in `results` and `findings`, informational ones in `advisory`. A failure that the baseline expects does
+not count; an entry of the baseline that no longer fails does. Must not: write anything, or read files.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ SCHEMA_VERSION: Final = 1
 
 
 class FailurePolicy(Struct, frozen=True):
-    """What counts: from which level on, and whether what could not be judged does."""
+    """Which results fail the run: from which level on, and whether unjudged ones do."""
 
     fail_on: RequirementLevel = RequirementLevel.MUST
     unjudged_fails: bool = False
 
 
 class BaselineEntry(Struct, frozen=True):
-    """One entry of a baseline: a rule that is known to fail, everywhere or for one server."""
+    """A rule that is known to fail, for every server or for one."""
 
     code: str
     label: str | None = None
@@ -42,7 +41,7 @@ class BaselineEntry(Struct, frozen=True):
 
 
 class ReportFailure(Struct, frozen=True):
-    """Why there is no verdict."""
+    """Why the capture could not be checked."""
 
     kind: str
     message: str
@@ -81,12 +80,12 @@ class ComplianceReport(Struct, frozen=True):
         return 0 if self.passed else 1
 
     def failures(self) -> Iterator[tuple[SessionReport, RuleResult]]:
-        """What counts against a session."""
+        """The results that count against a session."""
         for session in self.sessions:
             yield from ((session, result) for result in session.results if self.counts(session, result))
 
     def conflicts(self) -> Iterator[CompositionConflict]:
-        """What counts between sessions."""
+        """The conflicts between servers that count."""
         for conflict in self.findings:
             level = (
                 RequirementLevel.MUST if conflict.severity is CompositionSeverity.CONFLICT else RequirementLevel.SHOULD
@@ -108,11 +107,11 @@ class ComplianceReport(Struct, frozen=True):
 
     @property
     def stale(self) -> tuple[BaselineEntry, ...]:
-        """Expectations of failures that did not happen, of rules that were run and had something to judge."""
+        """Entries of the baseline whose rule ran, had something to check, and did not fail."""
         return tuple(entry for entry in self.baseline if entry.code in self.rules and self._is_stale(entry))
 
     def count(self, status: CheckStatus) -> int:
-        """How many verdicts of the deciding rules have this status."""
+        """How many results of the deciding rules have this status."""
         return sum(result.status is status for session in self.sessions for result in session.results)
 
     def _is_stale(self, entry: BaselineEntry) -> bool:

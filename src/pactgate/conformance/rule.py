@@ -1,8 +1,8 @@
-"""What a rule is, what it finds, and how a verdict comes about. One rule, one file, under `rules`.
+"""The base classes of rules, and what a rule reports. Each rule has its own file under `rules`.
 
-A rule is a class: its docstring says what must hold, why, and how to mend it; its class members say where it applies. For each
-session one instance is made, shown every message in order, and asked for its verdict at the end. It keeps what it needs, never
-the messages themselves, so a session of any length can be judged. A rule that lacks the evidence says so (`not_judged`).
+A rule is a class: its docstring says what must hold, why, and how to fix it; its class members say where it applies. The runner makes
+one instance for each session, shows it every message in order, and asks for its result at the end. A rule keeps what it needs, never
+whole messages, so a session of any length can be checked. A rule without enough evidence reports `not_judged`.
 Must not: read files, clocks or the network, or know another rule.
 """
 
@@ -24,13 +24,13 @@ from pactgate.core.display import flat
 from pactgate.protocol.versions import KNOWN_VERSIONS
 
 SHOWN_EVIDENCE: Final = 20
-"""Places one verdict names; the rest are counted."""
+"""Places that one result names; further ones are counted."""
 SECTIONS: Final = ("What it checks", "Why", "How to fix", "Reference")
 _SHOWN_CHARS: Final = 60
 
 
 class RequirementLevel(StrEnum):
-    """The specification's keyword."""
+    """The keyword of the specification (RFC 2119)."""
 
     MUST = "must"
     SHOULD = "should"
@@ -44,7 +44,7 @@ class CheckStatus(StrEnum):
 
 
 class CompositionSeverity(StrEnum):
-    """Of what was found between sessions: a hazard counts, a warning and an info are shown."""
+    """How serious a conflict between servers is: `hazard` fails the run, `warning` and `info` are shown."""
 
     CONFLICT = "hazard"
     WARNING = "warning"
@@ -52,7 +52,7 @@ class CompositionSeverity(StrEnum):
 
 
 class RequiredEvidence(StrEnum):
-    """Evidence that not every capture has, in the words in which its absence is reported."""
+    """Evidence that not every capture has. The value is the sentence that reports its absence."""
 
     NOTHING = ""
     HTTP = "the capture has no HTTP headers and statuses"
@@ -60,7 +60,7 @@ class RequiredEvidence(StrEnum):
 
 
 class Evidence(Struct, frozen=True):
-    """A place: the exchange by its index, a JSON pointer inside it, and what is wrong there."""
+    """A place in the capture (the index of an exchange and a JSON pointer inside it), and what is wrong there."""
 
     exchange: int
     pointer: str
@@ -69,7 +69,7 @@ class Evidence(Struct, frozen=True):
 
 
 class RuleResult(Struct, frozen=True):
-    """The verdict of one rule on one session."""
+    """The result of one rule for one session."""
 
     code: str
     slug: str
@@ -83,7 +83,7 @@ class RuleResult(Struct, frozen=True):
 
 
 class CompositionConflict(Struct, frozen=True):
-    """What can fail only when servers coexist: what it is about, and which servers share it."""
+    """A problem that exists only between several servers: its subject, and the servers involved."""
 
     code: str
     kind: str
@@ -94,7 +94,7 @@ class CompositionConflict(Struct, frozen=True):
 
 
 class Rule:
-    """What all rules have. `since` and `until` are the first and the last revision it holds in."""
+    """What all rules have. `since` and `until` are the first and the last protocol revision that the rule applies to."""
 
     code: ClassVar[str]
     category: ClassVar[str]
@@ -130,7 +130,7 @@ class Rule:
 
 
 class SessionRule(Rule):
-    """A rule about one session. `roles` and `methods` say which messages it is shown (None: all of them)."""
+    """A rule about one session. `roles` and `methods` select the messages that the rule sees (None: all)."""
 
     needs: ClassVar[RequiredEvidence] = RequiredEvidence.NOTHING
     roles: ClassVar[frozenset[Role]] = EVERY_ROLE
@@ -139,41 +139,41 @@ class SessionRule(Rule):
     def __init__(self, session: SessionState) -> None:
         self.session = session
         self.seen = 0
-        """How much there was to judge; a rule that saw nothing can't pass."""
+        """How many things the rule checked; a rule that checked nothing can't pass."""
         self._faults: list[Evidence] = []
         self._fault_count = 0
         self._notes: dict[str, None] = {}
         self._unjudged: dict[str, None] = {}
 
     def on_exchange(self, view: ExchangeView) -> None:
-        """An exchange begins."""
+        """Called at the start of each exchange."""
 
     def on_message(self, message: RecordedMessage) -> None:
-        """A message passes."""
+        """Called for each selected message, in the order in which messages passed."""
 
     def at_end(self) -> None:
-        """The session is over; everything it says of itself is known now."""
+        """Called at the end of the session, when its head is complete."""
 
     def fault(
         self, where: RecordedMessage | ExchangeView, pointer: str, text: str, level: RequirementLevel | None = None
     ) -> None:
-        """Something breaks the rule. `pointer` leads on from the message, or from the exchange."""
+        """Report a breach. `pointer` is relative to the message, or to the exchange."""
         self._fault_count += 1
         if len(self._faults) < SHOWN_EVIDENCE:
             self._faults.append(Evidence(where.index, where.pointer + pointer, text, level or self.level))
 
     def note(self, text: str) -> None:
-        """Worth saying, and no breach."""
+        """Report a remark that is not a breach."""
         if len(self._notes) < SHOWN_EVIDENCE:
             self._notes[text] = None
 
     def unjudged(self, reason: str) -> None:
-        """Something the rule is about could not be judged."""
+        """Report that something could not be checked, and why."""
         if len(self._unjudged) < SHOWN_EVIDENCE:
             self._unjudged[reason] = None
 
     def not_applicable(self) -> str:
-        """Why the rule has nothing to say where it saw nothing."""
+        """The reason that is reported when the rule checked nothing."""
         if self.session.exchange_count and not self.session.is_covered(self.revisions()):
             span = self.since if self.since == self.until else f"{self.since} to {self.until}"
             return f"Nothing in this session is of {span}."
@@ -199,7 +199,7 @@ class SessionRule(Rule):
         )
 
     def _is_moot(self) -> bool:
-        """HTTP is no matter where there was none."""
+        """Whether the rule needs HTTP and the session used none."""
         return self.needs is RequiredEvidence.HTTP and not self.session.has_http and not self.session.http_is_unknown
 
     def _lacks_evidence(self) -> bool:
@@ -211,7 +211,7 @@ class SessionRule(Rule):
 
 
 class CompositionRule(Rule):
-    """A rule about sessions side by side. `kind` names what it finds in reports."""
+    """A rule about several servers. `kind` names the conflict in reports."""
 
     kind: ClassVar[str]
     category: ClassVar[str] = "composition"
@@ -232,7 +232,7 @@ class CompositionRule(Rule):
 
 
 def quoted(value: Any) -> str:
-    """A value of the capture in a sentence: one line, cut."""
+    """A value of the capture for a sentence: one line, cut to a bound."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):

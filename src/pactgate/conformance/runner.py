@@ -1,7 +1,7 @@
-"""Runs rules over recorded sessions. Pure: the same exchanges and the same choice of rules give the same verdicts.
+"""Runs rules over recorded sessions. Pure: the same exchanges and the same rules give the same results.
 
-Each message is read once and shown to the rules that asked for its role, method and revision; then it is forgotten.
-Must not: read files or decide what a verdict means for the exit code (`report` does).
+Each message is read once, shown to the rules that selected its role, method and revision, and then dropped.
+Must not: read files, or decide the exit code (`report` does).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ON_MESSAGE = Callable[[RecordedMessage], None]
 
 
 class SessionResult(Struct, frozen=True):
-    """One session and what every rule says of it."""
+    """One session and the result of every rule for it."""
 
     label: str
     era: str
@@ -41,7 +41,7 @@ class RunResult(Struct, frozen=True):
 def run(
     rules: Sequence[RuleClass], recorded: Iterable[RecordedSession], options: ReadingOptions = AS_RECORDED
 ) -> RunResult:
-    """Judge every session, then what can only be seen when there are several servers."""
+    """Check every session, then the conflicts between several servers."""
     of_session = [rule for rule in rules if issubclass(rule, SessionRule)]
     of_composition = [rule for rule in rules if issubclass(rule, CompositionRule)]
     composition = Composition()
@@ -82,7 +82,7 @@ def _latest(session: SessionState) -> str | None:
 
 
 class _Audience:
-    """The rules of one session, and who of them wants to see what."""
+    """The rules of one session, indexed by the messages that they select."""
 
     def __init__(self, rules: list[SessionRule]) -> None:
         self._rules = rules
@@ -122,7 +122,7 @@ class _Audience:
             yield rule.result()
 
     def _covering(self, version: str | None) -> Iterator[SessionRule]:
-        """The rules that hold in a revision. Where it is unknown, those that hold in all of its era."""
+        """The rules that apply to a revision. Where the revision is unknown: those that apply to every legacy one."""
         for rule in self._rules:
             revisions = rule.revisions()
             if version is None:

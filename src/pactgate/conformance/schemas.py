@@ -1,7 +1,7 @@
-"""JSON Schemas of recorded tools, compiled once and applied within bounds by `policy.schema`. No reference is ever fetched.
+"""JSON Schemas of recorded tools, compiled once and applied within bounds. No reference is ever fetched.
 
-A schema may also defeat the checker: too large, references that can't be followed, an unknown dialect. Such a schema is not
-judged, and it is said why; it is not called invalid. Must not: judge a session.
+A schema that the checker can't use (too large, references that can't be followed, an unknown dialect) is not called invalid: it is
+unjudged, with a reason. Must not: check a session.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
 
 
 class RecordedSchema:
-    """One schema. Exactly one of: `check` works, `invalid` says what breaks JSON Schema, `unjudged` why it can't be told."""
+    """One schema. Exactly one of: `check` works, `invalid` says what breaks JSON Schema, `unjudged` why neither is known."""
 
     def __init__(self, schema: Any) -> None:
         self.invalid: str | None = None
@@ -40,7 +40,7 @@ class RecordedSchema:
             self.unjudged = compiled
 
     def check(self, value: Any) -> tuple[str, str] | None:
-        """Where (a JSON pointer) and why a value breaks the schema; None if it does not, or if that can't be told."""
+        """Where (a JSON pointer) and why a value violates the schema. None if it does not, or if that is unknown."""
         text = encoded(value)
         if self._compiled is None or text is None:
             return None

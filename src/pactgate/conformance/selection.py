@@ -1,7 +1,4 @@
-"""Which rules run, and which of them decide: the words of `--rules`.
-
-Must not: run anything.
-"""
+"""Selects the rules that run, and those that decide the exit code (`--rules`). Must not: run anything."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _GROUPS: Final[dict[str, tuple[RuleClass, ...]]] = {"inv": DOCUMENTED, "gw": OUR
 
 
 class UnknownRuleError(Exception):
-    """A word that names neither a rule nor a group of them."""
+    """A word that names neither a rule nor a group of rules."""
 
     def __init__(self, word: str) -> None:
         super().__init__(

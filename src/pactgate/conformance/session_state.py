@@ -1,8 +1,7 @@
-"""A recorded session as rules see it while it passes: its eras, the handshake, capabilities, lists, and what is still open.
+"""The state of a recorded session at one message: its eras, the handshake, capabilities, lists, and open requests.
 
-Updated before each message is shown to the rules, so that they share one reading of the session. Everything it keeps is
-bounded or as large as the server's own catalog.
-Must not: judge.
+The runner updates it before it shows a message to the rules, so all rules share one reading of the session. Everything kept is
+bounded, or as large as the server's own catalog. Must not: check anything.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _STDIO: Final = "stdio"
 
 
 class ReadingOptions(Struct, frozen=True):
-    """How a session is to be read."""
+    """How a session is read. `era` overrides what the capture says."""
 
     era: Era | None = None
     allow_missing_initialized: bool = False
@@ -33,7 +32,7 @@ AS_RECORDED: Final = ReadingOptions()
 
 
 class ListedItem(Struct, frozen=True):
-    """One listed tool, prompt, resource or template, and where it stood."""
+    """One listed tool, prompt, resource or template, with the message and the position it was listed at."""
 
     definition: Body
     message: RecordedMessage
@@ -41,7 +40,7 @@ class ListedItem(Struct, frozen=True):
 
 
 class ListedItems:
-    """What one list method has shown. `items` are those of the latest listing, `ever` every name there was."""
+    """The results of one list method. `items` are those of the latest listing, `ever` has every name that was ever listed."""
 
     def __init__(self) -> None:
         self.items: dict[str, ListedItem] = {}
@@ -65,7 +64,7 @@ class ListedItems:
 
 
 class SessionState:
-    """One session up to the present message. What the head says is complete only at the end."""
+    """One session up to the current message. The head is complete only at the end."""
 
     def __init__(self, head: SessionHead, options: ReadingOptions) -> None:
         self.head = head
@@ -77,21 +76,19 @@ class SessionState:
         self.saw_server_message = False
         self.initialize: RecordedMessage | None = None
         self.handshake: RecordedMessage | None = None
-        """The successful answer to initialize."""
+        """The successful response to initialize."""
         self.is_initialized = False
         self.discovery: RecordedMessage | None = None
-        """The latest successful answer to server/discover."""
+        """The latest successful response to server/discover."""
         self.negotiated: str | None = None
         self.lists: dict[str, ListedItems] = {method: ListedItems() for method in LISTS}
         self.open: BoundedDict[RecordedMessage] = BoundedDict()
-        """Requests without an answer so far, by sender and id."""
+        """Requests without a response so far, by sender and id."""
         self.cancelled: BoundedDict[RecordedMessage] = BoundedDict()
-        """Notices of cancellation, by sender and id of the request."""
+        """Cancellation notifications, by sender and id of the request."""
         self.client_ids: list[UsedIds] = []
         self._ids: dict[Side, UsedIds] = {}
         self._new_ids()
-
-    # What the session is
 
     @property
     def era(self) -> Era:
@@ -121,11 +118,9 @@ class SessionState:
             None in self.versions and any(version in revisions for version in LEGACY_VERSIONS)
         )
 
-    # What the two sides have said they can do
-
     @property
     def advertised(self) -> Body | None:
-        """The server's capabilities: the capture's block, else what the server itself has said; None if nobody says."""
+        """The server's capabilities from the head of the capture, else from the server's own messages, else None."""
         if self.head.capabilities is not None:
             return self.head.capabilities
         for answer in (self.handshake, self.discovery):
@@ -135,11 +130,9 @@ class SessionState:
 
     @property
     def client_capabilities(self) -> Body | None:
-        """What a legacy client declared in its handshake."""
+        """The capabilities that a legacy client declared in its handshake."""
         declared = None if self.initialize is None else self.initialize.params.get("capabilities")
         return declared if isinstance(declared, dict) else None
-
-    # How it goes on
 
     def begin(self, exchange: RecordedExchange) -> ExchangeView:
         self.exchange_count += 1
@@ -153,7 +146,7 @@ class SessionState:
         return view
 
     def note(self, message: RecordedMessage) -> None:
-        """A message passes: what it answers, whether its id was used before, what it tells of the session."""
+        """Update the state with a message: pair a response with its request, detect repeated ids, read lists and the handshake."""
         if message.sender is Side.SERVER and message.role is not Role.RESPONSE:
             self.saw_server_message = True
         if message.role is Role.REQUEST:
@@ -230,7 +223,7 @@ class SessionState:
         self.client_ids.append(self._ids[Side.CLIENT])
 
     def has_sent(self, sender: Side, key: Key) -> bool:
-        """Whether this side has sent a request with this id, as far as the checker remembers."""
+        """Whether this side sent a request with this id. True also where the bounded memory can't tell."""
         ledger = self._ids[sender]
         return key in ledger or ledger.has_forgotten
 
@@ -239,7 +232,7 @@ class SessionState:
 
 
 def _partner(answer: RecordedMessage) -> RecordedMessage | None:
-    """The request of the same exchange: by its id in a batch, by standing there otherwise."""
+    """The request of the same exchange. In a batch it is found by its id."""
     if answer.frame is not None:
         return None
     view = answer.view
@@ -249,7 +242,7 @@ def _partner(answer: RecordedMessage) -> RecordedMessage | None:
 
 
 def _agreed(exchange: RecordedExchange) -> str | None:
-    """The revision an initialize with its answer agrees on, known before any other message of the session is looked at."""
+    """The revision that an initialize exchange agrees on, which is needed before its messages are read."""
     request, response = exchange.request, exchange.response
     if isinstance(request, dict) and request.get("method") == "initialize" and isinstance(response, dict):
         return _version(response.get("result"))

@@ -1,6 +1,6 @@
-"""One `subscriptions/listen` of a modern session: what was asked for, what was granted, whether it is over.
+"""One `subscriptions/listen` of a modern session: what was requested, what was granted, whether it has ended.
 
-Must not: judge.
+Must not: check anything.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ class RecordedSubscription:
         self._uris: frozenset[str] = frozenset()
 
     def grant(self, notifications: Any) -> list[str]:
-        """Take the acknowledgement; the names of what it grants beyond the request."""
+        """Take the acknowledgement. Returns the names of filters that it grants beyond the request."""
         self.is_granted = True
         self._granted = as_object(notifications)
         self._uris = _texts(self._granted.get("resourceSubscriptions"))
         return [name for name, value in self._granted.items() if _exceeds(value, self._requested.get(name))]
 
     def covers(self, notice: RecordedMessage) -> bool:
-        """Whether a notification was granted on this listen."""
+        """Whether this subscription allows a notification."""
         if notice.method == UPDATED:
             uri = notice.params.get("uri")
             return isinstance(uri, str) and any(place in self._uris for place in around(uri))
         if notice.method == "notifications/tasks":
             return notice.params.get("taskId") in as_list(self._granted.get("taskIds"))
         if notice.method == "notifications/cancelled":
-            return True  # one of the two ways to end a listen
+            return True  # one of the two ways to end a subscription
         return bool(self._granted.get(FILTER_OF.get(notice.method, "")))
 
 

@@ -1,7 +1,7 @@
-"""Many captures, judged in one go against what is expected of each: the file of `compliance run`.
+"""Checks many captures in one run against expected results: the file of `compliance run`.
 
-A YAML (or JSON) file with `checks`, a list; each has a `capture` (relative to the file), or a server to ask first: `live`, a URL or a
-list of words that is a command, run in the file's folder (`python` is the one this runs on). It may have `name`, `expect` (`pass`,
+A YAML (or JSON) file with `checks`, a list; each has a `capture` (relative to the file), or `live`, a server to record first: a URL or a
+command as a list, run in the file's folder (`python` is the interpreter of this process). It may have `name`, `expect` (`pass`,
 the default, or `fails:` with exactly the rules that fail), `rules`, `era`, `fail_on`, `baseline` and `allow_missing_initialized`.
 Must not: print, or decide the exit code.
 """
@@ -33,11 +33,11 @@ _CHOICES: Final = {"era": ("auto", "legacy", "modern"), "fail_on": ("must", "sho
 
 
 class SuiteError(Exception):
-    """The file is not what it should be: a wrong invocation."""
+    """The file is not a valid list of checks."""
 
 
 class SuiteCheck(Struct, frozen=True):
-    """One capture, or one live server, and what is expected of it; `fails` is empty where it is to pass."""
+    """One capture or live server, and the rules that are expected to fail: `fails` is empty where all must pass."""
 
     name: str
     capture: Path | None = None
@@ -138,7 +138,7 @@ def _require_shape(where: str, fields: Any) -> None:
         raise SuiteError(f"{where} has members that do not exist: {', '.join(unknown)}.")
     for name in _TEXTS:
         if not isinstance(fields.get(name, ""), str) or not fields.get(name, "-"):
-            raise SuiteError(f"{where}: {name} must be a text.")
+            raise SuiteError(f"{where}: {name} must be a string.")
     if ("capture" in fields) == ("live" in fields):
         raise SuiteError(f"{where} needs one of capture and live.")
     for name, choices in _CHOICES.items():
@@ -154,7 +154,7 @@ def _live(where: str, given: Any, folder: Path) -> ProbeTarget:
     if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
         program = sys.executable if given[0] == "python" else given[0]
         return ProbeTarget(command=(program, *given[1:]), cwd=str(folder.resolve()))
-    raise SuiteError(f"{where}: live is a URL, or the list of words of a command.")
+    raise SuiteError(f"{where}: live is a URL, or a command as a list of strings.")
 
 
 def _fails(where: str, expected: Any) -> tuple[str, ...]:

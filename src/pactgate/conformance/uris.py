@@ -1,7 +1,4 @@
-"""Which resources an update may belong to: the resource itself, and those it lies inside of.
-
-Must not: resolve or fetch anything.
-"""
+"""The resources that an update notification may be about. Must not: resolve or fetch anything."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ _LONGEST: Final = 8192
 
 
 def around(uri: str) -> Iterator[str]:
-    """The URI and everything that encloses it: `a://b/c` lies in `a://b/` and `a://b`."""
+    """The URI and the URIs that enclose it: `a://b/c` lies in `a://b/` and `a://b`."""
     yield uri
     if len(uri) <= _LONGEST:
         for end, letter in enumerate(uri):

@@ -1,7 +1,7 @@
-"""One call of one tool: its own copy of the arguments, its own watch, its own end; what comes of it is a result, whatever happened.
+"""Runs one call of one tool, with its own copy of the arguments and its own effect watch. Every call ends in a result.
 
-Functions that are not `async` run in threads, so many at once and no more; a cancelled one is let go, and when nothing but such threads are
-left the runner gives up, to be started anew. An exception of a tool is an INTERNAL_ERROR, and nothing of it is on the wire.
+Functions that are not `async` run in a bounded pool of threads. A cancelled one is abandoned, and when abandoned calls hold every thread
+the runner exits, to be started again. An exception of a tool becomes INTERNAL_ERROR without its text.
 Enforces S2/MCP-001 and S2/MCP-003 on the tool's side, and S2/MCP-005: no two calls share an object.
 """
 
@@ -35,14 +35,14 @@ _DONE: Final = "Done."
 
 
 class CallResult(Struct, frozen=True):
-    """What a call came to, beside its result. `crash` is the traceback of an exception nobody declared."""
+    """The result of a call. `crash` is the traceback of an undeclared exception."""
 
     result: bytes
     crash: str | None = None
 
 
 class CallRunner:
-    """Runs the calls of one runner. `on_stuck` is told when every thread is held by a call nobody waits for any more."""
+    """Runs the calls of one runner. `on_stuck` is called when abandoned calls hold every thread."""
 
     def __init__(
         self,
@@ -59,21 +59,19 @@ class CallRunner:
         self._on_stuck = on_stuck
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tool")
-        self._let_go = 0
+        self._abandoned = 0
 
     @property
-    def let_go(self) -> int:
-        """Threads that still work for calls nobody waits for."""
-        return self._let_go
+    def abandoned(self) -> int:
+        """How many threads abandoned calls hold."""
+        return self._abandoned
 
     async def run(self, tool: ServedTool, arguments: bytes, call: Call) -> CallResult:
-        """The result of one call. Cancelling it ends the call; never raises anything else."""
+        """Run one call. Raises nothing but CancelledError, which ends the call."""
         try:
             given = tool.arguments.decode(arguments)
         except msgspec.DecodeError as problem:
-            return CallResult(
-                _failed(ContractError(ErrorCode.INVALID_INPUT, f"The arguments do not fit: {problem}."), [])
-            )
+            return CallResult(_failed(ContractError(ErrorCode.INVALID_INPUT, f"Invalid arguments: {problem}."), []))
         named = {name: getattr(given, name) for name in tool.names}
         if tool.call_parameter is not None:
             named[tool.call_parameter] = call
@@ -85,13 +83,13 @@ class CallRunner:
             raise
         finally:
             watch.has_ended = True
-        return self._ending(tool, outcome, watch.operations())
+        return self._to_result(tool, outcome, watch.operations())
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _outcome(self, tool: ServedTool, named: dict[str, Any], call: Call, watch: EffectWatch) -> Any:
-        """What the function returned, or the exception it ended with."""
+        """The value that the function returned, or its exception."""
         context = copy_context()
         context.run(current.set, watch)
         job: Job[Any] | None = None
@@ -106,24 +104,24 @@ class CallRunner:
             call.cancel()
             work.cancel()
             if job is not None and not job.cancel() and not job.done():
-                self._leave(job)
+                self._abandon(job)
             raise
         if work.cancelled():
             return RuntimeError("the tool cancelled itself")
         return work.exception() or _Returned(work.result())
 
-    def _leave(self, job: Job[Any]) -> None:
-        """A thread can't be ended from outside: it is left to itself, and counted."""
+    def _abandon(self, job: Job[Any]) -> None:
+        """Abandon a call: a thread can't be stopped from outside, so it is counted."""
         loop = asyncio.get_running_loop()
-        self._let_go += 1
-        job.add_done_callback(lambda _: loop.call_soon_threadsafe(self._came_back))
-        if self._let_go >= self._threads:
+        self._abandoned += 1
+        job.add_done_callback(lambda _: loop.call_soon_threadsafe(self._thread_returned))
+        if self._abandoned >= self._threads:
             self._on_stuck()
 
-    def _came_back(self) -> None:
-        self._let_go -= 1
+    def _thread_returned(self) -> None:
+        self._abandoned -= 1
 
-    def _ending(self, tool: ServedTool, outcome: Any, seen: list[Operation]) -> CallResult:
+    def _to_result(self, tool: ServedTool, outcome: Any, seen: list[Operation]) -> CallResult:
         if isinstance(outcome, _Returned):
             return self._returned(tool, outcome.value, seen)
         if isinstance(outcome, ToolError):

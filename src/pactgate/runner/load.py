@@ -1,7 +1,7 @@
-"""A file of tools, loaded: every tool it declares, or everything that is wrong with it, each with file and line.
+"""Loads a file of tools: every tool that it declares, or every problem with it, each with file and line.
 
-Loading runs the file's code, so it happens in a thread of its own, where nothing it does can stop the runner from answering. Loaded
-again, the file and the modules beside it begin anew. Must not: serve half a file. Enforces the refusals of S2/MCP-002 to S2/MCP-004.
+Loading runs the file's code, so the runner does it in a separate thread and stays responsive. A reload also reloads the modules
+beside the file. Must not: serve half a file. Enforces the refusals of S2/MCP-002 to S2/MCP-004.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_WATCHED: Final = 64
 
 
 class LoadProblem(Struct, frozen=True):
-    """`line` is 0 where it is about the whole file."""
+    """`line` is 0 for a problem of the whole file."""
 
     file: str
     line: int
@@ -47,7 +47,7 @@ class LoadError(Exception):
 
 
 class LoadedTools(Struct, frozen=True):
-    """What one state of a file offers. `files` are those whose change means another state."""
+    """The tools of a file. `files` are those whose change requires a reload."""
 
     tools: dict[str, ServedTool]
     about: str
@@ -55,11 +55,11 @@ class LoadedTools(Struct, frozen=True):
 
 
 def load(path: Path) -> LoadedTools:
-    """Run the file and take its tools. Raises Unloadable, and whatever the file's own code raises."""
+    """Run the file and collect its tools. Raises LoadError, and whatever the file's own code raises."""
     forget(path)
     spec = importlib.util.spec_from_file_location(MODULE, path)
     if spec is None or spec.loader is None:
-        raise LoadError([LoadProblem(str(path), 0, "", "This is no Python file; its name must end with .py.")])
+        raise LoadError([LoadProblem(str(path), 0, "", "This is not a Python file; its name must end with .py.")])
     module = importlib.util.module_from_spec(spec)
     declared: list[Declaration] = []
     token = collected.set(declared)
@@ -72,7 +72,7 @@ def load(path: Path) -> LoadedTools:
 
 
 def problems_of(error: BaseException, path: Path) -> tuple[LoadProblem, ...]:
-    """What a failed loading comes to, for the person who wrote the file."""
+    """The problems of a failed load, for the author of the file."""
     if isinstance(error, LoadError):
         return error.problems
     if isinstance(error, SyntaxError):
@@ -85,7 +85,7 @@ def problems_of(error: BaseException, path: Path) -> tuple[LoadProblem, ...]:
 
 
 def forget(path: Path) -> None:
-    """What was loaded from this folder is loaded anew when it is asked for."""
+    """Drop the modules of this folder, so that they are imported again."""
     importlib.invalidate_caches()
     folder = str(path.parent)
     for name, module in [*sys.modules.items()]:
@@ -94,14 +94,14 @@ def forget(path: Path) -> None:
 
 
 def neighbours(path: Path) -> list[str]:
-    """The file, and the modules of its own folder that it uses."""
+    """The file, and the modules of its folder that it imports."""
     folder = str(path.parent)
     beside = [str(module.__file__) for module in [*sys.modules.values()] if _is_beside(module, folder)]
     return list(dict.fromkeys([str(path), *beside]))[:MAX_WATCHED]
 
 
 def _is_beside(module: ModuleType, folder: str) -> bool:
-    """Installed packages may lie below the folder (a virtual environment does); they don't change with the file."""
+    """Whether a module is an installed package below the folder, as in a virtual environment: it does not change with the file."""
     file = getattr(module, "__file__", None)
     if module.__name__ == "__main__" or not isinstance(file, str) or "site-packages" in file:
         return False
@@ -109,7 +109,7 @@ def _is_beside(module: ModuleType, folder: str) -> bool:
 
 
 def _take(module: ModuleType, declared: list[Declaration], path: Path) -> dict[str, ServedTool]:
-    """Everything declared in the file, and what it has taken from others."""
+    """The declarations of the file, and those it imported."""
     own = [one for one in declared if one.file == str(path)]
     known = {id(one) for one in own}
     marked = (getattr(value, MARK, None) for value in vars(module).values())

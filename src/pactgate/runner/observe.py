@@ -1,9 +1,9 @@
-"""What the running tools do to the world, seen by Python's audit hook and put down to the tool that did it.
+"""Observes the effects of running tools with Python's audit hook and attributes each to its tool.
 
-A context variable names the watch of the running tool; asyncio carries it, and threads and thread pools are made to. One hook,
-installed once, which cannot be removed and never raises outside a tool. Imports and the interpreter's own files are no operations.
-Raising in the hook prevents the operation, but is no boundary: native code passes by, and of a child process only the start is seen; the
-kernel's sandbox is for that. Must not: hold more than its bounds, or wait. Enforces the observed level of S2/MCP-002 (D12).
+A context variable names the watch of the running tool; asyncio carries it, and threads and thread pools are patched to do so. The hook is
+installed once, can't be removed, and never raises outside a tool. Imports and the interpreter's own files do not count.
+Raising in the hook prevents the operation, but is not a security boundary: native code is not seen, and of a child process only
+the start; the kernel's sandbox is for that. Must not: hold more than its bounds, or wait. Enforces the observed level of S2/MCP-002 (D12).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pactgate.core.contract import MAX_OPERATIONS, MAX_TARGET_CHARS, Effect, Ope
 from pactgate.core.display import flat
 
 MAX_UNDECLARED: Final = 50
-"""Of these so many are always shown, whatever else a tool did."""
+"""So many undeclared operations are always shown, whatever else a tool did."""
 MAX_LATE: Final = 20
 
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -32,11 +32,11 @@ _Seen = tuple[Effect, str] | None
 
 
 class UndeclaredEffectError(PermissionError):
-    """An operation that was refused because the tool does not declare it."""
+    """An operation was refused because the tool does not declare it."""
 
 
 class EffectWatch:
-    """One call of one tool, or the file outside of any call (then `tool` is empty). Safe to use from every thread."""
+    """The operations of one call, or of the file outside of any call (then `tool` is empty). Thread-safe."""
 
     __slots__ = (
         "_declared",
@@ -59,7 +59,7 @@ class EffectWatch:
         self.refuses = refuses
         self.on_late = on_late
         self.has_ended = False
-        """After its answer nothing can be added to it; what still happens is told at once."""
+        """The call has its response: further operations are reported at once."""
         self.late = 0
         self._declared: dict[Operation, None] = {}
         self._undeclared: dict[Operation, None] = {}
@@ -67,7 +67,7 @@ class EffectWatch:
         self._lock = threading.Lock()
 
     def note(self, kind: Effect, target: str) -> None:
-        """Put down an operation that is about to happen. Raises NotDeclared where it must not."""
+        """Record an operation that is about to happen. Raises UndeclaredEffectError where it must not."""
         is_declared = covers(self.effects, kind)
         refused = self.refuses and not is_declared
         done = Operation(kind.value, target, refused)
@@ -81,14 +81,14 @@ class EffectWatch:
             )
 
     def operations(self) -> list[Operation]:
-        """What was seen: first what is not declared, in bounds, with the number of those left out."""
+        """The recorded operations, undeclared ones first, within bounds and with the number of omitted ones."""
         with self._lock:
             seen = [*self._undeclared, *self._declared]
             more = self._more + max(0, len(seen) - MAX_OPERATIONS)
             return [*seen[:MAX_OPERATIONS], *([Operation(more=more)] if more else [])]
 
     def tell_unanswered(self) -> None:
-        """The call was cancelled, so no answer will say what it did: what it did not declare is told as if it came late."""
+        """The call was cancelled and has no response: report its undeclared operations as late ones."""
         with self._lock:
             seen = [*self._undeclared]
         for done in seen:
@@ -111,13 +111,13 @@ class EffectWatch:
 
 current: Final[ContextVar[EffectWatch | None]] = ContextVar("current", default=None)
 own_files: Final[set[str]] = set()
-"""The sources of the tools themselves: a traceback or a warning may look at them."""
+"""The source files of the tools: a traceback or a warning may read them."""
 _collecting: Final = threading.local()
 _outside: list[EffectWatch] = []
 
 
 def install(outside: EffectWatch) -> None:
-    """Begin to observe this process. `outside` gets what no call can be blamed for. Once; there is no way back."""
+    """Install the hook, once and for good. `outside` gets operations that belong to no call."""
     _outside.append(outside)
     _carry_context()
     gc.callbacks.append(_on_collection)
@@ -241,13 +241,13 @@ _SEEN_BY: Final[dict[str, Callable[[tuple[Any, ...]], _Seen]]] = {
     "os.putenv": _doing(Effect.STATE, "environment"),
     "os.unsetenv": _doing(Effect.STATE, "environment"),
 }
-"""Each deed once: events that only announce others (`shutil.*`, `urllib.Request`) are left to those others."""
+"""Each operation once: events that only announce others (`shutil.*`, `urllib.Request`) are ignored."""
 
 _NOBODY_MINDS: Final = frozenset({"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/etc/localtime"})
 
 
 def _own_places() -> tuple[str, ...]:
-    """Where the interpreter and what is installed lie, and the time zones."""
+    """The folders of the interpreter, of installed packages and of the time zones."""
     named = sysconfig.get_paths()
     folders = {named[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")} | {"/usr/share/zoneinfo"}
     folders.add(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -1,6 +1,6 @@
-"""The life of the runner's process: whose descriptors are whose, loading the file, loading it again when it changes, ending.
+"""The lifecycle of the runner's process: descriptors, loading and reloading the file, shutdown.
 
-The file is looked at once a second: a look costs microseconds. A new version that can't be loaded changes nothing but what is said of it.
+The file is polled once a second, which costs microseconds. A new version that fails to load is reported and changes nothing else.
 Must not: leave a thread or task that outlives the client.
 """
 
@@ -27,11 +27,11 @@ from pactgate.runner.watchdog import Watchdog
 
 LOOK_EVERY_S: Final = 1.0
 LEFT_BEHIND: Final = 4
-"""The exit code where threads of cancelled calls still run."""
+"""The exit code when threads of cancelled calls still run."""
 
 
 async def run(path: Path, *, refuses: bool, reports: bool, max_result_bytes: int) -> int:
-    """Serve until the client closes its side. The exit code is not 0 where threads are left that will not end."""
+    """Serve until the client closes its side. The exit code is not 0 when threads are left that will not end."""
     source, sink = take_descriptors()
     stuck: asyncio.Event = asyncio.Event()
     server = RunnerServer(
@@ -58,7 +58,7 @@ async def run(path: Path, *, refuses: bool, reports: bool, max_result_bytes: int
         task.cancel()
     await asyncio.wait(work)
     await server.stop()
-    return _exit_code(done, stuck.is_set(), server.calls.let_go)
+    return _exit_code(done, stuck.is_set(), server.calls.abandoned)
 
 
 def _exit_code(done: set[asyncio.Task[Any]], is_stuck: bool, let_go: int) -> int:
@@ -76,7 +76,7 @@ def _exit_code(done: set[asyncio.Task[Any]], is_stuck: bool, let_go: int) -> int
 
 
 def take_descriptors() -> tuple[int, int]:
-    """Our ends of the wire. From now on standard output leads to standard error, and nothing comes from standard input."""
+    """Take over stdin and stdout for the protocol. For tools, stdout becomes stderr and stdin is empty."""
     source, sink = os.dup(0), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)
@@ -87,7 +87,7 @@ def take_descriptors() -> tuple[int, int]:
 
 
 def _close(*descriptors: int) -> None:
-    """A tool's own child must not hold the wire open, or write to it."""
+    """A child process of a tool must not inherit the protocol's descriptors."""
     for descriptor in descriptors:
         os.close(descriptor)
 
@@ -95,7 +95,7 @@ def _close(*descriptors: int) -> None:
 async def keep_loaded(
     path: Path, server: RunnerServer, outside: EffectWatch, look_every_s: float = LOOK_EVERY_S
 ) -> None:
-    """Load the file, and load it again whenever it or a module beside it has changed. Until cancelled."""
+    """Load the file, and reload it whenever it or a module beside it has changed. Runs until cancelled."""
     while True:
         before = _state(str(path))
         outcome = await attempt(path, outside)
@@ -116,7 +116,7 @@ async def keep_loaded(
 
 
 async def attempt(path: Path, outside: EffectWatch | None = None) -> LoadedTools | BaseException:
-    """The tools, or what loading them raised. In a thread: the file's code is not ours and may take its time."""
+    """The tools, or the exception of loading them. In a thread, because the file's code may block."""
     context = copy_context()
     if outside is not None:
         outside.effects = tuple(
@@ -145,7 +145,7 @@ def _state(file: str) -> tuple[int, int, int] | None:
 
 
 async def check(path: Path, write: Callable[[str], Any] = print) -> int:
-    """What the file offers, as JSON, and 0; or its problems on standard error, and 1."""
+    """Write the tools of the file as JSON and return 0, or its problems to stderr and return 1."""
     outcome = await attempt(path)
     if not isinstance(outcome, LoadedTools):
         for problem in problems_of(outcome, path):

@@ -1,8 +1,8 @@
 """The protocol side of the runner: an MCP server of either era on two descriptors, for the tools of one file.
 
-Requests run side by side, so many and no more. What tools print goes to standard error, and they find nothing on standard
-input: the wire is ours alone. A file that can't be loaded is served as just that, in every list, until it can. Must not: answer a cancelled
-request, or let one call wait for another.
+Requests run concurrently, within a bound. The output of tools goes to stderr, and their stdin is empty, because the protocol has stdin
+and stdout. A file that can't be loaded answers every list with an error until it can. Must not: answer a cancelled request, or let one
+call wait for another.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from pactgate.tools import Call
 MAX_RUNNING: Final = 256
 MAX_MESSAGE_BYTES: Final = 128 * 1024 * 1024
 MAX_RESULT_BYTES: Final = 7 * 1024 * 1024
-"""Well within what the gateway takes for one line."""
+"""Well below the gateway's bound for one line."""
 FRAME_BYTES: Final = 4096
-"""More than an answer has beside its result: an id, and who we are."""
+"""More than a response has besides its result: an id and the server info."""
 READ_BYTES: Final = 64 * 1024
 REPORT_CHARS: Final = 3000
 STUCK: Final = 3
 
 
 class LineOutput:
-    """Whole lines to one descriptor, in the order they are ready. Waits where the reader does not read: that is its way to slow us down."""
+    """Writes whole lines to one descriptor. Blocks while the reader does not read, which is the back-pressure."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -54,14 +54,14 @@ class LineOutput:
 
 
 class RunnerSession(Struct):
-    """What was agreed with a legacy client."""
+    """The lifecycle phase and the version of a legacy client."""
 
     phase: legacy.Phase = legacy.Phase.NEW
     version: str = versions.LATEST_LEGACY
 
 
 class RunnerServer:
-    """Takes lines, gives lines. `reports` says whether the client wants to hear what no answer can carry."""
+    """Reads and writes JSON-RPC lines. `reports`: the client wants notifications about what no response can carry."""
 
     def __init__(
         self,
@@ -86,10 +86,8 @@ class RunnerServer:
         )
         self._running: dict[str | int, asyncio.Task[None]] = {}
 
-    # What the file is.
-
     def offer(self, box: LoadedTools) -> None:
-        """From now on these are the tools."""
+        """Serve these tools from now on."""
         is_new, self._box, self._problem = self.is_loaded.is_set(), box, None
         self.is_loaded.set()
         if is_new:
@@ -97,7 +95,7 @@ class RunnerServer:
             self._report(Report("reloaded", text=f"{len(box.tools)} tools"))
 
     def refuse(self, problem: str) -> None:
-        """The file can't be served as it is now. What was good before goes on."""
+        """The file can't be loaded as it is now. Tools that were loaded before stay."""
         self._problem = problem
         was_loaded = self.is_loaded.is_set()
         self.is_loaded.set()
@@ -105,11 +103,9 @@ class RunnerServer:
             self._report(Report("not_reloaded", text=cut(problem, REPORT_CHARS)))
 
     def tell_late(self, watch: EffectWatch, done: Operation) -> None:
-        """From any thread: something undeclared happened when its call was already answered."""
+        """Report an undeclared operation after the response of its call. Callable from any thread."""
         report = Report("late_operations", watch.tool, operations=(done,))
         self._loop.call_soon_threadsafe(self._report, report)
-
-    # What comes in.
 
     def take(self, line: bytes) -> None:
         message = messages.decode(line)
@@ -131,12 +127,12 @@ class RunnerServer:
         task.add_done_callback(lambda done: self._answered(request, done))
 
     def _answered(self, request: Request, task: asyncio.Task[None]) -> None:
-        """Every request is answered, also where we made a mistake."""
+        """Answer the request also after an internal error."""
         self._running.pop(request.key, None)
         mistake = None if task.cancelled() else task.exception()
         if mistake is not None and not isinstance(mistake, BrokenPipeError):
             traceback.print_exception(mistake)
-            self._wire.write(messages.encode_error(request.id, messages.INTERNAL_ERROR, "The runner made a mistake."))
+            self._wire.write(messages.encode_error(request.id, messages.INTERNAL_ERROR, "Internal error."))
 
     def _admit(self, request: Request, era: Era) -> Rejection | None:
         if request.key in self._running:
@@ -168,12 +164,10 @@ class RunnerServer:
         elif self._session.phase is not legacy.Phase.NEW:
             self._session.phase = legacy.step(self._session.phase, notice).phase
 
-    # What goes out.
-
     async def _answer(self, request: Request, era: Era) -> None:
         try:
             result = await self._result(request)
-        except _Refused as refused:
+        except _RequestError as refused:
             self._wire.write(messages.encode_error(request.id, refused.code, refused.message))
             return
         if era is Era.MODERN:
@@ -192,7 +186,7 @@ class RunnerServer:
             return encode_json(self._about(request.method))
         if request.method == "ping":
             return b"{}"
-        raise _Refused(messages.METHOD_NOT_FOUND, f"There is no method {request.method[:100]!r} here: only tools.")
+        raise _RequestError(messages.METHOD_NOT_FOUND, f"There is no method {request.method[:100]!r} here: only tools.")
 
     def _about(self, method: str) -> dict[str, Any]:
         about: dict[str, Any] = {"capabilities": {"tools": {"listChanged": True}}}
@@ -205,7 +199,7 @@ class RunnerServer:
     async def _loaded(self) -> LoadedTools:
         await self.is_loaded.wait()
         if self._box is None:
-            raise _Refused(messages.INTERNAL_ERROR, f"The file can't be served: {self._problem}")
+            raise _RequestError(messages.INTERNAL_ERROR, f"The file can't be served: {self._problem}")
         return self._box
 
     async def _call(self, request: Request) -> bytes:
@@ -215,7 +209,7 @@ class RunnerServer:
         tool = box.tools.get(name) if isinstance(name, str) else None
         if tool is None:
             known = ", ".join(box.tools)
-            raise _Refused(
+            raise _RequestError(
                 messages.INVALID_PARAMS, f"There is no tool {str(name)[:64]!r}; there are: {cut(known, 500)}."
             )
         arguments = bytes(params.get("arguments", Raw(b"{}")))
@@ -253,7 +247,7 @@ class RunnerServer:
             self._wire.write(messages.encode_notification(method, None if params is None else encode_json(params)))
 
     async def stop(self) -> None:
-        """End what runs; nobody is left to answer."""
+        """Cancel the running requests without responses."""
         running = [*self._running.values()]
         for task in running:
             task.cancel()
@@ -262,7 +256,7 @@ class RunnerServer:
         self.calls.close()
 
 
-class _Refused(Exception):  # noqa: N818 - it says what became of the request
+class _RequestError(Exception):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
@@ -278,7 +272,7 @@ def _cancelled(params: bytes | None) -> str | int | None:
 
 
 async def read_lines(descriptor: int, take: Callable[[bytes], None]) -> None:
-    """Hand over each line until the other side closes. Raises Oversized."""
+    """Call `take` with each line until the other side closes. Raises Oversized."""
     loop = asyncio.get_running_loop()
     decoder = LineDecoder(MAX_MESSAGE_BYTES)
     ended: asyncio.Future[None] = loop.create_future()

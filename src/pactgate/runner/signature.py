@@ -1,7 +1,7 @@
-"""From a declared function to a tool that can be served: schemas, what reads its arguments, what writes its result.
+"""Makes a tool from a declared function: schemas, the decoder of its arguments, the decoder of its result.
 
-Everything comes from the type hints, as msgspec reads them, and from the docstring. What is wrong is said in sentences, all of it.
-Must not: call the function. Serves S2/MCP-001 and S2/MCP-005: each call gets arguments of its own, made from the bytes that came.
+Everything comes from the type hints, as msgspec reads them, and from the docstring. All problems are reported, as sentences.
+Must not: call the function. Serves S2/MCP-001 and S2/MCP-005: each call decodes its own arguments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ENTRY: Final = re.compile(r"^(\s*)(?::param\s+)?(\w+)\s*(?:\([^)]*\))?:\s*(.*)$
 
 
 class ServedTool(Struct, frozen=True):
-    """A tool ready to be called. `is_wrapped`: its result is no object, and is shown as `{"result": ...}`."""
+    """A tool that can be called. `is_wrapped`: its result is not an object, and is sent as `{"result": ...}`."""
 
     name: str
     function: Callable[..., Any]
@@ -40,22 +40,22 @@ class ServedTool(Struct, frozen=True):
     call_parameter: str | None
 
 
-class _Unusable(Exception):  # noqa: N818 - it says what the tool is
+class _SignatureError(Exception):
     def __init__(self, problems: list[str]) -> None:
         super().__init__(" ".join(problems))
         self.problems = problems
 
 
 def serve(declared: Declaration) -> ServedTool | list[str]:
-    """The tool, or everything that is wrong with its signature."""
-    assert declared.contract is not None, "what is declared badly is not looked at further"
+    """The tool, or all problems of its signature."""
+    assert declared.contract is not None, "a declaration with problems has no contract"
     function = declared.function
     try:
         hints = _hints(function)
         parameters, call_parameter = _parameters(function, hints)
         arguments, input_schema = _arguments(declared.name, function, parameters, hints)
         result, output_schema, is_wrapped = _result(hints["return"])
-    except _Unusable as unusable:
+    except _SignatureError as unusable:
         return unusable.problems
     return ServedTool(
         declared.name,
@@ -73,11 +73,11 @@ def serve(declared: Declaration) -> ServedTool | list[str]:
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise _Unusable(["It is a generator; return one value, and tell how far it is with `call.progress`."])
+        raise _SignatureError(["It is a generator; return one value, and tell how far it is with `call.progress`."])
     try:
         return get_type_hints(function, include_extras=True)
     except NameError as unknown:
-        raise _Unusable([f"A type hint can't be understood: {unknown}."]) from None
+        raise _SignatureError([f"A type hint can't be understood: {unknown}."]) from None
 
 
 def _parameters(function: Callable[..., Any], hints: dict[str, Any]) -> tuple[list[inspect.Parameter], str | None]:
@@ -98,14 +98,14 @@ def _parameters(function: Callable[..., Any], hints: dict[str, Any]) -> tuple[li
     if "return" not in hints:
         problems.append("It has no type hint for what it returns; write `-> None` where that is nothing.")
     if problems:
-        raise _Unusable(problems)
+        raise _SignatureError(problems)
     return kept, calls[0] if calls else None
 
 
 def _arguments(
     name: str, function: Callable[..., Any], parameters: list[inspect.Parameter], hints: dict[str, Any]
 ) -> tuple[msgspec.json.Decoder[Any], dict[str, Any]]:
-    """The arguments are the fields of a closed struct: nothing else may be given."""
+    """The arguments are the fields of a closed struct: unknown arguments are refused."""
     problems: list[str] = []
     fields = []
     for one in parameters:
@@ -116,7 +116,7 @@ def _arguments(
         if not problem:
             fields.append((one.name, hints[one.name], _field(default, hints[one.name])))
     if problems:
-        raise _Unusable(problems)
+        raise _SignatureError(problems)
     struct = msgspec.defstruct(name, fields, forbid_unknown_fields=True, kw_only=True)
     schema = _object_schema(struct)
     schema.pop("title", None)
@@ -131,7 +131,7 @@ def _arguments(
 
 
 def _field(default: Any, hint: Any) -> Any:
-    """A default that might change is made anew for each call."""
+    """A mutable default is copied for each call."""
     if default is NODEFAULT or isinstance(default, _IMMUTABLE):
         return msgspec.field(default=default)
     text, kind = encode_json(default), msgspec.json.Decoder(hint)
@@ -163,7 +163,7 @@ def _result(hint: Any) -> tuple[msgspec.json.Decoder[Any] | None, dict[str, Any]
         return None, None, False
     problem = _type_problem(hint)
     if problem:
-        raise _Unusable([f"What it returns {problem}"])
+        raise _SignatureError([f"What it returns {problem}"])
     schema = _object_schema(hint)
     if schema.get("type") == "object":
         return msgspec.json.Decoder(hint), schema, False

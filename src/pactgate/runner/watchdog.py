@@ -1,7 +1,7 @@
-"""Notices when the runner's loop does not turn: an `async` tool that blocks it holds up every other call, and can't be cancelled.
+"""Detects a blocked event loop: an `async` tool that blocks it delays every other call and can't be cancelled.
 
-A thread asks the loop for a sign of life. Where none comes for long, it says on standard error what the loop was doing and ends
-the process, which is then started anew. Must not: trouble a loop that turns.
+A thread schedules a callback on the loop. When the callback does not run in time, the thread prints the loop's stack to stderr and ends
+the process, which is then started again. Must not: disturb a loop that runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ STALL_S: Final = 60.0
 
 
 class Watchdog:
-    """Watches the loop it is made on. `on_stall` is called in a thread of its own, once."""
+    """Watches the loop it is made on. `on_stall` is called once, in the watchdog's thread."""
 
     def __init__(self, on_stall: Callable[[], None], stall_s: float = STALL_S) -> None:
         self._loop = asyncio.get_running_loop()

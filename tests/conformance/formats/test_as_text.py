@@ -13,7 +13,7 @@ def test_every_documented_rule_has_its_line_and_the_verdict_is_last() -> None:
     assert lines[0] == "almanac  legacy 2025-11-25, 3 exchanges"
     assert [line.split()[:2] for line in lines[1:5]] == [["pass", f"INV-00{number}"] for number in range(1, 5)]
     assert lines[5].split()[:2] == ["n/a", "INV-005"]
-    assert lines[-1] == "PASSED: 0 of 4 verdicts failed, no hazards."
+    assert lines[-1] == "PASSED: 0 of 4 checks failed, no conflicts."
 
 
 def test_a_failure_says_what_and_where() -> None:
@@ -24,7 +24,7 @@ def test_a_failure_says_what_and_where() -> None:
     assert "stale  INV-001 is in the baseline, but did not fail." in text
     assert "hazard   COMP-001 tool_namespace_overlap" in text
     assert text.splitlines()[-1].startswith("FAILED: ")
-    assert "beside, not counted." in text.splitlines()[-1]
+    assert "informational finding" in text.splitlines()[-1]
 
 
 def test_what_could_not_be_judged_is_named_with_the_reason() -> None:
@@ -49,7 +49,7 @@ def test_our_own_words_are_styled_and_only_those() -> None:
 
 
 def test_a_capture_without_sessions_says_that_nothing_was_judged() -> None:
-    assert as_text(check_capture([])) == "PASSED: The capture holds no session; nothing was judged.\n"
+    assert as_text(check_capture([])) == "PASSED: The capture holds no session; nothing was checked.\n"
 
 
 def test_many_places_are_cut_short() -> None:

@@ -9,11 +9,11 @@ from tests.conformance.formats.samples import bad, good, unreadable
 
 
 def test_the_line_counts_what_matters() -> None:
-    assert summary(good()) == "0 of 4 verdicts failed, no hazards."
+    assert summary(good()) == "0 of 4 checks failed, no conflicts."
     assert verdict(good()) == "PASSED"
     line = summary(bad())
-    assert line.startswith("3 of 10 verdicts failed, 3 hazards, 1 expected by the baseline, 1 stale in the baseline; ")
-    assert line.endswith("beside, not counted.")
+    assert line.startswith("3 of 10 checks failed, 3 conflicts, 1 expected by the baseline, 1 stale in the baseline; ")
+    assert line.endswith("4 informational findings.")
     assert verdict(bad()) == "FAILED"
 
 

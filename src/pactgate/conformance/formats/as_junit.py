@@ -68,7 +68,7 @@ def _composition(report: ComplianceReport) -> str:
         servers = ", ".join(conflict.servers)
         outcome = f"<{tag} message={_attribute(f'{conflict.severity}: {conflict.message} ({servers})')}/>"
         cases.append(("composition", f"{conflict.code} {conflict.kind} {conflict.subject}", outcome))
-    return _xml_suite("composition", cases or [("composition", "no hazard", "")])
+    return _xml_suite("composition", cases or [("composition", "no conflict", "")])
 
 
 def _xml_suite(name: str, cases: list[tuple[str, str, str]]) -> str:

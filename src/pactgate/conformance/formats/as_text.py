@@ -1,6 +1,6 @@
-"""The report a person reads in a terminal. The documented rules line by line, ours where they found something, the verdict last.
+"""The report for a terminal: documented rules line by line, our own rules where they found something, the verdict last.
 
-Text of the capture is shown escaped and on one line. Colour is the caller's: `style` gets our own words only.
+Text of the capture is escaped and on one line. The caller adds colour: `style` gets only our own words.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def _lines(report: ComplianceReport, style: Style) -> Iterator[str]:
         yield f"{style(flat(session.label, _LINE_CHARS), 'bold')}  {session.era}{version}, {count}"
         yield from _results(report, session, session.results, style)
         if session.advisory:
-            yield f"  {style('beside, not counted:', 'dim')}"
+            yield f"  {style('informational:', 'dim')}"
             yield from _results(report, session, session.advisory, style)
         yield ""
     if report.findings or report.advisory:
         yield style("between servers", "bold")
         yield from _conflicts(report.findings, style, "")
-        yield from _conflicts(report.advisory, style, " (not counted)")
+        yield from _conflicts(report.advisory, style, " (informational)")
         yield ""
     for entry in report.stale:
         where = f" for {flat(entry.label, _LINE_CHARS)}" if entry.label else ""

@@ -1,7 +1,4 @@
-"""The sentences that several forms share: how it ended, and where a finding lies.
-
-Must not: know any form.
-"""
+"""The sentences that several formats share: how the run ended, and where a finding is."""
 
 from __future__ import annotations
 
@@ -18,11 +15,11 @@ def summary(report: ComplianceReport) -> str:
     if report.error is not None:
         return report.error.message
     if not report.sessions:
-        return "The capture holds no session; nothing was judged."
+        return "The capture holds no session; nothing was checked."
     judged = report.count(CheckStatus.PASS) + report.count(CheckStatus.FAIL)
     failed = sum(1 for _ in report.failures())
     conflicts = sum(1 for _ in report.conflicts())
-    parts = [f"{failed} of {judged} verdicts failed", _count(conflicts, "hazard")]
+    parts = [f"{failed} of {judged} checks failed", _count(conflicts, "conflict")]
     if unjudged := report.count(CheckStatus.NOT_JUDGED):
         parts.append(f"{unjudged} not judged")
     if expected := sum(
@@ -35,7 +32,7 @@ def summary(report: ComplianceReport) -> str:
     if report.stale:
         parts.append(f"{len(report.stale)} stale in the baseline")
     beside = _beside(report)
-    return ", ".join(parts) + (f"; {_count(beside, 'further finding')} beside, not counted." if beside else ".")
+    return ", ".join(parts) + (f"; {_count(beside, 'informational finding')}." if beside else ".")
 
 
 def place(evidence: Evidence) -> str:
@@ -43,7 +40,7 @@ def place(evidence: Evidence) -> str:
 
 
 def unjudged(results: tuple[RuleResult, ...]) -> dict[str, list[str]]:
-    """The codes of rules that could not judge, by the reason."""
+    """The codes of rules that could not check, by the reason."""
     found: dict[str, list[str]] = {}
     for result in results:
         if result.status is CheckStatus.NOT_JUDGED:

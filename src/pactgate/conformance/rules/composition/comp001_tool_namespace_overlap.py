@@ -33,7 +33,7 @@ class ToolNamespaceOverlap(CompositionRule):
 
     @classmethod
     def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
-        for name, servers in composition.sharing("tools"):
+        for name, servers in composition.sharing(lambda server: server.tools):
             if not is_prefixed(name):
                 labels = [server.label for server in servers]
                 yield cls.conflict(name, labels, f"The tool {quoted(name)} is offered by {len(labels)} servers.")

@@ -37,7 +37,7 @@ class PromptNameOverlap(CompositionRule):
 
     @classmethod
     def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
-        for name, servers in composition.sharing("prompts"):
+        for name, servers in composition.sharing(lambda server: server.prompts):
             if is_prefixed(name):
                 continue
             labels = [server.label for server in servers]

@@ -36,7 +36,7 @@ class ResourceUriOverlap(CompositionRule):
 
     @classmethod
     def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
-        for name, servers in composition.sharing("uris"):
+        for name, servers in composition.sharing(lambda server: server.uris):
             labels = [server.label for server in servers]
             text = f"The resource {quoted(name)} is offered by {len(labels)} servers."
             yield cls.conflict(name, labels, text, CompositionSeverity.WARNING)

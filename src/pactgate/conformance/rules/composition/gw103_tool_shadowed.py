@@ -30,7 +30,7 @@ class ToolShadowed(CompositionRule):
 
     @classmethod
     def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
-        for name, servers in composition.sharing("tools"):
+        for name, servers in composition.sharing(lambda server: server.tools):
             if len({server.tools[name].shape for server in servers}) > 1:
                 labels = [server.label for server in servers]
                 text = f"The tool {quoted(name)} has a different schema on each of its servers."

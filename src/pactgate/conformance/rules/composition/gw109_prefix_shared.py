@@ -31,7 +31,7 @@ class PrefixShared(CompositionRule):
 
     @classmethod
     def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
-        for name, servers in composition.sharing("tools"):
+        for name, servers in composition.sharing(lambda server: server.tools):
             if is_prefixed(name):
                 labels = [server.label for server in servers]
                 yield cls.conflict(
