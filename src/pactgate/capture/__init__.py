@@ -1,1 +1,1 @@
-"""Recorded sessions: the file format, and how to get at the bytes. Judging them is `conformance`'s task."""
+"""Captures of sessions: the file format, recording, relaying and replaying. `conformance` checks them."""

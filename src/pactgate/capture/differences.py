@@ -1,8 +1,8 @@
-"""Where two answers differ, by JSON pointer, after everything that differs from run to run has been made the same.
+"""Compares two responses and lists their differences by JSON pointer, after it normalized values that differ from run to run.
 
-Made the same: timestamps (ISO 8601) and UUIDs inside texts; ids of messages, cursors and request states, which are opaque; members one
-era has and the other has not (`resultType`, `ttlMs`, `cacheScope`, and `_meta`). Lists of things with a name or URI are compared
-by it, so that an order is no difference. Bounded: the first differences are kept, the rest counted. Pure.
+Normalized are timestamps (ISO 8601) and UUIDs inside strings, opaque cursors and request states, and members that only one era has
+(`resultType`, `ttlMs`, `cacheScope`, and `_meta`). Lists of items with a name or URI are compared by it, so their order does not
+matter. Pure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAMED_LISTS: Final = {"tools": "name", "prompts": "name", "resources": "uri", "
 
 
 class Difference(Struct, frozen=True):
-    """`kind` is added, removed or changed; `before` was recorded, `after` is what came now. Texts, cut to be shown."""
+    """`kind` is added, removed or changed; `before` was recorded, `after` is live. Both are cut to a bound."""
 
     pointer: str
     kind: str
@@ -35,7 +35,7 @@ class Difference(Struct, frozen=True):
 
 
 def differences(before: Any, after: Any) -> list[Difference]:
-    """Where the two answers (`result` or `error`) differ."""
+    """The differences between two responses (`result` or `error`)."""
     return list(_compare("", _shape(before), _shape(after)))
 
 
@@ -55,7 +55,7 @@ def _shape(answer: Any) -> Any:
 
 
 def normalized(value: Any) -> Any:
-    """The value with everything that changes from run to run made the same."""
+    """The value with placeholders for everything that changes from run to run."""
     if isinstance(value, str):
         return _normal_text(value)
     if isinstance(value, list):
@@ -73,7 +73,7 @@ def _normal_text(text: str) -> str:
 
 
 def _keyed(result: Any) -> Any:
-    """Lists of named things become tables."""
+    """Lists of named items become objects."""
     if not isinstance(result, dict):
         return result
     return {

@@ -1,9 +1,9 @@
-"""The capture file: one session object or an array of them, read exchange by exchange.
+"""The format of capture files: one session object or an array of sessions, read exchange by exchange.
 
 A session carries `server_label`, `server_capabilities` (absent means null) and `exchanges`, each with a `request` and, unless
-it is a notification or was lost, a `response`. That much is mcptest's format. Our recorder adds members, all optional:
+it is a notification or was lost, a `response`. This is the format of mcptest. Our recorder adds members, all optional:
 
-session    capture_version (1: whatever passed in either direction is in the file), transport (stdio, http, http+sse),
+session    capture_version (1: every message of either direction is in the file), transport (stdio, http, http+sse),
            transport_id, protocol_version, era (legacy, modern), started_at, closed (true: the connection had ended, or the
            capture ends before it did), shared (true: several clients, whose ids and tokens may coincide), leg, missing
            (messages that came later and are not in the file), noise (lines that are no messages)
@@ -14,9 +14,9 @@ exchange   direction (of the request: client_to_server, the default, or server_t
            direction, event_id), http (of the request that carried the client's message: verb, status, request_headers,
            response_headers, response_bytes)
 
-Exchanges stand in the order of their requests. A JSON-RPC batch is an array in the place of a message. Members nobody knows
-are passed over; one of ours in an unknown shape counts as absent; null always does.
-Must not: open, judge or repair anything. Enforces S3/CAPTURE.
+Exchanges are in the order of their requests. A JSON-RPC batch is an array in the place of a message. Unknown members are
+ignored; one of ours with an unexpected type counts as absent, and so does null.
+Must not: open, check or repair anything. Enforces S3/CAPTURE.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CAPTURE_VERSION: Final = 1
 
 Body = dict[str, Any]
 Progress = Callable[[int, int | None], None]
-"""Told how many bytes have been read, and of how many where that is known."""
+"""Called with the number of bytes read, and the total where that is known."""
 
 _BEYOND_TIME: Final = 2.0**53
 
@@ -47,7 +47,7 @@ class CaptureErrorKind(StrEnum):
 
 
 class CaptureError(Exception):
-    """The capture can't be judged because it can't be read."""
+    """The capture can't be checked because it can't be read."""
 
     def __init__(self, kind: CaptureErrorKind, message: str) -> None:
         super().__init__(message)
@@ -65,7 +65,7 @@ class Side(StrEnum):
 
 
 class RecordedHttp(Struct, frozen=True):
-    """How an exchange looked on HTTP. Header names are in lower case; a header sent twice has two values."""
+    """The HTTP part of an exchange. Header names are in lower case; a header that was sent twice has two values."""
 
     verb: str = "POST"
     status: int | None = None
@@ -75,7 +75,7 @@ class RecordedHttp(Struct, frozen=True):
 
 
 class StreamMessage(Struct, frozen=True):
-    """One message that travelled on the stream of an exchange."""
+    """A message that travelled on the stream of an exchange."""
 
     message: Body
     sender: Side = Side.SERVER
@@ -85,7 +85,7 @@ class StreamMessage(Struct, frozen=True):
 
 
 class RecordedExchange(Struct, frozen=True):
-    """`request` and `response` are messages, batches of them, or None. `sender` is who sent the request."""
+    """`request` and `response` are messages, batches, or None. `sender` sent the request."""
 
     index: int
     request: Body | list[Body] | None = None
@@ -104,7 +104,7 @@ class RecordedExchange(Struct, frozen=True):
 
 
 class SessionHead(Struct, frozen=True):
-    """What a session says of itself."""
+    """The members of a session besides its exchanges."""
 
     label: str
     capabilities: Body | None = None
@@ -118,7 +118,7 @@ class SessionHead(Struct, frozen=True):
 
 
 class RecordedSession:
-    """One session. Its exchanges can be read once, and before those of the next; only then is the head complete."""
+    """One session. Its exchanges can be read once, before those of the next session; afterwards the head is complete."""
 
     def __init__(self, index: int, members: Body, exchanges: Iterator[RecordedExchange]) -> None:
         self.index = index
@@ -127,7 +127,7 @@ class RecordedSession:
 
     @property
     def head(self) -> SessionHead:
-        """What is known so far: members may stand behind the exchanges."""
+        """The head as far as it was read: members may follow the exchanges."""
         held = self._members
         label, transport = _text(held.get("server_label")), _text(held.get("transport"))
         era = held.get("era")
@@ -160,7 +160,7 @@ _HEAD: Final = frozenset(
 
 
 def read(chunks: Iterable[bytes]) -> Iterator[RecordedSession]:
-    """The sessions of a capture, one after the other. Raises CaptureError, also while exchanges are being read."""
+    """The sessions of a capture in order. Raises CaptureError, also while exchanges are being read."""
     stream = JsonStream(chunks)
     with _refusing():
         opening = stream.peek()
@@ -204,7 +204,7 @@ def _session(stream: JsonStream, index: int, where: str) -> Iterator[RecordedSes
 
 
 def _exchanges(stream: JsonStream, names: Iterator[str], members: Body, where: str) -> Iterator[RecordedExchange]:
-    """The exchanges, and after the last one whatever else the session says of itself."""
+    """The exchanges. After the last one the remaining members are added to the head."""
     with _refusing():
         for index in stream.items():
             yield _exchange(stream.value(), index, where)
@@ -238,7 +238,7 @@ def _exchange(value: Any, index: int, session: str) -> RecordedExchange:
     if request is None and response is None and not isinstance(http, dict):
         raise _not_a_capture(f"{where} has no request")
     if len(value) == 2 and request is not None and response is not None:
-        return RecordedExchange(index, request, response)  # the plain case, which is most of a large capture
+        return RecordedExchange(index, request, response)  # fast path for most of a large capture
     return RecordedExchange(
         index=index,
         request=request,

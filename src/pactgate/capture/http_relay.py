@@ -1,8 +1,8 @@
-"""Between any HTTP client and one MCP server: bytes are passed on, and a tap is told of the requests and answers in them.
+"""A relay between any HTTP client and one MCP server: it forwards all bytes, and a recorder gets the requests and responses in them.
 
-Of a request only two header lines change: `Host`, because the server expects its own, and `Accept-Encoding`, so that what comes back
-can be read. Answers are passed on byte for byte, streams included, with the back-pressure of either side. Listens on 127.0.0.1 only.
-Must not: answer for the server, except to say that it can't be reached.
+Only two header lines of a request change: `Host`, because the server expects its own, and `Accept-Encoding`, so that the response is not
+compressed. Responses are forwarded byte for byte, streams included, with the back-pressure of either side. Listens on 127.0.0.1 only.
+Must not: answer for the server, except to report that it can't be reached.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _UNREACHABLE: Final = (
 
 
 class BadUrlError(ValueError):
-    """The address can't be recorded."""
+    """The URL can't be relayed."""
 
 
 class Origin:
-    """Where requests go."""
+    """The server that requests go to."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -60,14 +60,14 @@ class Origin:
 class HttpRelay:
     """`open` once, `close` once."""
 
-    def __init__(self, url: str, tap: ConnectionRecorder) -> None:
+    def __init__(self, url: str, recorder: ConnectionRecorder) -> None:
         self.origin = Origin(url)
-        self._tap = tap
+        self._recorder = recorder
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def open(self, port: int) -> int:
-        """Listen; the port that was bound. Raises OSError."""
+        """Listen and return the port. Raises OSError."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", port, limit=MAX_HEAD_BYTES)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
@@ -81,7 +81,7 @@ class HttpRelay:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        self._tap.closed()
+        self._recorder.closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
@@ -90,21 +90,21 @@ class HttpRelay:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await _Conversation(self.origin, self._tap, reader, writer).run()
+            await _RelayedConnection(self.origin, self._recorder, reader, writer).run()
         finally:
             writer.close()
 
 
-class _Conversation:
-    """One client connection and one to the server, as long as both last."""
+class _RelayedConnection:
+    """One connection of a client and one to the server, until either ends."""
 
     def __init__(
-        self, origin: Origin, tap: ConnectionRecorder, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, origin: Origin, recorder: ConnectionRecorder, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._origin = origin
         self._reader = reader
         self._writer = writer
-        self._watch = _Watch(tap, origin.path)
+        self._traffic = _TrafficReader(recorder, origin.path)
 
     async def run(self) -> None:
         try:
@@ -117,11 +117,11 @@ class _Conversation:
                 upwards = pumps.create_task(self._requests(up_writer))
                 downwards = pumps.create_task(self._answers(up_reader))
                 done, _ = await asyncio.wait({upwards, downwards}, return_when=asyncio.FIRST_COMPLETED)
-                self._watch.close(by_client=upwards in done)
+                self._traffic.close(by_client=upwards in done)
                 for pump in (upwards, downwards):
                     pump.cancel()
         finally:
-            self._watch.close(by_client=True)
+            self._traffic.close(by_client=True)
             up_writer.close()
 
     async def _refuse(self, problem: BaseException) -> None:
@@ -132,7 +132,7 @@ class _Conversation:
             await self._writer.drain()
 
     async def _requests(self, target: asyncio.StreamWriter) -> None:
-        """Head by head: a head is rewritten, a body passed on as it is."""
+        """Forward requests: each head is rewritten, each body is forwarded as it is."""
         rest = b""
         with suppress(OSError, asyncio.LimitOverrunError, httptools.HttpParserError):
             while True:
@@ -141,7 +141,7 @@ class _Conversation:
                     return
                 head, rest = found
                 target.write(_rewritten(head, self._origin.authority))
-                self._watch.request_bytes(head)
+                self._traffic.request_bytes(head)
                 rest = await self._body(rest, target)
 
     async def _head(self, rest: bytes) -> tuple[bytes, bytes] | None:
@@ -154,9 +154,9 @@ class _Conversation:
         return rest[:end], rest[end:]
 
     async def _body(self, rest: bytes, target: asyncio.StreamWriter) -> bytes:
-        """Pass on until the request is whole; what follows it belongs to the next."""
+        """Forward until the request is complete, and return the bytes that belong to the next one."""
         while True:
-            after = self._watch.body_bytes(rest)
+            after = self._traffic.body_bytes(rest)
             if after is not None:
                 target.write(rest[: len(rest) - len(after)])
                 await target.drain()
@@ -171,7 +171,7 @@ class _Conversation:
         with suppress(OSError):
             while data := await source.read(_READ_BYTES):
                 self._writer.write(data)
-                self._watch.answer_bytes(data)
+                self._traffic.answer_bytes(data)
                 await self._writer.drain()
 
 
@@ -181,23 +181,23 @@ def _rewritten(head: bytes, authority: bytes) -> bytes:
     return b"\r\n".join([first, b"Host: " + authority, b"Accept-Encoding: identity", *kept])
 
 
-class _Watch:
-    """Reads along, on one connection. What it can't read it leaves alone: the bytes pass all the same."""
+class _TrafficReader:
+    """Parses the traffic of one connection for the recorder. Bytes that it can't parse are forwarded all the same."""
 
-    def __init__(self, tap: ConnectionRecorder, path: str) -> None:
-        self._tap = tap
+    def __init__(self, recorder: ConnectionRecorder, path: str) -> None:
+        self._recorder = recorder
         self._path = path
         self._open: list[HttpExchangeRecorder | None] = []
-        """What waits for an answer; None for requests that have nothing to do with MCP, such as those about OAuth."""
-        self._request = _Incoming(httptools.HttpRequestParser)
-        self._answer: _Incoming | None = _Incoming(httptools.HttpResponseParser)
+        """The requests without a response so far. None stands for a request outside of MCP, such as one about OAuth."""
+        self._request = _MessageParser(httptools.HttpRequestParser)
+        self._answer: _MessageParser | None = _MessageParser(httptools.HttpResponseParser)
 
     def request_bytes(self, head: bytes) -> None:
-        self._request = _Incoming(httptools.HttpRequestParser)
+        self._request = _MessageParser(httptools.HttpRequestParser)
         self._request.feed(head)
 
     def body_bytes(self, data: bytes) -> bytes | None:
-        """None while the request goes on; else what does not belong to it."""
+        """None while the request is incomplete, else the bytes after it."""
         request = self._request
         length = request.length
         if length is not None:
@@ -223,34 +223,36 @@ class _Watch:
         except httptools.HttpParserError:
             self._answer = None
             return
-        self._tell(answer)
+        self._report(answer)
 
     def close(self, *, by_client: bool) -> None:
         waiting, self._open = self._open, []
-        for hop in filter(None, waiting):
-            hop.ended(by_client=by_client)
+        for exchange in filter(None, waiting):
+            exchange.ended(by_client=by_client)
 
     def _requested(self) -> None:
         request = self._request
         verb = request.parser.get_method().decode()
         path = request.url.partition(b"?")[0].decode("latin-1")
         is_mcp = path == self._path or (verb == "POST" and b'"jsonrpc"' in request.body)
-        self._open.append(self._tap.requested(verb, path, request.headers(), bytes(request.body)) if is_mcp else None)
+        self._open.append(
+            self._recorder.requested(verb, path, request.headers(), bytes(request.body)) if is_mcp else None
+        )
 
-    def _tell(self, answer: _Incoming) -> None:
-        """Hand over what is complete: heads of streams, their pieces, and whole answers."""
+    def _report(self, answer: _MessageParser) -> None:
+        """Report what has arrived: heads of streams, parts of streams, and complete responses."""
         while answer.heads and self._open:
-            head, hop = answer.heads[0], self._open[0]
-            if hop is not None:
-                head.tell(hop)
+            head, exchange = answer.heads[0], self._open[0]
+            if exchange is not None:
+                head.report(exchange)
             if not head.is_complete:
                 return
             answer.heads.pop(0)
             self._open.pop(0)
 
 
-class _Head:
-    """One answer as it comes in."""
+class _IncomingResponse:
+    """One response as it arrives."""
 
     def __init__(self, status: int, headers: bytes, *, is_stream: bool) -> None:
         self.status = status
@@ -260,23 +262,23 @@ class _Head:
         self.is_complete = False
         self._is_announced = False
 
-    def tell(self, hop: HttpExchangeRecorder) -> None:
+    def report(self, exchange: HttpExchangeRecorder) -> None:
         if not self.is_stream:
             if self.is_complete:
-                hop.answered(self.status, self.headers, bytes(self.body))
+                exchange.answered(self.status, self.headers, bytes(self.body))
             return
         if not self._is_announced:
             self._is_announced = True
-            hop.streaming(self.status, self.headers)
+            exchange.streaming(self.status, self.headers)
         if self.body:
-            hop.events(bytes(self.body))
+            exchange.events(bytes(self.body))
             self.body.clear()
         if self.is_complete:
-            hop.ended(by_client=False)
+            exchange.ended(by_client=False)
 
 
-class _Incoming:
-    """Callbacks of the parser, for requests and answers alike."""
+class _MessageParser:
+    """The callbacks of httptools, for requests and responses."""
 
     def __init__(self, parser: Any) -> None:
         self.parser = parser(self)
@@ -284,14 +286,14 @@ class _Incoming:
         self.body = bytearray()
         self.received_bytes = 0
         self.is_complete = False
-        self.heads: list[_Head] = []
-        """Of answers: those that are not told yet."""
+        self.heads: list[_IncomingResponse] = []
+        """The responses that are not reported yet."""
         self._lines: list[tuple[bytes, bytes]] = []
         self._is_answer = parser is httptools.HttpResponseParser
 
     @property
     def length(self) -> int | None:
-        """Bytes of the body that was announced; None for chunks."""
+        """The length of the body, or None for a chunked one."""
         named = {name.lower(): value for name, value in self._lines}
         if b"transfer-encoding" in named:
             return None
@@ -319,7 +321,7 @@ class _Incoming:
             return
         kinds = [value for name, value in self._lines if name.lower() == b"content-type"]
         is_stream = any(value.lower().startswith(b"text/event-stream") for value in kinds)
-        self.heads.append(_Head(self.parser.get_status_code(), self.headers(), is_stream=is_stream))
+        self.heads.append(_IncomingResponse(self.parser.get_status_code(), self.headers(), is_stream=is_stream))
 
     def on_body(self, body: bytes) -> None:
         kept = self.heads[-1].body if self._is_answer and self.heads else self.body

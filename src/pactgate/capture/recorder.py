@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import count
 from queue import SimpleQueue
-from typing import Any, Final, Protocol, TypeVarTuple
+from typing import Any, Final, TypeVarTuple
 
 from msgspec import Struct
 
@@ -39,6 +39,8 @@ _BATCH_BYTES: Final = 256 * 1024
 Later = Callable[[float, Callable[[], None]], object]
 """Call something after so many seconds, as `loop.call_later` does."""
 Ts = TypeVarTuple("Ts")
+_Sink = SessionWriter | SessionRouter
+"""Where the notes of a connection or an address go."""
 
 
 class _Note(Struct, frozen=True, gc=False):
@@ -48,24 +50,6 @@ class _Note(Struct, frozen=True, gc=False):
     act: Callable[..., None]
     details: tuple[Any, ...]
     size_bytes: int
-
-
-class _Sink(Protocol):
-    """Where the notes of a connection or an address go: a `SessionWriter` or a `SessionRouter`."""
-
-    def requested(self, at_ms: float, number: int, verb: str, path: str, headers: Headers, body: bytes) -> None: ...
-
-    def answered(self, at_ms: float, number: int, status: int, headers: Headers, body: bytes) -> None: ...
-
-    def streaming(self, number: int, status: int, headers: Headers) -> None: ...
-
-    def events(self, at_ms: float, number: int, data: bytes) -> None: ...
-
-    def ended(self, number: int, by_client: bool) -> None: ...
-
-    def sync(self) -> None: ...
-
-    def close(self, missing: int = 0) -> None: ...
 
 
 def _ignore(_: Any) -> None:

@@ -1,9 +1,8 @@
-"""A recorded session played at a live server: its requests are sent again, in order, and the answers compared.
+"""Replays a recorded session against a live server: sends its requests again, in order, and compares the responses.
 
-Works across eras: a handshake is compared with a discovery by what both say (capabilities, name, instructions), and what the other era
-has no method for is left out, and said. Cursors and request states are replaced by those the live server gave. Requests are sent as they
-were recorded, those that change something included: whoever plays a session wants that.
-Must not: connect; the session is handed in.
+Works across eras: a handshake is compared with a discovery by what both contain (capabilities, name, instructions), and requests that the
+other era has no method for are skipped with a reason. Cursors and request states are replaced by those of the live server. Requests that
+change something are sent too. Must not: connect; the session is handed in.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from pactgate.upstreams.peer import UpstreamReplied
 _IN_BOTH_ERAS: Final = frozenset({"tools", "prompts", "resources", "completions"})
 _REPLACED: Final = {"cursor": "nextCursor", "requestState": "requestState"}
 _UNPLAYABLE: Final = frozenset({"subscriptions/listen"})
-"""What stays open by design has no answer to wait for."""
+"""Methods whose request stays open by design, so there is no response to wait for."""
 
 
 class ReplayedCall(Struct, frozen=True):
-    """One request and what came of it. `skipped` says why it was left out."""
+    """One request with the differences of its response. `skipped` says why it was not sent."""
 
     exchange: int
     method: str
@@ -50,7 +49,7 @@ class ReplayClient:
         self._session = session
         self._timeout_s = timeout_s
         self._live: dict[str, Any] = {}
-        """Opaque values of the recording -> those of the live server."""
+        """The live server's values for the opaque values of the recording."""
 
     async def play(self, recorded: Iterable[RecordedCall]) -> list[ReplayedCall]:
         return [await self._play(each) for each in recorded]
@@ -69,7 +68,7 @@ class ReplayClient:
                 recorded, name, _told(recorded.answer, is_other=is_other), self._introduction(is_other=is_other)
             )
         if method in _UNPLAYABLE or (method in METHODS and not exists(method, version)):
-            return ReplayedCall(recorded.index, method, name, skipped=f"{version} has no way to ask this")
+            return ReplayedCall(recorded.index, method, name, skipped=f"{version} has no such method")
         live = await self._ask(recorded, name)
         self._learn(recorded.answer, live)
         return self._compared(recorded, name, recorded.answer, live)
@@ -117,12 +116,12 @@ class ReplayClient:
 
 
 def _common(capabilities: Any) -> Any:
-    """Which of the capabilities both eras have are there; what stands in them differs between eras."""
+    """The names of capabilities that both eras have; their contents differ between eras."""
     return sorted(_IN_BOTH_ERAS & capabilities.keys()) if isinstance(capabilities, dict) else capabilities
 
 
 def _told(answer: dict[str, Any], *, is_other: bool) -> dict[str, Any]:
-    """What a handshake or a discovery says of the server, without what only one era has."""
+    """The parts of a handshake or discovery that both eras have."""
     result = answer["result"] if isinstance(answer["result"], dict) else {}
     meta = result.get("_meta")
     info = result.get("serverInfo") or (meta.get(SI) if isinstance(meta, dict) else None) or {}

@@ -1,9 +1,9 @@
-"""A recorded session that answers: a request gets what the same request got when it was recorded.
+"""Serves the responses of a recorded session: a request gets the response that the same request got when it was recorded.
 
-Same means: the same method and equal parameters, whatever the order of members, without `_meta`, which describes the caller; a
-handshake and a discovery are matched by their method alone. The first answer not given yet wins, then the last is given again. Only the
-id is rewritten. What was not recorded is an error, never a guess. Notifications of the server are not played.
-Must not: read files or serve anything. Enforces requirement 5.7 (replay).
+Requests are the same if their methods and parameters are equal, in any order of members and without `_meta`, which describes the client;
+a handshake and a discovery are matched by method alone. Recorded responses are given in order, then the last one again. Only the
+id is rewritten. A request that was not recorded gets an error. Notifications of the server are not replayed.
+Must not: read files or listen. Enforces requirement 5.7 (replay).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MAX_HELD_BYTES: Final = 256 * 1024 * 1024
 
 
 class CaptureTooLargeError(ValueError):
-    """The session has more answers than are held in memory."""
+    """The session has more responses than may be held in memory."""
 
 
 class RecordedCall(Struct, frozen=True):
-    """One request of the client with its answer."""
+    """One request of the client with its response."""
 
     index: int
     request: Body
@@ -44,7 +44,7 @@ class RecordedCall(Struct, frozen=True):
 
 
 class ReplayServer:
-    """The answers of one session."""
+    """The recorded responses of one session."""
 
     def __init__(self, recorded: Iterable[RecordedCall]) -> None:
         self._tracks: dict[str, list[RecordedCall]] = {}
@@ -55,7 +55,7 @@ class ReplayServer:
             self.count += 1
 
     def find(self, request: Body) -> RecordedCall | None:
-        """What this request got: the first answer not given yet, else the last one again."""
+        """The recorded call for this request: the first one not used yet, else the last one again."""
         key = key_of(request)
         track = self._tracks.get(key)
         if track is None:
@@ -65,13 +65,13 @@ class ReplayServer:
         return track[place]
 
     def answer(self, request: Body) -> Body:
-        """The answer to a request, under its id."""
+        """The response to a request, with its id."""
         found = self.find(request)
         if found is not None:
             return {**found.answer, "id": request.get("id")}
         method = request.get("method")
         if method == "ping":
-            return {"jsonrpc": "2.0", "id": request.get("id"), "result": {}}  # the only answer there is
+            return {"jsonrpc": "2.0", "id": request.get("id"), "result": {}}  # ping has only one response
         known = any(each.method == method for track in self._tracks.values() for each in track)
         code = messages.INVALID_PARAMS if known else messages.METHOD_NOT_FOUND
         why = "with these parameters" if known else "at all"
@@ -79,7 +79,7 @@ class ReplayServer:
         return {"jsonrpc": "2.0", "id": request.get("id"), "error": {"code": code, "message": text}}
 
     def answer_text(self, text: bytes) -> bytes | None:
-        """The answer to one message or batch as it came over the wire; None where it wants none."""
+        """The encoded response to an encoded message or batch; None where it expects none."""
         if not text.strip():
             return None
         try:
@@ -111,7 +111,7 @@ def key_of(request: Body) -> str:
 
 
 def recorded_in(session: RecordedSession) -> Iterator[RecordedCall]:
-    """The client's requests that were answered, in the order of the requests; late answers are found by their ids."""
+    """The client's requests with responses, in the order of the requests. Late responses are found by their ids."""
     waiting: dict[str, tuple[int, Body, RecordedHttp | None]] = {}
     held_bytes = 0
     for exchange in session.exchanges:
@@ -136,7 +136,7 @@ def _pairs(
             continue
         found = waiting.pop(_id(answer), None)
         if found is None and exchange.sender is Side.CLIENT and isinstance(exchange.request, dict):
-            found = waiting.pop(_id(exchange.request), None)  # an answer in its place counts, whatever its id
+            found = waiting.pop(_id(exchange.request), None)  # a response of the same exchange counts, whatever its id
         if found is not None:
             yield RecordedCall(found[0], found[1], answer, found[2])
 

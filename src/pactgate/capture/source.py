@@ -1,4 +1,4 @@
-"""Where a capture's bytes come from: a file, standard input, or memory; in pieces, with a word on how far it is.
+"""Reads the bytes of a capture in pieces, from a file, standard input or memory, and reports the progress.
 
 Must not: hold more than one piece, or look into it.
 """
@@ -32,11 +32,11 @@ def chunks_of(path: str | os.PathLike[str], on_progress: Progress | None = None)
             CaptureErrorKind.UNREADABLE, f"The capture {os.fspath(path)} can't be read: {reason}."
         ) from None
     except ValueError:
-        raise CaptureError(CaptureErrorKind.UNREADABLE, "The name of the capture can't be a file's name.") from None
+        raise CaptureError(CaptureErrorKind.UNREADABLE, "The name of the capture is not a valid file name.") from None
 
 
 def chunks_of_value(capture: Any) -> Iterator[bytes]:
-    """The pieces of a capture that is a value already, so that it is read by the same rules as a file."""
+    """The pieces of a capture that is already decoded, so that it is read by the same rules as a file."""
     try:
         yield json.dumps(capture, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as problem:
