@@ -79,11 +79,11 @@ def test_requests_of_the_server_answer_nothing() -> None:
 def test_texts_batches_and_nonsense_are_answered_as_they_came() -> None:
     made = cassette(exchange("a", "yes"))
     batch = b'[{"id":1,"method":"a","params":{}},{"method":"notifications/x"},{"id":2,"method":"a"}]'
-    assert [each["result"] for each in json.loads(made.answer_text(batch) or b"")] == ["yes", "yes"]
-    assert made.answer_text(b'{"method":"notifications/x"}') is None
-    assert made.answer_text(b"  \n") is None
-    assert made.answer_text(b'{"id":1,"result":{}}') is None
-    assert json.loads(made.answer_text(b"nonsense") or b"")["error"]["code"] == -32700
+    assert [each["result"] for each in json.loads(made.answer_encoded(batch) or b"")] == ["yes", "yes"]
+    assert made.answer_encoded(b'{"method":"notifications/x"}') is None
+    assert made.answer_encoded(b"  \n") is None
+    assert made.answer_encoded(b'{"id":1,"result":{}}') is None
+    assert json.loads(made.answer_encoded(b"nonsense") or b"")["error"]["code"] == -32700
 
 
 def test_a_session_too_large_to_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

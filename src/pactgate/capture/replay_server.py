@@ -78,12 +78,12 @@ class ReplayServer:
         text = f"The capture has no answer: {str(method)[:100]} was not recorded {why}."
         return {"jsonrpc": "2.0", "id": request.get("id"), "error": {"code": code, "message": text}}
 
-    def answer_text(self, text: bytes) -> bytes | None:
+    def answer_encoded(self, data: bytes) -> bytes | None:
         """The encoded response to an encoded message or batch; None where it expects none."""
-        if not text.strip():
+        if not data.strip():
             return None
         try:
-            message = json.loads(text)
+            message = json.loads(data)
         except (ValueError, RecursionError):
             why = {"code": messages.PARSE_ERROR, "message": "This is not JSON."}
             return _encoded({"jsonrpc": "2.0", "id": None, "error": why})

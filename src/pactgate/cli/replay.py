@@ -114,7 +114,7 @@ def _serve(path: str, chosen: ChosenSession, port: int | None) -> int:
 
 def _serve_stdio(cassette: ReplayServer) -> int:
     for line in sys.stdin.buffer:
-        answer = cassette.answer_text(line)
+        answer = cassette.answer_encoded(line)
         if answer is not None:
             sys.stdout.buffer.write(answer + b"\n")
             sys.stdout.buffer.flush()

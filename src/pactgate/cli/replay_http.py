@@ -45,7 +45,7 @@ def answer_exchange(cassette: ReplayServer, exchange: Exchange) -> None:
     if exchange.method != "POST":
         exchange.respond(405, JSON_HEAD + _ALLOW)
         return
-    answer = cassette.answer_text(exchange.body)
+    answer = cassette.answer_encoded(exchange.body)
     if answer is None:
         exchange.respond(202)
         return

@@ -1,7 +1,7 @@
-"""Counters and durations of requests, and the state of servers, as the text that Prometheus scrapes.
+"""Metrics in the Prometheus text format: counters and durations of requests, and the state of servers.
 
-Counting costs a few dictionary additions per request; the text is made when somebody asks for it. Labels can't grow without
-bound: servers are those of the configuration, methods and outcomes those we know. Must not: hold anything secret, or decide anything.
+Counting costs a few dictionary additions per request; the text is rendered on request. The number of labels is bounded: servers come
+from the configuration, and unknown methods count as `other`. Must not: hold anything secret.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CALL: Final = "tools/call"
 
 
 class DurationHistogram:
-    """A histogram: how many took at most so long."""
+    """How many requests took at most as long as each bucket's bound."""
 
     __slots__ = ("counts", "total_ms")
 
@@ -31,11 +31,11 @@ class DurationHistogram:
 
 
 class Metrics:
-    """Listens to events and renders on demand."""
+    """Counts events and renders them on request."""
 
     def __init__(self) -> None:
         self._finished_by: dict[tuple[str, str | None, str], int] = {}
-        """How many requests, by method, server (of tool calls) and outcome."""
+        """The number of requests by method, server (for tool calls) and outcome."""
         self._durations: dict[str, DurationHistogram] = {}
         self._events: Counter[str] = Counter()
 
@@ -56,12 +56,12 @@ class Metrics:
 
     @property
     def calls(self) -> dict[str, int]:
-        """Tool calls, in all and failed."""
+        """The number of tool calls and of failed ones."""
         total = self._calls.total()
         return {"total": total, "failed": total - sum(n for (_, how), n in self._calls.items() if how == "ok")}
 
     def render(self, servers: Iterable[Mapping[str, Any]], uptime_s: float, more: Mapping[str, float]) -> bytes:
-        """The exposition text; `more` are further gauges by name."""
+        """The exposition text. `more` are further gauges by name."""
         lines: list[str] = []
         _counter(lines, "pactgate_requests_total", "Requests answered.", ("method", "outcome"), self._requests)
         _counter(lines, "pactgate_tool_calls_total", "Tool calls answered.", ("server", "outcome"), self._calls)
@@ -137,7 +137,7 @@ def _head(lines: list[str], name: str, kind: str, about: str) -> None:
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    """Ids, methods and modes have no character that needs escaping; anything else would be a bug, so it is made harmless."""
+    """Ids and methods need no escaping; any other character would be a bug and is replaced."""
     shown = ",".join(f'{name}="{_plain(text)}"' for name, text in labels.items())
     return f"{{{shown}}}" if shown else ""
 

@@ -1,6 +1,6 @@
-"""What can be seen of a running gateway: the snapshot the admin API and the command line show, and the gauges of the metrics.
+"""The snapshot of a running gateway for the admin API and the command line, and the gauges of the metrics.
 
-Reads the parts it is given and changes none of them. Must not: show a secret, a command line or an argument.
+Reads other parts and changes none of them. Must not: show a secret, a command line or an argument.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pactgate.telemetry.metrics import Metrics
 
 
 class GatewaySnapshot:
-    """Looks at the parts of one gateway."""
+    """Reads the state of the parts of one gateway."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class GatewaySnapshot:
         }
 
     def limits(self) -> dict[str, Any]:
-        """How often, how large and how long, for every caller to look up (S2/MCP-007)."""
+        """The rate limits, size limits and timeouts, which every client may read (S2/MCP-007)."""
         config = self._config()
         return {
             "rateLimits": self._rates.describe(),
@@ -101,7 +101,7 @@ class GatewaySnapshot:
         }
 
     def _tool_rows(self) -> list[dict[str, Any]]:
-        """Decoded once per catalog and configuration: health checks ask often, tools change rarely."""
+        """The rows of all tools, decoded once per catalog and configuration: health checks are frequent, changes rare."""
         catalog, config = self._connections.catalog, self._config()
         if self._rows_of is None or self._rows_of[0] is not catalog or self._rows_of[1] is not config:
             self._rows_of = catalog, config
@@ -112,7 +112,7 @@ class GatewaySnapshot:
         return self._rows
 
     def _effects_level(self, tool: Tool) -> str | None:
-        """How far what the tool says of its effects is more than words (D12); None where nothing is said."""
+        """How the declared effects of the tool are enforced (D12); None where it declares none."""
         session = self._connections.connected(tool.server)
         level = session.effects_level if session is not None else None
         return level or (contracts.DECLARED if tool.contract is not None or tool.traits.is_known else None)
@@ -143,6 +143,6 @@ def _tool_row(tool: Tool, effects_level: str | None) -> dict[str, Any]:
 
 
 def _is_destructive(tool: Tool, annotations: Any) -> bool:
-    """As the protocol has it: a tool that changes things may destroy some, unless it says that it does not."""
+    """The protocol's default: a tool that is not read-only may be destructive unless it is annotated otherwise."""
     hints = annotations if isinstance(annotations, dict) else {}
     return not tool.traits.is_read_only and hints.get("destructiveHint") is not False
