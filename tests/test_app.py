@@ -14,7 +14,7 @@ import pytest
 from pactgate.app import build
 from pactgate.config.model import Auth, Config, ListenSection, Token
 from pactgate.config.server_settings import ServerConfig
-from pactgate.core.events import Event, GatewayStarted, GatewayStopped
+from pactgate.core.events import Event, GatewayStarted, GatewayStopped, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind
 from tests.support.callers import call, context
 from tests.support.processes import running_children
@@ -80,6 +80,17 @@ async def test_beyond_loopback_a_token_is_made_and_required() -> None:
         with pytest.raises(OSError, match="401"):
             await asyncio.to_thread(get, f"{address}/api/status")
         assert await asyncio.to_thread(get, f"{address}/api/status", gateway.generated_token) == 200
+    finally:
+        await gateway.stop(grace_s=0)
+
+
+async def test_the_token_that_was_made_is_masked_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    gateway = build(Config(listen=ListenSection(host="0.0.0.0", port=0)), lambda event: None)
+    await gateway.serve_http()
+    try:
+        assert gateway.generated_token is not None
+        gateway.report(ServerFailed("crm", 1, f"401 for {gateway.generated_token}"))
+        assert caplog.records[-1].getMessage() == "crm: no connection after 1 attempts: 401 for ***"
     finally:
         await gateway.stop(grace_s=0)
 

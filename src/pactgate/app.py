@@ -298,8 +298,7 @@ class Gateway:
 
     async def _apply(self, config: Config) -> ServerChanges:
         before, self.config = self.config, config
-        self._mask = Mask((*config.secrets, *before.secrets, self.generated_token or ""))
-        self._log.mask = self._mask
+        self._mask = self._log.mask = Mask((*config.secrets, *before.secrets, self.generated_token or ""))
         self._taps.know(config.secrets)
         self.book = Rulebook(config, self._encoded_info)
         self._rates.reconfigure(config.rate_limits)
@@ -381,7 +380,7 @@ class Gateway:
     def _guard(self) -> Guard:
         if self.config.needs_token:
             self.generated_token = secrets.token_urlsafe(32)
-            self._mask = Mask((*self.config.secrets, self.generated_token))
+            self._mask = self._log.mask = Mask((*self.config.secrets, self.generated_token))
         guard, tokens = guard_for(self.config, self.generated_token)
         self._taps.know(tokens)
         return guard
