@@ -13,7 +13,6 @@ EVENTS_TYPE: Final = "text/event-stream"
 ACCEPTED: Final = 202
 BAD_REQUEST: Final = 400
 NOT_FOUND: Final = 404
-NOT_ALLOWED: Final = 405
 
 
 def header(headers: Mapping[str, list[str]], name: str) -> str | None:
