@@ -21,7 +21,7 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.core.context import ExecutionContext
 from pactgate.core.values import Caller, Silence
 from pactgate.pipeline.tool_call import Call, Gate
-from pactgate.policy.result_cache import Lease
+from pactgate.policy.result_cache import LeaderTicket
 from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 
@@ -81,7 +81,7 @@ def _cost(gate: Gate, call: Call) -> float:
     return rounds[len(rounds) // 2]
 
 
-def _round(gate: Gate, call: Call, result: bytes, lease: Lease | None) -> float:
+def _round(gate: Gate, call: Call, result: bytes, lease: LeaderTicket | None) -> float:
     began = time.process_time()
     for _ in range(_TIMES):
         call.result, call.lease, call.ctx.tool = result, lease, None

@@ -27,15 +27,17 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.display import Mask
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
+from pactgate.core.fault_barrier import FaultBarrier, Listeners
 from pactgate.core.values import Caller
 from pactgate.inbound.auth import Guard, guard_for
-from pactgate.inbound.http_frontend import HttpFace
+from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.inbound.stdio_frontend import serve_stdio
 from pactgate.library import Library
 from pactgate.pipeline import status
-from pactgate.pipeline.change_notifications import Changes
+from pactgate.pipeline.change_notifications import ChangeNotifications
+from pactgate.pipeline.deadline import TimeoutQueue
 from pactgate.pipeline.dispatch import Dispatch
 from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.handlers import Handlers
@@ -43,18 +45,34 @@ from pactgate.pipeline.housekeeping import Housekeeping
 from pactgate.pipeline.kernel import Kernel
 from pactgate.pipeline.live_configuration import LiveConfiguration
 from pactgate.pipeline.management import Management
-from pactgate.pipeline.notification_relay import Relaying
-from pactgate.pipeline.post_gates import AcceptOutput, AcceptResult, Audit, Bound, Fit, Remember, Stamp
-from pactgate.pipeline.pre_gates import AcceptInput, Limit, Mirror, Permit, Rate, Read, Recall, Resolve
-from pactgate.pipeline.recognition import Recognition
-from pactgate.pipeline.server_requests import Asking
+from pactgate.pipeline.notification_relay import NotificationRelay
+from pactgate.pipeline.post_gates import (
+    AdaptForClient,
+    AddEnvelope,
+    CacheStore,
+    CheckEffects,
+    CheckResult,
+    LimitSize,
+    ValidateOutput,
+)
+from pactgate.pipeline.pre_gates import (
+    Authorize,
+    CacheLookup,
+    CheckHeaderParams,
+    CheckLimits,
+    ParseParams,
+    RateLimit,
+    ResolveTool,
+    ValidateInput,
+)
+from pactgate.pipeline.server_requests import ServerRequestBridge
 from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.tool_call import ToolCall
-from pactgate.pipeline.tool_policy import Rulebook
+from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.policy.overload import Overload
 from pactgate.policy.rate_limits import RatePolicy
-from pactgate.policy.result_cache import Recall as ResultCache
-from pactgate.policy.result_pages import Shelf
+from pactgate.policy.result_cache import ResultCache
+from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol.messages import encode_json
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRateStore
@@ -93,30 +111,39 @@ class Gateway:
         self.generated_token: str | None = None
         """Made when the address can be reached from elsewhere and the configuration names no token."""
         self.address: str | None = None
-        self._listener = emit
+        self._listeners = Listeners()
+        self._emit = self._listeners.emit
         self.metrics = Metrics()
         info = server_info()
         self._mask = Mask(config.secrets)
         self._log = EventLogger(self._mask)
         self._encoded_info = encode_json(info)
-        self.book = Rulebook(config, self._encoded_info)
+        self.policies = PolicyTable(config, self._encoded_info)
         self._cache = MemoryCache(config.cache)
-        self._shelf = Shelf(page_bytes=min(_PAGE_BYTES, config.response.max_response_bytes - _PAGE_FRAME_BYTES))
+        self._pages = PagedResultStore(
+            page_bytes=min(_PAGE_BYTES, config.response.max_response_bytes - _PAGE_FRAME_BYTES)
+        )
         self._overload = Overload(
             max_in_flight=config.limits.max_in_flight,
             max_per_server=config.limits.max_in_flight_per_server,
             max_queued=config.limits.max_queued_per_server,
         )
-        self.recall = ResultCache(self._cache, self._cache_failed)
+        self.results = ResultCache(self._cache, self._cache_failed)
         self._rates = RatePolicy(config.rate_limits, MemoryRateStore())
         self._taps = GatewayRecorders(config.capture, config.secrets, self._emit, NAME)
         self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates])
         self._audit = self._audit_log()
+        self._listeners.add("metrics", self.metrics.emit)
+        self._listeners.add("log", self._log.emit)
+        self._listeners.add("call history", self.stories.emit)
+        if self._audit is not None:
+            self._listeners.add("audit", self._audit.emit)
+        self._listeners.add("embedder", emit)
         self._client = HttpClient()
         self._private_client = HttpClient(CALLER_SESSION_POOL)
         self._child_reaper = ChildReaper()
         self._http: HttpServer | None = None
-        self._face: HttpFace | None = None
+        self._face: HttpFrontend | None = None
         self.configuration = LiveConfiguration(
             lambda: self.config,
             apply=self._apply,
@@ -129,7 +156,7 @@ class Gateway:
             configuration=self.configuration,
             connections=lambda: self.connections,
             rates=self._rates,
-            book=lambda: self.book,
+            book=lambda: self.policies,
             tell=self.stories.get,
         )
         self.connections = Connections(
@@ -145,66 +172,65 @@ class Gateway:
             built_in=(_OWN,),
         )
         self.connections.on_catalog_changed = self._catalog_changed
-        self._housekeeping = Housekeeping(self._cache, self._shelf, self.connections, self._emit)
-        self.relaying = Relaying()
-        subscriptions = Subscriptions(self.connections, lambda server: self.book.server_limit_ms(server))
-        self.changes = Changes(self.connections, subscriptions, self._encoded_info, on_left=self.relaying.left)
+        self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
+        self.relay = NotificationRelay()
+        subscriptions = Subscriptions(self.connections, lambda server: self.policies.server_limit_ms(server))
+        self.changes = ChangeNotifications(self.connections, subscriptions, self._encoded_info, on_left=self.relay.left)
         self.connections.on_lists_changed = self.changes.on_lists_changed
         self.connections.on_updated = self.changes.on_updated
         self.facts = GatewaySnapshot(
             connections=self.connections,
             metrics=self.metrics,
             cache=self._cache,
-            recall=self.recall,
+            recall=self.results,
             overload=self._overload,
             rates=self._rates,
             config=lambda: self.config,
         )
         self._status = status.Status(self.connections, self.facts.limits)
-        self.asking = Asking(
+        self.bridge = ServerRequestBridge(
             self.connections,
-            self.relaying,
+            self.relay,
             clock=time.monotonic,
-            input_s=lambda: self.book.input_timeout_ms / 1000,
+            input_s=lambda: self.policies.input_timeout_ms / 1000,
         )
-        stamp = Stamp(self._encoded_info)
-        recognition = Recognition(self.connections, self.recall, self._rates, stamp)
+        add_envelope = AddEnvelope(self._encoded_info)
+        self._timeouts = TimeoutQueue(FaultBarrier(self._emit))
         self.tool_call = ToolCall(
-            find=(Read(), Resolve(self.connections)),
-            admit=(
-                Permit(),
-                Mirror(),
-                Limit(),
-                Rate(self._rates),
-                AcceptInput(),
-                Recall(self.recall, recognition),
+            find=(ParseParams(), ResolveTool(self.connections)),
+            before=(
+                Authorize(),
+                CheckHeaderParams(),
+                CheckLimits(),
+                RateLimit(self._rates),
+                ValidateInput(),
+                CacheLookup(self.results),
             ),
-            dispatch=Dispatch(self.connections, self._overload, self.recall, self.relaying, self.asking),
-            verify=(AcceptResult(), Audit(self._emit, self._masked), AcceptOutput()),
-            finish=(Bound(self._shelf), Remember(), Fit(), stamp),
-            rounds=(stamp,),
-            book=lambda: self.book,
-            again=recognition.answer,
+            dispatch=Dispatch(self.connections, self._overload, self.results, self.bridge),
+            verify=(CheckResult(), CheckEffects(self._emit, self._masked), ValidateOutput()),
+            finish=(LimitSize(self._pages), CacheStore(), AdaptForClient(), add_envelope),
+            input_required=(add_envelope,),
+            policies=lambda: self.policies,
+            timeouts=self._timeouts,
         )
         forward = Forward(
             self.connections,
-            self.recall,
-            lambda: self.book,
-            self.asking,
+            self.results,
+            lambda: self.policies,
+            self.bridge,
+            self._timeouts,
             read_own=self._read_own,
             server_info=self._encoded_info,
         )
-        handlers = Handlers(self.connections, self.tool_call, forward, self.changes, self.relaying, info)
+        handlers = Handlers(self.connections, self.tool_call, forward, self.changes, self.relay, info)
         self.kernel = Kernel(
             handlers.table(),
-            tool_call=self.tool_call,
-            wire=config.wire.planes(),
-            max_response_bytes=config.response.max_response_bytes,
+            policies=lambda: self.policies,
             hearing=self.changes,
             emit=self._emit,
             mask=self._masked,
             audit=self._audit,
-            on_notice=self.asking.notice,
+            on_notice=self.bridge.notice,
         )
 
         self._library = Library(self.kernel, client=f"{NAME}/{__version__}")
@@ -218,7 +244,7 @@ class Gateway:
         """Open the HTTP face on the configured address and return its URL."""
         await self.open_audit()
         listen = self.config.listen
-        self._face = face = HttpFace(
+        self._face = face = HttpFrontend(
             self.kernel,
             self._guard(),
             servers=lambda roles: self.connections.servers_for(roles),
@@ -230,7 +256,7 @@ class Gateway:
             tap=self._taps.http_callers(),
         )
         limits = ServerLimits(max_request_bytes=self.config.limits.max_request_bytes)
-        self._http = HttpServer(face.handle, limits, self._emit, start=face.start)
+        self._http = HttpServer(face.handle, limits, self._emit)
         host, port = await self._http.listen(listen.host, listen.port)
         shown = f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{port}"
@@ -261,11 +287,11 @@ class Gateway:
         if self._face is not None:
             self._face.close()
         await self.configuration.close()
-        await self.asking.close()
+        await self.bridge.close()
         await self.connections.stop()
-        self.tool_call.close()
+        self._timeouts.close()
         await self._housekeeping.stop()
-        self._shelf.clear()
+        self._pages.clear()
         await self._client.close()
         await self._private_client.close()
         await self._child_reaper.close()
@@ -300,16 +326,14 @@ class Gateway:
         before, self.config = self.config, config
         self._mask = self._log.mask = Mask((*config.secrets, *before.secrets, self.generated_token or ""))
         self._taps.know(config.secrets)
-        self.book = Rulebook(config, self._encoded_info)
+        self.policies = PolicyTable(config, self._encoded_info)
         self._rates.reconfigure(config.rate_limits)
-        self.kernel.wire = config.wire.planes()
-        self.kernel.max_response_bytes = config.response.max_response_bytes
         done = await self.connections.apply(
             config.servers.values(), naming=config.naming.exposed, categories=config.categories
         )
         if config.cache != before.cache:
             for server in self.connections.servers:
-                self.recall.drop_server(server)  # what was kept was kept by other rules
+                self.results.drop_server(server)  # what was kept was kept by other rules
         return done
 
     async def discover(
@@ -330,14 +354,6 @@ class Gateway:
     def report(self, event: Event) -> None:
         """Count, log and pass on an event of the process around the gateway."""
         self._emit(event)
-
-    def _emit(self, event: Event) -> None:
-        self.metrics.emit(event)
-        self._log.emit(event)
-        self.stories.emit(event)
-        if self._audit is not None:
-            self._audit.emit(event)
-        self._listener(event)
 
     def _dialer(self, server: ServerConfig, info: dict[str, Any]) -> Dialer:
         return Dialer(
@@ -368,14 +384,14 @@ class Gateway:
 
     def _catalog_changed(self, server: str) -> None:
         """What was kept of a server is about what it offered before."""
-        self.recall.drop_server(server)
+        self.results.drop_server(server)
         self._housekeeping.on_offer_changed()
 
     def _cache_failed(self, operation: str, reason: str) -> None:
         self._emit(CacheFailed(operation, reason))
 
     def _read_own(self, uri: str, caller: Caller) -> bytes | None:
-        return self._status.read(uri) or self._shelf.read_resource(caller.subject, uri)
+        return self._status.read(uri) or self._pages.read_resource(caller.subject, uri)
 
     def _guard(self) -> Guard:
         if self.config.needs_token:

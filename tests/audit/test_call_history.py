@@ -14,7 +14,7 @@ from pactgate.core.values import Tool, Traits
 from pactgate.protocol.messages import encode_json
 from tests.support.callers import context
 
-GATES = ("read", "resolve", "rate", "recall", "dispatch", "accept_result", "bound", "stamp")
+GATES = ("parse_params", "resolve_tool", "rate_limit", "cache_lookup", "dispatch", "check_result", "limit_size", "add_envelope")
 TOOL = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0", traits=Traits(category="query"))
 
 
@@ -22,9 +22,9 @@ class Heard:
     def __init__(self) -> None:
         self.stories = CallHistory(lambda: GATES, wall=lambda: 1_800_000_100.0, clock=lambda: 100.0)
 
-    def finish(self, failure: GatewayFailure | None = None, *, gate: str = "stamp", **notes: Any) -> ExecutionContext:
+    def finish(self, failure: GatewayFailure | None = None, *, gate: str = "add_envelope", **notes: Any) -> ExecutionContext:
         ctx = context()
-        if failure is None or gate != "resolve":
+        if failure is None or gate != "resolve_tool":
             ctx.bind(TOOL)
         ctx.requested, ctx.gate = "read", gate
         for name, note in notes.items():
@@ -57,12 +57,12 @@ def test_an_answered_call_passed_every_gate() -> None:
 
 def test_a_call_that_was_stopped_says_where_why_and_what_to_do() -> None:
     heard = Heard()
-    ctx = heard.finish(GatewayFailure(Kind.RATE_LIMITED, "Too many.", retry_after_ms=2500), gate="rate")
+    ctx = heard.finish(GatewayFailure(Kind.RATE_LIMITED, "Too many.", retry_after_ms=2500), gate="rate_limit")
     story = heard.stories.get(ctx.request_id)
     assert story is not None
     assert states(story) == {
-        **dict.fromkeys(("read", "resolve"), "passed"),
-        "rate": "stopped",
+        **dict.fromkeys(("parse_params", "resolve_tool"), "passed"),
+        "rate_limit": "stopped",
         **dict.fromkeys(GATES[3:], "not reached"),
     }
     assert (story["code"], story["party"], story["message"]) == ("RATE_LIMITED", "caller", "Too many.")
@@ -75,7 +75,7 @@ def test_a_kept_answer_went_round_the_server() -> None:
     ctx = heard.finish(is_cached=True)
     story = heard.stories.get(ctx.request_id)
     assert story is not None
-    assert {gate for gate, state in states(story).items() if state == "skipped"} == {"dispatch", "accept_result"}
+    assert {gate for gate, state in states(story).items() if state == "skipped"} == {"dispatch", "check_result"}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_kept_answer_went_round_the_server() -> None:
 )
 def test_every_failure_has_advice_that_fits_it(kind: Kind, word: str) -> None:
     heard = Heard()
-    ctx = heard.finish(GatewayFailure(kind, "x"), gate="resolve")
+    ctx = heard.finish(GatewayFailure(kind, "x"), gate="resolve_tool")
     story = heard.stories.get(ctx.request_id)
     assert story is not None
     assert word in story["next"]
@@ -135,13 +135,13 @@ def test_a_caller_sees_its_own_calls_and_no_others() -> None:
 
 def test_a_line_of_the_log_gives_the_same_story_as_far_as_it_goes() -> None:
     line = {
-        "gate": "rate",
+        "gate": "rate_limit",
         "outcome": "rate_limited",
         "verdict": "did_not_run",
         "party": "caller",
         "tool": "files.read",
     }
     story = call_trace(line, GATES, source="audit log")
-    assert states(story)["rate"] == "stopped"
+    assert states(story)["rate_limit"] == "stopped"
     assert story["next"].startswith("Nothing was done.")
     assert call_trace({"gate": "gone"}, GATES, source="x")["gates"] == []

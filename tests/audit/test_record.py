@@ -34,7 +34,7 @@ def facts(ctx: ExecutionContext, params: bytes | None = None, detail: Detail = "
 def test_an_answered_call_is_told_with_who_what_and_how_long() -> None:
     ctx = context(who=caller(session="ab12"))
     ctx.bind(TOOL)
-    ctx.requested, ctx.upstream_revision, ctx.gate, ctx.is_validated = "read", "2025-11-25", "stamp", True
+    ctx.requested, ctx.upstream_revision, ctx.gate, ctx.is_validated = "read", "2025-11-25", "add_envelope", True
     assert facts(ctx, b'{"name":"read","arguments":{"path":"a.txt"}}') == {
         "kind": "call",
         "time": "2027-01-15T08:00:00.250Z",
@@ -51,7 +51,7 @@ def test_an_answered_call_is_told_with_who_what_and_how_long() -> None:
         "arguments": {"path": "string 5"},
         "outcome": "ok",
         "verdict": "ran",
-        "gate": "stamp",
+        "gate": "add_envelope",
         "revision": "2025-11-25",
         "durationMs": 12.5,
         "validated": True,

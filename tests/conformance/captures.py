@@ -10,10 +10,10 @@ from typing import Any
 from pactgate.conformance.check import check_capture
 from pactgate.conformance.report import ComplianceReport
 from pactgate.conformance.rule import CheckStatus, RuleResult
-from pactgate.protocol.modern import CC, CI, PV
+from pactgate.protocol.modern import CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
 
 FIXTURES = Path(__file__).with_name("fixtures")
-MODERN = {PV: "2026-07-28", CC: {}, CI: {"name": "probe", "version": "1"}}
+MODERN = {PROTOCOL_VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}, CLIENT_INFO_KEY: {"name": "probe", "version": "1"}}
 HINTS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 Json = dict[str, Any]

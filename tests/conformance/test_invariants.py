@@ -9,7 +9,7 @@ import pytest
 
 from pactgate.conformance.check import check_capture
 from pactgate.conformance.rule import CheckStatus
-from pactgate.protocol.modern import CC, CI, PV
+from pactgate.protocol.modern import CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
 from tests.conformance.captures import (
     HINTS,
     MODERN,
@@ -371,7 +371,7 @@ def test_a_foreign_method_that_works_or_was_advertised_may_have_errors_of_its_ow
 
 
 def test_a_session_that_speaks_both_eras_is_judged_by_each() -> None:
-    enveloped = {PV: "2026-07-28", CC: {}, CI: {}}
+    enveloped = {PROTOCOL_VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}, CLIENT_INFO_KEY: {}}
     mixed = capture(
         failed(1, "server/discover", {"code": -32601, "message": "Method not found"}, {"_meta": enveloped}),
         *handshake(id_=2),

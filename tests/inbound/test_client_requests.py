@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pactgate.core.unanswered import Unanswered
-from pactgate.inbound.client_requests import MAX_OPEN, Questions
+from pactgate.core.unanswered import UnansweredError
+from pactgate.inbound.client_requests import MAX_OPEN, PendingClientRequests
 from pactgate.protocol.messages import ErrorReply, Response
 
 
@@ -23,14 +23,14 @@ class Wire:
         return self.works
 
 
-async def asked(questions: Questions, wire: Wire) -> asyncio.Task[bytes]:
+async def asked(questions: PendingClientRequests, wire: Wire) -> asyncio.Task[bytes]:
     task = asyncio.create_task(questions.ask("roots/list", b"{}", wire))
     await asyncio.sleep(0)
     return task
 
 
 async def test_an_answer_is_taken_once_by_its_id() -> None:
-    questions, wire = Questions(), Wire()
+    questions, wire = PendingClientRequests(), Wire()
     first, second = await asked(questions, wire), await asked(questions, wire)
     one, two = (message["id"] for message in wire.sent)
     assert one != two
@@ -44,35 +44,35 @@ async def test_an_answer_is_taken_once_by_its_id() -> None:
 
 
 async def test_a_refusal_is_kept_as_the_client_said_it() -> None:
-    questions, wire = Questions(), Wire()
+    questions, wire = PendingClientRequests(), Wire()
     task = await asked(questions, wire)
     reply = ErrorReply(wire.sent[0]["id"], -1, "no", b"{}")
     questions.take(reply)
-    with pytest.raises(Unanswered) as caught:
+    with pytest.raises(UnansweredError) as caught:
         await task
     assert caught.value.reply is reply
 
 
 async def test_an_answer_that_is_no_object_is_none() -> None:
-    questions, wire = Questions(), Wire()
+    questions, wire = PendingClientRequests(), Wire()
     task = await asked(questions, wire)
     questions.take(Response(wire.sent[0]["id"], b"[1]"))
-    with pytest.raises(Unanswered):
+    with pytest.raises(UnansweredError):
         await task
 
 
 async def test_a_client_out_of_reach_or_gone_does_not_answer() -> None:
-    with pytest.raises(Unanswered):
-        await Questions().ask("roots/list", b"{}", Wire(works=False))
-    questions = Questions()
+    with pytest.raises(UnansweredError):
+        await PendingClientRequests().ask("roots/list", b"{}", Wire(works=False))
+    questions = PendingClientRequests()
     task = await asked(questions, Wire())
     questions.close()
-    with pytest.raises(Unanswered):
+    with pytest.raises(UnansweredError):
         await task
 
 
 async def test_a_question_nobody_waits_for_any_more_is_withdrawn() -> None:
-    questions, wire = Questions(), Wire()
+    questions, wire = PendingClientRequests(), Wire()
     task = await asked(questions, wire)
     task.cancel()
     await asyncio.wait({task})
@@ -83,9 +83,9 @@ async def test_a_question_nobody_waits_for_any_more_is_withdrawn() -> None:
 
 
 async def test_a_client_has_no_more_questions_before_it_than_may_be() -> None:
-    questions, wire = Questions(), Wire()
+    questions, wire = PendingClientRequests(), Wire()
     tasks = [await asked(questions, wire) for _ in range(MAX_OPEN)]
-    with pytest.raises(Unanswered):
+    with pytest.raises(UnansweredError):
         await questions.ask("roots/list", b"{}", wire)
     questions.take(Response(wire.sent[0]["id"], b"{}"))
     await tasks[0]

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from pactgate.core.events import InternalFailure, RequestRefused
-from pactgate.inbound.http_exchange import JSON_HEAD, Exchange
+from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.server_limits import ServerLimits
 from tests.support.bad_http import HOST, NOT_REQUESTS, with_body, with_chunks
-from tests.support.facing import listening, modern_call, serving, until
+from tests.support.facing import answering_after, listening, modern_call, serving, until
 from tests.support.loops import on_both_loops
 from tests.support.raw_http import WAIT_S, RawClient, encode_body, get, post
 
@@ -77,7 +77,7 @@ async def test_a_request_that_trickles_in_byte_by_byte_is_served() -> None:
 # -- order
 
 
-async def paths(exchange: Exchange) -> None:
+def paths(exchange: HttpExchange) -> None:
     exchange.respond(200, JSON_HEAD, exchange.path.encode())
 
 
@@ -97,11 +97,12 @@ async def test_one_request_runs_at_a_time_and_few_bytes_are_read_ahead() -> None
     running = 0
     go = asyncio.Event()
 
-    async def slow(exchange: Exchange) -> None:
+    wait = answering_after(go, paths)
+
+    def slow(exchange: HttpExchange) -> None:
         nonlocal running
         running += 1
-        await go.wait()
-        exchange.respond(200, JSON_HEAD, exchange.path.encode())
+        wait(exchange)
 
     async with listening(slow) as (server, port, _), RawClient(port) as client:
         await client.send(get("/0"))
@@ -121,7 +122,7 @@ async def test_one_request_runs_at_a_time_and_few_bytes_are_read_ahead() -> None
 async def test_a_client_that_does_not_take_its_answers_gets_no_more_work_done() -> None:
     served = 0
 
-    async def large(exchange: Exchange) -> None:
+    def large(exchange: HttpExchange) -> None:
         nonlocal served
         served += 1
         exchange.respond(200, JSON_HEAD, b"x" * 4_000_000)
@@ -204,7 +205,7 @@ async def test_a_body_that_comes_fast_enough_may_take_longer_than_the_first_limi
 
 @on_both_loops
 async def test_a_client_that_stops_taking_its_answer_is_cut_off() -> None:
-    async def large(exchange: Exchange) -> None:
+    def large(exchange: HttpExchange) -> None:
         exchange.respond(200, JSON_HEAD, b"x" * 20_000_000)
 
     async with listening(large, QUICK) as (server, port, _), RawClient(port) as client:
@@ -216,7 +217,7 @@ async def test_a_client_that_stops_taking_its_answer_is_cut_off() -> None:
 
 @on_both_loops
 async def test_a_client_that_takes_its_answer_slowly_but_steadily_gets_all_of_it() -> None:
-    async def large(exchange: Exchange) -> None:
+    def large(exchange: HttpExchange) -> None:
         exchange.respond(200, JSON_HEAD, b"x" * 20_000_000)
 
     async with listening(large, QUICK) as (_, port, _), RawClient(port) as client:
@@ -250,7 +251,7 @@ async def test_a_refused_client_that_goes_on_sending_can_read_why_but_not_send_f
 
 
 async def test_an_open_stream_is_kept_alive_with_comments() -> None:
-    async def streaming(exchange: Exchange) -> None:
+    def streaming(exchange: HttpExchange) -> None:
         exchange.open_stream().write(b"data: x\n\n")
 
     async with listening(streaming, QUICK) as (_, port, _), RawClient(port) as client:
@@ -267,10 +268,7 @@ async def test_what_is_held_for_all_clients_together_is_bounded() -> None:
     limits = ServerLimits(max_connections=10, max_held_bytes=3_000_000)
     go = asyncio.Event()
 
-    async def slow(exchange: Exchange) -> None:
-        await go.wait()
-        exchange.respond(200)
-
+    slow = answering_after(go, lambda exchange: exchange.respond(200))
     async with listening(slow, limits) as (server, port, _):
         async with RawClient(port) as first, RawClient(port) as second, RawClient(port) as third:
             await first.send(post(b"x" * 2_000_000))
@@ -297,7 +295,7 @@ async def test_held_bytes_are_given_back_when_a_client_leaves_in_the_middle() ->
 
 
 async def test_a_handler_that_raises_becomes_a_plain_500_and_an_event() -> None:
-    async def broken(exchange: Exchange) -> None:
+    def broken(exchange: HttpExchange) -> None:
         raise RuntimeError("the secret of the house")
 
     async with listening(broken) as (_, port, events), RawClient(port) as client:
@@ -308,8 +306,55 @@ async def test_a_handler_that_raises_becomes_a_plain_500_and_an_event() -> None:
         assert (await client.ask(get("/"))).status == 500
 
 
+@on_both_loops
+async def test_a_handler_that_raises_is_contained_to_its_connection() -> None:
+    def handle(exchange: HttpExchange) -> None:
+        if exchange.path == "/stream":
+            exchange.open_stream().write(b"data: x\n\n")
+        if exchange.path != "/":
+            raise RuntimeError(exchange.path)
+        exchange.respond(200, JSON_HEAD, b"{}")
+
+    async with listening(handle) as (server, port, events):
+        async with RawClient(port) as other, RawClient(port) as plain, RawClient(port) as streaming:
+            assert (await other.ask(get("/"))).status == 200
+            for _ in range(3):
+                assert (await plain.ask(get("/plain"))).status == 500
+                assert (await other.ask(get("/"))).status == 200
+            await streaming.send(get("/stream"))
+            await streaming.rest()
+            await until(lambda: server.connection_count == 2)
+            assert (await other.ask(get("/"))).status == 200
+            assert (await plain.ask(get("/"))).status == 200
+        faults = [event.error for event in events if isinstance(event, InternalFailure)]
+        assert faults == ["RuntimeError('/plain')"] * 3 + ["RuntimeError('/stream')"]
+
+
+async def test_a_handler_that_raises_after_its_answer_leaves_the_answer_as_it_is() -> None:
+    def broken(exchange: HttpExchange) -> None:
+        exchange.respond(200, JSON_HEAD, exchange.path.encode())
+        raise RuntimeError
+
+    async with listening(broken) as (_, port, events), RawClient(port) as client:
+        await client.send(get("/a") + get("/b"))
+        assert [(await client.answer()).body for _ in range(2)] == [b"/a", b"/b"]
+        assert [type(event) for event in events] == [InternalFailure] * 2
+
+
+async def test_a_handler_that_raises_does_not_stop_what_was_sent_behind_its_request() -> None:
+    def broken(exchange: HttpExchange) -> None:
+        if exchange.path == "/bad":
+            raise RuntimeError
+        paths(exchange)
+
+    async with listening(broken) as (_, port, _), RawClient(port) as client:
+        await client.send(get("/bad") + get("/good"))
+        assert (await client.answer()).status == 500
+        assert (await client.answer()).body == b"/good"
+
+
 async def test_a_handler_that_raises_in_a_stream_ends_the_connection() -> None:
-    async def broken(exchange: Exchange) -> None:
+    def broken(exchange: HttpExchange) -> None:
         exchange.open_stream().write(b"data: x\n\n")
         raise RuntimeError
 
@@ -319,12 +364,23 @@ async def test_a_handler_that_raises_in_a_stream_ends_the_connection() -> None:
         assert not (await client.rest()).endswith(b"0\r\n\r\n")
 
 
-async def test_a_handler_that_forgets_to_answer_is_answered_for() -> None:
-    async def silent(exchange: Exchange) -> None:
-        return
+# -- heads that repeat
 
-    async with listening(silent) as (_, port, _), RawClient(port) as client:
-        assert (await client.ask(get("/"))).status == 500
+
+def bodies(exchange: HttpExchange) -> None:
+    exchange.respond(200, JSON_HEAD, exchange.path.encode() + b" " + exchange.body)
+
+
+@on_both_loops
+async def test_requests_with_the_same_head_but_for_its_length_keep_their_own_bodies_on_every_connection() -> None:
+    async with listening(bodies) as (_, port, _), RawClient(port) as first, RawClient(port) as second:
+        for size in (5, 500, 0, 70_000, 1):
+            for client, letter in ((first, b"a"), (second, b"b")):
+                body = letter * size
+                assert (await client.ask(post(body, "/x"))).body == b"/x " + body
+        ahead = [b"%d" % 10**digits for digits in range(6)]
+        await first.send(b"".join(post(body, "/x") for body in ahead))
+        assert [(await first.answer()).body for _ in ahead] == [b"/x " + body for body in ahead]
 
 
 # -- clients that go away
@@ -334,25 +390,32 @@ async def test_a_handler_that_forgets_to_answer_is_answered_for() -> None:
 async def test_a_client_that_goes_away_is_noticed_at_once() -> None:
     gone_away = asyncio.Event()
 
-    async def waiting(exchange: Exchange) -> None:
-        exchange.on_disconnect = gone_away.set
-        await gone_away.wait()
+    written: list[bool] = []
+
+    def answer(exchange: HttpExchange) -> None:
         exchange.respond(200)
-        assert exchange.open_stream().write(b"x") is False
+        written.append(exchange.open_stream().write(b"x"))
+
+    wait = answering_after(gone_away, answer)
+
+    def waiting(exchange: HttpExchange) -> None:
+        exchange.on_disconnect = gone_away.set
+        wait(exchange)
 
     async with listening(waiting) as (server, port, events):
         async with RawClient(port) as client:
             await client.send(get("/"))
             await until(lambda: server.connection_count == 1)
         await asyncio.wait_for(gone_away.wait(), WAIT_S)
-        await until(lambda: server.connection_count == 0)
+        await until(lambda: server.connection_count == 0 and bool(written))
+        assert written == [False]
         assert events == []
 
 
 async def test_the_hook_is_not_called_after_the_answer() -> None:
     called: list[str] = []
 
-    async def quick(exchange: Exchange) -> None:
+    def quick(exchange: HttpExchange) -> None:
         exchange.on_disconnect = lambda: called.append("gone")
         exchange.respond(200)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pactgate.inbound.http_exchange import JSON_HEAD, Exchange
+from pactgate.inbound.http_exchange import JSON_HEAD, EventStream, HttpExchange
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.protocol.messages import encode_result
 from tests.support.facing import listening, until
@@ -15,7 +15,7 @@ from tests.support.raw_http import RawClient, get, request
 async def test_an_answer_is_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
     writes: list[bytes] = []
 
-    async def handle(exchange: Exchange) -> None:
+    def handle(exchange: HttpExchange) -> None:
         assert exchange.line is not None
         transport = exchange.line.transport
 
@@ -40,7 +40,7 @@ async def test_an_answer_is_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_result_is_answered_as_the_same_bytes_whatever_its_size(size: int, protocol: str) -> None:
     result = b'"%b"' % (b"x" * (size - 2))
 
-    async def handle(exchange: Exchange) -> None:
+    def handle(exchange: HttpExchange) -> None:
         exchange.extra_head = b"X-Extra: yes\r\n"
         if exchange.path == "/whole":
             exchange.respond(200, JSON_HEAD, encode_result(b"7", result))
@@ -56,7 +56,7 @@ async def test_a_result_is_answered_as_the_same_bytes_whatever_its_size(size: in
 
 
 async def test_an_exchange_is_answered_once() -> None:
-    async def handle(exchange: Exchange) -> None:
+    def handle(exchange: HttpExchange) -> None:
         exchange.respond(200, JSON_HEAD, b"1")
         exchange.respond(200, JSON_HEAD, b"2")
         stream = exchange.open_stream()
@@ -70,7 +70,7 @@ async def test_an_exchange_is_answered_once() -> None:
 
 
 async def test_answers_without_a_body_have_no_type_and_a_head_request_gets_no_body() -> None:
-    async def handle(exchange: Exchange) -> None:
+    def handle(exchange: HttpExchange) -> None:
         exchange.extra_head = b"X-Extra: yes\r\n"
         if exchange.method == "HEAD":
             exchange.respond(200, JSON_HEAD, b"{}")
@@ -88,7 +88,7 @@ async def test_answers_without_a_body_have_no_type_and_a_head_request_gets_no_bo
 
 @on_both_loops
 async def test_a_stream_is_chunked_and_the_connection_goes_on_after_it() -> None:
-    async def handle(exchange: Exchange) -> None:
+    def handle(exchange: HttpExchange) -> None:
         exchange.extra_head = b"X-Extra: yes\r\n"
         stream = exchange.open_stream()
         assert stream.is_open
@@ -108,7 +108,7 @@ async def test_a_stream_is_chunked_and_the_connection_goes_on_after_it() -> None
 
 
 async def test_a_stream_over_http_1_0_ends_with_the_connection() -> None:
-    async def handle(exchange: Exchange) -> None:
+    def handle(exchange: HttpExchange) -> None:
         stream = exchange.open_stream()
         stream.write(b"data: 1\n\n")
         stream.close()
@@ -122,28 +122,79 @@ async def test_a_stream_over_http_1_0_ends_with_the_connection() -> None:
 @on_both_loops
 async def test_a_stream_that_is_not_taken_is_cut_at_its_bound() -> None:
     outcomes: list[bool] = []
+    unsent: list[int] = []
     gone = asyncio.Event()
 
-    async def handle(exchange: Exchange) -> None:
+    def handle(exchange: HttpExchange) -> None:
         exchange.on_disconnect = gone.set
-        stream = exchange.open_stream()
-        while stream.is_open and len(outcomes) < 10_000:
+        write_on(exchange.open_stream())
+
+    def write_on(stream: EventStream) -> None:
+        if stream.is_open and len(outcomes) < 10_000:
             outcomes.append(stream.write(b"x" * 100_000))
-            await asyncio.sleep(0)
-        assert stream.unsent_bytes == 0
+            asyncio.get_running_loop().call_soon(write_on, stream)
+        else:
+            unsent.append(stream.unsent_bytes)
 
     limits = ServerLimits(max_connections=5, max_unsent_bytes=1_000_000)
     async with listening(handle, limits) as (server, port, _), RawClient(port) as client:
         client.writer.transport.pause_reading()
         await client.send(get("/"))
         await asyncio.wait_for(gone.wait(), 5)
-        await until(lambda: server.connection_count == 0)
+        await until(lambda: server.connection_count == 0 and bool(unsent))
+    assert unsent == [0]
     assert outcomes[-1] is False
     assert len(outcomes) < 1000
 
 
+async def test_an_answer_that_failed_before_it_began_is_an_internal_error() -> None:
+    def handle(exchange: HttpExchange) -> None:
+        exchange.work = asyncio.get_running_loop().create_future()
+        exchange.fail(b'"seven"' if exchange.path == "/id" else None)
+        exchange.fail(b"8")  # once is enough
+
+    async with listening(handle) as (_, port, _), RawClient(port) as client:
+        for path, id_ in (("/id", "seven"), ("/", None)):
+            answer = await client.ask(get(path))
+            assert (answer.status, answer.header("content-type")) == (500, "application/json")
+            assert answer.json == {"jsonrpc": "2.0", "id": id_, "error": {"code": -32603, "message": "Internal error."}}
+
+
+async def test_an_answer_that_failed_after_it_began_ends_the_connection() -> None:
+    gone = asyncio.Event()
+
+    def handle(exchange: HttpExchange) -> None:
+        exchange.on_disconnect = gone.set
+        exchange.open_stream().write(b"data: 1\n\n")
+        exchange.fail(b"7")
+
+    async with listening(handle) as (server, port, _), RawClient(port) as client:
+        await client.send(get("/"))
+        assert b"Internal error" not in await client.rest()
+        await asyncio.wait_for(gone.wait(), 5)
+        await until(lambda: server.connection_count == 0)
+
+
+async def test_an_answer_that_failed_after_its_client_went_away_is_nobodys_business() -> None:
+    outcomes: list[bool] = []
+
+    def handle(exchange: HttpExchange) -> None:
+        def fail() -> None:
+            exchange.fail(b"7")
+            outcomes.append(exchange.is_answered)
+
+        exchange.on_disconnect = fail
+
+    async with listening(handle) as (server, port, events):
+        async with RawClient(port) as client:
+            await client.send(get("/"))
+            await until(lambda: server.connection_count == 1)
+        await until(lambda: bool(outcomes))
+        assert (outcomes, events) == ([False], [])
+
+
 async def test_one_large_write_is_taken_whole() -> None:
-    async def handle(exchange: Exchange) -> None:
+    def handle(exchange: HttpExchange) -> None:
         stream = exchange.open_stream()
         assert stream.write(b"x" * 9_000_000)
         stream.close()

@@ -4,6 +4,7 @@ import gc
 
 import pytest
 
+from pactgate.inbound.auth import Guard
 from pactgate.protocol import messages
 from pactgate.protocol.versions import LEGACY_VERSIONS
 from tests.support.facing import META, call, initialize, message, modern, notification, serving
@@ -202,12 +203,55 @@ async def test_both_eras_are_served_on_one_connection() -> None:
         assert {caller.era.value for caller in served.kernel.callers} == {"modern", "legacy"}
 
 
+# -- heads that repeat
+
+
+async def test_a_head_that_was_admitted_admits_nobody_with_another_token() -> None:
+    guard = Guard(host="127.0.0.1", tokens={"a" * 32: ("anna", frozenset()), "b" * 32: ("bert", frozenset({"admin"}))})
+    async with serving(guard=guard) as served:
+        for _ in range(3):
+            for token, status in (("a", 200), ("x", 401), ("b", 200)):
+                request_ = modern("tools/call", name="echo", authorization="Bearer " + token * 32)
+                assert (await served.ask(request_)).status == status
+            assert (await served.ask(modern("tools/call", name="echo"))).status == 401
+        assert [caller.subject for caller in served.kernel.callers] == ["anna", "bert"] * 3
+
+
+async def test_a_head_that_names_a_server_is_served_only_while_there_is_that_server() -> None:
+    servers = {"files"}
+    async with serving(servers=lambda roles: servers) as served, served.client() as client:
+        scoped = modern("tools/call", "/mcp/files", name="echo")
+        assert (await client.ask(scoped)).status == 200
+        servers.clear()
+        assert (await client.ask(scoped)).status == 404
+        servers.add("files")
+        assert (await client.ask(scoped)).status == 200
+
+
+async def test_a_head_that_was_refused_once_is_refused_again() -> None:
+    async with serving() as served, served.client() as client:
+        for _ in range(3):
+            assert (await client.ask(modern("tools/call", name="echo", content_type="text/plain"))).status == 415
+            assert (await client.ask(modern("tools/call", name="echo", host="elsewhere.example"))).status == 421
+            assert (await client.ask(modern("tools/call", name="echo", accept="text/html"))).status == 406
+        assert served.kernel.callers == []
+
+
+async def test_what_one_answer_adds_to_its_head_is_not_in_the_next() -> None:
+    async with serving() as served, served.client() as client:
+        for origin in ("http://localhost:1", "http://localhost:2"):
+            for _ in range(2):
+                answer = await client.ask(modern("tools/call", name="echo", origin=origin))
+                assert answer.header("access-control-allow-origin") == origin
+            assert (await client.ask(modern("tools/call", name="echo"))).header("access-control-allow-origin") is None
+
+
 async def test_a_get_of_a_page_is_not_found() -> None:
     async with serving() as served:
         assert (await served.ask(get("/favicon.ico"))).status == 404
 
 
-@pytest.mark.parametrize("tool", ["echo", "steps"])
+@pytest.mark.parametrize("tool", ["echo", "steps", "later"])
 async def test_a_request_leaves_nothing_behind_for_the_garbage_collector(tool: str) -> None:
     async with serving() as served, served.client() as client:
         session = await served.session()
@@ -222,6 +266,7 @@ async def test_a_request_leaves_nothing_behind_for_the_garbage_collector(tool: s
         try:
             for _ in range(20):
                 await ask()
+            served.kernel.callers.clear()  # the fake kernel remembers them: what they hold is what a request leaves behind
             assert gc.collect() == 0
         finally:
             gc.enable()

@@ -7,19 +7,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.inbound import http_grammar
-from pactgate.inbound.http_grammar import MAX_CHUNKS, BadRequest, ChunkedBody, Head, check_request_line, parse_head
+from pactgate.inbound.http_grammar import (
+    MAX_CHUNKS,
+    BadRequestError,
+    ChunkedBody,
+    RequestHead,
+    check_request_line,
+    parse_head,
+)
 
 
-def read(raw: bytes, *, max_headers: int = 100, max_target_bytes: int = 8192) -> Head:
+def read(raw: bytes, *, max_headers: int = 100, max_target_bytes: int = 8192) -> RequestHead:
     return parse_head(raw, max_headers=max_headers, max_target_bytes=max_target_bytes)
 
 
-def head(*lines: bytes, first: bytes = b"POST /mcp HTTP/1.1") -> Head:
+def head(*lines: bytes, first: bytes = b"POST /mcp HTTP/1.1") -> RequestHead:
     return read(b"\r\n".join((first, b"Host: gateway", *lines, b"", b"")))
 
 
 def refusal(*lines: bytes, first: bytes = b"POST /mcp HTTP/1.1") -> int:
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(BadRequestError) as caught:
         head(*lines, first=first)
     return caught.value.status
 
@@ -149,7 +156,7 @@ def test_only_the_expectation_of_a_go_ahead_is_met() -> None:
 
 @pytest.mark.parametrize("start", [b"\x16\x03\x01\x02\x00", b"GET /\nHost", b"\x00", b"\xff\xff", b"GET /x\r\n"])
 def test_a_peer_that_does_not_speak_http_is_told_before_it_has_finished(start: bytes) -> None:
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(BadRequestError) as caught:
         check_request_line(bytearray(start), start, 8192)
     assert caught.value.status == 400
 
@@ -158,7 +165,7 @@ def test_an_unfinished_request_line_may_still_become_good() -> None:
     assert not check_request_line(bytearray(b"GET / HT"), b"GET / HT", 8192)
     assert not check_request_line(bytearray(b"GET / HTTP/1.1\r"), b"1.1\r", 8192)
     assert check_request_line(bytearray(b"GET / HTTP/1.1\r\nHo"), b"\nHo", 8192)
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(BadRequestError) as caught:
         check_request_line(bytearray(b"GET /" + b"a" * 200), b"a", 100)
     assert caught.value.status == 414
 
@@ -197,7 +204,7 @@ def test_the_verdict_on_chunks_does_not_depend_on_the_cuts(wire: bytes, cuts: li
     def verdict(places: list[int]) -> object:
         try:
             return take(wire, places)
-        except BadRequest:
+        except BadRequestError:
             return "refused"
 
     assert verdict(cuts) == verdict([])
@@ -226,7 +233,7 @@ def test_the_verdict_on_chunks_does_not_depend_on_the_cuts(wire: bytes, cuts: li
     ],
 )
 def test_chunks_are_taken_in_one_spelling_only(wire: bytes) -> None:
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(BadRequestError) as caught:
         ChunkedBody(1000).feed(wire)
     assert caught.value.status == 400
 
@@ -238,7 +245,7 @@ def test_short_chunk_extensions_are_passed_over() -> None:
 def test_a_body_over_the_limit_is_refused_when_its_chunk_is_announced() -> None:
     body = ChunkedBody(10)
     assert body.feed(b"a\r\n0123456789\r\n") is None
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(BadRequestError) as caught:
         body.feed(b"1\r\n")
     assert caught.value.status == 413
 
@@ -248,6 +255,6 @@ def test_a_body_in_too_many_chunks_is_refused() -> None:
     piece = b"1\r\na\r\n" * 10_000
     for _ in range(MAX_CHUNKS // 10_000):
         assert body.feed(piece) is None
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(BadRequestError) as caught:
         body.feed(piece)
     assert caught.value.status == 413

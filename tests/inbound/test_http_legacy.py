@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pactgate.config.model import Sessions
+from pactgate.core.events import InternalFailure
 from pactgate.core.failures import WireError
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.resumable_streams import KEEP_S
@@ -88,7 +89,7 @@ async def test_an_initialize_that_says_too_little_or_too_much_opens_nothing(para
     async with serving() as served:
         answer = await served.ask(post(message("initialize", params)))
         assert (answer.status, answer.error_code) == (400, messages.INVALID_PARAMS)
-        assert len(served.face.sessions) == 0
+        assert len(served.frontend.sessions) == 0
 
 
 async def test_a_handshake_the_kernel_refuses_opens_nothing() -> None:
@@ -100,7 +101,7 @@ async def test_a_handshake_the_kernel_refuses_opens_nothing() -> None:
             messages.INTERNAL_ERROR,
             None,
         )
-        assert len(served.face.sessions) == 0
+        assert len(served.frontend.sessions) == 0
 
 
 async def test_a_client_that_leaves_during_the_handshake_opens_nothing() -> None:
@@ -110,7 +111,7 @@ async def test_a_client_that_leaves_during_the_handshake_opens_nothing() -> None
             await client.send(post(initialize()))
             await served.kernel.started.wait()
         await asyncio.wait_for(served.kernel.cancelled.wait(), WAIT_S)
-        assert len(served.face.sessions) == 0
+        assert len(served.frontend.sessions) == 0
 
 
 async def test_handshakes_that_ran_side_by_side_do_not_exceed_the_bound() -> None:
@@ -122,7 +123,7 @@ async def test_handshakes_that_ran_side_by_side_do_not_exceed_the_bound() -> Non
             await until(lambda: served.kernel.running == 2)
             served.kernel.release.set()
             assert {(await first.answer()).status, (await second.answer()).status} == {200}
-            assert len(served.face.sessions) == 1
+            assert len(served.frontend.sessions) == 1
 
 
 async def test_initialize_in_an_open_session_is_refused() -> None:
@@ -226,7 +227,7 @@ async def test_sessions_are_bounded_and_the_idle_ones_make_room() -> None:
         first = await served.session()
         for _ in range(3):
             await served.session()
-        assert len(served.face.sessions) == 3
+        assert len(served.frontend.sessions) == 3
         assert (await served.ask(post(call("echo"), **first))).status == 404
 
 
@@ -312,6 +313,35 @@ async def test_an_id_that_is_still_running_can_not_be_used_again() -> None:
         assert (await served.ask(post(call("echo", id_=1), **session))).status == 200
 
 
+async def test_a_connection_goes_on_after_the_session_of_its_streamed_request_was_deleted() -> None:
+    async with serving() as served, served.client() as client:
+        session = await served.session()
+        await client.send(post(call("stepwise"), **session))
+        await client.head()
+        assert await client.event() is not None
+        assert (await served.ask(delete(**session))).status == 200
+        while await client.event() is not None:
+            pass
+        assert (await client.post(initialize())).status == 200
+
+
+async def test_a_connection_goes_on_after_its_stream_was_taken_up_on_another_one() -> None:
+    async with serving() as served, served.client() as client, served.client() as other:
+        session = await served.session()
+        await client.send(post(call("stepwise"), **session))
+        await client.head()
+        event = await client.event()
+        assert event is not None
+        await other.send(listen(session, last_event_id=event.id or ""))
+        await other.head()
+        assert await client.event() is None
+        await client.send(post(call("echo", id_=2), **session))
+        served.kernel.release.set()
+        assert (await client.answer()).json["id"] == 2
+        assert (await data(other))["params"] == {"progress": 2}
+        assert (await data(other))["result"] == {"done": True}
+
+
 async def test_deleting_a_session_stops_what_runs_in_it() -> None:
     async with serving() as served, served.client() as client, served.client() as listener:
         session = await served.session()
@@ -333,7 +363,7 @@ async def test_a_client_that_goes_away_before_anything_it_could_come_back_to_can
             await client.send(post(call("hang"), **session))
             await asyncio.wait_for(served.kernel.started.wait(), WAIT_S)
         await asyncio.wait_for(served.kernel.cancelled.wait(), WAIT_S)
-        await until(lambda: not served.face.sessions.all()[0].running)
+        await until(lambda: not served.frontend.sessions.all()[0].running)
 
 
 # -- streams
@@ -359,7 +389,7 @@ async def test_a_client_that_takes_no_streams_gets_its_answer_and_the_rest_is_co
         session = await served.session()
         answer = await served.ask(post(call("steps", {"count": 2}), accept="application/json", **session))
         assert answer.json["result"] == {"done": True}
-        assert served.face.drops.count == 2
+        assert served.frontend.drops.count == 2
 
 
 @on_both_loops
@@ -371,7 +401,7 @@ async def test_a_lost_stream_goes_on_and_can_be_taken_up_again() -> None:
             await client.head()
             first = await client.event()
         assert first is not None
-        await until(lambda: not served.face.sessions.all()[0].is_busy or served.server.connection_count == 0)
+        await until(lambda: not served.frontend.sessions.all()[0].is_busy or served.server.connection_count == 0)
         assert served.kernel.running == 1
         async with served.client() as client:
             await client.send(listen(session, last_event_id=first.id or ""))
@@ -413,10 +443,10 @@ async def test_a_lost_stream_nobody_comes_back_to_is_given_up() -> None:
             await client.event()
         await until(lambda: served.server.connection_count == 0)
         clock.now += KEEP_S - 1
-        served.face.sessions.sweep()
+        served.frontend.sessions.sweep()
         assert served.kernel.running == 1
         clock.now += 1
-        served.face.sessions.sweep()
+        served.frontend.sessions.sweep()
         await asyncio.wait_for(served.kernel.cancelled.wait(), WAIT_S)
         answer = await served.ask(listen(session, last_event_id="1-1"))
         assert (answer.status, answer.error_code) == (400, messages.INVALID_REQUEST)
@@ -434,7 +464,7 @@ async def test_an_event_id_that_was_never_given_is_refused(last: str) -> None:
 async def test_the_standing_stream_carries_what_belongs_to_no_request() -> None:
     async with serving() as served, served.client() as client:
         session = await served.session()
-        [known] = served.face.sessions.all()
+        [known] = served.frontend.sessions.all()
         known.notify("notifications/tools/list_changed", None)
         await client.send(listen(session))
         assert (await client.head()).header("content-type") == STREAM
@@ -453,7 +483,7 @@ async def test_a_second_standing_stream_takes_over_from_the_first() -> None:
             await client.send(listen(session))
             await client.head()
         assert await first.event() is None
-        served.face.sessions.all()[0].notify("notifications/tools/list_changed", None)
+        served.frontend.sessions.all()[0].notify("notifications/tools/list_changed", None)
         assert (await data(second))["method"] == "notifications/tools/list_changed"
         assert (await first.post(call("echo"), **session)).status == 200
 
@@ -461,7 +491,7 @@ async def test_a_second_standing_stream_takes_over_from_the_first() -> None:
 async def test_a_lost_standing_stream_is_taken_up_where_it_was_lost() -> None:
     async with serving() as served:
         session = await served.session()
-        [known] = served.face.sessions.all()
+        [known] = served.frontend.sessions.all()
         async with served.client() as client:
             await client.send(listen(session))
             await client.head()
@@ -490,7 +520,7 @@ async def test_a_standing_stream_keeps_its_session_from_being_idle() -> None:
             await client.send(listen(listening))
             await client.head()
             clock.now += 11
-            served.face.sessions.sweep()
+            served.frontend.sessions.sweep()
             assert (await served.ask(post(call("echo"), **left))).status == 404
             assert (await served.ask(post(call("echo"), **listening))).status == 200
 
@@ -519,7 +549,7 @@ async def test_what_runs_without_a_connection_ends_with_the_face() -> None:
             await client.event()
         await until(lambda: served.server.connection_count == 0)
         assert served.kernel.running == 1
-        served.face.close()
+        served.frontend.close()
         await asyncio.wait_for(served.kernel.cancelled.wait(), WAIT_S)
 
 
@@ -562,9 +592,9 @@ async def test_a_flood_of_notifications_is_thinned_and_the_answer_still_comes() 
         while "id" not in last:
             last, seen = await data(client), seen + 1
         assert last["result"] == {"done": True}
-        assert served.face.drops.count == 2000 - seen
-        assert served.face.drops.count > 0
-        assert served.face.sessions.account.kept_bytes <= 1024 * 1024
+        assert served.frontend.drops.count == 2000 - seen
+        assert served.frontend.drops.count > 0
+        assert served.frontend.sessions.account.kept_bytes <= 1024 * 1024
 
 
 async def test_a_batch_without_requests_is_taken() -> None:
@@ -639,7 +669,69 @@ async def test_a_client_that_leaves_its_batch_cancels_all_of_it() -> None:
             await client.send(post([call("hang", id_=1), call("hang", id_=2)], **session))
             await until(lambda: served.kernel.running == 2)
         await until(lambda: served.kernel.running == 0)
-        assert not served.face.sessions.all()[0].running
+        await until(lambda: not served.frontend.sessions.all()[0].running)
+
+
+async def test_the_answers_of_a_batch_go_out_together_whether_they_are_there_at_once_or_later() -> None:
+    async with serving() as served, served.client() as client:
+        session = await served.session("2025-03-26")
+        for tools in (("echo", "echo"), ("later", "echo"), ("echo", "later"), ("later", "later"), ("dropped", "echo")):
+            elements = [call(tool, id_=number) for number, tool in enumerate(tools)]
+            answer = await client.post(elements, **session)
+            expected = [number for number, tool in enumerate(tools) if tool != "dropped"]
+            assert (answer.status, sorted(each["id"] for each in answer.json)) == (200, expected)
+
+
+# -- answers that can not be written
+
+
+@pytest.mark.parametrize("tool", ["unwritable", "unwritable_later"])
+async def test_an_answer_that_can_not_be_written_is_an_internal_error_and_the_session_goes_on(tool: str) -> None:
+    async with serving() as served, served.client() as client:
+        session = await served.session()
+        answer = await client.post(call(tool, id_=7), **session)
+        assert (answer.status, answer.error_code, answer.json["id"]) == (500, messages.INTERNAL_ERROR, 7)
+        assert answer.json["error"]["message"] == "Internal error."
+        assert [type(event) for event in served.events] == [InternalFailure]
+        assert (await client.post(call("echo", id_=7), **session)).status == 200
+
+
+@pytest.mark.parametrize("tool", ["unwritable", "unwritable_later"])
+async def test_an_answer_that_can_not_be_written_to_its_stream_ends_that_connection_and_no_other(tool: str) -> None:
+    async with serving() as served, served.client() as broken, served.client() as other:
+        session = await served.session()
+        await broken.send(post(call(tool, {"notices": 1}, 7), **session))
+        assert not (await broken.rest()).endswith(b"0\r\n\r\n")
+        assert [type(event) for event in served.events] == [InternalFailure]
+        assert (await other.post(call("echo", id_=7), **session)).status == 200
+
+
+@pytest.mark.parametrize("tool", ["unwritable", "unwritable_later"])
+async def test_a_batch_with_an_answer_that_can_not_be_written_is_an_internal_error(tool: str) -> None:
+    async with serving() as served, served.client() as client:
+        session = await served.session("2025-03-26")
+        for elements in ([call(tool, id_=1), call("echo", id_=2)], [call("later", id_=1), call(tool, id_=2)]):
+            answer = await client.post(elements, **session)
+            assert (answer.status, answer.error_code, answer.json["id"]) == (500, messages.INTERNAL_ERROR, None)
+            assert (await client.post(call("echo", id_=3), **session)).status == 200
+        await until(lambda: not served.frontend.sessions.all()[0].running)
+        assert [type(event) for event in served.events] == [InternalFailure] * 2
+
+
+async def test_a_handshake_whose_answer_can_not_be_written_is_an_internal_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with serving() as served, served.client() as client:
+
+        def full(*args: Any) -> None:
+            raise RuntimeError("no session can be opened")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(served.frontend.sessions, "open", full)
+            answer = await client.post(initialize())
+        assert (answer.status, answer.error_code, answer.json["id"]) == (500, messages.INTERNAL_ERROR, 1)
+        assert answer.header("mcp-session-id") is None
+        assert (await client.post(initialize())).status == 200
 
 
 async def test_a_session_runs_only_so_many_requests_at_once() -> None:
@@ -684,7 +776,7 @@ async def test_a_changed_list_is_told_to_the_sessions_of_its_path_that_listen() 
         sessions.tell(None, "notifications/prompts/list_changed")
         assert (await data(alone))["method"] == "notifications/tools/list_changed"
         assert (await data(merged))["method"] == "notifications/prompts/list_changed"
-        assert len(served.face.sessions.streaming) == 2
+        assert len(served.frontend.sessions.streaming) == 2
 
 
 async def test_a_session_without_a_standing_stream_is_told_on_one_that_is_open() -> None:
@@ -693,7 +785,7 @@ async def test_a_session_without_a_standing_stream_is_told_on_one_that_is_open()
         await client.send(post(call("stepwise"), **session))
         await client.head()
         await data(client)
-        served.face.sessions.tell(None, "notifications/tools/list_changed")
+        served.frontend.sessions.tell(None, "notifications/tools/list_changed")
         assert (await data(client))["method"] == "notifications/tools/list_changed"
         served.kernel.release.set()
         assert "progress" in (await data(client))["params"]
@@ -705,17 +797,17 @@ async def test_what_a_session_that_does_not_read_was_not_told_is_counted() -> No
         session = await ready(served)
         await client.send(listen(session))
         await client.head()
-        [known] = served.face.sessions.all()
+        [known] = served.frontend.sessions.all()
         for _ in range(200):
             known.notify("notifications/message", b'{"data":"' + b"x" * 65536 + b'"}')
-        assert served.face.drops.count > 0
+        assert served.frontend.drops.count > 0
 
 
 async def test_the_kernel_learns_of_every_session_that_ends_and_how_to_reach_its_caller() -> None:
     async with serving() as served:
         session = await ready(served)
         await served.ask(post(call("echo"), **session))
-        [known] = served.face.sessions.all()
+        [known] = served.frontend.sessions.all()
         who = served.kernel.callers[-1]
         assert who.session == known.handle
         assert who.standing is known

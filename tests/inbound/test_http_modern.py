@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pactgate.core.events import InternalFailure
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.protocol import messages
 from pactgate.protocol.versions import LATEST_MODERN, Era
@@ -109,7 +110,7 @@ async def test_a_notification_before_the_answer_makes_the_exchange_a_stream() ->
             assert [event.get("method") for event in told] == ["notifications/progress"] * 3 + [None]
             assert [event["params"]["progress"] for event in told[:3]] == [0, 1, 2]
             assert told[3] == {"jsonrpc": "2.0", "id": 1, "result": {"done": True}}
-        assert served.face.drops.count == 0
+        assert served.frontend.drops.count == 0
 
 
 async def test_events_are_sent_when_they_happen_and_have_no_ids() -> None:
@@ -132,7 +133,7 @@ async def test_a_client_that_takes_no_streams_gets_its_answer_and_the_rest_is_co
         for accept in ("application/json", "-"):
             answer = await served.ask(call("steps", {"count": 3}, accept=accept))
             assert answer.json["result"] == {"done": True}
-        assert served.face.drops.count == 6
+        assert served.frontend.drops.count == 6
 
 
 async def test_a_client_that_takes_only_streams_gets_one() -> None:
@@ -168,8 +169,8 @@ async def test_a_flood_of_notifications_is_thinned_and_the_answer_still_comes() 
     async with serving() as served:
         told = events(await served.ask(call("steps", {"count": 2000, "padding": 10_000})))
         assert told[-1]["result"] == {"done": True}
-        assert len(told) - 1 + served.face.drops.count == 2000
-        assert served.face.drops.count > 0
+        assert len(told) - 1 + served.frontend.drops.count == 2000
+        assert served.frontend.drops.count > 0
 
 
 async def test_notifications_of_a_modern_client_are_taken_and_answers_refused() -> None:
@@ -189,7 +190,7 @@ async def test_notifications_of_a_modern_client_are_taken_and_answers_refused() 
 async def test_no_answer_ever_names_a_session() -> None:
     async with serving() as served:
         assert (await served.ask(call("echo", mcp_session_id="x"))).header("mcp-session-id") is None
-        assert len(served.face.sessions) == 0
+        assert len(served.frontend.sessions) == 0
 
 
 @on_both_loops
@@ -211,8 +212,69 @@ async def test_requests_that_outlive_the_gateway_are_told() -> None:
 
 async def test_a_crash_of_the_kernel_is_a_plain_500() -> None:
     async with serving() as served:
-        assert (await served.ask(call("crash"))).status == 500
+        answer = await served.ask(call("crash_at_once"))
+        assert (answer.status, answer.json["error"]["message"]) == (500, "Internal error.")
+        assert [type(event) for event in served.events] == [InternalFailure]
         await served.still_serves()
+
+
+async def test_a_request_that_crashes_where_it_runs_is_told_of_an_internal_error_and_nothing_else() -> None:
+    async with serving() as served, served.client() as client:
+        answer = await client.ask(call("crash"))
+        assert (answer.error_code, answer.json["id"]) == (messages.INTERNAL_ERROR, 1)
+        assert answer.json["error"]["message"].startswith("Internal error.")
+        assert b"a bug" not in answer.body
+        assert [type(event) for event in served.events] == [InternalFailure]
+        assert (await client.ask(call("echo"))).status == 200
+
+
+@on_both_loops
+async def test_an_answer_that_can_not_be_written_is_an_internal_error_and_the_connection_goes_on() -> None:
+    async with serving() as served, served.client() as client:
+        for tool in ("unwritable", "unwritable_later"):
+            answer = await client.ask(call(tool))
+            assert (answer.status, answer.error_code, answer.json["id"]) == (500, messages.INTERNAL_ERROR, 1)
+            assert answer.json["error"]["message"] == "Internal error."
+            assert (await client.ask(call("echo"))).status == 200
+        assert [type(event) for event in served.events] == [InternalFailure] * 2
+
+
+@pytest.mark.parametrize("tool", ["unwritable", "unwritable_later"])
+@on_both_loops
+async def test_an_answer_that_can_not_be_written_to_its_stream_ends_that_connection_and_no_other(tool: str) -> None:
+    async with serving() as served, served.client() as broken, served.client() as other:
+        assert (await other.ask(call("echo"))).status == 200
+        await broken.send(call(tool, {"notices": 1}))
+        assert not (await broken.rest()).endswith(b"0\r\n\r\n")
+        await until(lambda: served.server.connection_count == 1)
+        assert (await other.ask(call("echo"))).status == 200
+        assert [type(event) for event in served.events] == [InternalFailure]
+
+
+async def test_a_reply_comes_to_the_same_whether_it_is_there_at_once_or_later() -> None:
+    async with serving() as served, served.client() as client:
+        at_once, later = [await client.ask(call(tool, {"a": 1})) for tool in ("echo", "later")]
+        assert (at_once.status, at_once.headers[:-1]) == (later.status, later.headers[:-1])
+        assert at_once.json["result"]["arguments"] == later.json["result"]["arguments"] == {"a": 1}
+        assert (await client.ask(call("echo"))).status == 200
+
+
+async def test_a_request_that_was_cancelled_inside_start_is_told_and_the_connection_goes_on() -> None:
+    async with serving() as served, served.client() as client:
+        answer = await client.ask(call("dropped"))
+        assert (answer.status, answer.error_code, answer.json["id"]) == (503, messages.INTERNAL_ERROR, 1)
+        assert (await client.ask(call("echo"))).status == 200
+
+
+async def test_a_request_that_is_never_answered_holds_up_nobody_else_and_not_the_end() -> None:
+    async with serving() as served, served.client() as client:
+        await client.send(call("never"))
+        await asyncio.wait_for(served.kernel.started.wait(), WAIT_S)
+        await served.still_serves()
+        async with asyncio.timeout(WAIT_S):
+            await served.server.close(0.01)
+        assert await client.rest() == b""
+        assert served.server.connection_count == 0
 
 
 async def test_a_large_request_within_the_limit_is_served() -> None:

@@ -7,15 +7,15 @@ import pytest
 
 from pactgate.core.events import RequestRefused
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.inbound.http_exchange import JSON_HEAD, Exchange
+from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits
-from tests.support.facing import listening, until
+from tests.support.facing import answering_after, listening, until
 from tests.support.loops import on_both_loops
 from tests.support.raw_http import WAIT_S, RawClient, get
 
 
-async def hello(exchange: Exchange) -> None:
+def hello(exchange: HttpExchange) -> None:
     exchange.respond(200, JSON_HEAD, b'"hello"')
 
 
@@ -88,11 +88,11 @@ async def test_closing_ends_idle_connections_at_once_and_takes_no_new_ones() -> 
 @on_both_loops
 async def test_closing_lets_running_exchanges_finish() -> None:
     started, go = asyncio.Event(), asyncio.Event()
+    wait = answering_after(go, lambda exchange: exchange.respond(200, JSON_HEAD, b'"done"'))
 
-    async def slow(exchange: Exchange) -> None:
+    def slow(exchange: HttpExchange) -> None:
         started.set()
-        await go.wait()
-        exchange.respond(200, JSON_HEAD, b'"done"')
+        wait(exchange)
 
     async with listening(slow) as (server, port, _), RawClient(port) as client:
         await client.send(get("/"))
@@ -109,28 +109,23 @@ async def test_closing_lets_running_exchanges_finish() -> None:
 @on_both_loops
 async def test_what_is_still_running_after_the_grace_period_is_told_and_cut() -> None:
     started = asyncio.Event()
-    cancelled: list[bool] = []
+    wait = answering_after(asyncio.Event(), hello)
 
-    async def endless(exchange: Exchange) -> None:
+    def endless(exchange: HttpExchange) -> None:
         started.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            cancelled.append(True)
-            raise
+        wait(exchange)
 
     async with listening(endless) as (server, port, _), RawClient(port) as client:
         await client.send(get("/"))
         await started.wait()
         await server.close(0.01)
         answer = await client.answer()
-        assert (answer.status, answer.header("connection")) == (503, "close")
-        assert cancelled == [True]
+        assert (answer.status, answer.body, answer.header("connection")) == (503, b'"stopping"', "close")
         assert server.connection_count == 0
 
 
 async def test_a_stream_nobody_works_on_ends_in_good_order_when_the_server_closes() -> None:
-    async def standing(exchange: Exchange) -> None:
+    def standing(exchange: HttpExchange) -> None:
         exchange.open_stream().write(b"data: x\n\n")
 
     async with listening(standing) as (server, port, _), RawClient(port) as client:
@@ -141,16 +136,22 @@ async def test_a_stream_nobody_works_on_ends_in_good_order_when_the_server_close
         assert await client.chunk() == b""
 
 
-async def test_a_handler_that_will_not_stop_does_not_hold_up_the_end() -> None:
-    started, go = asyncio.Event(), asyncio.Event()
+class Stubborn:
+    """Work that counts how often it is told to stop, and goes on."""
 
-    async def stubborn(exchange: Exchange) -> None:
+    def __init__(self) -> None:
+        self.cancellations = 0
+
+    def cancel(self) -> None:
+        self.cancellations += 1
+
+
+async def test_work_that_will_not_stop_does_not_hold_up_the_end() -> None:
+    started, work = asyncio.Event(), Stubborn()
+
+    def stubborn(exchange: HttpExchange) -> None:
         started.set()
-        while not go.is_set():
-            try:
-                await go.wait()
-            except asyncio.CancelledError:
-                continue
+        exchange.work = work
 
     async with listening(stubborn) as (server, port, _), RawClient(port) as client:
         await client.send(get("/"))
@@ -158,9 +159,8 @@ async def test_a_handler_that_will_not_stop_does_not_hold_up_the_end() -> None:
         async with asyncio.timeout(WAIT_S):
             await server.close(0)
         assert server.connection_count == 0
-        go.set()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        assert work.cancellations == 1
+        assert await client.rest() == b""
 
 
 async def test_many_clients_are_served_side_by_side() -> None:

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.inbound.auth import Admitted
-from pactgate.inbound.request_head import Accepts, Post, has_json, read_accept, read_post
+from pactgate.core.values import Principal
+from pactgate.inbound.request_head import Accepts, McpRequestHead, has_json, read_accept, read_mcp_head
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
 
-NOBODY = Admitted("anonymous", frozenset())
+NOBODY = Principal("anonymous", frozenset())
 NOTHING = Accepts(json=False, stream=False)
 
 
-def read(**headers: list[str]) -> Post:
+def read(**headers: list[str]) -> McpRequestHead:
     named = {name.replace("_", "-"): values for name, values in headers.items()}
-    return read_post(named, NOBODY, "files", NOTHING, b"Vary: Origin\r\n")
+    return read_mcp_head(named, NOBODY, "files", NOTHING, b"Vary: Origin\r\n")
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_a_session_is_named_once_and_in_a_revision_that_has_sessions() -> None:
     ("spoken", "names_modern"),
     [([], False), ([LATEST_LEGACY], False), ([LATEST_MODERN], True), (["1999-01-01"], True)],
 )
-def test_a_version_that_is_no_legacy_one_is_for_the_modern_face(spoken: list[str], names_modern: bool) -> None:
+def test_a_version_that_is_no_legacy_one_is_for_the_modern_handler(spoken: list[str], names_modern: bool) -> None:
     assert read(mcp_protocol_version=spoken).names_modern is names_modern
 
 
 def test_a_head_keeps_whose_it_is_and_where_it_goes() -> None:
-    post = read()
-    assert (post.admitted, post.scope, post.extra_head) == (NOBODY, "files", b"Vary: Origin\r\n")
+    head = read()
+    assert (head.principal, head.scope, head.extra_head) == (NOBODY, "files", b"Vary: Origin\r\n")

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.inbound.resumable_streams import KEEP_S, MAX_BYTES, MAX_EVENTS, Account, ReplayLog
+from pactgate.inbound.resumable_streams import KEEP_S, MAX_BYTES, MAX_EVENTS, SessionStreams, StreamBudget
 from tests.support.facing import Clock
 
 
@@ -28,9 +28,9 @@ class Sink:
         return [event.split(b"\n")[0].removeprefix(b"id: ").decode() for event in self.taken]
 
 
-def log(account: Account | None = None) -> tuple[ReplayLog, Clock, list[str]]:
+def log(account: StreamBudget | None = None) -> tuple[SessionStreams, Clock, list[str]]:
     clock = Clock()
-    return ReplayLog(account or Account(), clock), clock, []
+    return SessionStreams(account or StreamBudget(), clock), clock, []
 
 
 def test_events_are_numbered_within_their_stream() -> None:
@@ -138,7 +138,7 @@ def test_no_event_id_is_given_twice_even_after_everything_was_forgotten() -> Non
     kept.open(Sink(), lambda: None).end()
     kept.sweep(clock.now + KEEP_S)
     assert kept.is_idle
-    later = ReplayLog(Account(), clock, kept.marks)
+    later = SessionStreams(StreamBudget(), clock, kept.marks)
     sink = Sink()
     later.standing().attach(sink, later.standing().delivered)
     later.standing().push(b"y")
@@ -155,7 +155,7 @@ def test_the_newest_event_is_kept_even_if_it_is_larger_than_a_session_s_share() 
 
 
 def test_closing_gives_everything_back() -> None:
-    account = Account()
+    account = StreamBudget()
     kept, _, _ = log(account)
     sink = Sink()
     kept.open(sink, lambda: None).push(b"x")
@@ -167,8 +167,8 @@ def test_closing_gives_everything_back() -> None:
 
 @given(sizes=st.lists(st.integers(0, MAX_BYTES // 3), max_size=40), share=st.integers(0, 2 * MAX_BYTES))
 def test_what_is_kept_never_exceeds_its_bounds(sizes: list[int], share: int) -> None:
-    account = Account(max_bytes=share)
-    logs = [ReplayLog(account, Clock()) for _ in range(2)]
+    account = StreamBudget(max_bytes=share)
+    logs = [SessionStreams(account, Clock()) for _ in range(2)]
     for number, size in enumerate(sizes):
         logs[number % 2].standing().push(b"x" * size)
         kept = [event for each in logs for event in each.events(0, 0)]

@@ -8,7 +8,7 @@ import pytest
 
 from pactgate.config.model import Sessions
 from pactgate.inbound.resumable_streams import KEEP_S
-from pactgate.inbound.sessions import Session, SessionTable
+from pactgate.inbound.sessions import LegacySession, SessionTable
 from pactgate.protocol.legacy import InitializeParams, Phase
 from tests.support.facing import Clock
 
@@ -44,7 +44,7 @@ async def tables() -> AsyncIterator[Tables]:
         table.close()
 
 
-def opened(table: SessionTable, subject: str = "ann", scope: str | None = None) -> Session:
+def opened(table: SessionTable, subject: str = "ann", scope: str | None = None) -> LegacySession:
     assert table.make_room(subject)
     return table.open(subject, scope, "2025-11-25", OFFER)
 

@@ -1,4 +1,4 @@
-"""The stdio face over real pipes."""
+"""The stdio frontend over real pipes."""
 
 from __future__ import annotations
 
@@ -85,15 +85,16 @@ class Peer:
 
 @asynccontextmanager
 async def talking(**settings: Any) -> AsyncIterator[Peer]:
-    kernel, events = FakeKernel(), list[Event]()
+    events: list[Event] = []
+    kernel = FakeKernel(events.append)
     their_in, our_out = os.pipe()
     our_in, their_out = os.pipe()
-    to_face, face_reading = await reader_of(their_in)
-    from_face, peer_reading = await reader_of(our_in)
-    peer = Peer(kernel, events, from_face, await writer_of(our_out))
+    to_frontend, frontend_reading = await reader_of(their_in)
+    from_frontend, peer_reading = await reader_of(our_in)
+    peer = Peer(kernel, events, from_frontend, await writer_of(our_out))
     peer.reading = peer_reading
     answers = await writer_of(their_out)
-    peer.serving = asyncio.create_task(serve_stdio(kernel, to_face, answers, emit=events.append, **settings))
+    peer.serving = asyncio.create_task(serve_stdio(kernel, to_frontend, answers, emit=events.append, **settings))
     try:
         yield peer
     finally:
@@ -101,7 +102,7 @@ async def talking(**settings: Any) -> AsyncIterator[Peer]:
         with suppress(asyncio.CancelledError):
             await peer.serving
         peer.writer.close()
-        face_reading.close()
+        frontend_reading.close()
         peer_reading.close()
         for writer in (answers, peer.writer):
             with suppress(ConnectionError):
@@ -312,10 +313,38 @@ async def test_notifications_are_dropped_while_the_caller_does_not_read_but_answ
 async def test_an_unexpected_exception_is_an_event_and_the_conversation_goes_on() -> None:
     async with talking() as peer:
         await peer.open()
-        await peer.send(call("crash"))
-        await until(lambda: bool(peer.events))
-        assert isinstance(peer.events[0], InternalFailure)
-        assert "result" in await peer.ask(call("echo"))
+        crashed = await peer.ask(call("crash", id_=1))
+        assert (crashed["id"], crashed["error"]["code"]) == (1, messages.INTERNAL_ERROR)
+        assert [type(event) for event in peer.events] == [InternalFailure]
+        assert "result" in await peer.ask(call("echo", id_=1))
+
+
+@pytest.mark.parametrize("tool", ["unwritable", "unwritable_later"])
+async def test_an_answer_that_can_not_be_written_ends_the_conversation(tool: str) -> None:
+    async with talking() as peer:
+        await peer.open()
+        await peer.send(call("hang", id_=1))
+        await peer.kernel.started.wait()
+        await peer.send(call(tool, id_=2))
+        assert await asyncio.wait_for(peer.reader.read(), WAIT_S) == b""
+        await asyncio.wait_for(peer.serving, WAIT_S)
+        assert [type(event) for event in peer.events] == [InternalFailure]
+        await until(lambda: peer.kernel.running == 0)
+
+
+async def test_a_request_that_was_cancelled_by_the_gateway_is_not_answered_and_its_id_is_free_again() -> None:
+    async with talking() as peer:
+        await peer.open()
+        await peer.send(call("dropped", id_=1))
+        assert (await peer.ask(call("echo", id_=1)))["id"] == 1
+
+
+async def test_a_request_that_is_never_answered_does_not_hold_up_the_end() -> None:
+    async with talking(finish_s=0.02) as peer:
+        await peer.open()
+        await peer.send(call("never", id_=1))
+        assert (await peer.ask(call("echo", id_=2)))["id"] == 2
+        assert await peer.hang_up() == b""
 
 
 # -- batches

@@ -195,15 +195,15 @@ async def test_every_way_a_call_can_end_leaves_one_record_that_says_so(tmp_path:
     lines = [value(line) for _, line in lines_of(log)]
     calls = [line for line in lines if line["kind"] == "call"]
     assert [(line["outcome"], line["verdict"], line["gate"]) for line in calls] == [
-        ("ok", "ran", "stamp"),
-        ("ok", "ran", "stamp"),
-        ("ok", "did_not_run", "stamp"),
-        ("rate_limited", "did_not_run", "rate"),
-        ("unknown_tool", "did_not_run", "resolve"),
-        ("limit_exceeded", "did_not_run", "limit"),
+        ("ok", "ran", "add_envelope"),
+        ("ok", "ran", "add_envelope"),
+        ("ok", "did_not_run", "add_envelope"),
+        ("rate_limited", "did_not_run", "rate_limit"),
+        ("unknown_tool", "did_not_run", "resolve_tool"),
+        ("limit_exceeded", "did_not_run", "check_limits"),
         ("upstream_error", "may_have_run", "dispatch"),
         ("timeout", "may_have_run", "dispatch"),
-        ("invalid_params", "did_not_run", "read"),
+        ("invalid_params", "did_not_run", "parse_params"),
         ("cancelled", "may_have_run", "dispatch"),
     ]
     assert [line.get("cached", False) for line in calls][:4] == [False, False, True, False]

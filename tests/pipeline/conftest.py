@@ -40,18 +40,9 @@ class Inside:
             return await self.gateway.kernel.handle(context(method, who or caller()), message)
 
     async def _start(self, ctx: ExecutionContext, message: Request) -> Reply:
-        """A tool call as the HTTP face makes it: decoded from its bytes, begun, and told about."""
+        """A tool call as an HTTP client makes it: decoded from its bytes."""
         decoded = messages.decode(messages.encode_request(message.id, message.method, message.params))
-        told: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
-        work = self.gateway.kernel.start(ctx, decoded if isinstance(decoded, Request) else message, told.set_result)
-        try:
-            reply = await asyncio.shield(told)
-        except asyncio.CancelledError:
-            work.cancel()
-            assert await told is None
-            raise
-        assert reply is not None
-        return reply
+        return await self.gateway.kernel.handle(ctx, decoded if isinstance(decoded, Request) else message)
 
 
 def text_of(reply: Reply) -> str:

@@ -4,43 +4,51 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from pactgate.config.model import Config
 from pactgate.config.sections.limits import Timeouts
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Tool
 from pactgate.pipeline.call import FRAME_BYTES, Call
-from pactgate.pipeline.tool_policy import Rulebook
+from pactgate.pipeline.deadline import TimeoutQueue
+from pactgate.pipeline.tool_policy import PolicyTable
+from pactgate.protocol.messages import Response
+from pactgate.protocol.simple_result import read_simple
 from tests.support.callers import call as request_of
 from tests.support.callers import context
+from tests.support.eventually import eventually
 
 TOOL = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0")
-PLAIN = b'{"content":[]}'
-
-
-async def forever() -> None:
-    await asyncio.Event().wait()
+SIMPLE = b'{"content":[]}'
 
 
 def made(**timeouts: int) -> Call:
-    return Call(context(), request_of("x"), Rulebook(Config(timeouts=Timeouts(**timeouts)), b"{}"))
+    policies = PolicyTable(Config(timeouts=Timeouts(**timeouts)), b"{}")
+    return Call(context(), request_of("x"), policies, TimeoutQueue(FaultBarrier(lambda event: None)))
 
 
 def test_a_result_of_the_ordinary_shape_comes_with_its_parts_until_it_is_replaced() -> None:
     call = made()
-    call.take(PLAIN)
-    assert call.plain is not None
+    call.take(Response(1, simple=read_simple(SIMPLE)))
+    assert call.simple is not None
+    assert (call.result, call.result_bytes) == (SIMPLE, len(SIMPLE))
     call.replace(b'{"content":[],"cut":true}')
-    assert call.plain is None
-    call.take(b"no JSON")
-    assert (call.result, call.plain) == (b"no JSON", None)
+    assert (call.simple, call.result_bytes) == (None, len(b'{"content":[],"cut":true}'))
+    call.take(Response(1, b"no JSON"))
+    assert (call.result, call.simple) == (b"no JSON", None)
 
 
-def test_a_call_is_bound_to_the_rules_of_its_tool_and_to_a_shorter_limit_of_its_caller() -> None:
+def test_the_size_of_a_result_in_parts_is_never_underestimated() -> None:
+    result = b'{"content":[{"type":"text","text":"x"}],"structuredContent":{"a":1},"isError":false,"_meta":{"k":1}}'
+    call = made()
+    call.take(Response(1, simple=read_simple(result)))
+    assert call.result_bytes >= len(result)
+
+
+def test_a_call_is_bound_to_the_policy_of_its_tool_and_to_a_shorter_limit_of_its_caller() -> None:
     call = made()
     call.caller_limit_ms = 5
     call.bind(TOOL)
-    assert call.bound.tool is call.tool
+    assert call.policy.tool is call.tool
     assert call.limit.ms == 5
     assert call.ctx.tool is call.tool
 
@@ -50,17 +58,30 @@ def test_the_frame_of_an_answer_is_counted_with_its_id() -> None:
 
 
 async def test_a_call_that_has_to_wait_does_so_under_its_limit() -> None:
-    call = made(default_timeout_ms=100)
-    with pytest.raises(asyncio.CancelledError):
-        await call.over(forever())
-    assert call.has_run_out()
+    call, interrupted = made(default_timeout_ms=100), asyncio.Event()
+    call.ctx.interrupt = interrupted.set
+    await call.with_deadline(asyncio.sleep(0))
+    assert not call.has_timed_out
+    await eventually(interrupted.is_set)
+    assert call.has_timed_out
     call.close()
 
 
-async def test_a_call_that_was_begun_before_it_had_to_wait_has_only_the_rest_of_its_time() -> None:
-    call = made(default_timeout_ms=60_000)
-    call.sent_at = asyncio.get_running_loop().time() - 61
-    with pytest.raises(asyncio.CancelledError):
-        await call.over(forever())
-    assert call.has_run_out()
+async def test_once_the_tool_is_known_its_limit_counts_from_the_same_beginning() -> None:
+    call, interrupted = made(default_timeout_ms=60_000), asyncio.Event()
+    call.ctx.interrupt = interrupted.set
+    await call.with_deadline(asyncio.sleep(0))
+    call.caller_limit_ms = 10
+    call.bind(TOOL)
+    await call.with_deadline(asyncio.sleep(0))
+    await eventually(interrupted.is_set)
     call.close()
+
+
+async def test_a_call_that_has_ended_is_not_interrupted_any_more() -> None:
+    call, interrupted = made(default_timeout_ms=100), asyncio.Event()
+    call.ctx.interrupt = interrupted.set
+    await call.with_deadline(asyncio.sleep(0))
+    call.close()
+    await asyncio.wait({asyncio.ensure_future(interrupted.wait())}, timeout=0.15)
+    assert not interrupted.is_set()

@@ -1,4 +1,4 @@
-"""One timer for a request, standing still while its caller is asked."""
+"""The time limit of a request: it counts from the beginning, stands still while the client is asked, and leaves no timer."""
 
 from __future__ import annotations
 
@@ -6,100 +6,127 @@ import asyncio
 
 import pytest
 
-from pactgate.pipeline.deadline import Deadline
+from pactgate.core.events import Event, InternalFailure
+from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.pipeline.deadline import Deadline, TimeoutQueue
 from tests.support.asking import person_thinks
+from tests.support.eventually import eventually
 
 
-async def for_ever() -> None:
-    await asyncio.Event().wait()
+class Interrupted:
+    """What a deadline ends: it notes the order in which requests ran out."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.queue = TimeoutQueue(FaultBarrier(self.events.append))
+        self.names: list[str] = []
+
+    def deadline(self, name: str, limit_ms: int, input_ms: int = 1000) -> Deadline:
+        return Deadline(self.queue, lambda: self.names.append(name), limit_ms, input_ms)
 
 
-async def ended(deadline: Deadline, waiting: asyncio.Task[None]) -> bool:
-    """Whether the deadline ended the wait, rather than the wait itself."""
-    try:
-        await waiting
-    except asyncio.CancelledError:
-        assert deadline.ended_it()
-        return True
-    finally:
-        deadline.close()
-    return False
+async def test_a_request_runs_out_at_its_limit_and_not_before() -> None:
+    ran_out = Interrupted()
+    short, long = ran_out.deadline("short", 20), ran_out.deadline("long", 60_000)
+    await eventually(lambda: bool(ran_out.names))
+    assert (ran_out.names, short.has_expired, long.has_expired) == (["short"], True, False)
+    long.close()
 
 
-async def test_a_wait_ends_at_its_limit_and_not_before() -> None:
-    assert await ended(Deadline(20, 1000), asyncio.create_task(for_ever()))
-    assert not await ended(Deadline(5000, 1000), asyncio.create_task(asyncio.sleep(0)))
+async def test_requests_with_one_limit_run_out_in_their_order_and_closed_ones_do_not() -> None:
+    ran_out = Interrupted()
+    made = [ran_out.deadline(str(number), 20) for number in range(4)]
+    made[1].close()
+    await eventually(lambda: len(ran_out.names) == 3)
+    assert ran_out.names == ["0", "2", "3"]
+
+
+async def test_a_fault_while_one_request_ends_does_not_delay_the_others() -> None:
+    ran_out = Interrupted()
+
+    def breaks() -> None:
+        raise ZeroDivisionError
+
+    Deadline(ran_out.queue, breaks, 10, 1000)
+    ran_out.deadline("after", 10)
+    await eventually(lambda: bool(ran_out.names))
+    ran_out.deadline("later", 10)
+    await eventually(lambda: len(ran_out.names) == 2)
+    assert ran_out.names == ["after", "later"]
+    assert [event.where for event in ran_out.events if isinstance(event, InternalFailure)] == ["deadline"]
 
 
 async def test_a_limit_can_be_moved_and_still_counts_from_the_beginning() -> None:
-    sooner, later = Deadline(5000, 1000), Deadline(10, 1000)
+    ran_out = Interrupted()
+    sooner, later = ran_out.deadline("sooner", 60_000), ran_out.deadline("later", 10)
     sooner.move(10)
-    later.move(5000)
-    assert (sooner.limit_ms, later.limit_ms) == (10, 5000)
-    assert await ended(sooner, asyncio.create_task(for_ever()))
-    assert not await ended(later, asyncio.create_task(person_thinks(0.03)))
+    later.move(60_000)
+    assert (sooner.limit_ms, later.limit_ms) == (10, 60_000)
+    await eventually(lambda: bool(ran_out.names))
+    await person_thinks(0.03)
+    assert ran_out.names == ["sooner"]
+    later.close()
 
 
-async def test_time_of_the_caller_counts_only_against_the_time_for_input() -> None:
-    deadline = Deadline(40, 5000)
-
-    async def asks() -> None:
-        for _ in range(3):
-            with deadline.waiting_for_caller(), deadline.waiting_for_caller():
-                assert deadline.is_waiting_for_caller
-                await person_thinks(0.03)
-        assert not deadline.is_waiting_for_caller
-
-    assert not await ended(deadline, asyncio.create_task(asks()))
+async def test_time_of_the_client_counts_only_against_the_time_for_input() -> None:
+    ran_out = Interrupted()
+    deadline = ran_out.deadline("x", 200, 60_000)
+    for _ in range(3):
+        with deadline.waiting_for_client(), deadline.waiting_for_client():
+            assert deadline.is_waiting_for_client
+            await person_thinks(0.1)
+    assert not deadline.is_waiting_for_client
+    assert ran_out.names == []
+    deadline.close()
 
 
 async def test_after_the_pause_the_rest_of_the_limit_runs() -> None:
-    deadline = Deadline(20, 5000)
-
-    async def asks() -> None:
-        with deadline.waiting_for_caller():
-            await person_thinks(0.03)
-        await for_ever()
-
-    assert await ended(deadline, asyncio.create_task(asks()))
-    assert not deadline.is_waiting_for_caller
+    ran_out = Interrupted()
+    deadline = ran_out.deadline("x", 20, 5000)
+    with deadline.waiting_for_client():
+        await person_thinks(0.03)
+    assert not deadline.is_waiting_for_client
+    await eventually(lambda: ran_out.names == ["x"])
 
 
 async def test_the_time_for_input_is_one_sum_over_all_questions() -> None:
-    deadline, rounds = Deadline(5000, 50), 0
-
-    async def asks() -> None:
-        nonlocal rounds
-        while True:
-            with deadline.waiting_for_caller():
-                await person_thinks(0.02)
-            rounds += 1
-
-    assert await ended(deadline, asyncio.create_task(asks()))
-    assert deadline.is_waiting_for_caller
-    assert 1 <= rounds <= 3
+    ran_out = Interrupted()
+    deadline = ran_out.deadline("x", 60_000, 50)
+    for _ in range(50):
+        with deadline.waiting_for_client():
+            await person_thinks(0.02)
+        if deadline.has_expired:
+            break
+    assert (ran_out.names, deadline.is_waiting_for_client) == (["x"], True)
 
 
 async def test_a_question_that_outlives_its_request_sets_no_timer() -> None:
-    deadline = Deadline(5000, 10)
-    waiting = deadline.waiting_for_caller()
+    ran_out = Interrupted()
+    deadline = ran_out.deadline("x", 60_000, 10)
+    waiting = deadline.waiting_for_client()
     waiting.__enter__()
     deadline.close()
     waiting.__exit__(None, None, None)
     await person_thinks(0.02)
+    assert ran_out.names == []
 
 
-async def test_a_cancellation_from_elsewhere_is_not_its_own() -> None:
-    async def waits() -> None:
-        deadline = Deadline(5000, 1000)
-        try:
-            await for_ever()
-        finally:
-            assert not deadline.ended_it()
-            deadline.close()
+async def test_limits_callers_invent_do_not_fill_the_memory() -> None:
+    ran_out = Interrupted()
+    for limit_ms in range(1000, 1500):
+        ran_out.deadline("x", limit_ms).close()
+    assert len(ran_out.queue) < 50
+    ran_out.queue.close()
+    assert len(ran_out.queue) == 0
 
-    task = asyncio.create_task(waits())
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+
+@pytest.mark.parametrize("count", [1, 200])
+async def test_closed_deadlines_leave_no_timer_of_their_own(count: int) -> None:
+    loop = asyncio.get_running_loop()
+    before = sum(not handle.cancelled() for handle in loop._scheduled)  # type: ignore[attr-defined]
+    ran_out = Interrupted()
+    for _ in range(count):
+        ran_out.deadline("x", 60_000).close()
+    alive = sum(not handle.cancelled() for handle in loop._scheduled)  # type: ignore[attr-defined]
+    assert alive - before <= 1
+    ran_out.queue.close()

@@ -14,6 +14,7 @@ import pytest
 from pactgate.config.model import Timeouts
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.values import Caller
+from pactgate.pipeline.kernel import AwaitedReply
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import LATEST_MODERN, Era
@@ -161,13 +162,14 @@ async def test_a_call_that_waits_for_nothing_but_its_server_needs_no_task(
         inside = await stack.enter_async_context(open_gateway(server))
         calling = who(Era.LEGACY if transport == "stdio" else Era.MODERN)
         await inside.call("files.echo", {"text": "first"}, who=calling)
-        before, told = asyncio.all_tasks(), asyncio.get_running_loop().create_future()
+        before, told = asyncio.all_tasks(), AwaitedReply()
         request = messages.decode(messages.encode_request(b"7", "tools/call", call("files.echo", {"text": "x"}).params))
         assert isinstance(request, Request)
-        work = inside.gateway.kernel.start(context("tools/call", calling), request, told.set_result)
+        work = inside.gateway.kernel.start(context("tools/call", calling), request, told)
         assert asyncio.all_tasks() == before
         async with asyncio.timeout(5):
-            reply = await told
+            reply = await told.reply
+            assert reply is not None
         assert asyncio.all_tasks() == before
         assert text_of(reply) == "x"
         work.cancel()  # nothing is left to cancel, and nothing is told twice

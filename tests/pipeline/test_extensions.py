@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.core.values import Caller
-from pactgate.protocol.modern import CC
+from pactgate.protocol.modern import CAPABILITIES_KEY
 from tests.pipeline.conftest import open_gateway
 from tests.support.hearers import ERAS, Ear, changing, heard_by, legacy_caller, list_all, modern_caller
 
@@ -84,7 +84,7 @@ async def test_a_modern_server_is_told_who_can_follow_tasks_with_every_request_o
         await inside.call("later", who=of_era("modern", "a"))
         await inside.ask("tasks/get", who=of_era("modern", "a"), params={"taskId": "t1"})
         await inside.call("a.steps", who=of_era("modern", None))
-        told = [each["params"]["_meta"][CC] for each in await heard_by(inside) if each["method"] in CALLS]
+        told = [each["params"]["_meta"][CAPABILITIES_KEY] for each in await heard_by(inside) if each["method"] in CALLS]
         assert told[:3] == [TASKS, TASKS, {}]
 
 

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.pipeline.forwarded_result import Answer, fit_prompt, refused_with, shape, with_full_uris
+from pactgate.pipeline.forwarded_result import ForwardedResult, fit_prompt, refused_with, shape, with_full_uris
 from pactgate.protocol.messages import ErrorReply, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
-from pactgate.upstreams.peer import UpstreamReplied
+from pactgate.upstreams.peer import UpstreamReplyError
 from tests.support.callers import caller
 
 READ = "resources/read"
@@ -20,7 +20,7 @@ INFO = b'{"name":"gate"}'
 
 
 def shaped(members: dict[str, Any], era: Era, revision: str = LATEST_MODERN, **more: Any) -> dict[str, Any]:
-    answer = Answer(encode_json(members), revision, **more)
+    answer = ForwardedResult(encode_json(members), revision, **more)
     result: dict[str, Any] = json.loads(shape(answer, READ, caller(era), INFO))
     return result
 
@@ -91,7 +91,7 @@ def test_a_refusal_has_the_code_its_caller_knows_and_says_what_the_server_said(
     code: int, era: Era, kind: Kind, number: int
 ) -> None:
     reply = ErrorReply(1, code, "no", b'{"uri":"file:///a"}')
-    failure = refused_with(UpstreamReplied("files", READ, reply), caller(era), READ)
+    failure = refused_with(UpstreamReplyError("files", READ, reply), caller(era), READ)
     assert (failure.kind, failure.number) == (kind, number)
     if number != -32603:
         assert failure.message == "no"

@@ -7,15 +7,18 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from pactgate.config.model import Config
 from pactgate.core.context import ContextError, ExecutionContext
 from pactgate.core.events import Event, InternalFailure, RequestFinished
-from pactgate.core.failures import TABLE, GatewayFailure, Kind, Plane, Reply, WireSettings
+from pactgate.core.failures import TABLE, GatewayFailure, Kind, Plane, Reply
 from pactgate.core.values import Tool
 from pactgate.pipeline.kernel import Kernel
-from pactgate.pipeline.tool_call import Step, Way
-from pactgate.protocol.messages import Request, Response
+from pactgate.pipeline.tool_policy import PolicyTable
+from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import Era
+from pactgate.upstreams.pending import Resumable
 from tests.support.callers import call, caller, context, request
+from tests.support.eventually import eventually
 
 Handler = Callable[[ExecutionContext, Request], Awaitable[bytes]]
 
@@ -38,47 +41,14 @@ class Recording:
         return self.written
 
 
-class Steps:
-    """A tool call whose every step does what the test says."""
-
-    def __init__(self, handler: Handler | None = None) -> None:
-        self.came_to: Step | Exception = None
-        self.taken: list[tuple[str, object]] = []
-        self._handler = handler
-
-    def begin(self, way: Way) -> Step:
-        return self._take("begin", None) if self._handler is None else self._handler(way.ctx, way.request)
-
-    def answered(self, way: Way, response: Response) -> Step:
-        return self._take("answered", response.result)
-
-    def failed(self, way: Way, failure: GatewayFailure) -> Step:
-        return self._take("failed", failure)
-
-    def expired(self, way: Way) -> Step:
-        return self._take("expired", None)
-
-    def cancelled(self, way: Way) -> None:
-        self._take("cancelled", None)
-
-    def _take(self, name: str, given: object) -> Step:
-        self.taken.append((name, given))
-        came_to, self.came_to = self.came_to, None
-        if isinstance(came_to, Exception):
-            raise came_to
-        return came_to
-
-
 class Heard:
     def __init__(self, audit: Recording | None = None, **handlers: Handler) -> None:
         self.events: list[Event] = []
         table = {name.replace("__", "/"): handler for name, handler in handlers.items()}
-        self.steps = Steps(table.get("tools/call"))
+        policies = PolicyTable(Config(), b"{}")
         self.kernel = Kernel(
             table,
-            tool_call=self.steps,
-            wire=WireSettings(),
-            max_response_bytes=2**20,
+            policies=lambda: policies,
             emit=self.events.append,
             audit=audit,
             clock=lambda: 0.5,
@@ -184,7 +154,7 @@ async def test_every_kind_of_failure_is_answered_and_sealed_with_what_is_known_o
     with pytest.raises(TypeError):
         ctx.record.failure["errors"][0]["path"] = "b"
     with pytest.raises(ContextError):
-        ctx.is_cached = True
+        ctx.note_tool_error()
 
 
 @pytest.mark.requirement("S4/F1")
@@ -285,111 +255,103 @@ async def test_a_caller_that_gives_up_does_not_wait_for_its_record() -> None:
     assert [ctx.record.outcome for ctx in audit.kept if ctx.record] == ["cancelled"]
 
 
-# In steps.
+# Started, and told.
 
 
 class Started:
-    def __init__(self, heard: Heard, came_to: Step | Exception = None) -> None:
-        self.heard = heard
+    """A request that nobody awaits: its responder notes what it is told."""
+
+    def __init__(self, heard: Heard, handler: Handler, *, fails: bool = False) -> None:
         self.ctx = context()
         self.told: list[Reply | None] = []
-        heard.steps.came_to = came_to
-        self.way = heard.kernel.start(self.ctx, call("files.read"), self.told.append)
+        self.was_broken = False
+        self._fails = fails
+        heard.kernel._handlers = {"tools/call": handler}  # type: ignore[assignment] # each test has its own
+        self.running = heard.kernel.start(self.ctx, call("files.read"), self)
 
-    async def until_told(self) -> None:
-        async with asyncio.timeout(5):
-            while not self.told:
-                await asyncio.sleep(0)
+    def done(self, reply: Reply | None) -> None:
+        self.told.append(reply)
+        if self._fails:
+            raise ZeroDivisionError("writer")
+
+    def broken(self) -> None:
+        self.was_broken = True
+
+
+def waiting() -> tuple[Resumable[bytes], Handler]:
+    pending: Resumable[bytes] = Resumable(loop=asyncio.get_running_loop())
+
+    async def waits(ctx: ExecutionContext, request: Request) -> bytes:
+        return await pending
+
+    return pending, waits
 
 
 async def test_a_call_whose_result_is_there_at_once_is_answered_at_once() -> None:
-    started = Started(Heard(), b'{"ok":true}')
+    heard = Heard()
+    started = Started(heard, answers)
     assert started.told == [Reply(result=b'{"ok":true}')]
     assert started.ctx.record is not None
-    assert started.heard.records == ["ok"]
+    assert heard.records == ["ok"]
 
 
-async def test_a_call_on_its_way_is_answered_when_its_server_answers() -> None:
-    heard = Heard()
-    started = Started(heard)
-    assert started.told == []
-    heard.steps.came_to = b"{}"
-    started.way.answered(Response(1, b'{"x":1}'))
-    assert heard.steps.taken == [("begin", None), ("answered", b'{"x":1}')]
-    assert started.told == [Reply(result=b"{}")]
+async def test_a_call_is_answered_on_the_spot_when_its_server_answers() -> None:
+    heard, (pending, waits) = Heard(), waiting()
+    started = Started(heard, waits)
+    assert (started.told, heard.records) == ([], [])
+    pending.fulfil(b'{"x":1}')
+    assert (started.told, heard.records) == ([Reply(result=b'{"x":1}')], ["ok"])
 
 
-@pytest.mark.parametrize("step", ["failed", "expire"])
-def test_what_ends_a_call_on_its_way_is_rendered_like_any_failure(step: str) -> None:
-    heard = Heard()
-    started = Started(heard)
-    failure = heard.steps.came_to = GatewayFailure(Kind.CALL_TIMEOUT, "too slow")
-    getattr(started.way, step)(*([failure] if step == "failed" else []))
-    (reply,) = started.told
-    assert "too slow" in repr(reply)
+async def test_what_ends_a_call_on_its_way_is_rendered_like_any_failure() -> None:
+    heard, (pending, waits) = Heard(), waiting()
+    started = Started(heard, waits)
+    pending.refuse(GatewayFailure(Kind.CALL_TIMEOUT, "too slow"))
+    assert "too slow" in repr(started.told)
     assert heard.records == ["timeout"]
 
 
 @pytest.mark.requirement("S4/R1")
-def test_a_mistake_in_a_step_is_internal_and_nothing_of_it_is_told() -> None:
-    started = Started(Heard(), ZeroDivisionError("the secret is hunter2"))
+async def test_a_fault_while_an_answer_is_handled_becomes_internal_and_does_not_reach_the_reader() -> None:
+    heard, (pending, _) = Heard(), waiting()
+
+    async def breaks_later(ctx: ExecutionContext, request: Request) -> bytes:
+        await pending
+        raise ZeroDivisionError("the secret is hunter2")
+
+    started = Started(heard, breaks_later)
+    pending.fulfil(b"{}")
     (reply,) = started.told
+    assert reply is not None
+    assert "internal" in repr(reply)
     assert "hunter2" not in repr(reply)
-    assert any(isinstance(event, InternalFailure) for event in started.heard.events)
+    assert heard.records == ["internal"]
 
 
-async def test_a_call_that_has_to_wait_after_all_is_answered_in_its_time() -> None:
-    async def rest() -> bytes:
-        await asyncio.sleep(0)
-        return b'{"late":true}'
-
-    started = Started(Heard(), rest())
-    assert started.told == []
-    await started.until_told()
-    assert started.told == [Reply(result=b'{"late":true}')]
+@pytest.mark.requirement("S4/R1")
+async def test_a_writer_that_fails_is_reported_and_does_not_reach_the_reader() -> None:
+    heard, (pending, waits) = Heard(), waiting()
+    started = Started(heard, waits, fails=True)
+    pending.fulfil(b"{}")
+    assert started.was_broken
+    assert [event.where for event in heard.events if isinstance(event, InternalFailure)] == ["reply"]
 
 
-async def test_cancelling_a_call_on_its_way_ends_it_without_an_answer() -> None:
-    heard = Heard()
-    started = Started(heard)
-    started.way.cancel()
-    started.way.cancel()
-    assert heard.steps.taken[1:] == [("cancelled", None)]
-    assert started.told == [None]
-    assert heard.records == ["cancelled"]
+async def test_a_cancelled_call_on_its_way_is_sealed_and_has_no_answer() -> None:
+    heard, (pending, waits) = Heard(), waiting()
+    started = Started(heard, waits)
+    started.running.cancel()
+    started.running.cancel()
+    pending.fulfil(b"{}")
+    assert (started.told, heard.records) == ([None], ["cancelled"])
 
 
-async def test_cancelling_a_call_that_has_not_begun_to_wait_yet_is_sealed_too() -> None:
-    async def rest() -> bytes:
-        await asyncio.Event().wait()
-        return b""
-
-    heard = Heard()
-    started = Started(heard, rest())
-    started.way.cancel()
-    await started.until_told()
-    assert started.told == [None]
-    assert heard.records == ["cancelled"]
-
-
-async def test_a_call_in_steps_is_recorded_before_its_answer_goes_out() -> None:
+async def test_a_call_is_recorded_before_its_answer_goes_out() -> None:
     audit = Recording()
-    heard = Heard(audit)
-    started = Started(heard, b"{}")
+    started = Started(Heard(audit), answers)
     assert len(audit.kept) == 1
     await asyncio.sleep(0)
     assert started.told == []
     audit.written.set_result(None)
-    await started.until_told()
-    assert started.told == [Reply(result=b"{}")]
-
-
-async def test_a_call_in_steps_that_could_not_be_recorded_is_not_begun() -> None:
-    audit = Recording()
-    audit.trouble = GatewayFailure(Kind.AUDIT_UNAVAILABLE, "no room")
-    audit.written.set_result(None)
-    heard = Heard(audit)
-    started = Started(heard, b"{}")
-    assert heard.steps.taken == []
-    await started.until_told()
-    assert "no room" in repr(started.told)
+    await eventually(lambda: bool(started.told))
+    assert started.told == [Reply(result=b'{"ok":true}')]

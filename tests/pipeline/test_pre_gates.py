@@ -10,10 +10,12 @@ import pytest
 
 from pactgate.config.model import Config
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Tool
 from pactgate.pipeline.call import Call
-from pactgate.pipeline.pre_gates import Permit
-from pactgate.pipeline.tool_policy import Rulebook
+from pactgate.pipeline.deadline import TimeoutQueue
+from pactgate.pipeline.pre_gates import Authorize
+from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.policy.access import ADMINISTRATOR
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import open_gateway, text_of
@@ -119,10 +121,11 @@ def test_what_only_administrators_may_call_is_unknown_to_whoever_gets_hold_of_it
     tool = Tool("pactgate", "config_set", "pactgate.config_set", "pactgate__config_set", b"{}", b"{}", "d")
     calls = {}
     for roles in (frozenset[str](), frozenset({"dev"}), ADMINISTRATOR):
-        calls[roles] = Call(context(who=caller(roles=roles)), request("tools/call"), Rulebook(Config(), b"{}"))
+        who, policies = context(who=caller(roles=roles)), PolicyTable(Config(), b"{}")
+        calls[roles] = Call(who, request("tools/call"), policies, TimeoutQueue(FaultBarrier(lambda event: None)))
         calls[roles].bind(tool)
-    Permit()(calls.pop(ADMINISTRATOR))
+    Authorize()(calls.pop(ADMINISTRATOR))
     for call in calls.values():
         with pytest.raises(GatewayFailure) as raised:
-            Permit()(call)
+            Authorize()(call)
         assert raised.value.kind is Kind.UNKNOWN_TOOL

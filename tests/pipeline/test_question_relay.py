@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from pactgate.core.unanswered import Unanswered
-from pactgate.pipeline.question_relay import Relay, all_of
-from pactgate.pipeline.upstream_request import Errand
+from pactgate.core.unanswered import UnansweredError
+from pactgate.pipeline.question_relay import QuestionRelay, all_of
+from pactgate.pipeline.upstream_request import UpstreamRequest
 from pactgate.protocol.era_bridge import Question
 from pactgate.protocol.messages import ErrorReply
 from tests.support.asking import ALL, Client, asker
@@ -24,7 +24,7 @@ class Watch:
         self.is_paused = False
 
     @contextmanager
-    def waiting_for_caller(self) -> Iterator[None]:
+    def waiting_for_client(self) -> Iterator[None]:
         self.is_paused = True
         try:
             yield
@@ -32,7 +32,7 @@ class Watch:
             self.is_paused = False
 
 
-def made(answer: Any, capabilities: dict[str, Any] = ALL) -> tuple[Relay, Client, list[bool]]:
+def made(answer: Any, capabilities: dict[str, Any] = ALL) -> tuple[QuestionRelay, Client, list[bool]]:
     watch, paused, asked = Watch(), list[bool](), list[bool]()
 
     def answers(method: str, params: Any) -> Any:
@@ -40,7 +40,7 @@ def made(answer: Any, capabilities: dict[str, Any] = ALL) -> tuple[Relay, Client
         return answer
 
     who = asker(answer=answers)
-    errand = Errand(
+    errand = UpstreamRequest(
         who,
         "files",
         "tools/call",
@@ -48,11 +48,11 @@ def made(answer: Any, capabilities: dict[str, Any] = ALL) -> tuple[Relay, Client
         meta={},
         name=None,
         on_progress=None,
-        patience=watch,
-        begin=lambda session: (),
+        deadline=watch,
+        on_send=lambda session: (),
         on_asked=lambda: asked.append(True),
     )
-    return Relay(errand, capabilities), cast(Client, who.channel), paused
+    return QuestionRelay(errand, capabilities), cast(Client, who.channel), paused
 
 
 async def test_the_callers_time_runs_while_it_is_asked() -> None:
@@ -72,7 +72,7 @@ async def test_each_visit_to_a_url_gets_an_id_of_its_own() -> None:
 
 async def test_what_was_not_declared_is_not_asked() -> None:
     relay, client, _ = made({}, {"roots": {}})
-    with pytest.raises(Unanswered) as caught:
+    with pytest.raises(UnansweredError) as caught:
         await relay.ask(Question("sampling/createMessage", b"{}"))
     assert caught.value.reply.code == -32601
     assert client.asked == []
@@ -81,7 +81,7 @@ async def test_what_was_not_declared_is_not_asked() -> None:
 async def test_for_a_round_a_refused_form_is_a_cancelled_one_and_any_other_refusal_ends_the_call() -> None:
     relay, _, _ = made(ErrorReply(None, -1, "no"))
     assert await relay.ask_for_round(Question("elicitation/create", b"{}")) == b'{"action":"cancel"}'
-    with pytest.raises(Unanswered) as caught:
+    with pytest.raises(UnansweredError) as caught:
         await relay.ask_for_round(Question("roots/list"))
     assert (caught.value.server, caught.value.operation) == ("files", "tools/call")
 
@@ -103,8 +103,8 @@ async def test_of_several_questions_the_first_failure_ends_the_others() -> None:
         return b""
 
     async def fails() -> bytes:
-        raise Unanswered("no")
+        raise UnansweredError("no")
 
-    with pytest.raises(Unanswered):
+    with pytest.raises(UnansweredError):
         await all_of([waits(), fails()])
     assert cancelled.is_set()

@@ -375,9 +375,9 @@ async def test_an_altered_foreign_or_strayed_state_is_refused_and_the_call_still
         ):
             assert reply.error is not None
             assert reply.error.code == -32602
-        assert inside.gateway.asking.parked_count == 1
+        assert inside.gateway.bridge.suspended_count == 1
         assert said(await go_on(inside, who, state, answers)) == [SAID]
-        assert inside.gateway.asking.parked_count == 0
+        assert inside.gateway.bridge.suspended_count == 0
 
 
 async def test_questions_asked_together_are_one_round_and_missing_answers_are_asked_for_again() -> None:
@@ -405,7 +405,7 @@ async def test_a_call_nobody_comes_back_for_is_ended_and_the_server_told(tmp_pat
     async with open_gateway(asking(log=log), timeouts=Timeouts(input_timeout_ms=50)) as inside:
         state = (await first_round(inside, who))["requestState"]
         await until(lambda: {"cancel", "notifications/cancelled"} <= _told(log))
-        assert inside.gateway.asking.parked_count == 0
+        assert inside.gateway.bridge.suspended_count == 0
         reply = await go_on(inside, who, state, {"input-1": SAID})
     assert reply.error is not None
     assert reply.error.code == -32602
@@ -425,8 +425,8 @@ async def test_what_a_server_finished_without_the_answer_is_kept_for_the_caller(
 async def test_the_gateway_stops_with_calls_parked() -> None:
     async with open_gateway(asking()) as inside:
         await first_round(inside, asker(Era.MODERN))
-        assert inside.gateway.asking.parked_count == 1
-    assert inside.gateway.asking.parked_count == 0
+        assert inside.gateway.bridge.suspended_count == 1
+    assert inside.gateway.bridge.suspended_count == 0
 
 
 async def test_as_many_calls_are_parked_as_may_be_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.unanswered import Unanswered
+from pactgate.core.unanswered import UnansweredError
 from pactgate.pipeline import suspended_calls
-from pactgate.pipeline.suspended_calls import Parked, ParkingLot
+from pactgate.pipeline.suspended_calls import SuspendedCall, SuspendedCalls
 from pactgate.protocol.era_bridge import Question
 from pactgate.protocol.messages import Notification
 from pactgate.upstreams.dialer import Session
@@ -20,14 +20,14 @@ from tests.support.asking import ALL
 ROOTS = Question("roots/list", b"{}")
 
 
-def parked(subject: str = "ada", server: str = "files", input_s: float = 5.0) -> Parked:
+def parked(subject: str = "ada", server: str = "files", input_s: float = 5.0) -> SuspendedCall:
     session = cast(Session, SimpleNamespace(peer=SimpleNamespace(server=server)))
-    made = Parked(subject, session, input_s)
+    made = SuspendedCall(subject, session, input_s)
     made.capabilities = ALL
     return made
 
 
-def waits_for_ever(made: Parked) -> asyncio.Task[bytes]:
+def waits_for_ever(made: SuspendedCall) -> asyncio.Task[bytes]:
     async def run() -> bytes:
         await asyncio.Event().wait()
         return b""
@@ -86,7 +86,7 @@ async def test_a_withdrawn_question_is_no_news() -> None:
 async def test_what_was_not_declared_is_refused_without_a_round() -> None:
     made = parked()
     made.capabilities = {"elicitation": {}}
-    with pytest.raises(Unanswered) as caught:
+    with pytest.raises(UnansweredError) as caught:
         await made.ask(ROOTS)
     assert caught.value.reply.code == -32601
     assert not made.questions
@@ -102,15 +102,15 @@ async def test_progress_goes_to_whoever_waits_now() -> None:
 
 
 async def test_a_mark_opens_once_and_for_its_subject() -> None:
-    lot, made = ParkingLot(), parked()
+    lot, made = SuspendedCalls(), parked()
     task = waits_for_ever(made)
-    mark = lot.park(made)
+    mark = lot.suspend(made)
     assert lot.find(mark, "eve") is None
     assert lot.find(mark, "ada") is made
     assert lot.take(mark) is made
     assert made.input_s < 5.0
     assert lot.find(mark, "ada") is None
-    second = lot.park(made)
+    second = lot.suspend(made)
     assert second != mark
     await lot.close()
     assert task.cancelled()
@@ -118,25 +118,25 @@ async def test_a_mark_opens_once_and_for_its_subject() -> None:
 
 
 async def test_one_that_nobody_comes_back_for_is_ended() -> None:
-    lot, made = ParkingLot(), parked(input_s=0.01)
+    lot, made = SuspendedCalls(), parked(input_s=0.01)
     task = waits_for_ever(made)
-    lot.park(made)
+    lot.suspend(made)
     await asyncio.wait({task}, timeout=5)
     assert task.cancelled()
     assert len(lot) == 0
 
 
-@pytest.mark.parametrize("bound", ["MAX_PARKED", "MAX_OF_ONE"])
+@pytest.mark.parametrize("bound", ["MAX_SUSPENDED", "MAX_OF_ONE"])
 @pytest.mark.parametrize(("subject", "server"), [("ada", "mail"), ("eve", "files")])
 async def test_their_number_is_bounded_in_all_by_caller_and_by_server(
     monkeypatch: pytest.MonkeyPatch, bound: str, subject: str, server: str
 ) -> None:
     monkeypatch.setattr(suspended_calls, bound, 1)
-    lot, first, second = ParkingLot(), parked(), parked(subject, server)
+    lot, first, second = SuspendedCalls(), parked(), parked(subject, server)
     tasks = [waits_for_ever(first), waits_for_ever(second)]
-    lot.park(first)
+    lot.suspend(first)
     with pytest.raises(GatewayFailure) as caught:
-        lot.park(second)
+        lot.suspend(second)
     assert (caught.value.kind, caught.value.verdict) == (Kind.OVERLOADED, Verdict.MAY_HAVE_RUN)
     await asyncio.wait({tasks[1]}, timeout=5)
     assert tasks[1].cancelled()
@@ -145,14 +145,14 @@ async def test_their_number_is_bounded_in_all_by_caller_and_by_server(
 
 
 async def test_a_failure_nobody_fetches_warns_nobody() -> None:
-    lot, made = ParkingLot(), parked()
+    lot, made = SuspendedCalls(), parked()
 
     async def fails() -> bytes:
         raise GatewayFailure(Kind.CONNECTION_LOST, "gone")
 
     task = asyncio.create_task(fails())
     made.begin(task)
-    lot.park(made)
+    lot.suspend(made)
     await asyncio.wait({task})
     with pytest.raises(GatewayFailure):
         await made.outcome()

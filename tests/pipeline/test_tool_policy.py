@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
 import pytest
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from pactgate.app import build
 from pactgate.config.model import Cache, Config, Limits, RateLimits, Timeouts
@@ -11,7 +14,7 @@ from pactgate.config.sections.cache import CacheRule
 from pactgate.core.contract import Contract
 from pactgate.core.values import Tool, Traits
 from pactgate.pipeline import tool_policy
-from pactgate.pipeline.tool_policy import Rulebook
+from pactgate.pipeline.tool_policy import PolicyTable, ToolPolicy
 from pactgate.protocol.headers import HeaderParam
 from tests.support.servers import scripted
 
@@ -21,8 +24,8 @@ def tool(name: str = "read", digest: str = "0", **traits: object) -> Tool:
     return Tool("files", name, f"files.{name}", f"files__{name}", b"{}", b"{}", digest, traits=known)
 
 
-def book(**settings: object) -> Rulebook:
-    return Rulebook(Config(servers={"files": scripted(request_timeout_ms=5000)}, **settings), b"{}")  # type: ignore[arg-type]
+def book(**settings: object) -> PolicyTable:
+    return PolicyTable(Config(servers={"files": scripted(request_timeout_ms=5000)}, **settings), b"{}")  # type: ignore[arg-type]
 
 
 def test_rules_are_worked_out_once_per_tool_and_anew_for_a_tool_that_changed() -> None:
@@ -50,8 +53,8 @@ def test_bounds_and_the_cache_follow_the_settings() -> None:
         limits=Limits(tool_array_limits={"files.read": 7}), cache=Cache(tools={"files.*": CacheRule(ttl_ms=9)})
     )
     assert rules.of(tool()).bounds.max_array == 7
-    assert rules.of(tool()).plan.ttl_ms is None
-    assert rules.of(tool(category="query", is_known=True, is_read_only=True)).plan.ttl_ms == 9
+    assert rules.of(tool()).cache.ttl_ms is None
+    assert rules.of(tool(category="query", is_known=True, is_read_only=True)).cache.ttl_ms == 9
 
 
 def test_a_server_that_invents_names_without_end_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,42 +65,50 @@ def test_a_server_that_invents_names_without_end_fills_no_memory(monkeypatch: py
     assert len(ours._known) <= 10
 
 
-IDLE = {"permit", "mirror", "accept_input", "recall", "audit", "accept_output", "remember"}
+class Anything:
+    """A schema that takes any value."""
+
+    def check(self, text: bytes, value: Any = UNSET) -> Sequence[Any]:
+        return ()
 
 
-async def test_gates_that_are_left_out_are_gates_there_are() -> None:
-    assert {gate.name for gate in build(Config(), lambda event: None).tool_call.gates} > IDLE | {"rate"}
+@runtime_checkable
+class CanSkip(Protocol):
+    def applies_to(self, policy: ToolPolicy) -> bool: ...
+
+
+def applying(policy: ToolPolicy) -> set[str]:
+    """The gates around the dispatch that apply to a tool, of those a gateway has."""
+    gates = build(Config(), lambda event: None).tool_call.gates
+    return {gate.name for gate in gates if isinstance(gate, CanSkip) and gate.applies_to(policy)}
+
+
+ALWAYS = {"check_limits", "rate_limit", "check_result", "limit_size", "adapt_for_client", "add_envelope"}
 
 
 @pytest.mark.parametrize(
-    ("differs", "at_work"),
+    ("differs", "further"),
     [
         ({}, set()),
-        ({"server": "pactgate"}, {"permit"}),
-        ({"header_params": (HeaderParam("Path", ("path",)),)}, {"mirror"}),
-        ({"contract": Contract("query", True, ())}, {"audit"}),
+        ({"server": "pactgate"}, {"authorize"}),
+        ({"header_params": (HeaderParam("Path", ("path",)),)}, {"check_header_params"}),
+        ({"contract": Contract("query", True, ())}, {"check_effects"}),
+        ({"input_check": Anything()}, {"validate_input"}),
+        ({"output_check": Anything()}, {"validate_output"}),
     ],
-    ids=["plain", "of the gateway itself", "with mirrored arguments", "with a contract"],
+    ids=["plain", "of the gateway itself", "with mirrored arguments", "with a contract", "input", "output"],
 )
-def test_gates_with_nothing_to_do_for_a_tool_are_left_out(differs: dict[str, object], at_work: set[str]) -> None:
-    assert book().of(structs.replace(tool(), **differs)).idle_gates == IDLE - at_work
+async def test_a_gate_applies_only_to_tools_it_has_something_to_do_for(
+    differs: dict[str, object], further: set[str]
+) -> None:
+    assert applying(book().of(structs.replace(tool(), **differs))) == ALWAYS | further
 
 
-def test_a_tool_is_checked_where_it_has_a_schema() -> None:
-    assert book().of(structs.replace(tool(), input_check=Anything())).idle_gates == IDLE - {"accept_input"}
-    assert book().of(structs.replace(tool(), output_check=Anything())).idle_gates == IDLE - {"accept_output"}
-
-
-def test_a_tool_is_recalled_and_remembered_where_its_answers_may_be_kept() -> None:
+async def test_the_cache_is_asked_only_for_tools_whose_results_may_be_cached() -> None:
     query = tool(category="query", is_known=True, is_read_only=True)
     caching = book(cache=Cache(tools={"*": CacheRule(ttl_ms=9)}))
-    assert caching.of(query).idle_gates == IDLE - {"recall", "remember"}
+    assert applying(caching.of(query)) == ALWAYS | {"cache_lookup", "cache_store"}
 
 
-def test_rates_are_not_asked_where_there_are_none() -> None:
-    assert book(rate_limits=RateLimits(enabled=False)).of(tool()).idle_gates == IDLE | {"rate"}
-
-
-class Anything:
-    def check(self, text: bytes, value: object = None) -> tuple[()]:
-        return ()
+async def test_rates_are_not_asked_where_there_are_none() -> None:
+    assert applying(book(rate_limits=RateLimits(enabled=False)).of(tool())) == ALWAYS - {"rate_limit"}

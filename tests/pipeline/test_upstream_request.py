@@ -6,17 +6,17 @@ from contextlib import nullcontext
 
 from msgspec import Raw
 
-from pactgate.pipeline.upstream_request import Errand
+from pactgate.pipeline.upstream_request import UpstreamRequest
 from tests.support.asking import asker
 
 
 class Endless:
-    def waiting_for_caller(self) -> nullcontext[None]:
+    def waiting_for_client(self) -> nullcontext[None]:
         return nullcontext()
 
 
-def made(members: dict[str, Raw]) -> Errand:
-    return Errand(
+def made(members: dict[str, Raw]) -> UpstreamRequest:
+    return UpstreamRequest(
         asker(),
         "files",
         "tools/call",
@@ -24,8 +24,8 @@ def made(members: dict[str, Raw]) -> Errand:
         meta={},
         name="x",
         on_progress=None,
-        patience=Endless(),
-        begin=lambda session: (),
+        deadline=Endless(),
+        on_send=lambda session: (),
         on_asked=lambda: None,
     )
 

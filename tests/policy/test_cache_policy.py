@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pactgate.config.sections.cache import Cache, CacheRule
 from pactgate.core.values import Tool
-from pactgate.policy.cache_policy import CachePolicy, Plan, Worth, is_plain, judge
+from pactgate.policy.cache_policy import CachePolicy, Storable, ToolCachePolicy, is_plain, judge
 
 HOUR_MS = 3_600_000
 
@@ -27,7 +27,7 @@ def policy_of(rules: dict[str, int | None], **settings: Any) -> CachePolicy:
     )
 
 
-def read_plan(ttl_ms: int = 1000) -> Plan:
+def read_plan(ttl_ms: int = 1000) -> ToolCachePolicy:
     return policy_of({"files.*": ttl_ms}).plan(tool(), is_read_only=True, is_idempotent=None)
 
 
@@ -136,7 +136,7 @@ def test_no_part_of_a_key_can_pass_for_another(calls: list[tuple[str, str, str, 
 def test_a_tool_result_belongs_to_its_caller_whatever_its_upstream_says() -> None:
     plan = read_plan()
     assert plan.keys("ann", b"").shared is None
-    assert judge(plan, result(ttlMs=10, cacheScope="public")) == Worth(10, False)
+    assert judge(plan, result(ttlMs=10, cacheScope="public")) == Storable(10, False)
 
 
 def test_a_hinted_result_can_be_found_by_everybody_under_a_key_nobody_owns() -> None:
@@ -183,7 +183,7 @@ def test_what_is_not_a_complete_success_is_not_kept(text: bytes) -> None:
 
 
 def test_a_cut_result_is_not_kept() -> None:
-    assert judge(read_plan(), result()) == Worth(1000, False)
+    assert judge(read_plan(), result()) == Storable(1000, False)
     assert judge(read_plan(), result(), is_truncated=True) is None
 
 
@@ -224,15 +224,15 @@ def test_an_upstream_shortens_a_life_and_never_lengthens_it(rule_ms: int, hint: 
     [
         ({}, None),
         ({"cacheScope": "public"}, None),
-        ({"ttlMs": 500}, Worth(500, False)),
-        ({"ttlMs": 500, "cacheScope": "private"}, Worth(500, False)),
-        ({"ttlMs": 500, "cacheScope": "everyone"}, Worth(500, False)),
-        ({"ttlMs": 500, "cacheScope": "public"}, Worth(500, True)),
-        ({"ttlMs": 10**9, "cacheScope": "public"}, Worth(HOUR_MS, True)),
+        ({"ttlMs": 500}, Storable(500, False)),
+        ({"ttlMs": 500, "cacheScope": "private"}, Storable(500, False)),
+        ({"ttlMs": 500, "cacheScope": "everyone"}, Storable(500, False)),
+        ({"ttlMs": 500, "cacheScope": "public"}, Storable(500, True)),
+        ({"ttlMs": 10**9, "cacheScope": "public"}, Storable(HOUR_MS, True)),
         ({"ttlMs": 0, "cacheScope": "public"}, None),
     ],
 )
 def test_a_read_is_kept_as_long_and_shared_as_far_as_its_server_says(
-    members: dict[str, Any], expected: Worth | None
+    members: dict[str, Any], expected: Storable | None
 ) -> None:
     assert judge(policy_of({}).hinted("files", "resources/read"), result(**members)) == expected

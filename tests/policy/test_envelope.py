@@ -29,18 +29,20 @@ from pactgate.policy.envelope import (
     ECOSYSTEM_SCHEMA,
     ERROR_SCHEMA,
     SUCCESS_SCHEMA,
-    Facts,
+    CallFacts,
     Outcome,
     ecosystem_view,
+    encode_envelope,
     encode_view,
     failure_facts,
     failure_of,
+    merge_meta,
     room_bytes,
     runtime_view,
-    stamp,
     stamp_failure,
 )
 from pactgate.protocol.messages import encode_json, members
+from pactgate.protocol.modern import PREFIX, SERVER_INFO_KEY
 from pactgate.protocol.versions import Era
 from tests.support.callers import caller
 
@@ -49,15 +51,15 @@ SUCCESS, ERROR = Draft202012Validator(SUCCESS_SCHEMA), Draft202012Validator(ERRO
 ECOSYSTEM = Draft202012Validator(ECOSYSTEM_SCHEMA)
 
 
-def facts(**more: Any) -> Facts:
-    return Facts(**{"request_id": REQUEST_ID, "duration_ms": 12.9, "server": "crm", "tool": "crm.find", **more})
+def facts(**more: Any) -> CallFacts:
+    return CallFacts(**{"request_id": REQUEST_ID, "duration_ms": 12.9, "server": "crm", "tool": "crm.find", **more})
 
 
 def result(*texts: str, **more: Any) -> bytes:
     return encode_json({"content": [{"type": "text", "text": text} for text in texts], **more})
 
 
-def checked_view(about: Facts, outcome: Outcome) -> dict[str, Any]:
+def checked_view(about: CallFacts, outcome: Outcome) -> dict[str, Any]:
     """The runtime view, which must be exactly one of the two envelopes, and the same after a trip over a wire."""
     view = runtime_view(about, outcome)
     assert SUCCESS.is_valid(view) is not ERROR.is_valid(view)
@@ -67,12 +69,16 @@ def checked_view(about: Facts, outcome: Outcome) -> dict[str, Any]:
     return view
 
 
-def error_of(about: Facts, outcome: Outcome) -> dict[str, Any]:
+def error_of(about: CallFacts, outcome: Outcome) -> dict[str, Any]:
     error: dict[str, Any] = checked_view(about, outcome)["error"]
     return error
 
 
-def stamped(meta: bytes | None = None, about: Facts | None = None, **more: Any) -> dict[str, Any]:
+def stamp(held: dict[str, Raw], about: CallFacts) -> None:
+    held["_meta"] = Raw(merge_meta(encode_envelope(about), held.get("_meta")))
+
+
+def stamped(meta: bytes | None = None, about: CallFacts | None = None, **more: Any) -> dict[str, Any]:
     held = {"content": Raw(b"[]")} | ({} if meta is None else {"_meta": Raw(meta)})
     stamp(held, about or facts(**more))
     read: dict[str, Any] = json.loads(encode_json(held))
@@ -351,6 +357,35 @@ def test_the_stamp_stands_beside_what_others_put_there_and_replaces_what_claims_
     assert read == others
 
 
+OWN = b'{"name":"gate"}'
+
+
+@pytest.mark.parametrize("size", [0, 5000], ids=["memoised", "large"])
+@pytest.mark.parametrize("told", [None, {"name": "theirs"}])
+def test_a_modern_caller_is_told_the_servers_identity_or_else_ours_and_a_legacy_one_nothing_of_the_kind(
+    size: int, told: dict[str, str] | None
+) -> None:
+    own = {"a": 1, PREFIX + "other": 2, "pad": "x" * size, **({} if told is None else {SERVER_INFO_KEY: told})}
+    text = json.dumps(own).encode()
+
+    def merged(info: bytes = b"", *, strip: bool = False) -> dict[str, Any]:
+        read: dict[str, Any] = json.loads(merge_meta(encode_envelope(facts()), text, info, strip_modern=strip))
+        assert read.pop(ENVELOPE_KEY)["requestId"] == REQUEST_ID
+        return read
+
+    for strip in (False, True):
+        assert merged(OWN, strip=strip) == {SERVER_INFO_KEY: {"name": "gate"}, **own}
+    assert merged() == own
+    assert merged(strip=True) == {"a": 1, "pad": "x" * size}
+    assert merged() == own, "one caller's view is not another's"
+
+
+def test_members_of_meta_keep_their_bytes() -> None:
+    held = merge_meta(encode_envelope(facts()), b'{"a": [1.50e1, 18446744073709551616], "b":"\\u0041"}', OWN)
+    assert b"[1.50e1, 18446744073709551616]" in held
+    assert b'"\\u0041"' in held
+
+
 @given(
     meta=st.dictionaries(
         st.text(max_size=30) | st.just(ENVELOPE_KEY), st.text(max_size=30) | st.integers(), max_size=4
@@ -371,7 +406,7 @@ def test_a_stamp_is_valid_json_and_takes_no_more_room_than_it_says(
     size: int | None,
     duration_ms: float,
 ) -> None:
-    about = Facts(REQUEST_ID, duration_ms, server, tool, True, True, size, False, revision)
+    about = CallFacts(REQUEST_ID, duration_ms, server, tool, True, True, size, False, revision)
     held = {"content": Raw(b"[]"), "_meta": Raw(json.dumps(meta, ensure_ascii=is_ascii).encode())}
     before = len(encode_json(held))
     stamp(held, about)

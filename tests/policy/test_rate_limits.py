@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pactgate.config.sections.rate_limits import ExecutionRate, MutationRate, RateLimits, ReadRate, ToolRate
 from pactgate.core.failures import Category, ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.core.values import Tool, Traits
-from pactgate.policy.envelope import Facts, failure_facts
+from pactgate.policy.envelope import CallFacts, failure_facts
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.state.memory_rates import MemoryRateStore
 
@@ -165,7 +165,7 @@ def test_even_the_caller_of_a_tool_that_must_not_be_repeated_learns_when_to_come
 ) -> None:
     limited = Limited()
     limited.passing(5, tool())
-    facts = Facts("id", 1.0, server="files", tool="files.run", is_idempotent=is_idempotent)
+    facts = CallFacts("id", 1.0, server="files", tool="files.run", is_idempotent=is_idempotent)
     told = failure_facts(facts, limited.refused(tool()))
     assert (told["retryAfter"], told["remaining"], told["limit"]) == (2, 0, 30)
     assert told["retryable"] is (is_idempotent is not False)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from pactgate.policy.cache_policy import Keys
-from pactgate.policy.result_cache import Lease, Recall
+from pactgate.policy.cache_policy import CacheKeys
+from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.state.ports import CacheStore, Lookup
 from tests.support.caches import BrokenStore, cache_of
 
-KEYS = Keys(b"own", b"shared")
-PRIVATE = Keys(b"own")
+KEYS = CacheKeys(b"own", b"shared")
+PRIVATE = CacheKeys(b"own")
 
 
 class Upstream:
@@ -34,16 +34,18 @@ class Upstream:
         assert len(self.calls) == times
 
 
-def recall_over(store: CacheStore | None = None, on_fault: Callable[[str, str], None] | None = None) -> Recall:
-    return Recall(store or cache_of(), on_fault)
+def recall_over(store: CacheStore | None = None, on_fault: Callable[[str, str], None] | None = None) -> ResultCache:
+    return ResultCache(store or cache_of(), on_fault)
 
 
-async def ask(recall: Recall, keys: Keys = PRIVATE, server: str = "files") -> Lookup | Lease:
+async def ask(recall: ResultCache, keys: CacheKeys = PRIVATE, server: str = "files") -> Lookup | LeaderTicket:
     found = recall.ask(keys, server)
-    return found if isinstance(found, Lookup | Lease) else await found
+    return found if isinstance(found, Lookup | LeaderTicket) else await found
 
 
-async def call(recall: Recall, upstream: Upstream, keys: Keys = PRIVATE, *, is_cacheable: bool = True) -> bytes:
+async def call(
+    recall: ResultCache, upstream: Upstream, keys: CacheKeys = PRIVATE, *, is_cacheable: bool = True
+) -> bytes:
     """A call as the pipeline makes it: recall, dispatch, remember; a failure declines, a cancellation hands over."""
     found = await ask(recall, keys)
     if isinstance(found, Lookup):
@@ -53,14 +55,14 @@ async def call(recall: Recall, upstream: Upstream, keys: Keys = PRIVATE, *, is_c
         if is_cacheable:
             found.keep(value, ttl_ms=1000)
     except asyncio.CancelledError:
-        found.hand_over()
+        found.transfer()
         raise
     finally:
-        found.decline()
+        found.release()
     return value
 
 
-def calls(recall: Recall, upstream: Upstream, count: int, **given: Any) -> list[asyncio.Task[bytes]]:
+def calls(recall: ResultCache, upstream: Upstream, count: int, **given: Any) -> list[asyncio.Task[bytes]]:
     return [asyncio.create_task(call(recall, upstream, **given)) for _ in range(count)]
 
 
@@ -107,17 +109,17 @@ async def test_fifty_equal_calls_are_one_call(store: CacheStore) -> None:
 @pytest.mark.requirement("S1/CACHE-005")
 async def test_different_keys_and_servers_do_not_wait_for_each_other() -> None:
     recall = recall_over()
-    leases = [await ask(recall, Keys(key), server) for key in (b"a", b"b") for server in ("files", "crm")]
+    leases = [await ask(recall, CacheKeys(key), server) for key in (b"a", b"b") for server in ("files", "crm")]
     for lease in leases:
-        assert isinstance(lease, Lease)
-        lease.decline()
+        assert isinstance(lease, LeaderTicket)
+        lease.release()
     assert not recall._flights
 
 
 async def test_a_hit_costs_no_wait() -> None:
     recall = recall_over()
     lease = recall.ask(PRIVATE, "files")
-    assert isinstance(lease, Lease)
+    assert isinstance(lease, LeaderTicket)
     lease.keep(b"x", ttl_ms=0, mark=b"modern")
     found = recall.ask(PRIVATE, "files")
     assert isinstance(found, Lookup)
@@ -126,16 +128,16 @@ async def test_a_hit_costs_no_wait() -> None:
 
 async def test_what_is_public_is_found_by_others_and_what_is_private_is_not(store: CacheStore) -> None:
     recall = recall_over(store)
-    ann, bob = Keys(b"ann", b"shared"), Keys(b"bob", b"shared")
+    ann, bob = CacheKeys(b"ann", b"shared"), CacheKeys(b"bob", b"shared")
     lease = await ask(recall, ann)
-    assert isinstance(lease, Lease)
+    assert isinstance(lease, LeaderTicket)
     lease.keep(b"private", ttl_ms=1000)
     await settled()
     lease = await ask(recall, bob)
-    assert isinstance(lease, Lease), "not what Ann was told"
+    assert isinstance(lease, LeaderTicket), "not what Ann was told"
     lease.keep(b"public", ttl_ms=1000, is_public=True)
     await settled()
-    found = await ask(recall, Keys(b"cid", b"shared"))
+    found = await ask(recall, CacheKeys(b"cid", b"shared"))
     own = await ask(recall, ann)
     assert isinstance(found, Lookup)
     assert isinstance(own, Lookup)
@@ -145,7 +147,7 @@ async def test_what_is_public_is_found_by_others_and_what_is_private_is_not(stor
 async def test_what_may_not_be_shared_is_not_even_if_it_says_public() -> None:
     memory = cache_of()
     lease = await ask(recall_over(memory), PRIVATE)
-    assert isinstance(lease, Lease)
+    assert isinstance(lease, LeaderTicket)
     lease.keep(b"x", ttl_ms=1000, is_public=True)
     assert memory.has(b"own")
     assert memory.entry_count == 1
@@ -157,7 +159,7 @@ async def test_a_result_too_large_to_keep_is_shared_all_the_same() -> None:
     await upstream.called(1)
     upstream.calls[0].set_result(b"x" * 3000)
     assert await outcomes(tasks) == [b"x" * 3000] * 3
-    assert isinstance(await ask(recall), Lease)
+    assert isinstance(await ask(recall), LeaderTicket)
 
 
 # Leaders that do not arrive.
@@ -188,7 +190,7 @@ async def test_an_outcome_that_may_not_be_kept_is_given_to_nobody_else(store: Ca
     for answer in upstream.calls[1:]:
         answer.set_result(b"own")
     assert await outcomes(tasks) == [b"for the leader", b"own", b"own", b"own"]
-    assert isinstance(await ask(recall), Lease)
+    assert isinstance(await ask(recall), LeaderTicket)
 
 
 @pytest.mark.requirement("S1/CACHE-005")
@@ -208,14 +210,14 @@ async def test_a_cancelled_leader_is_followed_by_one_other(store: CacheStore) ->
 async def test_the_last_to_come_takes_over_because_it_has_the_most_time_left() -> None:
     recall = recall_over()
     lease = recall.ask(PRIVATE, "files")
-    assert isinstance(lease, Lease)
+    assert isinstance(lease, LeaderTicket)
     first, last = (asyncio.create_task(ask(recall)) for _ in range(2))
     await settled()
-    lease.hand_over()
+    lease.transfer()
     await settled()
     assert (first.done(), last.done()) == (False, True)
     taken = last.result()
-    assert isinstance(taken, Lease)
+    assert isinstance(taken, LeaderTicket)
     taken.keep(b"x", ttl_ms=1000)
     found = await first
     assert isinstance(found, Lookup)
@@ -256,7 +258,7 @@ async def test_a_follower_chosen_while_it_is_being_cancelled_passes_the_lead_on(
 async def test_a_follower_cancelled_together_with_its_answer_is_cancelled() -> None:
     recall = recall_over()
     lease = recall.ask(PRIVATE, "files")
-    assert isinstance(lease, Lease)
+    assert isinstance(lease, LeaderTicket)
     follower = asyncio.create_task(ask(recall))
     await settled()
     lease.keep(b"x", ttl_ms=1000)
@@ -268,14 +270,14 @@ async def test_a_follower_cancelled_together_with_its_answer_is_cancelled() -> N
 async def test_a_follower_cancelled_together_with_the_refusal_of_its_leader_is_cancelled() -> None:
     recall = recall_over()
     lease = recall.ask(PRIVATE, "files")
-    assert isinstance(lease, Lease)
+    assert isinstance(lease, LeaderTicket)
     gone, other = (asyncio.create_task(ask(recall)) for _ in range(2))
     await settled()
     gone.cancel()
-    lease.decline()
+    lease.release()
     await asyncio.wait({gone, other}, timeout=5)
     assert gone.cancelled()
-    assert isinstance(other.result(), Lease)
+    assert isinstance(other.result(), LeaderTicket)
 
 
 @pytest.mark.requirement("S1/CACHE-005")
@@ -300,7 +302,7 @@ async def test_all_who_wait_may_go_away_and_the_leader_still_ends_well() -> None
     tasks[0].cancel()
     await asyncio.wait(tasks, timeout=5)
     assert not recall._flights
-    assert isinstance(await ask(recall), Lease)
+    assert isinstance(await ask(recall), LeaderTicket)
 
 
 async def test_those_who_went_away_are_forgotten_before_the_leader_ends() -> None:
@@ -320,11 +322,11 @@ async def test_those_who_went_away_are_forgotten_before_the_leader_ends() -> Non
 async def test_only_the_first_word_of_a_lease_counts() -> None:
     recall = recall_over()
     lease = recall.ask(PRIVATE, "files")
-    assert isinstance(lease, Lease)
+    assert isinstance(lease, LeaderTicket)
     lease.keep(b"first", ttl_ms=1000)
     lease.keep(b"second", ttl_ms=1000)
-    lease.decline()
-    lease.hand_over()
+    lease.release()
+    lease.transfer()
     found = recall.ask(PRIVATE, "files")
     assert isinstance(found, Lookup)
     assert found.value == b"first"
@@ -336,13 +338,13 @@ async def test_only_the_first_word_of_a_lease_counts() -> None:
 async def test_a_write_drops_what_is_kept_of_its_server_only(store: CacheStore) -> None:
     recall = recall_over(store)
     for server in ("files", "crm"):
-        lease = await ask(recall, Keys(server.encode()), server)
-        assert isinstance(lease, Lease)
+        lease = await ask(recall, CacheKeys(server.encode()), server)
+        assert isinstance(lease, LeaderTicket)
         lease.keep(b"x", ttl_ms=1000)
     await settled()
     recall.drop_server("files")
-    assert isinstance(await ask(recall, Keys(b"files"), "files"), Lease)
-    assert isinstance(await ask(recall, Keys(b"crm"), "crm"), Lookup)
+    assert isinstance(await ask(recall, CacheKeys(b"files"), "files"), LeaderTicket)
+    assert isinstance(await ask(recall, CacheKeys(b"crm"), "crm"), Lookup)
 
 
 @pytest.mark.requirement("S1/CACHE-005")
@@ -363,27 +365,27 @@ async def test_what_was_read_before_a_write_is_not_kept_after_it_nor_waited_for(
 
 async def test_an_idempotent_write_drops_the_others_and_keeps_its_own_result() -> None:
     recall = recall_over()
-    reader = recall.ask(Keys(b"reader"), "files")
-    assert isinstance(reader, Lease)
+    reader = recall.ask(CacheKeys(b"reader"), "files")
+    assert isinstance(reader, LeaderTicket)
     reader.keep(b"old", ttl_ms=1000)
-    writer = recall.ask(Keys(b"writer"), "files")
-    assert isinstance(writer, Lease)
+    writer = recall.ask(CacheKeys(b"writer"), "files")
+    assert isinstance(writer, LeaderTicket)
     recall.drop_server("files", by=writer)
     writer.keep(b"written", ttl_ms=1000)
-    assert isinstance(recall.ask(Keys(b"writer"), "files"), Lookup)
-    assert isinstance(recall.ask(Keys(b"reader"), "files"), Lease)
+    assert isinstance(recall.ask(CacheKeys(b"writer"), "files"), Lookup)
+    assert isinstance(recall.ask(CacheKeys(b"reader"), "files"), LeaderTicket)
 
 
 async def test_of_two_writes_at_once_the_one_that_was_overtaken_is_not_kept() -> None:
     recall = recall_over()
-    one, other = (recall.ask(Keys(key), "files") for key in (b"one", b"other"))
-    assert isinstance(one, Lease)
-    assert isinstance(other, Lease)
+    one, other = (recall.ask(CacheKeys(key), "files") for key in (b"one", b"other"))
+    assert isinstance(one, LeaderTicket)
+    assert isinstance(other, LeaderTicket)
     recall.drop_server("files", by=other)
     other.keep(b"2", ttl_ms=1000)
     recall.drop_server("files", by=one)
     one.keep(b"1", ttl_ms=1000)
-    assert all(isinstance(recall.ask(Keys(key), "files"), Lease) for key in (b"one", b"other"))
+    assert all(isinstance(recall.ask(CacheKeys(key), "files"), LeaderTicket) for key in (b"one", b"other"))
 
 
 # Stores that fail.
@@ -408,7 +410,7 @@ async def test_a_fault_of_the_store_is_told_and_counted() -> None:
     told: list[tuple[str, str]] = []
     recall = recall_over(BrokenStore(ValueError("a bug"), "get", "put"), lambda *fault: told.append(fault))
     lease = recall.ask(PRIVATE, "files")
-    assert isinstance(lease, Lease)
+    assert isinstance(lease, LeaderTicket)
     lease.keep(b"x", ttl_ms=1000)
     assert told == [("get", "ValueError('a bug')"), ("put", "ValueError('a bug')")]
     assert recall.statistics().faults == 2
@@ -419,13 +421,15 @@ async def test_what_could_not_be_dropped_is_not_read_until_a_drop_succeeds() -> 
     broken = BrokenStore(OSError(5, "io"))
     recall = recall_over(broken)
     lease = recall.ask(PRIVATE, "files")
-    assert isinstance(lease, Lease)
+    assert isinstance(lease, LeaderTicket)
     lease.keep(b"old", ttl_ms=1000)
     broken.where = ("drop",)
     recall.drop_server("files")
-    assert recall.kept(PRIVATE, "files") is None
+    missed = recall.ask(PRIVATE, "files")
+    assert isinstance(missed, LeaderTicket)
+    missed.release()
     broken.where = ()
-    assert recall.kept(PRIVATE, "files") is None
+    assert isinstance(recall.ask(PRIVATE, "files"), LeaderTicket)
     assert not broken.entries
 
 
@@ -434,7 +438,7 @@ async def test_a_full_cache_refuses_nothing() -> None:
     memory = cache_of(max_entries=2)
     recall, upstream = recall_over(memory), Upstream()
     for number in range(5):
-        answer = asyncio.create_task(call(recall, upstream, Keys(b"%d" % number)))
+        answer = asyncio.create_task(call(recall, upstream, CacheKeys(b"%d" % number)))
         await upstream.called(number + 1)
         upstream.calls[number].set_result(b"%d" % number)
         assert await answer == b"%d" % number

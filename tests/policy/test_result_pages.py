@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pactgate.core.failures import ErrorCode, Kind, Plane, Verdict
 from pactgate.core.values import Tool
-from pactgate.policy.result_pages import PAGE_KEY, Address, Page, Shelf, read_uri, write_uri
+from pactgate.policy.result_pages import PAGE_KEY, Address, Page, PagedResultStore, read_uri, write_uri
 
 OVERHEAD = 512
 TOOL = Tool(
@@ -32,9 +32,9 @@ class Clock:
         return self.now
 
 
-def shelf(clock: Clock | None = None, *, room: int = 10, entries: int = 10, page_bytes: int = 1000) -> Shelf:
+def shelf(clock: Clock | None = None, *, room: int = 10, entries: int = 10, page_bytes: int = 1000) -> PagedResultStore:
     """Room for so many results of 100 bytes."""
-    return Shelf(
+    return PagedResultStore(
         max_bytes=room * (100 + OVERHEAD),
         max_entries=entries,
         ttl_s=60.0,
@@ -43,13 +43,13 @@ def shelf(clock: Clock | None = None, *, room: int = 10, entries: int = 10, page
     )
 
 
-def put(on: Shelf, owner: str = "ann", letter: str = "x") -> str:
+def put(on: PagedResultStore, owner: str = "ann", letter: str = "x") -> str:
     handle = on.put(owner, letter.encode() * 100)
     assert handle is not None
     return handle
 
 
-def holds(on: Shelf, handle: str, owner: str = "ann") -> bool:
+def holds(on: PagedResultStore, handle: str, owner: str = "ann") -> bool:
     return on.read(owner, handle, 1) is not None
 
 
@@ -135,7 +135,7 @@ def test_the_pages_together_are_the_whole_and_each_is_within_its_bound(
     value: object, page_bytes: int, indent: int | None
 ) -> None:
     result = json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8", "replace")
-    on = Shelf(page_bytes=page_bytes)
+    on = PagedResultStore(page_bytes=page_bytes)
     handle = on.put("ann", result)
     assert handle is not None
     pages = [on.read("ann", handle, number) for number in range(1, on.pages(handle) + 1)]
@@ -149,7 +149,7 @@ def test_the_pages_together_are_the_whole_and_each_is_within_its_bound(
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3000), st.floats(0, 30)), max_size=40))
 def test_the_bounds_hold_after_every_operation(puts: list[tuple[str, int, float]]) -> None:
     clock = Clock()
-    on = Shelf(max_bytes=8000, max_entries=5, ttl_s=60.0, clock=clock)
+    on = PagedResultStore(max_bytes=8000, max_entries=5, ttl_s=60.0, clock=clock)
     for owner, size, wait_s in puts:
         clock.now += wait_s
         handle = on.put(owner, b"x" * size)

@@ -11,19 +11,19 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.policy.state_tokens import Binding, Seals
+from pactgate.policy.state_tokens import StateBinding, StateSigner
 from tests.support.facing import Clock
 
-CALL = Binding("ada", "files", "tools/call", {"name": Raw(b'"x"'), "arguments": Raw(b'{"a":1,"b":[2.5,null]}')})
+CALL = StateBinding("ada", "files", "tools/call", {"name": Raw(b'"x"'), "arguments": Raw(b'{"a":1,"b":[2.5,null]}')})
 
 
-def made(life_s: float = 10.0, content: str = "content") -> tuple[Seals, str, Clock]:
+def made(life_s: float = 10.0, content: str = "content") -> tuple[StateSigner, str, Clock]:
     clock = Clock()
-    seals = Seals(clock)
+    seals = StateSigner(clock)
     return seals, seals.seal("kind", content, CALL, life_s), clock
 
 
-def refusal_of(seals: Seals, sealed: str, binding: Binding = CALL) -> GatewayFailure:
+def refusal_of(seals: StateSigner, sealed: str, binding: StateBinding = CALL) -> GatewayFailure:
     with pytest.raises(GatewayFailure) as caught:
         seals.open(sealed, binding)
     assert caught.value.kind is Kind.INVALID_PARAMS
@@ -87,11 +87,11 @@ def test_it_expires() -> None:
 
 def test_another_process_does_not_open_it() -> None:
     _, sealed, clock = made()
-    refusal_of(Seals(clock), sealed)
+    refusal_of(StateSigner(clock), sealed)
 
 
 def test_numbers_beyond_any_machine_are_part_of_the_binding() -> None:
-    seals = Seals(Clock())
+    seals = StateSigner(Clock())
     big = replace(CALL, params={"arguments": Raw(b'{"n":1e999,"m":18446744073709551616}')})
     sealed = seals.seal("kind", "c", big, 1)
     seals.open(sealed, big)

@@ -85,7 +85,7 @@ def test_a_legacy_request_loses_what_modern_revisions_do_not_have_and_nothing_el
         odd=[None],
         _meta={"progressToken": 1, "io.modelcontextprotocol/related-task": {}, "com.example/k": 1},
     )
-    written = json.loads(era_bridge.encode_round({"k": asked, "r": Question("roots/list", b"{}")}, "s"))
+    written = json.loads(era_bridge.encode_input_required({"k": asked, "r": Question("roots/list", b"{}")}, "s"))
     assert written == {
         "resultType": "input_required",
         "requestState": "s",
@@ -111,10 +111,10 @@ def test_a_modern_question_gets_what_the_callers_revision_needs() -> None:
 
 
 def test_a_round_is_told_from_a_result_by_its_type_alone() -> None:
-    assert era_bridge.read_round(b'{"content":[]}') is None
-    assert era_bridge.read_round(b'{"resultType":"complete","content":["input_required"]}') is None
-    assert era_bridge.read_round(b'{"content":["input_required"],"resultType":7}') is None
-    found = era_bridge.read_round(
+    assert era_bridge.read_input_required(b'{"content":[]}') is None
+    assert era_bridge.read_input_required(b'{"resultType":"complete","content":["input_required"]}') is None
+    assert era_bridge.read_input_required(b'{"content":["input_required"],"resultType":7}') is None
+    found = era_bridge.read_input_required(
         b'{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"requestState":"x"}'
     )
     assert found is not None
@@ -135,7 +135,7 @@ def test_a_round_is_told_from_a_result_by_its_type_alone() -> None:
 )
 def test_a_round_that_asks_nothing_or_wrongly_is_no_round(rest: str) -> None:
     with pytest.raises(msgspec.DecodeError):
-        era_bridge.read_round(b'{"resultType":"input_required"' + rest.encode() + b"}")
+        era_bridge.read_input_required(b'{"resultType":"input_required"' + rest.encode() + b"}")
 
 
 def test_a_servers_round_keeps_every_byte_but_its_state() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.protocol.framing import KEEPALIVE, EventDecoder, LineDecoder, Oversized, ServerEvent, encode_event
+from pactgate.protocol.framing import KEEPALIVE, EventDecoder, LineDecoder, OversizedError, ServerEvent, encode_event
 
 LIMIT = 1000
 
@@ -63,7 +63,7 @@ def test_a_line_of_exactly_the_bound_passes_and_one_byte_more_does_not() -> None
     assert lines_of([b"a" * 10 + b"\n"], 10) == [b"a" * 10]
     assert lines_of([b"a" * 5, b"a" * 5, b"\n"], 10) == [b"a" * 10]
     for pieces in ([b"a" * 11 + b"\n"], [b"a" * 11], [b"a" * 10, b"a"], [b"a" * 10, b"a\n"], [b"b\n" + b"a" * 11]):
-        with pytest.raises(Oversized) as refused:
+        with pytest.raises(OversizedError) as refused:
             lines_of(pieces, 10)
         assert refused.value.limit_bytes == 10
 
@@ -72,7 +72,7 @@ def test_an_endless_line_is_refused_before_it_is_kept() -> None:
     decoder = LineDecoder(LIMIT)
     for _ in range(LIMIT // 100):
         assert decoder.feed(b"x" * 100) == []
-    with pytest.raises(Oversized):
+    with pytest.raises(OversizedError):
         decoder.feed(b"x")
 
 
@@ -200,7 +200,7 @@ def test_an_id_or_name_can_not_smuggle_a_line(text: str) -> None:
     ],
 )
 def test_an_event_beyond_the_bound_is_refused(pieces: list[bytes]) -> None:
-    with pytest.raises(Oversized) as refused:
+    with pytest.raises(OversizedError) as refused:
         events_of(pieces, 100)
     assert refused.value.limit_bytes == 100
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.protocol import messages
-from pactgate.protocol.legacy import OPEN, InitializeParams, Outcome, Phase, read_initialize, step
+from pactgate.protocol.legacy import OPEN, InitializeParams, LegacyStep, Phase, read_initialize, step
 from pactgate.protocol.messages import Notification, Rejection, Request
 from pactgate.protocol.versions import METHODS
 
@@ -37,13 +37,13 @@ def request(method: str) -> Request:
     ],
 )
 def test_what_comes_in_order_passes(before: Phase, message: Request | Notification, after: Phase) -> None:
-    assert step(before, message) == Outcome(after)
+    assert step(before, message) == LegacyStep(after)
 
 
 @given(st.sampled_from(OPEN), st.sampled_from(sorted(METHODS)) | st.text(min_size=1))
 def test_in_an_open_session_every_other_request_is_admitted_and_changes_nothing(phase: Phase, method: str) -> None:
     if method not in ("initialize", "notifications/initialized"):
-        assert step(phase, request(method)) == Outcome(phase)
+        assert step(phase, request(method)) == LegacyStep(phase)
 
 
 @pytest.mark.requirement("S4/F1")

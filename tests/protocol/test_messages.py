@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -289,6 +289,7 @@ def test_a_message_of_several_lines_is_written_on_one() -> None:
     assert messages.one_line(b'{"a":1}') == b'{"a":1}'
 
 
+@example(id_="\x7f", params="\x7f")
 @given(id_=st.integers() | texts.filter(lambda text: text.strip()).filter(lambda text: len(text) < 100), params=values)
 def test_what_is_encoded_is_decoded_again(id_: int | str, params: Any) -> None:
     raw = json.dumps(id_).encode()
@@ -371,14 +372,196 @@ def test_a_repeated_key_is_refused_wherever_it_stands(value: Any, key: str, dept
     assert code_of(text) == messages.INVALID_REQUEST
 
 
-@given(damaged() | values.map(lambda value: messages.encode_request(b"1", "m", messages.encode_json({"v": value}))))
-@settings(max_examples=2000)
-def test_a_message_written_as_we_write_is_read_once_and_means_what_it_means_to_the_exact_reader(text: bytes) -> None:
+# One pass and the exact reader
+
+gaps = st.text(" \t\r\n", max_size=3).map(str.encode)
+ids = st.integers() | texts.filter(lambda text: bool(text.strip()) and len(text) < 50)
+
+
+def exactly(text: bytes) -> messages.Message | Rejection:
+    return messages._judge(text, messages.MAX_DEPTH)
+
+
+def same(one: messages.Message | Rejection, other: messages.Message | Rejection) -> bool:
+    """Requests are compared with all they say, everything else as the value it is."""
+    if isinstance(one, Request) and isinstance(other, Request):
+        return (one.id, one.key, type(one.key), one.method, one.params) == (
+            other.id,
+            other.key,
+            type(other.key),
+            other.method,
+            other.params,
+        )
+    return one == other
+
+
+@st.composite
+def laid_out(draw: st.DrawFn, parts: st.SearchStrategy[dict[str, bytes]]) -> tuple[bytes, dict[str, bytes]]:
+    """An object of these members, in any order and with any white space between its tokens."""
+    held = draw(parts)
+    pieces = [
+        b"".join((draw(gaps), json.dumps(name).encode(), draw(gaps), b":", draw(gaps), held[name]))
+        for name in draw(st.permutations(list(held)))
+    ]
+    return b"%b{%b%b}%b" % (draw(gaps), (b"%b," % draw(gaps)).join(pieces), draw(gaps), draw(gaps)), held
+
+
+@given(ids, texts.filter(lambda text: 0 < len(text) <= 200), st.dictionaries(texts, values, max_size=4), st.data())
+@settings(max_examples=500)
+def test_a_request_is_the_same_in_every_order_of_its_members_and_with_any_white_space(
+    key: int | str, method: str, params: dict[str, Any], data: st.DataObject
+) -> None:
+    held = data.draw(
+        st.sampled_from([json.dumps(params, ensure_ascii=False), json.dumps(params, indent=1, ensure_ascii=False)])
+    ).encode()
+    id_ = messages.encode_json(key)
+    parts = {"jsonrpc": b'"2.0"', "id": id_, "method": messages.encode_json(method), "params": held}
+    text, _ = data.draw(laid_out(st.just(parts)))
     read = decode(text)
-    assert read == decode(text, max_depth=messages.MAX_DEPTH - 1) or b"[" * 20 in text
-    if isinstance(read, Request) and read.given is not None:
-        assert messages.encode_json(read.given) == read.params
-        assert messages.value(read.params) == read.given
+    assert isinstance(read, Request)
+    assert (read.id, read.key, type(read.key), read.method, read.params) == (id_, key, type(key), method, held)
+    assert read.values is None or read.values == messages.value(held)
+    assert same(read, exactly(text))
+
+
+def test_a_request_in_another_order_is_read_in_the_same_one_pass() -> None:
+    text = b' {"params" : {"a" : [1, 2.5, "x:y"]},\n"method":"m", "id" : "q","jsonrpc":"2.0"}\n'
+    read = decode(text)
+    assert isinstance(read, Request)
+    assert read.values == {"a": [1, 2.5, "x:y"]}
+    assert read.params == b'{"a" : [1, 2.5, "x:y"]}'
+
+
+REQUESTS = [
+    CALL,
+    b'{"params":{"a":{"a":{"a":1}}},"id":"x\\ny","jsonrpc":"2.0","method":"m"}',
+    b'{"jsonrpc":"2.0","id":12,"method":"tools/call","params":{"name":"\\u0065cho","n":[-1.5e-3,18446744073709551616]}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"m","params":{}}',
+]
+INSIDE = [
+    *(b'"a":1,"a":2', b'{"a":1,"\\u0061":2}', b'{"":{"x":1,"x":1}}', b'"id":2,', b'"jsonrpc":"2.0",', b'"more":1,'),
+    *(
+        b'"\\u003a"',
+        b'"\\u003A"',
+        b'"\\u003":',
+        b'"\\ud83d\\ude00"',
+        b'"\\ud800"',
+        b"\\u0031",
+        b"\xed\xa0\x80",
+        b"\xc0\x80",
+    ),
+    *(b"9" * 30, b"9" * 1030, b"9" * 4400, b"1e400", b"-1E+999", b"1.0", b"-0.0", b"01", b"-", b"NaN", b"Infinity"),
+    *(b"[" * 63, b"]" * 63, b"[" * 62 + b"]" * 62, b'{"a":' * 61 + b"1" + b"}" * 61, b"[" * 70 + b"]" * 70),
+    *(b"true", b"null", b'""', b'" "', b'"id"', b":", b",", b"{}", b"[]", b"\x00", b"\x7f", b"\xe2\x80\xa8"),
+]
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> bytes:
+    """A request with tokens, keys, escapes, large numbers and deep nesting put in the place of others."""
+    text = draw(st.sampled_from(REQUESTS))
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(text)))
+        end = draw(st.integers(start, min(len(text), start + 12)))
+        middle = draw(st.sampled_from(INSIDE) | fragments | st.just(text[start:end] * 2) | st.just(b""))
+        text = text[:start] + middle + text[end:]
+    return text
+
+
+@given(mutated() | damaged() | st.lists(fragments | st.sampled_from(INSIDE)).map(b"".join))
+@settings(max_examples=3000)
+def test_one_pass_never_says_anything_but_the_exact_reader(text: bytes) -> None:
+    read = decode(text)
+    assert same(read, exactly(text))
+    if isinstance(read, Request) and read.values is not None:
+        assert read.values == messages.value(read.params or b"")
+
+
+@pytest.mark.parametrize("inside", INSIDE)
+@pytest.mark.parametrize("depth", [0, 1, 5])
+def test_one_pass_says_of_every_odd_value_what_the_exact_reader_says(inside: bytes, depth: int) -> None:
+    held = b'{"k":' * depth + inside + b"}" * depth
+    for text in (
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"v":%b}}' % held,
+        b'{"params":{%b},"method":"m","id":1,"jsonrpc":"2.0"}' % held,
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"v":[%b,{"a":1}]}}' % held,
+    ):
+        assert same(decode(text), exactly(text))
+
+
+@pytest.mark.parametrize(
+    "id_",
+    [b"1", b"-1", b"1.0", b"1e1", b"01", b'"a"', b'" "', b'""', b'"\\n"', b"true", b"null", b"9" * 1025, b"9" * 40],
+)
+@pytest.mark.parametrize("version", [b'"2.0"', b'"2.1"', b'"\\u0032.0"', b"2.0", b"null"])
+def test_one_pass_judges_id_and_version_as_the_exact_reader_does(id_: bytes, version: bytes) -> None:
+    text = b'{"jsonrpc":%b,"id":%b,"method":"m","params":{"a":"2.0 10 1"}}' % (version, id_)
+    assert same(decode(text), exactly(text))
+
+
+@pytest.mark.parametrize(("id_", "beside"), [(b"-0", b"1"), (b'"\\u0041"', b'"A"'), (b'"a\\/b"', b'"a/b"')])
+def test_an_id_is_echoed_as_it_was_written_whatever_stands_beside_it(id_: bytes, beside: bytes) -> None:
+    read = decode(b'{"jsonrpc":"2.0","id":%b,"method":"m","params":{"a":%b}}' % (id_, beside))
+    assert isinstance(read, Request)
+    assert read.id == id_
+
+
+@given(st.dictionaries(texts, values, max_size=3), texts)
+def test_a_value_is_found_in_a_request_only_where_its_bytes_are(params: dict[str, Any], other: str) -> None:
+    read = decode(messages.encode_request(b"1", "m", messages.encode_json(params)))
+    assert isinstance(read, Request)
+    if read.values is not None:
+        assert all(read.contains(messages.encode_json(value)) for value in params.values())
+    encoded = messages.encode_json([other])
+    assert not read.contains(encoded) or encoded in (read.params or b"")
+    assert not Request(b"1", 1, "m", b"{}").contains(b"{}"), "there is no text to find it in"
+
+
+# Answers of an upstream
+
+RESULT_PARTS = {
+    "content": values.map(lambda value: messages.encode_json([value]))
+    | st.sampled_from([b"[ ]", b"[1e400]", b"{}", b"7"]),
+    "structuredContent": values.map(lambda value: json.dumps({"v": value}, indent=1).encode()),
+    "isError": st.sampled_from([b"true", b"false", b"null", b"0"]),
+    "resultType": st.sampled_from([b'"complete"', b'"task"', b"1"]),
+    "_meta": st.sampled_from([b"{}", b'{ "a" : 18446744073709551616 }', b"null", b"[]"]),
+    "ttlMs": st.just(b"5"),
+}
+ENVELOPE_PARTS = {
+    "jsonrpc": st.sampled_from([b'"2.0"', b'"2.0"', b'"2.0"', b'"1.0"']),
+    "id": st.integers().map(messages.encode_json),
+}
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> bytes:
+    optional = {name: part for name, part in RESULT_PARTS.items() if name != "content"}
+    parts = st.fixed_dictionaries({"content": RESULT_PARTS["content"]}, optional=optional)
+    result, _ = draw(laid_out(parts))
+    around = {name: draw(part) for name, part in ENVELOPE_PARTS.items()} | {"result": result.strip()}
+    if draw(st.integers(0, 5)) == 0:
+        around["took"] = b"3"
+    text, _ = draw(laid_out(st.just(around)))
+    return text
+
+
+@given(answers())
+@settings(max_examples=1000)
+def test_a_tool_result_in_any_order_is_what_the_exact_reader_says_member_by_member(text: bytes) -> None:
+    read = messages.decode_from_upstream(text)
+    exact = messages._message(messages._lenient.decode(text))
+    if not (isinstance(read, Response) and isinstance(exact, Response)):
+        assert read == exact
+        return
+    assert (read.key, type(read.key)) == (exact.key, type(exact.key))
+    held, expected = (
+        {name: bytes(raw) for name, raw in messages.members(each.result).items()} for each in (read, exact)
+    )
+    assert held == expected
+    if read.simple is not None:
+        assert held.keys() <= {"content", "structuredContent", "isError", "resultType", "_meta"}
+        assert bytes(read.simple.content) == expected["content"]
 
 
 @pytest.mark.parametrize("digits", [15, 16, 17, 20, 1000, 1024, 1025, 4299, 4301, 5000])

@@ -12,14 +12,23 @@ from msgspec import Raw
 
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import Rejection, Request
-from pactgate.protocol.modern import CC, CI, LL, PV, SI, SUB, Route, classify
+from pactgate.protocol.modern import (
+    CAPABILITIES_KEY,
+    CLIENT_INFO_KEY,
+    LOG_LEVEL_KEY,
+    PROTOCOL_VERSION_KEY,
+    SERVER_INFO_KEY,
+    SUBSCRIPTION_ID_KEY,
+    Route,
+    classify,
+)
 from pactgate.protocol.versions import METHODS, MODERN_VERSIONS, NAMED_BY
 
 VERSION = MODERN_VERSIONS[0]
 META: dict[str, Any] = {
-    PV: VERSION,
-    CC: {"elicitation": {"form": {}}},
-    CI: {"name": "desk", "version": "1.2"},
+    PROTOCOL_VERSION_KEY: VERSION,
+    CAPABILITIES_KEY: {"elicitation": {"form": {}}},
+    CLIENT_INFO_KEY: {"name": "desk", "version": "1.2"},
 }
 
 
@@ -52,22 +61,37 @@ def texts(held: dict[str, Raw]) -> dict[str, Any]:
 
 
 def test_a_good_request_is_admitted_with_what_it_says_of_itself() -> None:
-    meta = META | {LL: "warning", "progressToken": 7, "traceparent": "00-1-2-01", "vendor/x": [1]}
+    meta = META | {LOG_LEVEL_KEY: "warning", "progressToken": 7, "traceparent": "00-1-2-01", "vendor/x": [1]}
     route = admitted(classify(request(meta=meta), sent()))
     assert (route.version, route.client, route.log_level) == (VERSION, "desk/1.2", "warning")
     assert route.capabilities == {"elicitation": {"form": {}}}
-    assert texts(route.meta) == meta
 
 
-def test_meta_is_handed_on_as_the_bytes_it_was() -> None:
+def test_meta_stays_the_bytes_it_was_for_whoever_passes_it_on() -> None:
     raw = json.dumps(META)[:-1] + ', "v/n": 1.50e1, "v/big" :18446744073709551616}'
-    route = admitted(classify(Request(b"1", 1, "tools/list", b'{"_meta":%b}' % raw.encode()), None))
-    assert bytes(route.meta["v/n"]) == b"1.50e1"
-    assert bytes(route.meta["v/big"]) == b"18446744073709551616"
+    text = b'{"id":1,"method":"tools/list","jsonrpc":"2.0","params":{"_meta":%b}}' % raw.encode()
+    read = messages.decode(text)
+    assert isinstance(read, Request)
+    admitted(classify(read, None))
+    assert read.params == b'{"_meta":%b}' % raw.encode()
+
+
+@given(st.sampled_from([META, {}, {PROTOCOL_VERSION_KEY: 1}, {CAPABILITIES_KEY: []}, {"progressToken": []}]), st.data())
+def test_a_request_is_judged_alike_by_its_decoded_values_and_by_its_bytes(part: dict[str, Any], data: Any) -> None:
+    meta = data.draw(st.sampled_from([META, {}])) | part
+    held = json.dumps({"name": data.draw(st.sampled_from(["a", 5, None])), "_meta": meta}).encode()
+    method = data.draw(st.sampled_from(["tools/list", "tools/call", "no/such"]))
+    read = messages.decode(messages.encode_request(b'"q"', method, held))
+    assert isinstance(read, Request)
+    assert read.values is not None
+    unread = Request(b'"q"', "q", method, held)
+    assert modern.has_envelope(read) is modern.has_envelope(unread)
+    for headers in (None, sent(method=method, name="a")):
+        assert classify(read, headers) == classify(unread, headers)
 
 
 def test_the_client_need_not_say_who_it_is() -> None:
-    route = admitted(classify(request(meta={PV: VERSION, CC: {}}), None))
+    route = admitted(classify(request(meta={PROTOCOL_VERSION_KEY: VERSION, CAPABILITIES_KEY: {}}), None))
     assert (route.client, route.capabilities, route.log_level) == ("", {}, None)
 
 
@@ -84,7 +108,7 @@ def test_the_client_need_not_say_who_it_is() -> None:
     ],
 )
 def test_a_client_is_shown_by_a_short_printable_name(info: dict[str, Any], label: str) -> None:
-    assert admitted(classify(request(meta=META | {CI: info}), None)).client == label
+    assert admitted(classify(request(meta=META | {CLIENT_INFO_KEY: info}), None)).client == label
 
 
 @pytest.mark.parametrize("method", [name for name, revisions in METHODS.items() if VERSION in revisions])
@@ -104,14 +128,14 @@ def test_every_modern_method_is_admitted(method: str) -> None:
         request(meta=None),
         request(meta=[]),
         request(meta={}),
-        request(meta={PV: VERSION}),
-        request(meta={CC: {}}),
-        request(meta={PV: 20260728, CC: {}}),
-        request(meta={PV: None, CC: {}}),
-        request(meta={PV: VERSION, CC: []}),
-        request(meta={PV: VERSION, CC: None}),
-        request(meta=META | {CI: "desk"}),
-        request(meta=META | {CI: None}),
+        request(meta={PROTOCOL_VERSION_KEY: VERSION}),
+        request(meta={CAPABILITIES_KEY: {}}),
+        request(meta={PROTOCOL_VERSION_KEY: 20260728, CAPABILITIES_KEY: {}}),
+        request(meta={PROTOCOL_VERSION_KEY: None, CAPABILITIES_KEY: {}}),
+        request(meta={PROTOCOL_VERSION_KEY: VERSION, CAPABILITIES_KEY: []}),
+        request(meta={PROTOCOL_VERSION_KEY: VERSION, CAPABILITIES_KEY: None}),
+        request(meta=META | {CLIENT_INFO_KEY: "desk"}),
+        request(meta=META | {CLIENT_INFO_KEY: None}),
     ],
 )
 def test_an_incomplete_envelope_is_invalid_params_even_when_the_headers_are_fine(bad: Request) -> None:
@@ -186,13 +210,13 @@ def test_a_call_without_a_name_is_left_to_whoever_reads_the_params(params: dict[
 @pytest.mark.requirement("S4/F1")
 @pytest.mark.parametrize("version", ["2025-11-25", "2031-01-01", "", "x"])
 def test_a_version_that_is_not_served_is_named_beside_those_that_are(version: str) -> None:
-    rejection = refused(classify(request(meta=META | {PV: version}), sent(version=version)))
+    rejection = refused(classify(request(meta=META | {PROTOCOL_VERSION_KEY: version}), sent(version=version)))
     assert rejection.code == messages.UNSUPPORTED_VERSION
     assert rejection.data == {"supported": list(MODERN_VERSIONS), "requested": version}
 
 
 def test_an_absurdly_long_version_is_not_echoed_whole() -> None:
-    rejection = refused(classify(request(meta=META | {PV: "9" * 100_000}), None))
+    rejection = refused(classify(request(meta=META | {PROTOCOL_VERSION_KEY: "9" * 100_000}), None))
     assert rejection.code == messages.UNSUPPORTED_VERSION
     assert len(messages.encode_rejection(rejection)) < 2000
 
@@ -212,7 +236,7 @@ def test_a_progress_token_is_a_string_or_an_integer(token: Any) -> None:
     "extra",
     [
         *({"progressToken": token} for token in (None, True, 1.5, 1e300, [1], {"a": 1})),
-        *({LL: level} for level in ("verbose", "WARNING", "", None, 3)),
+        *({LOG_LEVEL_KEY: level} for level in ("verbose", "WARNING", "", None, 3)),
     ],
 )
 def test_a_bad_progress_token_or_log_level_is_invalid_params(extra: dict[str, Any]) -> None:
@@ -220,21 +244,39 @@ def test_a_bad_progress_token_or_log_level_is_invalid_params(extra: dict[str, An
 
 
 def test_the_rungs_are_climbed_in_order() -> None:
-    broken_everywhere = request("nowhere", meta={PV: "2031-01-01", "progressToken": []})
+    broken_everywhere = request("nowhere", meta={PROTOCOL_VERSION_KEY: "2031-01-01", "progressToken": []})
     assert refused(classify(broken_everywhere, {})).code == messages.INVALID_PARAMS
-    with_envelope = request("nowhere", meta={PV: "2031-01-01", CC: {}, "progressToken": []})
+    with_envelope = request(
+        "nowhere", meta={PROTOCOL_VERSION_KEY: "2031-01-01", CAPABILITIES_KEY: {}, "progressToken": []}
+    )
     assert refused(classify(with_envelope, {})).code == messages.HEADER_MISMATCH
     assert refused(classify(with_envelope, sent("2031-01-01"))).code == messages.HEADER_MISMATCH
     assert refused(classify(with_envelope, sent("2031-01-01", "nowhere"))).code == messages.UNSUPPORTED_VERSION
-    of_the_version = request("nowhere", meta={PV: VERSION, CC: {}, "progressToken": []})
+    of_the_version = request("nowhere", meta={PROTOCOL_VERSION_KEY: VERSION, CAPABILITIES_KEY: {}, "progressToken": []})
     assert refused(classify(of_the_version, sent(method="nowhere"))).code == messages.METHOD_NOT_FOUND
 
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8"), max_size=5) | st.just(VERSION),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from([PV, CC, CI, LL, "_meta"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from([PROTOCOL_VERSION_KEY, CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY, "_meta"]), inner
+        )
+    ),
 )
-keys = st.sampled_from([PV, CC, CI, LL, SI, SUB, "progressToken", "x"])
+keys = st.sampled_from(
+    [
+        PROTOCOL_VERSION_KEY,
+        CAPABILITIES_KEY,
+        CLIENT_INFO_KEY,
+        LOG_LEVEL_KEY,
+        SERVER_INFO_KEY,
+        SUBSCRIPTION_ID_KEY,
+        "progressToken",
+        "x",
+    ]
+)
 
 
 @given(
@@ -296,7 +338,19 @@ def test_an_envelope_of_ours_is_one_we_would_admit() -> None:
 
 def test_foreign_meta_travels_on_and_the_envelope_does_not() -> None:
     foreign = {"traceparent": Raw(b'"t"'), "vendor/x": Raw(b"1.50"), "io.modelcontextprotocol.other/x": Raw(b"1")}
-    envelope = dict.fromkeys([PV, CC, CI, LL, SI, SUB, "io.modelcontextprotocol/new", "progressToken"], Raw(b"1"))
+    envelope = dict.fromkeys(
+        [
+            PROTOCOL_VERSION_KEY,
+            CAPABILITIES_KEY,
+            CLIENT_INFO_KEY,
+            LOG_LEVEL_KEY,
+            SERVER_INFO_KEY,
+            SUBSCRIPTION_ID_KEY,
+            "io.modelcontextprotocol/new",
+            "progressToken",
+        ],
+        Raw(b"1"),
+    )
     kept = modern.without_envelope(foreign | envelope)
     assert kept == foreign
     assert all(kept[key] is foreign[key] for key in foreign)
@@ -305,7 +359,7 @@ def test_foreign_meta_travels_on_and_the_envelope_does_not() -> None:
 # Results
 
 INFO = b'{"name":"gate","version":"9"}'
-IDENTITY = {SI: {"name": "gate", "version": "9"}}
+IDENTITY = {SERVER_INFO_KEY: {"name": "gate", "version": "9"}}
 
 
 def result(text: str) -> dict[str, Raw]:
@@ -348,7 +402,7 @@ def test_a_result_without_an_identity_gets_ours_beside_foreign_meta(meta: str, k
 
 
 def test_an_identity_the_upstream_gave_is_kept() -> None:
-    meta = {SI: {"name": "upstream"}, "v/x": 1}
+    meta = {SERVER_INFO_KEY: {"name": "upstream"}, "v/x": 1}
     shaped = modern.complete(result(json.dumps({"_meta": meta})), INFO, cacheable=False)
     assert messages.value(shaped["_meta"]) == meta
 
@@ -362,8 +416,8 @@ def test_a_legacy_caller_gets_nothing_only_modern_results_have() -> None:
 @pytest.mark.parametrize(
     ("meta", "kept"),
     [
-        (json.dumps({SI: {}, "v/x": 1}), {"v/x": 1}),
-        (json.dumps({SI: {}, SUB: 1}), ...),
+        (json.dumps({SERVER_INFO_KEY: {}, "v/x": 1}), {"v/x": 1}),
+        (json.dumps({SERVER_INFO_KEY: {}, SUBSCRIPTION_ID_KEY: 1}), ...),
         ('{"v/x":1}', {"v/x": 1}),
         ("{}", {}),
         ("null", None),

@@ -49,7 +49,7 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-ECO-100: Connection Timeout Enforced",
         enforced_by=(
             "pactgate.catalog.supervisor:Supervisor",
-            "pactgate.pipeline.tool_call:ToolCall.begin",
+            "pactgate.pipeline.tool_call:ToolCall.run",
         ),
     ),
     Requirement(
@@ -90,7 +90,7 @@ REQUIREMENTS = (
         "schema leaves open reach the server unchanged.",
         source=f"{TITLE}, INV-MCP-ECO-300: Tool Arguments Validated",
         enforced_by=(
-            "pactgate.pipeline.pre_gates:AcceptInput",
+            "pactgate.pipeline.pre_gates:ValidateInput",
             "pactgate.policy.schema.validation:compile_schema",
         ),
     ),

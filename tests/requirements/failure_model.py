@@ -22,7 +22,7 @@ REQUIREMENTS = (
         source=f"{_TAXONOMY}, 1. ContractViolation",
         enforced_by=(
             "pactgate.pipeline.kernel:Kernel.start",
-            "pactgate.pipeline.pre_gates:Read",
+            "pactgate.pipeline.pre_gates:ParseParams",
             f"{_FAILURES}:TABLE",
         ),
     ),
@@ -43,7 +43,7 @@ REQUIREMENTS = (
         "trouble of the transport is a tool result with isError.",
         source=f"{_TAXONOMY}, 3. TransportFailure",
         enforced_by=(
-            "pactgate.pipeline.tool_call:ToolCall.begin",
+            "pactgate.pipeline.tool_call:ToolCall.run",
             f"{_FAILURES}:to_reply",
         ),
     ),
@@ -74,7 +74,7 @@ REQUIREMENTS = (
         source=f"{_RULES}, Rule 2: Ambiguity Must Hard-Fail",
         enforced_by=(
             "pactgate.catalog.index:NameIndex.resolve",
-            "pactgate.pipeline.pre_gates:AcceptInput",
+            "pactgate.pipeline.pre_gates:ValidateInput",
             "pactgate.protocol.messages:decode",
         ),
     ),
@@ -82,7 +82,11 @@ REQUIREMENTS = (
         id="S4/R3",
         statement="Partial, missing or unexpected data of an upstream is never turned into success.",
         source=f"{_RULES}, Rule 3: No Silent Degradation",
-        enforced_by=(_READER, "pactgate.pipeline.post_gates:AcceptResult", "pactgate.pipeline.post_gates:AcceptOutput"),
+        enforced_by=(
+            _READER,
+            "pactgate.pipeline.post_gates:CheckResult",
+            "pactgate.pipeline.post_gates:ValidateOutput",
+        ),
     ),
     Requirement(
         id="S4/R4",
@@ -146,7 +150,7 @@ REQUIREMENTS = (
         statement="An answer without the fields its schema requires is INVALID_OUTPUT; where nothing is declared it "
         "passes unchanged and is marked as not validated.",
         source=f"{_UNDECIDED}, 3",
-        enforced_by=("pactgate.pipeline.post_gates:AcceptOutput", _READER),
+        enforced_by=("pactgate.pipeline.post_gates:ValidateOutput", _READER),
     ),
     Requirement(
         id="S4/UNDECIDED-4",

@@ -43,7 +43,7 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-CACHE-005: Atomic Operations",
         enforced_by=(
             "pactgate.state.memory_cache:MemoryCache",
-            "pactgate.policy.result_cache:Recall",
+            "pactgate.policy.result_cache:ResultCache",
         ),
     ),
     Requirement(
@@ -58,7 +58,7 @@ REQUIREMENTS = (
         statement="Every tool call has ended 100 ms after its limit at the latest, whatever the tool does, and leaves "
         "no work behind.",
         source=f"{TITLE}, INV-MCP-TIMEOUT-001: Guaranteed Termination",
-        enforced_by=("pactgate.pipeline.tool_call:ToolCall.begin",),
+        enforced_by=("pactgate.pipeline.tool_call:ToolCall.run",),
     ),
     Requirement(
         id="S1/TIMEOUT-002",
@@ -80,7 +80,7 @@ REQUIREMENTS = (
         statement="A call that ran into its limit is an error with the code TOOL_TIMEOUT, and only such a call is.",
         source=f"{TITLE}, INV-MCP-TIMEOUT-004: Timeout Error Code",
         enforced_by=(
-            "pactgate.pipeline.tool_call:ToolCall.begin",
+            "pactgate.pipeline.tool_call:ToolCall.run",
             "pactgate.policy.envelope:runtime_view",
         ),
     ),
@@ -90,7 +90,7 @@ REQUIREMENTS = (
         "clock that never runs back.",
         source=f"{TITLE}, INV-MCP-TIMEOUT-005: Duration Tracking",
         enforced_by=(
-            "pactgate.policy.envelope:stamp",
+            "pactgate.policy.envelope:encode_envelope",
             "pactgate.policy.envelope:runtime_view",
         ),
     ),
@@ -115,7 +115,7 @@ REQUIREMENTS = (
         "written.",
         source=f"{TITLE}, INV-MCP-RESP-003: Size Limit",
         enforced_by=(
-            "pactgate.pipeline.post_gates:Bound",
+            "pactgate.pipeline.post_gates:LimitSize",
             "pactgate.policy.response_size:fit",
         ),
     ),
@@ -125,15 +125,15 @@ REQUIREMENTS = (
         "false.",
         source=f"{TITLE}, INV-MCP-RESP-004: Truncation Transparency",
         enforced_by=(
-            "pactgate.pipeline.post_gates:Bound",
-            "pactgate.policy.envelope:stamp",
+            "pactgate.pipeline.post_gates:LimitSize",
+            "pactgate.policy.envelope:encode_envelope",
         ),
     ),
     Requirement(
         id="S1/RESP-005",
         statement="Every response says in its metadata how many milliseconds it took.",
         source=f"{TITLE}, INV-MCP-RESP-005: Duration Tracking",
-        enforced_by=("pactgate.policy.envelope:stamp",),
+        enforced_by=("pactgate.policy.envelope:encode_envelope",),
     ),
     Requirement(
         id="S1/RESP-006",
@@ -148,7 +148,7 @@ REQUIREMENTS = (
         "before the tool runs.",
         source=f"{TITLE}, INV-MCP-LIMIT-001: Array Size Enforcement",
         enforced_by=(
-            "pactgate.pipeline.pre_gates:Limit",
+            "pactgate.pipeline.pre_gates:CheckLimits",
             "pactgate.policy.limits:check",
         ),
     ),
@@ -156,7 +156,7 @@ REQUIREMENTS = (
         id="S1/LIMIT-002",
         statement="A request that breaks a limit reaches no upstream: no call, no connection attempt, no cache entry.",
         source=f"{TITLE}, INV-MCP-LIMIT-002: Early Rejection",
-        enforced_by=("pactgate.pipeline.tool_call:ToolCall.begin",),
+        enforced_by=("pactgate.pipeline.tool_call:ToolCall.run",),
     ),
     Requirement(
         id="S1/LIMIT-003",
@@ -180,7 +180,7 @@ REQUIREMENTS = (
         id="S1/XC-002",
         statement="A cache that is broken or full never keeps a tool call from being answered; it counts as a miss.",
         source=f"{TITLE}, INV-MCP-XC-002: Graceful Degradation",
-        enforced_by=("pactgate.policy.result_cache:Recall",),
+        enforced_by=("pactgate.policy.result_cache:ResultCache",),
     ),
     Requirement(
         id="S1/XC-003",

@@ -14,8 +14,8 @@ REQUIREMENTS = (
         "is INVALID_INPUT or INVALID_OUTPUT and is never delivered as success.",
         source=f"{TITLE}, INV-MCP-001: Schema Conformance",
         enforced_by=(
-            "pactgate.pipeline.pre_gates:AcceptInput",
-            "pactgate.pipeline.post_gates:AcceptOutput",
+            "pactgate.pipeline.pre_gates:ValidateInput",
+            "pactgate.pipeline.post_gates:ValidateOutput",
             "pactgate.policy.schema.validation:compile_schema",
         ),
     ),
@@ -27,7 +27,7 @@ REQUIREMENTS = (
         enforced_by=(
             "pactgate.tools:tool",
             "pactgate.runner.observe:EffectWatch",
-            "pactgate.pipeline.post_gates:Audit",
+            "pactgate.pipeline.post_gates:CheckEffects",
             "pactgate.policy.contracts:undeclared_operations",
             "pactgate.upstreams.process.sandbox:confine",
             "pactgate.upstreams.process.launcher:launch",
@@ -70,7 +70,7 @@ REQUIREMENTS = (
         "limits.",
         source=f"{TITLE}, INV-MCP-006: Rate Limiting",
         enforced_by=(
-            "pactgate.pipeline.pre_gates:Rate",
+            "pactgate.pipeline.pre_gates:RateLimit",
             "pactgate.policy.rate_limits:RatePolicy",
             "pactgate.state.memory_rates:MemoryRateStore",
             "pactgate.pipeline.tool_invoke:unwrap",
@@ -84,7 +84,7 @@ REQUIREMENTS = (
         "be looked up.",
         source=f"{TITLE}, INV-MCP-007: Rate Limit Transparency",
         enforced_by=(
-            "pactgate.pipeline.pre_gates:Rate",
+            "pactgate.pipeline.pre_gates:RateLimit",
             "pactgate.policy.rate_limits:RatePolicy",
             "pactgate.state.memory_rates:MemoryRateStore",
             "pactgate.inbound.replies:ask_to_wait",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pactgate.config.server_settings import ServerConfig
-from pactgate.core.unanswered import Unanswered
+from pactgate.core.unanswered import UnansweredError
 from pactgate.core.values import Caller
 from pactgate.protocol.messages import ErrorReply, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
@@ -51,7 +51,7 @@ class Client:
         if isinstance(answer, Awaitable):
             answer = await answer
         if isinstance(answer, ErrorReply):
-            raise Unanswered("refused", answer)
+            raise UnansweredError("refused", answer)
         return encode_json(answer)
 
 

@@ -1,10 +1,10 @@
-"""A served HTTP face over a fake kernel, and the messages of both eras that tests send to it."""
+"""A served HTTP frontend over a fake kernel, and the messages of both eras that tests send to it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,7 +13,8 @@ from pactgate.core.events import Event
 from pactgate.inbound.admin import CallTraces
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.connection import Handle
-from pactgate.inbound.http_frontend import HttpFace
+from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
+from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
@@ -52,11 +53,13 @@ class NoStories:
 
 
 class Served:
-    """What a test can reach: the port, the kernel, the face, the server, and what was emitted."""
+    """What a test can reach: the port, the kernel, the frontend, the server, and what was emitted."""
 
-    def __init__(self, kernel: FakeKernel, face: HttpFace, server: HttpServer, events: list[Event], port: int) -> None:
+    def __init__(
+        self, kernel: FakeKernel, frontend: HttpFrontend, server: HttpServer, events: list[Event], port: int
+    ) -> None:
         self.kernel = kernel
-        self.face = face
+        self.frontend = frontend
         self.server = server
         self.events = events
         self.port = port
@@ -92,13 +95,14 @@ async def serving(
     clock: Callable[[], float] = time.monotonic,
     snapshot: Callable[[], dict[str, Any]] = lambda: SNAPSHOT,
     stories: CallTraces | None = None,
+    servers: Callable[[frozenset[str]], Collection[str]] = lambda roles: SERVERS,
 ) -> AsyncIterator[Served]:
     events: list[Event] = []
-    kernel = FakeKernel()
-    face = HttpFace(
+    kernel = FakeKernel(events.append)
+    frontend = HttpFrontend(
         kernel,
         guard or Guard(host="127.0.0.1", anonymous=True),
-        servers=lambda roles: SERVERS,
+        servers=servers,
         snapshot=snapshot,
         metrics=lambda: b"pactgate_up 1\n",
         stories=stories or NoStories(),
@@ -106,13 +110,13 @@ async def serving(
         sessions=sessions,
         clock=clock,
     )
-    server = HttpServer(face.handle, limits or ServerLimits(), events.append, start=face.start)
+    server = HttpServer(frontend.handle, limits or ServerLimits(), events.append)
     _, port = await server.listen("127.0.0.1", 0)
     try:
-        yield Served(kernel, face, server, events, port)
+        yield Served(kernel, frontend, server, events, port)
     finally:
         await server.close(0.0)
-        face.close()
+        frontend.close()
 
 
 @asynccontextmanager
@@ -127,6 +131,25 @@ async def listening(
         yield server, port, events
     finally:
         await server.close(0.0)
+
+
+def answering_after(go: asyncio.Event, answer: Handle) -> Handle:
+    """A handler whose work waits for an event, then answers. Cancelled, it says that the gateway is stopping."""
+
+    def handle(exchange: HttpExchange) -> None:
+        work = asyncio.get_running_loop().create_task(go.wait())
+
+        def ended(waiting: asyncio.Task[bool]) -> None:
+            exchange.work = None
+            if waiting.cancelled():
+                exchange.respond(503, JSON_HEAD, b'"stopping"')
+            else:
+                answer(exchange)
+
+        exchange.work = work
+        work.add_done_callback(ended)
+
+    return handle
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -1,4 +1,4 @@
-"""A kernel for tests of the faces: it answers by method name, and lets a test see and steer what runs in it."""
+"""A kernel for tests of the endpoints: it answers by method name, and lets a test see and steer what runs in it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import asyncio
 from typing import Any
 
 from pactgate.core.context import ExecutionContext
+from pactgate.core.events import Emit
 from pactgate.core.failures import Reply, WireError
-from pactgate.core.unanswered import Unanswered
+from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.core.unanswered import UnansweredError
 from pactgate.core.values import Caller
 from pactgate.inbound.http_exchange import Work
-from pactgate.inbound.replies import Done
+from pactgate.inbound.replies import Responder
+from pactgate.pipeline.running_request import RunningRequest
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Request, encode_json
 
@@ -20,12 +23,16 @@ PROGRESS = "notifications/progress"
 class FakeKernel:
     """`initialize`, `ping` and `server/discover` answer plainly; `tools/call` does what the called name says.
 
-    `echo` returns its params; `hang` waits until it is let go or cancelled; `steps` sends as many notices as it is asked to, then
-    answers; `stepwise` sends one, waits until it is let go, sends another and answers; `ask` asks its caller and answers with what it said;
-    `fail` answers with an error; `crash` raises.
+    Answered inside `start`: `echo` returns its params; `big` returns as many bytes as it is asked to; `steps` sends as many notifications
+    as it is asked to, then answers; `fail` answers with an error. Answered later: `hang` waits until it is let go or cancelled;
+    `stepwise` sends one notification, waits until it is let go, sends another and answers; `later` answers in another turn of the loop;
+    `ask` asks its caller and answers with what it said. Answered with a cancellation that nobody asked for: `dropped`. Never answered:
+    `never`, which can't be cancelled either. `unwritable` answers with a result no responder can write, inside `start`;
+    `unwritable_later` does so in another turn of the loop. `crash` raises where it runs, and `crash_at_once` out of `start`:
+    the real kernel does neither unless it has a bug.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, emit: Emit = lambda event: None) -> None:
         self.callers: list[Caller] = []
         self.notices: list[tuple[Caller, Notification]] = []
         self.audiences: list[Any] = []
@@ -36,25 +43,30 @@ class FakeKernel:
         self.handshake_error: WireError | None = None
         self.is_handshake_slow = False
         self.running = 0
-        self.answered = 0
+        self._barrier = FaultBarrier(emit)
 
-    async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
+    def start(self, ctx: ExecutionContext, request: Request, responder: Responder) -> Work:
+        """Begin to answer, driven as the real kernel drives its requests: the responder is told inside `start` unless something waits."""
+        called = _called_tool(request)
+        if called == "crash_at_once":
+            raise RuntimeError("a bug")
+        if called == "never":
+            self.started.set()
+            return _Deaf()
+        running = RunningRequest(responder, self._barrier, self._run(ctx, request))
+        running.start()
+        return running
+
+    async def _run(self, ctx: ExecutionContext, request: Request) -> Reply:
         self.callers.append(ctx.caller)
         self.running += 1
         try:
-            reply = await self._reply(ctx, request)
+            return await self._reply(ctx, request)
         except asyncio.CancelledError:
             self.cancelled.set()
             raise
         finally:
             self.running -= 1
-        self.answered += 1
-        return reply
-
-    def start(self, ctx: ExecutionContext, request: Request, done: Done) -> Work:
-        task = asyncio.get_running_loop().create_task(self.handle(ctx, request))
-        task.add_done_callback(lambda ended: done(None if ended.cancelled() else ended.result()))
-        return task
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         self.notices.append((caller, notification))
@@ -81,7 +93,7 @@ class FakeKernel:
         if request.method != "tools/call":
             return Reply(b"{}" if request.method == "ping" else encode_json({"method": request.method}))
         params: dict[str, Any] = messages.value(request.params or b"{}")
-        what = getattr(self, f"_{params.get('name')}", None)
+        what = getattr(self, f"_{_called_tool(request)}", None)
         if what is None:
             return Reply(error=WireError(messages.INVALID_PARAMS, "unknown tool"))
         reply: Reply = await what(ctx.caller, request, params.get("arguments") or {})
@@ -117,12 +129,46 @@ class FakeKernel:
         self.started.set()
         try:
             said = await caller.channel.ask("roots/list", b"{}")
-        except Unanswered as failure:
+        except UnansweredError as failure:
             return Reply(encode_json({"refused": failure.reply.code}))
         return Reply(b'{"said":%b}' % said)
 
     async def _fail(self, caller: Caller, request: Request, arguments: dict[str, Any]) -> Reply:
         return Reply(error=WireError(arguments.get("code", messages.INTERNAL_ERROR), "it failed", {"why": "asked to"}))
 
+    async def _later(self, caller: Caller, request: Request, arguments: dict[str, Any]) -> Reply:
+        await asyncio.sleep(0)
+        return Reply(request.params)
+
+    async def _dropped(self, caller: Caller, request: Request, arguments: dict[str, Any]) -> Reply:
+        raise asyncio.CancelledError
+
+    async def _unwritable(self, caller: Caller, request: Request, arguments: dict[str, Any]) -> Reply:
+        for _ in range(arguments.get("notices", 0)):
+            caller.channel.notify(PROGRESS, b"{}")
+        return Reply(_UNWRITABLE)
+
+    async def _unwritable_later(self, caller: Caller, request: Request, arguments: dict[str, Any]) -> Reply:
+        await asyncio.sleep(0)
+        return await self._unwritable(caller, request, arguments)
+
     async def _crash(self, caller: Caller, request: Request, arguments: dict[str, Any]) -> Reply:
         raise RuntimeError("a bug")
+
+
+class _Deaf:
+    """Work that can't be stopped."""
+
+    def cancel(self) -> None:
+        return
+
+
+_UNWRITABLE: Any = object()
+"""True, as a result is, and no bytes: whoever writes it raises."""
+
+
+def _called_tool(request: Request) -> str | None:
+    if request.method != "tools/call":
+        return None
+    name: str | None = messages.value(request.params or b"{}").get("name")
+    return name

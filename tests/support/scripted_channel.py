@@ -16,8 +16,6 @@ Script = Callable[[dict[str, Any]], Any]
 
 
 class ScriptedChannel:
-    begin = None
-
     def __init__(
         self, script: Script | None = None, *, closing_cancels: bool = False, answers_in_send: bool = False
     ) -> None:
@@ -41,7 +39,7 @@ class ScriptedChannel:
     async def send(self, frame: Outgoing) -> None:
         if self.refuses is not None:
             raise self.refuses
-        message = json.loads(frame.text)
+        message = json.loads(frame.data)
         self.sent.append(message)
         self.frames.append(frame)
         self._news.set()

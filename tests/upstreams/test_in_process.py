@@ -13,9 +13,9 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import Notification, encode_json
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.in_process import InsideChannel, unknown_tool
+from pactgate.upstreams.in_process import InProcessChannel, unknown_tool
 from pactgate.upstreams.negotiate import negotiate
-from pactgate.upstreams.peer import Peer, UpstreamReplied
+from pactgate.upstreams.peer import Peer, UpstreamReplyError
 
 
 class Sums:
@@ -42,8 +42,8 @@ def ignore(event: Event) -> None:
     return
 
 
-async def connected(server: Sums) -> tuple[Peer, InsideChannel]:
-    channel = InsideChannel("sums", server)
+async def connected(server: Sums) -> tuple[Peer, InProcessChannel]:
+    channel = InProcessChannel("sums", server)
     peer = Peer("sums", channel, ignore, {"name": "test", "version": "1"})
     await peer.open()
     identity = await negotiate(peer, Era.MODERN)
@@ -74,7 +74,7 @@ async def test_a_tool_that_has_gone_is_a_typed_failure_naming_the_server() -> No
 
 async def test_what_it_has_not_is_refused_as_an_unknown_method() -> None:
     peer, _ = await connected(Sums())
-    with pytest.raises(UpstreamReplied) as raised:
+    with pytest.raises(UpstreamReplyError) as raised:
         await peer.request("prompts/list", {})
     assert raised.value.reply.code == messages.METHOD_NOT_FOUND
     await peer.close()

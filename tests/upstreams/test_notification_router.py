@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from pactgate.protocol import modern
 from pactgate.protocol.messages import Notification, encode_json
-from pactgate.upstreams.notification_router import Heard, member_id
+from pactgate.upstreams.notification_router import NotificationRouter, member_id
 
 
 def notice(method: str, **params: Any) -> Notification:
@@ -18,7 +18,7 @@ def notice(method: str, **params: Any) -> Notification:
 class Listener:
     def __init__(self) -> None:
         self.ended: list[str | int] = []
-        self.heard = Heard(self.ended.append)
+        self.heard = NotificationRouter(self.ended.append)
         self.progress: list[dict[str, Raw]] = []
         self.logs: list[Notification] = []
         self.changes: list[Notification] = []
@@ -50,10 +50,10 @@ async def test_changes_go_to_the_listen_they_are_tagged_with_and_its_end_is_told
     listener = Listener()
     assert not listener.heard.take(notice("tools/list_changed"), None, 0)
     listener.heard.listen(3, None, None, None, listener.changes.append)
-    tagged = notice("tools/list_changed", _meta={modern.SUB: 3})
+    tagged = notice("tools/list_changed", _meta={modern.SUBSCRIPTION_ID_KEY: 3})
     assert listener.heard.take(tagged, None, 1)
     assert listener.heard.take(notice("tools/list_changed"), 3, 1)
-    assert not listener.heard.take(notice("tools/list_changed", _meta={modern.SUB: 4}), None, 1)
+    assert not listener.heard.take(notice("tools/list_changed", _meta={modern.SUBSCRIPTION_ID_KEY: 4}), None, 1)
     assert listener.changes == [tagged, notice("tools/list_changed")]
     assert not listener.heard.take(notice("cancelled", requestId=9), None, 1)
     assert listener.heard.take(notice("cancelled", requestId=3), None, 1)

@@ -15,10 +15,9 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol.era_bridge import Question
 from pactgate.protocol.messages import Response
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
-from pactgate.upstreams.channel import Outgoing
-from pactgate.upstreams.peer import Peer, UpstreamReplied
-from pactgate.upstreams.pending import Ledger, Sent, Sink
+from pactgate.upstreams.peer import Peer, UpstreamReplyError
 from tests.support.scripted_channel import ScriptedChannel
+from tests.support.stepping import Stepped
 
 INFO = {"name": "pactgate", "version": "0"}
 PV = "io.modelcontextprotocol/protocolVersion"
@@ -32,7 +31,10 @@ class Talk:
         self.peer = Peer("files", channel, self.events.append, INFO)
 
     async def ask(self, method: str = "tools/call", **more: Any) -> bytes:
-        return await self.peer.request(method, {"name": Raw(b'"x"')}, **more)
+        return (await self.send(method, **more)).result
+
+    async def send(self, method: str = "tools/call", **more: Any) -> Response:
+        return await self.peer.send(method, {"name": Raw(b'"x"')}, **more)
 
 
 @pytest.fixture
@@ -75,7 +77,7 @@ async def test_an_error_answer_keeps_what_the_upstream_said(talk: Talk) -> None:
     asking = asyncio.create_task(talk.ask())
     await talk.channel.until_sent(1)
     talk.channel.say({"id": 1, "error": {"code": -5, "message": "no", "data": {"big": 1}}})
-    with pytest.raises(UpstreamReplied) as caught:
+    with pytest.raises(UpstreamReplyError) as caught:
         await asking
     assert caught.value.kind is Kind.UPSTREAM_ERROR
     assert (caught.value.server, caught.value.operation) == ("files", "tools/call")
@@ -90,7 +92,7 @@ async def test_a_refused_method_did_not_run_and_any_other_error_may_have(
     asking = asyncio.create_task(talk.ask())
     await talk.channel.until_sent(1)
     talk.channel.say({"id": 1, "error": {"code": code, "message": "no"}})
-    with pytest.raises(UpstreamReplied) as caught:
+    with pytest.raises(UpstreamReplyError) as caught:
         await asking
     assert caught.value.verdict is verdict
 
@@ -401,121 +403,158 @@ async def test_a_modern_upstream_is_told_the_callers_capabilities_with_the_reque
     await talk.peer.close()
 
 
-# Begun without waiting.
-
-
-class Ready(ScriptedChannel):
-    """Takes requests at once, unless it is full or broken."""
-
-    is_full = False
-    problem: GatewayFailure | None = None
-
-    def begin(self, frame: Outgoing, id_: int, ledger: Ledger, sink: Sink) -> Sent | None:  # type: ignore[override]
-        if self.problem is not None:
-            raise self.problem
-        if self.is_full:
-            return None
-        self.frames.append(frame)
-        self.sent.append(json.loads(frame.text))
-        self.begun = Sent(ledger, sink, id_)
-        return self.begun
-
-
-class Begun(Talk):
-    """What a sink was told of the requests that were begun."""
-
-    def __init__(self, channel: Ready) -> None:
-        super().__init__(channel)
-        self.ready = channel
-        self.told: list[bytes | GatewayFailure] = []
-
-    def answered(self, response: Response) -> None:
-        self.told.append(response.result)
-
-    def failed(self, failure: GatewayFailure) -> None:
-        self.told.append(failure)
-
-    def begin(self, **more: Any) -> Sent | None:
-        return self.peer.begin(self, {"name": Raw(b'"x"'), "arguments": Raw(b'{"a":"%"}')}, name="x", **more)
+# Without a task
 
 
 @pytest.fixture
-async def begun() -> AsyncIterator[Begun]:
-    made = Begun(Ready())
+async def modern_talk() -> AsyncIterator[Talk]:
+    made = Talk(ScriptedChannel())
     await made.peer.open()
     made.peer.settle(Era.MODERN, LATEST_MODERN)
     yield made
     await made.peer.close()
 
 
-async def test_a_begun_call_says_what_an_awaited_one_says(begun: Begun) -> None:
-    begun.channel._script = lambda message: {"id": message["id"], "result": {}}
+async def test_a_request_without_a_task_waits_for_nothing_but_its_answer_and_has_it_when_it_is_read(
+    modern_talk: Talk,
+) -> None:
+    stepped = Stepped(modern_talk.send())
+    assert stepped.waits_on_the_spot
+    assert len(modern_talk.channel.sent) == 1
+    modern_talk.channel.say({"id": 1, "result": {"content": [], "isError": False}})
+    (response,) = stepped.told
+    assert json.loads(response.result) == {"content": [], "isError": False}
+    assert response.simple is not None
+    modern_talk.channel.say({"id": 1, "result": {"content": [1]}})
+    assert len(stepped.told) == 1
+    assert modern_talk.peer.is_idle
+
+
+async def test_a_request_without_a_task_says_what_one_in_a_task_says(modern_talk: Talk) -> None:
+    talk = modern_talk
+    talk.channel._script = lambda message: {"id": message["id"], "result": {}}
     for more in ({}, {"meta": {"com.example/x": Raw(b"1")}}, {"capabilities": b'{"sampling":{}}'}):
-        assert begun.begin(**more) is not None
-        await begun.peer.request("tools/call", {"name": Raw(b'"x"'), "arguments": Raw(b'{"a":"%"}')}, **more)
-        first, second = begun.channel.sent[-2:]
+        assert len(Stepped(talk.send(**more)).told) == 1
+        await asyncio.create_task(talk.send(**more))
+        first, second = talk.channel.sent[-2:]
         assert {**first, "id": 0} == {**second, "id": 0}
-        assert first["params"]["arguments"] == {"a": "%"}
 
 
-async def test_a_begun_call_is_answered_once(begun: Begun) -> None:
-    assert begun.begin() is not None
-    begun.channel.say({"id": 1, "result": {"content": []}})
-    begun.channel.say({"id": 1, "result": {"content": [1]}})
-    begun.ready.begun.ended(None)
-    assert [json.loads(told) for told in begun.told if isinstance(told, bytes)] == [{"content": []}]
-    assert begun.peer.is_idle
+async def test_a_request_returns_the_bytes_of_what_send_returns_read(talk: Talk) -> None:
+    talk.channel._script = lambda message: {"id": message["id"], "result": {"content": [], "n": 1}}
+    response = await talk.send()
+    assert (response.key, response.simple) == (1, None)
+    assert await talk.peer.request("tools/call", {}) == response.result
 
 
-async def test_a_begun_call_that_is_refused_or_cut_off_says_who_and_what(begun: Begun) -> None:
-    begun.begin()
-    begun.channel.say({"id": 1, "error": {"code": -5, "message": "no"}})
-    begun.begin()
-    begun.ready.begun.ended(None)
-    begun.begin()
-    begun.channel.lose(GatewayFailure(Kind.CONNECTION_LOST, "gone"))
-    refused, unanswered, lost = begun.told
-    assert isinstance(refused, UpstreamReplied)
-    assert isinstance(unanswered, GatewayFailure)
-    assert isinstance(lost, GatewayFailure)
-    assert (unanswered.kind, unanswered.server, unanswered.operation) == (Kind.INVALID_FRAME, "files", "tools/call")
-    assert (lost.kind, lost.operation) == (Kind.CONNECTION_LOST, "tools/call")
-    assert begun.peer.is_idle
+async def test_a_request_that_is_refused_unanswered_or_cut_off_says_who_and_what(modern_talk: Talk) -> None:
+    talk = modern_talk
+    refused = Stepped(talk.send())
+    talk.channel.say({"id": 1, "error": {"code": -5, "message": "no"}})
+    talk.channel.answers_in_send = True
+    unanswered = Stepped(talk.send())
+    talk.channel.answers_in_send = False
+    lost = Stepped(talk.send())
+    talk.channel.lose(GatewayFailure(Kind.CONNECTION_LOST, "gone"))
+    failures = [stepped.told[0] for stepped in (refused, unanswered, lost)]
+    assert isinstance(failures[0], UpstreamReplyError)
+    assert [failure.kind for failure in failures] == [Kind.UPSTREAM_ERROR, Kind.INVALID_FRAME, Kind.CONNECTION_LOST]
+    assert {(failure.server, failure.operation) for failure in failures[:2]} == {("files", "tools/call")}
+    assert failures[2].operation == "tools/call"
+    assert talk.peer.is_idle
 
 
-async def test_giving_a_begun_call_up_tells_the_server_and_nobody_else(begun: Begun) -> None:
-    sent = begun.begin()
-    assert sent is not None
-    sent.give_up()
-    begun.channel.say({"id": 1, "result": {}})
-    await begun.channel.until_sent(2)
-    assert begun.channel.sent[1]["params"]["requestId"] == 1
-    assert begun.told == []
-    assert begun.peer.is_idle
+async def test_cancelling_a_request_without_a_task_tells_the_server_and_nobody_else(modern_talk: Talk) -> None:
+    stepped = Stepped(modern_talk.send())
+    stepped.cancel()
+    modern_talk.channel.say({"id": 1, "result": {}})
+    await modern_talk.channel.until_sent(2)
+    assert modern_talk.channel.sent[1]["params"]["requestId"] == 1
+    assert [type(told) for told in stepped.told] == [asyncio.CancelledError]
+    assert modern_talk.peer.is_idle
 
 
-async def test_progress_of_a_begun_call_is_relayed_until_it_is_answered(begun: Begun) -> None:
+async def test_progress_of_a_request_without_a_task_is_relayed_until_it_is_answered(modern_talk: Talk) -> None:
     heard: list[Any] = []
-    begun.begin(on_progress=heard.append)
-    assert begun.channel.sent[0]["params"]["_meta"]["progressToken"] == 1
+    stepped = Stepped(modern_talk.send(on_progress=heard.append))
+    assert modern_talk.channel.sent[0]["params"]["_meta"]["progressToken"] == 1
     for progress in (1, 2):
-        begun.channel.say({"method": "notifications/progress", "params": {"progressToken": 1, "progress": progress}})
-        begun.channel.say({"id": 1, "result": {}})
+        params = {"progressToken": 1, "progress": progress}
+        modern_talk.channel.say({"method": "notifications/progress", "params": params})
+        modern_talk.channel.say({"id": 1, "result": {}})
     assert heard == [{"progress": Raw(b"1")}]
+    assert len(stepped.told) == 1
 
 
-async def test_what_can_not_be_begun_leaves_nothing_behind(begun: Begun) -> None:
-    begun.ready.is_full = True
-    assert begun.begin() is None
-    begun.ready.problem = GatewayFailure(Kind.INVALID_REQUEST, "unsendable")
-    with pytest.raises(GatewayFailure, match="unsendable"):
-        begun.begin()
-    assert begun.peer.is_idle
-    begun.channel.lose(GatewayFailure(Kind.CONNECTION_LOST, "gone"))
-    begun.ready.problem, begun.ready.is_full = None, False
-    assert begun.begin() is None
-    assert begun.told == []
+async def test_what_can_not_be_sent_leaves_nothing_behind(modern_talk: Talk) -> None:
+    talk = modern_talk
+    talk.channel.refuses = GatewayFailure(Kind.INVALID_REQUEST, "unsendable")
+    (failure,) = Stepped(talk.send(on_progress=lambda members: None, asker=Answering())).told
+    assert (failure.message, failure.server) == ("unsendable", "files")
+    assert talk.peer.is_idle
+    talk.channel.refuses = None
+    talk.channel.lose(GatewayFailure(Kind.CONNECTION_LOST, "gone"))
+    (late,) = Stepped(talk.send()).told
+    assert late.verdict is Verdict.DID_NOT_RUN
+    assert talk.channel.sent == []
 
 
-async def test_a_channel_that_always_waits_begins_nothing(talk: Talk) -> None:
-    assert talk.peer.begin(Begun(Ready()), {}, name="x") is None
+async def test_a_request_that_goes_on_may_send_the_next_from_the_readers_stack(modern_talk: Talk) -> None:
+    async def twice() -> list[bytes]:
+        return [await modern_talk.ask(), await modern_talk.ask()]
+
+    stepped = Stepped(twice())
+    modern_talk.channel.say({"id": 1, "result": {"n": 1}})
+    assert len(modern_talk.channel.sent) == 2
+    modern_talk.channel.say({"id": 2, "result": {"n": 2}})
+    assert [[json.loads(text)["n"] for text in told] for told in stepped.told] == [[1, 2]]
+
+
+# Listeners that raise
+
+
+def raising(*_: object) -> None:
+    raise RuntimeError("a bug of a listener")
+
+
+PROGRESS = {"method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}}
+
+
+@pytest.mark.parametrize(
+    ("listeners", "notice"),
+    [
+        ({"on_progress": raising}, PROGRESS),
+        ({"on_log": raising, "owner": "a"}, LOG),
+        ({"on_change": raising}, tagged("notifications/tools/list_changed", 1)),
+        ({}, {"method": "notifications/tools/list_changed"}),
+    ],
+    ids=["progress", "log", "change", "notice"],
+)
+async def test_a_listener_that_raises_loses_no_answer_that_was_read_with_its_notification(
+    talk: Talk, listeners: dict[str, Any], notice: dict[str, Any]
+) -> None:
+    """One chunk of a pipe: the notification first, the answers behind it."""
+    talk.peer.on_notice = raising
+    asked = [asyncio.create_task(talk.ask(**listeners)), asyncio.create_task(talk.ask(owner="b"))]
+    await talk.channel.until_sent(2)
+    chunk = [notice, {"id": 2, "result": {}}, notice, {"id": 1, "result": {}}]
+    faults: list[Exception] = []
+    for message in chunk:
+        try:
+            talk.peer.receive(json.dumps({"jsonrpc": "2.0", **message}).encode(), 1 if message is LOG else None)
+        except RuntimeError as fault:
+            faults.append(fault)
+    async with asyncio.timeout(5):
+        assert await asyncio.gather(*asked) == [b"{}", b"{}"]
+    assert faults == [], "a reader would have lost what stands behind it in the chunk"
+    assert talk.peer.is_idle
+
+
+async def test_an_end_of_the_channel_reaches_every_request_whatever_each_does_with_it(talk: Talk) -> None:
+    stepped = [Stepped(talk.send()) for _ in range(3)]
+    tasks = [asyncio.create_task(talk.send()) for _ in range(2)]
+    await talk.channel.until_sent(5)
+    talk.channel.lose(GatewayFailure(Kind.CONNECTION_LOST, "gone"))
+    assert [told.kind for each in stepped for told in each.told] == [Kind.CONNECTION_LOST] * 3
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(item, GatewayFailure) for item in results)

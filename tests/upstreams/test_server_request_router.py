@@ -10,11 +10,17 @@ from typing import Any
 import pytest
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.unanswered import Unanswered
+from pactgate.core.unanswered import UnansweredError
 from pactgate.protocol.era_bridge import COMPLETED, Question
 from pactgate.protocol.messages import ErrorReply, Request
 from pactgate.upstreams import server_request_router
-from pactgate.upstreams.server_request_router import MAX_OF_A_CALL, MAX_OPEN, MAX_QUESTION_BYTES, MAX_URLS, Asked
+from pactgate.upstreams.server_request_router import (
+    MAX_OF_A_CALL,
+    MAX_OPEN,
+    MAX_QUESTION_BYTES,
+    MAX_URLS,
+    ServerRequestRouter,
+)
 
 
 class Asker:
@@ -42,7 +48,7 @@ class Asker:
 class Table:
     def __init__(self) -> None:
         self.replies: list[Any] = []
-        self.asked = Asked(self._reply, self._reply_later)
+        self.asked = ServerRequestRouter(self._reply, self._reply_later)
 
     async def _reply(self, text: bytes) -> None:
         self._reply_later(text)
@@ -135,7 +141,7 @@ async def test_only_so_many_given_up_calls_are_remembered(table: Table) -> None:
 
 
 async def test_why_there_is_no_answer_is_told_to_the_server(table: Table) -> None:
-    own = Asker("a", failure=Unanswered("refused", ErrorReply(None, -1, "User rejected", b'{"x":1}')))
+    own = Asker("a", failure=UnansweredError("refused", ErrorReply(None, -1, "User rejected", b'{"x":1}')))
     other = Asker("b", failure=GatewayFailure(Kind.INTERNAL, "a mistake"))
     for number, asker in ((1, own), (2, other)):
         asker.go.set()
@@ -179,7 +185,7 @@ async def test_the_end_of_a_call_does_not_cut_off_an_answer_on_its_way() -> None
         await may_finish.wait()
         replies.append(text)
 
-    made, asker = Asked(slowly, replies.append), Asker("a")
+    made, asker = ServerRequestRouter(slowly, replies.append), Asker("a")
     asker.go.set()
     made.begin(1, asker)
     made.take(Request(b"9", 9, "roots/list"), None)

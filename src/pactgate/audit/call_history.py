@@ -26,8 +26,8 @@ MAX_MESSAGE_CHARS: Final = 1000
 MAX_LISTED: Final = 200
 _METHOD: Final = "tools/call"
 _DISPATCH: Final = "dispatch"
-_RECALL: Final = "recall"
-_FINISH: Final = "bound"
+_RECALL: Final = "cache_lookup"
+_FINISH: Final = "limit_size"
 """The first gate that a cached result passes: those between the lookup and this one check fresh results."""
 
 

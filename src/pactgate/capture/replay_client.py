@@ -18,10 +18,10 @@ from pactgate.capture.replay_server import BY_METHOD, RecordedCall
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
-from pactgate.protocol.modern import SI
+from pactgate.protocol.modern import SERVER_INFO_KEY
 from pactgate.protocol.versions import METHODS, NAMED_BY, Era, exists
 from pactgate.upstreams.dialer import Session
-from pactgate.upstreams.peer import UpstreamReplied
+from pactgate.upstreams.peer import UpstreamReplyError
 
 _IN_BOTH_ERAS: Final = frozenset({"tools", "prompts", "resources", "completions"})
 _REPLACED: Final = {"cursor": "nextCursor", "requestState": "requestState"}
@@ -80,7 +80,7 @@ class ReplayClient:
         try:
             async with asyncio.timeout(self._timeout_s):
                 text = await self._session.peer.request(recorded.method, members, name=name)
-        except UpstreamReplied as refusal:
+        except UpstreamReplyError as refusal:
             reply = refusal.reply
             data = {} if reply.data is None else {"data": messages.value(reply.data)}
             return {"error": {"code": reply.code, "message": reply.message, **data}}
@@ -124,7 +124,7 @@ def _told(answer: dict[str, Any], *, is_other: bool) -> dict[str, Any]:
     """The parts of a handshake or discovery that both eras have."""
     result = answer["result"] if isinstance(answer["result"], dict) else {}
     meta = result.get("_meta")
-    info = result.get("serverInfo") or (meta.get(SI) if isinstance(meta, dict) else None) or {}
+    info = result.get("serverInfo") or (meta.get(SERVER_INFO_KEY) if isinstance(meta, dict) else None) or {}
     capabilities = result.get("capabilities", {})
     told: dict[str, Any] = {"capabilities": _common(capabilities) if is_other else capabilities, "serverInfo": info}
     if isinstance(result.get("instructions"), str):

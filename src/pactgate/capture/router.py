@@ -17,11 +17,11 @@ from msgspec import Struct
 from pactgate.capture.redaction import HeaderBlock, Redaction
 from pactgate.capture.session_writer import SessionWriter
 from pactgate.core.recording import Headers
-from pactgate.protocol.modern import PV
+from pactgate.protocol.modern import PROTOCOL_VERSION_KEY
 from pactgate.protocol.versions import LEGACY_VERSIONS
 
 MAX_SESSIONS: Final = 128
-_PV_DATA: Final = PV.encode()
+_PV_DATA: Final = PROTOCOL_VERSION_KEY.encode()
 _MODERN: Final = "modern"
 _WITHOUT_ID: Final = "without id"
 _ENDPOINT: Final = b"event: endpoint"

@@ -18,8 +18,8 @@ from pactgate.capture.message_kind import ClassifiedMessage, Key, batch_items, c
 from pactgate.capture.redaction import Redaction
 from pactgate.core.recording import Headers
 from pactgate.protocol import messages
-from pactgate.protocol.framing import EventDecoder, Oversized, ServerEvent
-from pactgate.protocol.modern import PV
+from pactgate.protocol.framing import EventDecoder, OversizedError, ServerEvent
+from pactgate.protocol.modern import PROTOCOL_VERSION_KEY
 
 MAX_HELD: Final = 256
 MAX_HELD_BYTES: Final = 4 * 1024 * 1024
@@ -31,7 +31,7 @@ _HANDSHAKES: Final = ("initialize", "server/discover")
 _EXCHANGE_BYTES: Final = 256
 _HTTP_BYTES: Final = 600
 _TO_CLIENT: Final = "server_to_client"
-_PV_DATA: Final = PV.encode()
+_PV_DATA: Final = PROTOCOL_VERSION_KEY.encode()
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -188,7 +188,7 @@ class Transcript:
             return
         try:
             events = request.decoder.feed(data)
-        except Oversized:
+        except OversizedError:
             self.noise_count += 1
             request.decoder = None
             return

@@ -19,22 +19,22 @@ from pactgate.cli.table import show_table
 _MAX_SHOWN: Final = 20
 _LABEL_CHARS: Final = 15
 GATE_TEXTS: Final = {
-    "read": ("read the parameters", "read the parameters"),
-    "resolve": ("found the tool", "find the tool"),
-    "permit": ("checked access", "check access"),
-    "mirror": ("checked headers", "check headers"),
-    "limit": ("checked the limits", "check the limits"),
-    "rate": ("checked the rate limit", "check the rate limit"),
-    "accept_input": ("validated the arguments", "validate the arguments"),
-    "recall": ("looked in the cache", "look in the cache"),
+    "parse_params": ("read the parameters", "read the parameters"),
+    "resolve_tool": ("found the tool", "find the tool"),
+    "authorize": ("checked access", "check access"),
+    "check_header_params": ("checked headers", "check headers"),
+    "check_limits": ("checked the limits", "check the limits"),
+    "rate_limit": ("checked the rate limit", "check the rate limit"),
+    "validate_input": ("validated the arguments", "validate the arguments"),
+    "cache_lookup": ("looked in the cache", "look in the cache"),
     "dispatch": ("called the server", "call the server"),
-    "accept_result": ("checked the result", "check the result"),
-    "audit": ("checked the effects", "check the effects"),
-    "accept_output": ("validated the output", "validate the output"),
-    "bound": ("checked the size", "check the size"),
-    "remember": ("stored in the cache", "store in the cache"),
-    "fit": ("adapted to the client's version", "adapt to the client's version"),
-    "stamp": ("added metadata", "add metadata"),
+    "check_result": ("checked the result", "check the result"),
+    "check_effects": ("checked the effects", "check the effects"),
+    "validate_output": ("validated the output", "validate the output"),
+    "limit_size": ("checked the size", "check the size"),
+    "cache_store": ("stored in the cache", "store in the cache"),
+    "adapt_for_client": ("adapted to the client's version", "adapt to the client's version"),
+    "add_envelope": ("added metadata", "add metadata"),
 }
 """What each gate did, and what it does, in a user's words."""
 _RESPONSIBLE: Final = {"caller": "client", "upstream": "server"}

@@ -182,7 +182,7 @@ class _HttpRequest:
 
 def _read_stream(chunks: Iterable[bytes], on_progress: OnProgress | None) -> Any:
     """The response at the end of an event stream. Progress notifications before it are passed on."""
-    from pactgate.protocol.framing import EventDecoder, Oversized
+    from pactgate.protocol.framing import EventDecoder, OversizedError
 
     events = EventDecoder(MAX_ANSWER_BYTES)
     try:
@@ -193,7 +193,7 @@ def _read_stream(chunks: Iterable[bytes], on_progress: OnProgress | None) -> Any
                     return message
                 if on_progress is not None and message.get("method") == "notifications/progress":
                     on_progress(message.get("params", {}))
-    except (ValueError, RecursionError, Oversized):
+    except (ValueError, RecursionError, OversizedError):
         raise GatewayClientError("The event stream of the gateway is invalid.") from None
     raise GatewayClientError("The gateway ended the stream without a response.", "The tool may have run.")
 

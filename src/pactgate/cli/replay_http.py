@@ -13,19 +13,16 @@ from pactgate.capture.replay_server import ReplayServer
 from pactgate.cli.errors import CommandError
 from pactgate.cli.interruption import until_interrupted
 from pactgate.core.failures import GatewayFailure, http_status
-from pactgate.inbound.http_exchange import JSON_HEAD, Exchange
+from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits
-from pactgate.protocol.modern import PV
+from pactgate.protocol.modern import PROTOCOL_VERSION_KEY
 
 _ALLOW = b"Allow: POST, DELETE\r\n"
 
 
 async def serve(cassette: ReplayServer, port: int) -> int:
-    async def handle(exchange: Exchange) -> None:
-        answer_exchange(cassette, exchange)
-
-    server = HttpServer(handle, ServerLimits(), lambda _event: None)
+    server = HttpServer(lambda exchange: answer_exchange(cassette, exchange), ServerLimits(), lambda _event: None)
     try:
         host, bound = await server.listen("127.0.0.1", port)
     except GatewayFailure as problem:
@@ -38,7 +35,7 @@ async def serve(cassette: ReplayServer, port: int) -> int:
     return 0
 
 
-def answer_exchange(cassette: ReplayServer, exchange: Exchange) -> None:
+def answer_exchange(cassette: ReplayServer, exchange: HttpExchange) -> None:
     if exchange.method == "DELETE":
         exchange.respond(200)
         return
@@ -62,4 +59,4 @@ def _status(body: bytes, answer: bytes) -> int:
     response = json.loads(answer)
     error = response.get("error") if isinstance(response, dict) else None
     code = error.get("code") if isinstance(error, dict) else None
-    return http_status(code) if isinstance(code, int) and PV.encode() in body else 200
+    return http_status(code) if isinstance(code, int) and PROTOCOL_VERSION_KEY.encode() in body else 200

@@ -15,7 +15,7 @@ from pactgate.conformance.bounded import BoundedDict, Key, UsedIds, id_key
 from pactgate.conformance.message import META, ExchangeView, RecordedMessage, Role, as_list, as_object
 from pactgate.conformance.methods import LISTS
 from pactgate.protocol.headers import VERSION_HEADER
-from pactgate.protocol.modern import PV
+from pactgate.protocol.modern import PROTOCOL_VERSION_KEY
 from pactgate.protocol.versions import LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS, Era
 
 _STDIO: Final = "stdio"
@@ -200,7 +200,7 @@ class SessionState:
             return self.options.era
         request = exchange.request
         if isinstance(request, dict) and exchange.sender is Side.CLIENT:
-            if PV in as_object(as_object(request.get("params")).get(META)):
+            if PROTOCOL_VERSION_KEY in as_object(as_object(request.get("params")).get(META)):
                 return Era.MODERN
             if request.get("method") == "initialize":
                 return Era.LEGACY
@@ -213,7 +213,7 @@ class SessionState:
         request = exchange.request
         if era is Era.MODERN:
             params = as_object(request.get("params")) if isinstance(request, dict) else {}
-            named = as_object(params.get(META)).get(PV)
+            named = as_object(params.get(META)).get(PROTOCOL_VERSION_KEY)
             return named if isinstance(named, str) and named in MODERN_VERSIONS else LATEST_MODERN
         said = self.negotiated or self.head.protocol_version
         return said if said in LEGACY_VERSIONS else None

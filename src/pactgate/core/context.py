@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import struct
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -67,6 +68,7 @@ class ExecutionContext:
         "effects_level",
         "failure",
         "gate",
+        "interrupt",
         "is_cached",
         "is_empty",
         "is_error",
@@ -113,8 +115,11 @@ class ExecutionContext:
         self.tool_fault: ToolFault | None = None
         self.via: str | None = None
         self.record: ExecutionRecord | None = None
+        self.interrupt: Callable[[], None] = _nothing
+        """Ends what works on the request, from outside; set by whoever runs it."""
 
     def bind(self, tool: Tool) -> None:
+        self._require_open()
         if self.tool is not None:
             raise ContextError(f"request {self.request_id} already calls {self.tool.full_name}")
         self.tool = tool
@@ -131,37 +136,34 @@ class ExecutionContext:
         if self.record is not None:
             raise self._sealed()
         caller, tool, failure = self.caller, self.tool, self.failure
-        # In the order of the fields: by their names it would cost five times as much, and every request pays it.
-        self.record = ExecutionRecord(
-            self.request_id,
-            self.method,
-            caller.subject,
-            caller.client,
-            caller.era._value_,
-            caller.version,
-            (now - self.opened_at) * 1000 if now > self.opened_at else 0.0,
-            tool.server if tool else (failure.server if failure else caller.scope),
-            tool.full_name if tool else None,
-            failure.mode if failure else "tool_error" if self.is_error else "ok",
-            freeze(failure.record()) if failure else None,
-            self.is_cached,
-            self.is_truncated,
-            self.opened_at,
-            caller.session,
-            self.requested,
-            tool.traits.category if tool else None,
-            self.gate,
-            failure.message if failure else None,
-            self.upstream_revision,
-            self.is_validated,
-            self.operations,
-            self.violations,
-            self.effects_level,
-            self.via,
-            self.tool_fault.code if self.tool_fault else None,
+        self.record = record = ExecutionRecord(
+            request_id=self.request_id,
+            method=self.method,
+            subject=caller.subject,
+            client=caller.client,
+            era=caller.era._value_,
+            version=caller.version,
+            duration_ms=(now - self.opened_at) * 1000 if now > self.opened_at else 0.0,
+            server=tool.server if tool else (failure.server if failure else caller.scope),
+            tool=tool.full_name if tool else None,
+            outcome=failure.mode if failure else "tool_error" if self.is_error else "ok",
+            failure=freeze(failure.record()) if failure else None,
+            is_cached=self.is_cached,
+            is_truncated=self.is_truncated,
+            opened_at=self.opened_at,
+            session=caller.session,
+            requested=self.requested,
+            category=tool.traits.category if tool else None,
+            gate=self.gate,
+            message=failure.message if failure else None,
+            upstream_revision=self.upstream_revision,
+            is_validated=self.is_validated,
+            operations=self.operations,
+            violations=self.violations,
+            effects_level=self.effects_level,
+            via=self.via,
+            tool_code=self.tool_fault.code if self.tool_fault else None,
         )
-        record = self.record
-        self.__class__ = _SealedContext
         return record
 
     def _require_open(self) -> None:
@@ -172,16 +174,8 @@ class ExecutionContext:
         return ContextError(f"request {self.request_id} is sealed")
 
 
-class _SealedContext(ExecutionContext):
-    """What a context becomes: it can be read and nothing else. A class of its own costs an open context nothing."""
-
-    __slots__ = ()
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._require_open()
-
-    def __delattr__(self, name: str) -> None:
-        self._require_open()
+def _nothing() -> None:
+    return
 
 
 _IDS_AT_ONCE: Final = 256

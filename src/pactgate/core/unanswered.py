@@ -15,7 +15,7 @@ from pactgate.protocol import messages
 from pactgate.protocol.messages import ErrorReply
 
 
-class Unanswered(GatewayFailure):
+class UnansweredError(GatewayFailure):
     """The caller gave no answer. `reply` is what the server is told: the caller's own error, or why there is none."""
 
     def __init__(self, message: str, reply: ErrorReply | None = None, *, code: int = messages.INTERNAL_ERROR) -> None:
@@ -36,4 +36,4 @@ class CannotAsk:
     can_ask = False
 
     def ask(self, method: str, params: bytes) -> Awaitable[bytes]:
-        raise Unanswered("This caller can't be asked anything before its answer.")
+        raise UnansweredError("This caller can't be asked anything before its answer.")

@@ -38,11 +38,18 @@ class Silence(CannotAsk):
         return
 
 
-class Standing(Protocol):
+class SessionNotifier(Protocol):
     """The way to a legacy caller outside its requests."""
 
     def notify(self, method: str, params: bytes | None) -> None:
         """Hand over a notification. Never waits and never fails: what can't be delivered within bounds is dropped and counted."""
+
+
+class Principal(Struct, frozen=True):
+    """Whoever calls, as its credentials say."""
+
+    subject: str
+    roles: frozenset[str] = frozenset()
 
 
 class Caller(Struct, frozen=True):
@@ -59,7 +66,7 @@ class Caller(Struct, frozen=True):
     capabilities: dict[str, Any] = {}
     headers: Mapping[str, list[str]] | None = None
     """The HTTP headers of a modern request, where mirrored arguments have to be compared; None elsewhere."""
-    standing: Standing | None = None
+    standing: SessionNotifier | None = None
     """How to tell it something outside its requests; None for modern callers, who listen instead."""
     log_level: str | None = None
     """From which level on a modern request wants log messages; None where it wants none."""

@@ -11,9 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from pactgate.core.values import ServerStatus
-from pactgate.inbound.auth import Admitted
-from pactgate.inbound.http_exchange import JSON_HEAD, Exchange
+from pactgate.core.values import Principal, ServerStatus
+from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.policy.access import sees_everything
 from pactgate.protocol.messages import encode_json
 
@@ -62,7 +61,7 @@ class Admin:
             self._seen_until = now + _FRESH_S
         return self._seen
 
-    def answer_plainly(self, exchange: Exchange) -> bool:
+    def answer_plainly(self, exchange: HttpExchange) -> bool:
         """Whether it was one of the two questions that need no guard, and has been answered."""
         if exchange.path == "/health/live":
             self._say(exchange, 200, _LIVE)
@@ -74,14 +73,14 @@ class Admin:
             return False
         return True
 
-    def health(self, exchange: Exchange, *, in_detail: bool) -> None:
+    def health(self, exchange: HttpExchange, *, in_detail: bool) -> None:
         servers = self._servers()
         facts: dict[str, Any] = {"status": _status(servers)}
         if in_detail:
             facts["servers"] = [{name: server.get(name) for name in _SHOWN} for server in servers]
         self._say(exchange, 200, encode_json(facts))
 
-    def answer(self, exchange: Exchange, admitted: Admitted) -> bool:
+    def answer(self, exchange: HttpExchange, admitted: Principal) -> bool:
         """Whether the path is one of the JSON API's or the metrics', and has been answered."""
         if exchange.path.startswith(_CALLS):
             return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.subject)
@@ -101,7 +100,7 @@ class Admin:
         self._say(exchange, 200, encode_json(facts))
         return True
 
-    def _answer_calls(self, exchange: Exchange, subject: str | None) -> bool:
+    def _answer_calls(self, exchange: HttpExchange, subject: str | None) -> bool:
         rest = exchange.path.removeprefix(_CALLS)
         if not rest:
             self._say(exchange, 200, encode_json({"calls": self._stories.latest(_LISTED_CALLS, subject)}))
@@ -116,7 +115,7 @@ class Admin:
         servers: list[dict[str, Any]] = self._snapshot()["servers"]
         return servers
 
-    def _say(self, exchange: Exchange, status: int, body: bytes, head: bytes = _HEAD) -> None:
+    def _say(self, exchange: HttpExchange, status: int, body: bytes, head: bytes = _HEAD) -> None:
         if exchange.method in ("GET", "HEAD"):
             exchange.respond(status, head, body)
         else:

@@ -16,7 +16,8 @@ from typing import Final
 from msgspec import Struct
 
 from pactgate.config.model import Config
-from pactgate.inbound.http_exchange import Exchange
+from pactgate.core.values import Principal
+from pactgate.inbound.http_exchange import HttpExchange
 
 ANONYMOUS: Final = "anonymous"
 
@@ -34,12 +35,7 @@ _OUR_HEADERS: Final = (
 )
 
 
-class Admitted(Struct, frozen=True):
-    subject: str
-    roles: frozenset[str]
-
-
-class Refusal(Struct, frozen=True):
+class AuthError(Struct, frozen=True):
     """Why not, and the header lines the answer needs."""
 
     status: int
@@ -47,11 +43,11 @@ class Refusal(Struct, frozen=True):
     head: bytes = b""
 
 
-_BAD_HOST: Final = Refusal(400, "The request needs exactly one Host header of the form `name` or `name:port`.")
-_FOREIGN_HOST: Final = Refusal(421, "This gateway is not known under that Host; add it to listen.allowedHosts.")
-_FOREIGN_ORIGIN: Final = Refusal(403, "Web pages of that origin may not call; add it to listen.allowedOrigins.")
-_NO_CREDENTIALS: Final = Refusal(401, "Send a token: `Authorization: Bearer ...`.", b"WWW-Authenticate: Bearer\r\n")
-_BAD_CREDENTIALS: Final = Refusal(
+_BAD_HOST: Final = AuthError(400, "The request needs exactly one Host header of the form `name` or `name:port`.")
+_FOREIGN_HOST: Final = AuthError(421, "This gateway is not known under that Host; add it to listen.allowedHosts.")
+_FOREIGN_ORIGIN: Final = AuthError(403, "Web pages of that origin may not call; add it to listen.allowedOrigins.")
+_NO_CREDENTIALS: Final = AuthError(401, "Send a token: `Authorization: Bearer ...`.", b"WWW-Authenticate: Bearer\r\n")
+_BAD_CREDENTIALS: Final = AuthError(
     401, "That token is not known here.", b'WWW-Authenticate: Bearer error="invalid_token"\r\n'
 )
 
@@ -74,12 +70,12 @@ class Guard:
         own = {f"[{host.lower()}]" if ":" in host else host.lower()} - _EVERYWHERE
         self._hosts = frozenset(_LOOPBACK | own | named)
         self._origins = frozenset(origin.lower() for origin in origins)
-        self._callers = {_digest(token): Admitted(name, roles) for token, (name, roles) in (tokens or {}).items()}
-        self._anonymous = Admitted(ANONYMOUS, frozenset()) if anonymous else None
+        self._callers = {_digest(token): Principal(name, roles) for token, (name, roles) in (tokens or {}).items()}
+        self._anonymous = Principal(ANONYMOUS, frozenset()) if anonymous else None
         self._judged_host = lru_cache(maxsize=256)(self._judge_host)
         self._judged_origin = lru_cache(maxsize=256)(self._judge_origin)
 
-    def check_source(self, exchange: Exchange) -> Refusal | None:
+    def check_source(self, exchange: HttpExchange) -> AuthError | None:
         """Host and Origin. An allowed Origin is noted on the exchange: every answer to it says so."""
         refusal = self.check_host(exchange)
         if refusal is not None:
@@ -96,13 +92,13 @@ class Guard:
         )
         return None
 
-    def check_host(self, exchange: Exchange) -> Refusal | None:
+    def check_host(self, exchange: HttpExchange) -> AuthError | None:
         hosts = exchange.headers.get("host")
         if hosts is None or len(hosts) != 1 or len(hosts[0]) > _MAX_HOST_CHARS:
             return _BAD_HOST
         return self._judged_host(hosts[0])
 
-    def identify(self, exchange: Exchange) -> Admitted | Refusal:
+    def identify(self, exchange: HttpExchange) -> Principal | AuthError:
         """Whose token it is. A token that is sent must be good, also where none is needed, unless none can be."""
         sent = exchange.headers.get("authorization")
         if sent is None or not self._callers:
@@ -112,7 +108,7 @@ class Guard:
             return _BAD_CREDENTIALS
         return self._callers.get(_digest(token.strip(" ")), _BAD_CREDENTIALS)
 
-    def preflight(self, exchange: Exchange) -> None:
+    def preflight(self, exchange: HttpExchange) -> None:
         """Answer a browser's question about a request to come; its Origin has been admitted."""
         if not exchange.extra_head:
             exchange.respond(204, b"Allow: GET, POST, DELETE, OPTIONS\r\n")
@@ -126,7 +122,7 @@ class Guard:
         )
         exchange.respond(204, head % names.encode())
 
-    def _judge_host(self, host: str) -> Refusal | None:
+    def _judge_host(self, host: str) -> AuthError | None:
         match = _HOST.fullmatch(host)
         if match is None or int(match["port"] or 0) > 65535:
             return _BAD_HOST

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
-from pactgate.core.unanswered import Unanswered
+from pactgate.core.unanswered import UnansweredError
 from pactgate.protocol import messages
 from pactgate.protocol.messages import ErrorReply, Response, encode_json
 
@@ -21,7 +21,7 @@ MAX_OPEN: Final = 64
 _numbers: Final = count(1)
 
 
-class Questions:
+class PendingClientRequests:
     """The open questions of one client. `send` gives False where there is no way to it."""
 
     __slots__ = ("_open",)
@@ -35,7 +35,7 @@ class Questions:
     async def ask(self, method: str, params: bytes, send: Callable[[bytes], bool]) -> bytes:
         """Send the request and wait for its result. A question nobody waits for any more is withdrawn."""
         if len(self._open) >= MAX_OPEN:
-            raise Unanswered(
+            raise UnansweredError(
                 f"The client has {MAX_OPEN} questions before it; it can be asked when it has answered some."
             )
         id_ = f"pactgate-{next(_numbers)}"
@@ -43,7 +43,7 @@ class Questions:
         self._open[id_] = answer
         try:
             if not send(messages.encode_request(encode_json(id_), method, params)):
-                raise Unanswered("The client can't be reached with a question.")
+                raise UnansweredError("The client can't be reached with a question.")
             return await answer
         except asyncio.CancelledError:
             withdrawal = {"requestId": id_, "reason": "the answer is no longer needed"}
@@ -58,14 +58,14 @@ class Questions:
         if waiting is None or waiting.done():
             return
         if isinstance(message, ErrorReply):
-            waiting.set_exception(Unanswered(f"The client refused: {message.message} ({message.code}).", message))
+            waiting.set_exception(UnansweredError(f"The client refused: {message.message} ({message.code}).", message))
         elif message.result.startswith(b"{"):
             waiting.set_result(message.result)
         else:
-            waiting.set_exception(Unanswered("The client answered with something that is no object."))
+            waiting.set_exception(UnansweredError("The client answered with something that is no object."))
 
     def close(self) -> None:
         """The client has gone."""
         for waiting in self._open.values():
             if not waiting.done():
-                waiting.set_exception(Unanswered("The client has gone."))
+                waiting.set_exception(UnansweredError("The client has gone."))

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
-from pactgate.core.events import Emit, InternalFailure, RequestRefused
-from pactgate.inbound.http_exchange import JSON_HEAD, Exchange
-from pactgate.inbound.http_grammar import BadRequest
-from pactgate.inbound.request_reader import Ready, RequestReader
+from pactgate.core.events import Emit, RequestRefused
+from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
+from pactgate.inbound.http_grammar import BadRequestError
+from pactgate.inbound.request_reader import Ready, RequestHeadCache, RequestReader
 from pactgate.inbound.server_limits import MIB, ServerLimits
 from pactgate.protocol import messages
 from pactgate.protocol.framing import KEEPALIVE
@@ -33,33 +33,30 @@ _NEVER: Final = math.inf
 _EXTRA_HEADS: Final = {405: b"Allow: GET, POST, DELETE, OPTIONS\r\n", 503: b"Retry-After: 1\r\n"}
 
 
-Handle = Callable[[Exchange], Coroutine[Any, Any, None]]
-"""Answers an exchange, waiting for whatever it takes."""
-
-Start = Callable[[Exchange], bool]
-"""Answers an exchange, or sees that somebody does, without waiting. False where that can't be done: then nothing was done."""
+Handle = Callable[[HttpExchange], None]
+"""Answers an exchange, or sees that it is answered. Does not wait."""
 
 
-class Hub(Protocol):
+class ConnectionHub(Protocol):
     """What all connections of a server share."""
 
     limits: ServerLimits
     is_closing: bool
     emit: Emit
     handle: Handle
-    start: Start
+    barrier: FaultBarrier
 
-    def enter(self, connection: Connection) -> bool:
+    def enter(self, connection: InboundConnection) -> bool:
         """Whether there is room for one more."""
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: InboundConnection) -> None:
         """The connection is no more."""
 
     def hold(self, size_bytes: int) -> bool:
         """Count bytes held for clients; False, and not counted, where it would be too many."""
 
 
-class Connection(asyncio.Protocol):
+class InboundConnection(asyncio.Protocol):
     """Holds at most one exchange. `deadline` is looked at by the server's sweep; there is no timer per connection."""
 
     __slots__ = (
@@ -84,11 +81,11 @@ class Connection(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, hub: Hub, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, hub: ConnectionHub, loop: asyncio.AbstractEventLoop) -> None:
         self._hub = hub
         self._limits = hub.limits
         self._loop = loop
-        self._reader = RequestReader(hub.limits)
+        self._reader = RequestReader(hub.limits, RequestHeadCache())
         self._ahead = bytearray()
         self._body_since = 0.0
         self._held_bytes = 0
@@ -97,7 +94,7 @@ class Connection(asyncio.Protocol):
         self._is_reading = True
         self._stalled_until = _NEVER
         self._stalled_bytes = 0
-        self.exchange: Exchange | None = None
+        self.exchange: HttpExchange | None = None
         self.deadline = loop.time() + self._limits.head_timeout_s
 
     # -- what the event loop tells us
@@ -113,7 +110,7 @@ class Connection(asyncio.Protocol):
                 self._keep_for_later(data)
             else:
                 self._read(data)
-        except BadRequest as problem:
+        except BadRequestError as problem:
             self._refuse(problem.status, problem.reason)
 
     def eof_received(self) -> bool:
@@ -125,8 +122,8 @@ class Connection(asyncio.Protocol):
         self._is_lost = True
         self._ahead.clear()
         self._release()
-        self._client_gone()
         self._hub.leave(self)
+        self._client_gone()
 
     def pause_writing(self) -> None:
         self._is_stalled = True
@@ -144,7 +141,7 @@ class Connection(asyncio.Protocol):
         """Look after the deadlines."""
         if now >= self._stalled_until:
             if self.transport.get_write_buffer_size() > self._stalled_bytes - _WRITE_FLOOR_BYTES:
-                self.cut()
+                self.abort()
                 return
             self._watch_writing(now)
         if self.transport.is_closing():
@@ -156,7 +153,7 @@ class Connection(asyncio.Protocol):
             if now - stream.last_write >= self._limits.stream_keepalive_s:
                 stream.write(KEEPALIVE)
 
-    def retire(self) -> None:
+    def close_idle(self) -> None:
         """The server stops: end at once unless somebody works on an answer."""
         exchange = self.exchange
         if exchange is None:
@@ -164,7 +161,7 @@ class Connection(asyncio.Protocol):
         elif exchange.work is None and exchange.stream is not None:
             exchange.stream.close()
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """End without waiting for what is unsent. Whoever works on an answer learns it at once: nothing can be written any more."""
         self.transport.abort()
         self._client_gone()
@@ -174,7 +171,7 @@ class Connection(asyncio.Protocol):
             if self.transport.get_write_buffer_size():
                 self.deadline = now + self._limits.linger_s  # how long that may go on is watched besides
             else:
-                self.cut()
+                self.abort()
         elif self._reader.is_empty:
             self._linger()
         else:
@@ -184,10 +181,6 @@ class Connection(asyncio.Protocol):
 
     def _read(self, data: bytes) -> None:
         reader = self._reader
-        ready = reader.known(data)
-        if ready is not None:
-            self._dispatch(ready)
-            return
         was_empty, was_in_body = reader.is_empty, reader.head is not None
         ready = reader.feed(data)
         if ready is not None:
@@ -211,7 +204,7 @@ class Connection(asyncio.Protocol):
         if self._is_lingering:
             self._discarded += len(data)
             if self._discarded > _DISCARD_BYTES:
-                self.cut()
+                self.abort()
             return
         self._hold(len(data))
         self._ahead += data
@@ -222,7 +215,7 @@ class Connection(asyncio.Protocol):
     def _hold(self, size_bytes: int) -> None:
         """Count what is held for this client in the sum over all clients."""
         if not self._hub.hold(size_bytes):
-            raise BadRequest(503, "The gateway holds as many bytes of requests as it may; try again.")
+            raise BadRequestError(503, "The gateway holds as many bytes of requests as it may; try again.")
         self._held_bytes += size_bytes
 
     def _release(self) -> None:
@@ -233,50 +226,25 @@ class Connection(asyncio.Protocol):
 
     def _dispatch(self, ready: Ready) -> None:
         head = ready.head
-        if head.judged is None and head.headers.get("content-encoding", _IDENTITY) != _IDENTITY:
-            raise BadRequest(415, "Send the body without a Content-Encoding.")
-        exchange = self.exchange = Exchange(head, ready.body, self, self._limits.max_unsent_bytes)
+        if head.mcp is None and head.headers.get("content-encoding", _IDENTITY) != _IDENTITY:
+            raise BadRequestError(415, "Send the body without a Content-Encoding.")
+        exchange = self.exchange = HttpExchange(head, ready.body, self, self._limits.max_unsent_bytes)
         self.deadline = _NEVER
         if ready.rest:
             self._ahead += ready.rest
-        if not self._hub.start(exchange):
-            exchange.work = task = self._loop.create_task(self._hub.handle(exchange))
-            task.add_done_callback(self._task_done)
+        try:
+            self._hub.handle(exchange)
+        except Exception as fault:  # noqa: BLE001 - a fault stays with its exchange
+            self._hub.barrier.report("inbound", fault)
+            self._hub.barrier.run("inbound", exchange.fail, None)
 
-    def may_keep(self, exchange: Exchange) -> bool:
+    def may_keep(self, exchange: HttpExchange) -> bool:
         return exchange.keep_alive and not self._hub.is_closing
 
-    def answered(self, exchange: Exchange) -> None:
-        exchange.is_complete = True
-        if exchange.work is None:
-            self._settle(exchange)
+    def answered(self, exchange: HttpExchange) -> None:
+        self._settle(exchange)
 
-    def _task_done(self, task: asyncio.Task[None]) -> None:
-        exchange = self.exchange
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            report = "".join(traceback.format_exception(error))
-            self._hub.emit(InternalFailure("", "faces", repr(error), report))
-        if exchange is None or exchange.work is not task:
-            return
-        exchange.work = None
-        if not exchange.is_connected:
-            self.exchange = None
-        elif not exchange.is_answered:
-            self._answer_for_the_handler(exchange, is_cancelled=task.cancelled())
-        elif exchange.is_complete:
-            self._settle(exchange)
-        elif error is not None:
-            self.cut()
-
-    def _answer_for_the_handler(self, exchange: Exchange, *, is_cancelled: bool) -> None:
-        if is_cancelled:
-            exchange.keep_alive = False
-            exchange.respond(503, JSON_HEAD + _EXTRA_HEADS[503], _error_body("The gateway is stopping."))
-        else:
-            exchange.respond(500, JSON_HEAD, _error_body("The gateway made a mistake."))
-
-    def _settle(self, exchange: Exchange) -> None:
+    def _settle(self, exchange: HttpExchange) -> None:
         """The exchange is over: the connection ends, or waits for the next request."""
         keeps = exchange.keep_alive and not self._hub.is_closing
         self.exchange = None
@@ -308,7 +276,7 @@ class Connection(asyncio.Protocol):
         """Answer what never became a request, once, and end."""
         self._hub.emit(RequestRefused(status, messages.INVALID_REQUEST, reason))
         if self.exchange is not None:
-            self.cut()  # another answer is being written: there is no place for this one
+            self.abort()  # another answer is being written: there is no place for this one
             return
         self.transport.write(refusal(status, reason))
         self._linger()

@@ -1,7 +1,7 @@
-"""One request and the one answer to it, as the faces see them.
+"""One request and the one answer to it, as the handlers see them.
 
-An `Exchange` is answered once: by `respond`, which is a single write, or by `open_stream`. After the client has gone, or after the
-answer, writing does nothing: a face never has to ask. Header blocks are bytes, each line ending in CRLF, made of our own text only.
+An `HttpExchange` is answered once: by `respond`, which is a single write, or by `open_stream`. After the client has gone, or after the
+answer, writing does nothing: a handler never has to ask. Header blocks are bytes, each line ending in CRLF, made of our own text only.
 Must not: parse, route, or keep anything beyond its connection.
 """
 
@@ -13,18 +13,14 @@ from http import HTTPStatus
 from typing import Final, Protocol
 
 from pactgate.core.recording import HttpExchangeRecorder
-from pactgate.inbound.http_grammar import Head
+from pactgate.inbound.http_grammar import RequestHead
 from pactgate.protocol import messages
-from pactgate.protocol.messages import Message, Rejection
 
 JSON_HEAD: Final = b"Content-Type: application/json\r\n"
 STREAM_HEAD: Final = b"Content-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n"
 
 _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
-_GOOD: Final = _STATUS_LINES[200] + JSON_HEAD + b"%bContent-Length: %d\r\n\r\n"
-_GOOD_RESULT: Final = _GOOD + messages.RESULT
-_BEFORE_RESULT: Final = _GOOD + messages.RESULT.removesuffix(b"%b}")
-_FRAME_BYTES: Final = len(messages.encode_result(b"", b""))
+_BEFORE_RESULT: Final = messages.RESULT.removesuffix(b"%b}")
 _COPIED_BYTES: Final = 32 * 1024
 """Up to here one buffer is cheaper than two."""
 _BODILESS: Final = frozenset({204, 304})
@@ -37,22 +33,22 @@ class Work(Protocol):
         """Stop; whoever waits for the answer is told."""
 
 
-class Line(Protocol):
+class ExchangeConnection(Protocol):
     """What an exchange needs of its connection."""
 
     transport: asyncio.Transport
 
-    def may_keep(self, exchange: Exchange) -> bool:
+    def may_keep(self, exchange: HttpExchange) -> bool:
         """Whether the connection goes on after this answer."""
 
-    def answered(self, exchange: Exchange) -> None:
+    def answered(self, exchange: HttpExchange) -> None:
         """The whole answer has been written."""
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """End the connection without waiting for what is unsent."""
 
 
-class Exchange:
+class HttpExchange:
     """`path` is the raw path of the target; `headers` has lower-case names, one value for each time a header was sent."""
 
     __slots__ = (
@@ -62,12 +58,10 @@ class Exchange:
         "headers",
         "hop",
         "is_answered",
-        "is_complete",
         "is_http10",
         "keep_alive",
         "line",
         "max_unsent_bytes",
-        "message",
         "method",
         "on_disconnect",
         "path",
@@ -75,7 +69,7 @@ class Exchange:
         "work",
     )
 
-    def __init__(self, head: Head, body: bytes, line: Line, max_unsent_bytes: int) -> None:
+    def __init__(self, head: RequestHead, body: bytes, line: ExchangeConnection, max_unsent_bytes: int) -> None:
         self.head = head
         self.method = head.method
         self.path = head.path
@@ -83,12 +77,10 @@ class Exchange:
         self.is_http10 = head.is_http10
         self.keep_alive = head.keep_alive
         self.body = body
-        self.line: Line | None = line
+        self.line: ExchangeConnection | None = line
         self.max_unsent_bytes = max_unsent_bytes
-        self.is_answered = self.is_complete = False
+        self.is_answered = False
         self.stream: EventStream | None = None
-        self.message: Message | Rejection | None = None
-        """What the body says, once it was read."""
         self.work: Work | None = None
         self.hop: HttpExchangeRecorder | None = None
         """Where the answer is noted too, if the exchange is recorded."""
@@ -101,41 +93,42 @@ class Exchange:
     def is_connected(self) -> bool:
         return self.line is not None
 
-    def respond(self, status: int, head: bytes = JSON_HEAD, body: bytes = b"") -> None:
-        """The whole answer in one write."""
+    def respond(self, status: int, head: bytes = JSON_HEAD, *body: bytes) -> None:
+        """The whole answer in one write; a large body goes out in the pieces it is given in, uncopied."""
         line = self.line
         if line is None or self.is_answered:
             return
-        self.is_answered = True
-        if not body:
+        size = sum(map(len, body))
+        if not size:
             head = head.replace(JSON_HEAD, b"")
         if self.hop is not None:
-            self.hop.answered(status, head + self.extra_head, body)
-        length = b"\r\n" if status in _BODILESS else b"Content-Length: %d\r\n\r\n" % len(body)
-        top = b"".join((_STATUS_LINES[status], head, self.extra_head, self._connection_head(line), length))
+            self.hop.answered(status, head + self.extra_head, b"".join(body))
+        length = b"\r\n" if status in _BODILESS else b"Content-Length: %d\r\n\r\n" % size
+        ends = b"" if line.may_keep(self) and not self.is_http10 else self._connection_head(line)
+        top = b"".join((_STATUS_LINES[status], head, self.extra_head, ends, length))
+        self.is_answered = True
         if self.method == "HEAD":
             line.transport.write(top)
-        elif len(body) < _COPIED_BYTES:
-            line.transport.write(top + body)
+        elif size < _COPIED_BYTES:
+            line.transport.write(b"".join((top, *body)))
         else:
-            line.transport.writelines((top, body))
+            line.transport.writelines((top, *body))
         line.answered(self)
 
     def respond_result(self, id_: bytes, result: bytes) -> None:
-        """The whole answer to a JSON-RPC request that went well. Nearly every answer is one: no byte is copied that need not be."""
+        """The answer to a JSON-RPC request that went well."""
+        self.respond(200, JSON_HEAD, _BEFORE_RESULT % id_, result, b"}")
+
+    def fail(self, id_: bytes | None) -> None:
+        """An answer could not be written: say so if nothing of it is out yet, else end the connection."""
+        self.work = None
         line = self.line
-        if line is None or self.is_answered:
+        if line is None:
             return
-        if self.hop is not None or self.is_http10 or not line.may_keep(self):
-            self.respond(200, JSON_HEAD, messages.encode_result(id_, result))
-            return
-        self.is_answered = True
-        size = len(id_) + len(result) + _FRAME_BYTES
-        if size < _COPIED_BYTES:
-            line.transport.write(_GOOD_RESULT % (self.extra_head, size, id_, result))
+        if self.is_answered:
+            line.abort()
         else:
-            line.transport.writelines((_BEFORE_RESULT % (self.extra_head, size, id_), result, b"}"))
-        line.answered(self)
+            self.respond(500, JSON_HEAD, messages.encode_error(id_, messages.INTERNAL_ERROR, "Internal error."))
 
     def open_stream(self, status: int = 200, head: bytes = STREAM_HEAD) -> EventStream:
         """Begin an answer of unknown length. On a finished exchange the stream is closed from the start."""
@@ -174,7 +167,7 @@ class Exchange:
         """The answer is complete. Lets go of everything that points back here, so that nothing waits for the garbage collector."""
         self.line = self.stream = self.on_disconnect = None
 
-    def _connection_head(self, line: Line) -> bytes:
+    def _connection_head(self, line: ExchangeConnection) -> bytes:
         if not line.may_keep(self):
             return b"Connection: close\r\n"
         return b"Connection: keep-alive\r\n" if self.is_http10 else b""
@@ -185,7 +178,7 @@ class EventStream:
 
     __slots__ = ("_exchange", "_line", "last_write")
 
-    def __init__(self, exchange: Exchange, line: Line | None) -> None:
+    def __init__(self, exchange: HttpExchange, line: ExchangeConnection | None) -> None:
         self._exchange = exchange
         self._line = line
         self.last_write = asyncio.get_running_loop().time()
@@ -204,7 +197,7 @@ class EventStream:
         if line is None:
             return False
         if line.transport.get_write_buffer_size() > self._exchange.max_unsent_bytes:
-            line.cut()
+            line.abort()
             return False
         self.last_write = asyncio.get_running_loop().time()
         if self._exchange.hop is not None:

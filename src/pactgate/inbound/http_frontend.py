@@ -1,4 +1,4 @@
-"""The HTTP face: which path, which method, which era.
+"""The HTTP frontend: which path, which method, which era.
 
 Decides by the raw path alone; no other spelling of a path is one of ours. Every request but the two plain health checks passes the guard
 before its path is looked at; then method, types and message are checked, in this order. Must not: frame answers of an era.
@@ -13,28 +13,27 @@ from typing import Any, Final
 from pactgate.config.model import Sessions
 from pactgate.core.events import Emit
 from pactgate.core.recording import ConnectionRecorder
+from pactgate.core.values import Principal
 from pactgate.inbound.admin import Admin, CallTraces
-from pactgate.inbound.auth import Admitted, Guard, Refusal
+from pactgate.inbound.auth import AuthError, Guard
 from pactgate.inbound.batch import is_batch
-from pactgate.inbound.http_exchange import Exchange
-from pactgate.inbound.http_legacy import LegacyFace
-from pactgate.inbound.http_modern import ModernFace
-from pactgate.inbound.replies import Drops, Kernel, refuse
-from pactgate.inbound.request_head import Accepts, Post, has_json, read_accept, read_post
+from pactgate.inbound.http_exchange import HttpExchange
+from pactgate.inbound.http_legacy import LegacyHttpHandler
+from pactgate.inbound.http_modern import ModernHttpHandler
+from pactgate.inbound.replies import DroppedNotifications, Kernel, refuse
+from pactgate.inbound.request_head import Accepts, McpRequestHead, has_json, read_accept, read_mcp_head
 from pactgate.inbound.sessions import SessionTable
 from pactgate.protocol import messages, modern
-from pactgate.protocol.messages import Message, Rejection, Request
+from pactgate.protocol.messages import Rejection, Request
 
 _MCP: Final = "/mcp"
 _SCOPED: Final = "/mcp/"
 _MCP_METHODS: Final = b"Allow: GET, POST, DELETE, OPTIONS\r\n"
 _ONLY_JSON: Final = Accepts(json=True, stream=False)
 _ANYTHING: Final = Accepts(json=True, stream=True)
-_LASTING: Final = frozenset({"initialize", modern.LISTEN})
-"""A session and a stream."""
 
 
-class HttpFace:
+class HttpFrontend:
     """`servers` gives the ids that have a path of their own for callers of certain roles; `snapshot` the state the JSON API shows."""
 
     def __init__(
@@ -51,7 +50,7 @@ class HttpFace:
         clock: Callable[[], float] = time.monotonic,
         tap: ConnectionRecorder | None = None,
     ) -> None:
-        self.drops = Drops()
+        self.drops = DroppedNotifications()
         self.sessions = SessionTable(sessions or Sessions(), clock, self.drops)
         self.sessions.on_end = kernel.left
         self._kernel = kernel
@@ -61,50 +60,32 @@ class HttpFace:
         self._emit = emit
         self._tap = tap
         self._admin = Admin(snapshot, metrics, stories, clock)
-        self._modern = ModernFace(kernel, emit, clock, self.drops)
-        self._legacy = LegacyFace(kernel, self.sessions, emit, clock, self.drops)
+        self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
+        self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
 
-    def start(self, exchange: Exchange) -> bool:
-        """Begin a request of a client whose head was judged before, unless it opens something that lasts."""
-        post: Post | None = exchange.head.judged
-        if post is None or (post.scope is not None and not self._is_served(post.scope, post.admitted)):
-            return False
-        message = exchange.message = messages.decode(exchange.body)
-        if not isinstance(message, Request) or message.method in _LASTING:
-            return False
-        if self._tap is not None:
-            self._note(exchange)
-        exchange.extra_head, exchange.body = post.extra_head, b""
-        given = message.given
-        if post.names_modern or ((given is None or "_meta" in given) and modern.has_envelope(message)):
-            self._modern.start(exchange, post, message)
-        else:
-            self._legacy.start(exchange, post, message)
-        return True
-
-    async def handle(self, exchange: Exchange) -> None:
-        """Answer one exchange."""
-        post: Post | None = exchange.head.judged
-        if post is None or not self._is_served(post.scope, post.admitted):
-            post = exchange.head.judged = self._route(exchange)
-            if post is None:
+    def handle(self, exchange: HttpExchange) -> None:
+        """Answer one exchange, or see that it is answered."""
+        head = exchange.head.mcp
+        if head is None or not self._is_served(head.scope, head.principal):
+            head = exchange.head.mcp = self._route(exchange)
+            if head is None:
                 return
-        exchange.extra_head = post.extra_head
+        exchange.extra_head = head.extra_head
         if self._tap is not None:
             self._note(exchange)
         body, exchange.body = exchange.body, b""
-        if post.has_session and is_batch(body):
-            await self._legacy.post_batch(exchange, post, body)
+        if head.has_session and body[:1] != b"{" and is_batch(body):
+            self._legacy.post_batch(exchange, head, body)
             return
-        message = exchange.message or messages.decode(body)
+        message = messages.decode(body)
         if isinstance(message, Rejection):
             refuse(exchange, self._emit, 400, message)
-        elif post.names_modern or _has_envelope(message):
-            await self._modern.post(exchange, post, message)
+        elif head.names_modern or (isinstance(message, Request) and modern.has_envelope(message)):
+            self._modern.post(exchange, head, message)
         else:
-            await self._legacy.post(exchange, post, message)
+            self._legacy.post(exchange, head, message)
 
-    def _route(self, exchange: Exchange) -> Post | None:
+    def _route(self, exchange: HttpExchange) -> McpRequestHead | None:
         """What a POST to an MCP path says before its body; everything else is answered here."""
         if self._admin.answer_plainly(exchange):
             return None
@@ -117,8 +98,8 @@ class HttpFace:
             return None
         admitted, path = self._guard.identify(exchange), exchange.path
         if path == "/health":
-            self._admin.health(exchange, in_detail=isinstance(admitted, Admitted))
-        elif isinstance(admitted, Refusal):
+            self._admin.health(exchange, in_detail=isinstance(admitted, Principal))
+        elif isinstance(admitted, AuthError):
             self._turn_away(exchange, admitted)
         elif path == _MCP or path.startswith(_SCOPED):
             return self._mcp(exchange, admitted, None if path == _MCP else path.removeprefix(_SCOPED))
@@ -131,14 +112,17 @@ class HttpFace:
         self._kernel.leave(self.sessions)
         self.sessions.close()
 
-    def _note(self, exchange: Exchange) -> None:
+    def _note(self, exchange: HttpExchange) -> None:
         if self._tap is not None:
-            exchange.hop = self._tap.requested(exchange.method, exchange.path, exchange.headers, exchange.body)
+            headers = exchange.headers
+            if "content-length" in headers:  # a memoised head has that of an earlier request
+                headers = headers | {"content-length": [str(len(exchange.body))]}
+            exchange.hop = self._tap.requested(exchange.method, exchange.path, headers, exchange.body)
 
-    def _is_served(self, scope: str | None, admitted: Admitted) -> bool:
+    def _is_served(self, scope: str | None, admitted: Principal) -> bool:
         return scope is None or scope in self._servers(admitted.roles)
 
-    def _mcp(self, exchange: Exchange, admitted: Admitted, scope: str | None) -> Post | None:
+    def _mcp(self, exchange: HttpExchange, admitted: Principal, scope: str | None) -> McpRequestHead | None:
         if not self._is_served(scope, admitted):
             refuse(exchange, self._emit, 404, Rejection(messages.INVALID_PARAMS, "There is no server at this path."))
         elif exchange.method == "POST":
@@ -154,7 +138,7 @@ class HttpFace:
             self._refuse(exchange, 405, "Send POST requests here.", _MCP_METHODS)
         return None
 
-    def _post(self, exchange: Exchange, admitted: Admitted, scope: str | None) -> Post | None:
+    def _post(self, exchange: HttpExchange, admitted: Principal, scope: str | None) -> McpRequestHead | None:
         if not has_json(exchange.headers):
             self._refuse(exchange, 415, "Send Content-Type: application/json.")
             return None
@@ -162,14 +146,10 @@ class HttpFace:
         if not (accepts.json or accepts.stream):
             self._refuse(exchange, 406, "Accept application/json and text/event-stream.")
             return None
-        return read_post(exchange.headers, admitted, scope, accepts, exchange.extra_head)
+        return read_mcp_head(exchange.headers, admitted, scope, accepts, exchange.extra_head)
 
-    def _turn_away(self, exchange: Exchange, refusal: Refusal) -> None:
+    def _turn_away(self, exchange: HttpExchange, refusal: AuthError) -> None:
         self._refuse(exchange, refusal.status, refusal.message, refusal.head)
 
-    def _refuse(self, exchange: Exchange, status: int, message: str, head: bytes = b"") -> None:
+    def _refuse(self, exchange: HttpExchange, status: int, message: str, head: bytes = b"") -> None:
         refuse(exchange, self._emit, status, Rejection(messages.INVALID_REQUEST, message), head)
-
-
-def _has_envelope(message: Message) -> bool:
-    return isinstance(message, Request) and modern.has_envelope(message)

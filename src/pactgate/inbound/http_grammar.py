@@ -8,9 +8,12 @@ Must not: answer, wait, or look at what a header means to MCP. Enforces the fram
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import httptools
+
+if TYPE_CHECKING:
+    from pactgate.inbound.request_head import McpRequestHead
 
 METHODS: Final = frozenset({"GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"})
 """Methods that reach the router; it answers 405 where one has no meaning."""
@@ -26,7 +29,7 @@ _KNOWN_NAMES: Final[dict[bytes, str]] = {}
 _MAX_KNOWN_NAMES: Final = 256
 
 
-class BadRequest(Exception):  # noqa: N818 - named for the answer it becomes
+class BadRequestError(Exception):
     """The bytes are no request we take; the connection is of no use any more."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -35,7 +38,7 @@ class BadRequest(Exception):  # noqa: N818 - named for the answer it becomes
         self.reason = reason
 
 
-class Head:
+class RequestHead:
     """One request's head. `length` is the announced body length, or None when the body is chunked."""
 
     __slots__ = (
@@ -43,9 +46,9 @@ class Head:
         "expects_continue",
         "headers",
         "is_http10",
-        "judged",
         "keep_alive",
         "length",
+        "mcp",
         "method",
         "path",
         "url",
@@ -61,8 +64,8 @@ class Head:
         self.keep_alive = not is_http10
         self.expects_continue = False
         self.complete = False
-        self.judged: Any = None
-        """What a face found out about this head: a client that repeats it byte for byte is asked nothing twice."""
+        self.mcp: McpRequestHead | None = None
+        """What the frontend found out about this head: a client that repeats it is asked nothing twice."""
 
     def on_url(self, url: bytes) -> None:
         self.url += url
@@ -96,59 +99,61 @@ def check_request_line(start: bytearray, fresh: bytes, max_target_bytes: int) ->
         _read_request_line(bytes(start[:end]), max_target_bytes)
         return True
     if fresh.translate(None, _VISIBLE) not in (b"", b"\r"):
-        raise BadRequest(400, "This is not an HTTP/1.1 request line.")
+        raise BadRequestError(400, "This is not an HTTP/1.1 request line.")
     if len(start) >= max_target_bytes + 64:
-        raise BadRequest(414, f"The request target is longer than {max_target_bytes} bytes.")
+        raise BadRequestError(414, f"The request target is longer than {max_target_bytes} bytes.")
     return False
 
 
-def parse_head(raw: bytes, *, max_headers: int, max_target_bytes: int) -> Head:
-    """The head from its first byte to its empty line, checked whole. Raises `BadRequest`."""
+def parse_head(raw: bytes, *, max_headers: int, max_target_bytes: int) -> RequestHead:
+    """The head from its first byte to its empty line, checked whole. Raises `BadRequestError`."""
     line, _, _ = raw.partition(b"\r\n")
     head = _read_request_line(line, max_target_bytes)
     if raw.count(b"\n") - 2 > max_headers:
-        raise BadRequest(431, f"A request may have at most {max_headers} header lines.")
+        raise BadRequestError(431, f"A request may have at most {max_headers} header lines.")
     try:
         httptools.HttpRequestParser(head).feed_data(raw)
     except httptools.HttpParserUpgrade:
         pass  # an offer to switch protocols, which a server may leave unanswered (RFC 9110 7.8)
     except httptools.HttpParserError as problem:
-        raise BadRequest(400, f"The request head is malformed: {problem}.") from None
+        raise BadRequestError(400, f"The request head is malformed: {problem}.") from None
     if not head.complete:
-        raise BadRequest(400, "The request head is malformed.")
+        raise BadRequestError(400, "The request head is malformed.")
     _read_framing(head)
     _read_target(head)
     return head
 
 
-def _read_request_line(line: bytes, max_target_bytes: int) -> Head:
+def _read_request_line(line: bytes, max_target_bytes: int) -> RequestHead:
     match = _REQUEST_LINE.fullmatch(line)
     if match is None:
-        raise BadRequest(400, "This is not an HTTP/1.1 request line.")
+        raise BadRequestError(400, "This is not an HTTP/1.1 request line.")
     method, target, major, minor = match.groups()
     if len(target) > max_target_bytes:
-        raise BadRequest(414, f"The request target is longer than {max_target_bytes} bytes.")
+        raise BadRequestError(414, f"The request target is longer than {max_target_bytes} bytes.")
     if major != b"1" or minor not in b"01":
         if method == b"PRI":
-            raise BadRequest(400, "HTTP/2 is not spoken here; use HTTP/1.1.")
-        raise BadRequest(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+            raise BadRequestError(400, "HTTP/2 is not spoken here; use HTTP/1.1.")
+        raise BadRequestError(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
     name = method.decode()
     if name not in METHODS:
-        raise BadRequest(405, "This method is not served here.")
-    return Head(name, is_http10=minor == b"0")
+        raise BadRequestError(405, "This method is not served here.")
+    return RequestHead(name, is_http10=minor == b"0")
 
 
-def _read_framing(head: Head) -> None:
+def _read_framing(head: RequestHead) -> None:
     """One meaning for the length of the body, or none at all (RFC 9112 6.3)."""
     headers = head.headers
     lengths, codings = headers.get("content-length"), headers.get("transfer-encoding")
     if codings is not None:
         if lengths is not None or head.is_http10 or len(codings) != 1 or codings[0].lower() != "chunked":
-            raise BadRequest(400, "Transfer-Encoding must be exactly `chunked`, on HTTP/1.1, without Content-Length.")
+            raise BadRequestError(
+                400, "Transfer-Encoding must be exactly `chunked`, on HTTP/1.1, without Content-Length."
+            )
         head.length = None
     elif lengths is not None:
         if len(lengths) != 1 or not (lengths[0].isascii() and lengths[0].isdigit() and len(lengths[0]) <= 18):
-            raise BadRequest(400, "Content-Length must be one decimal number.")
+            raise BadRequestError(400, "Content-Length must be one decimal number.")
         head.length = int(lengths[0])
     connection = headers.get("connection")
     if connection is not None:
@@ -157,11 +162,11 @@ def _read_framing(head: Head) -> None:
     expectation = headers.get("expect")
     if expectation is not None and not head.is_http10:
         if [value.lower() for value in expectation] != ["100-continue"]:
-            raise BadRequest(417, "The only expectation met here is 100-continue.")
+            raise BadRequestError(417, "The only expectation met here is 100-continue.")
         head.expects_continue = True
 
 
-def _read_target(head: Head) -> None:
+def _read_target(head: RequestHead) -> None:
     """The path as it was sent. The absolute form is taken only where it names the same host as `Host`."""
     target = head.url.decode("latin-1")
     if not target.startswith("/"):
@@ -169,10 +174,10 @@ def _read_target(head: Head) -> None:
         authority, slash, path = rest.partition("/")
         hosts = head.headers.get("host", [])
         if not found or scheme.lower() != "http" or [authority.lower()] != [host.lower() for host in hosts]:
-            raise BadRequest(400, "The request target must be a path, or a URL of the host named in `Host`.")
+            raise BadRequestError(400, "The request target must be a path, or a URL of the host named in `Host`.")
         target = slash + path
     if "#" in target:
-        raise BadRequest(400, "A request target has no fragment.")
+        raise BadRequestError(400, "A request target has no fragment.")
     head.path = target.partition("?")[0]
 
 
@@ -191,7 +196,7 @@ class ChunkedBody:
         self._chunks = 0
 
     def feed(self, data: bytes) -> bytes | None:
-        """None while more is to come; then the bytes behind the body. Raises `BadRequest`."""
+        """None while more is to come; then the bytes behind the body. Raises `BadRequestError`."""
         if self._kept:
             data = self._kept + data
             self._kept = b""
@@ -226,23 +231,25 @@ class ChunkedBody:
         if found == b"\r":
             return False
         if self._last:
-            raise BadRequest(400, "Trailers are not taken.")
-        raise BadRequest(400, "A chunk is longer than it said.")
+            raise BadRequestError(400, "Trailers are not taken.")
+        raise BadRequestError(400, "A chunk is longer than it said.")
 
     def _size_line(self, data: bytes, position: int) -> int | None:
         line_end = data.find(b"\r\n", position, position + MAX_CHUNK_LINE)
         if line_end < 0:
             if len(data) - position >= MAX_CHUNK_LINE or _CHUNK_LINE_START.fullmatch(data, position) is None:
-                raise BadRequest(400, "A chunk's size must be 1 to 8 hexadecimal digits on a line that ends in CRLF.")
+                raise BadRequestError(
+                    400, "A chunk's size must be 1 to 8 hexadecimal digits on a line that ends in CRLF."
+                )
             return None
         match = _CHUNK_LINE.fullmatch(data, position, line_end)
         if match is None:
-            raise BadRequest(400, "A chunk's size must be 1 to 8 hexadecimal digits on a line that ends in CRLF.")
+            raise BadRequestError(400, "A chunk's size must be 1 to 8 hexadecimal digits on a line that ends in CRLF.")
         self._due = int(match[1], 16)
         self._last = not self._due
         self._chunks += 1
         if len(self.body) + self._due > self._max_bytes:
-            raise BadRequest(413, f"The body is longer than {self._max_bytes} bytes.")
+            raise BadRequestError(413, f"The body is longer than {self._max_bytes} bytes.")
         if self._chunks > MAX_CHUNKS:
-            raise BadRequest(413, f"The body comes in more than {MAX_CHUNKS} chunks.")
+            raise BadRequestError(413, f"The body comes in more than {MAX_CHUNKS} chunks.")
         return line_end + 2

@@ -7,21 +7,19 @@ Must not: know methods beyond the lifecycle's. Enforces S3/INV-001 and S3/INV-00
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
-from pactgate.core.failures import GatewayFailure, Reply
-from pactgate.core.values import Caller, CallerChannel, Silence
-from pactgate.inbound.auth import Admitted
+from pactgate.core.failures import Reply
+from pactgate.core.values import Caller, CallerChannel, Principal, Silence
 from pactgate.inbound.batch import join, needs_answer, read_batch
-from pactgate.inbound.http_exchange import JSON_HEAD, Exchange, Work
+from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange, Work
 from pactgate.inbound.replies import (
     CANCELLED,
     STOPPING,
-    Drops,
+    DroppedNotifications,
     Kernel,
     answer,
     ask_to_wait,
@@ -29,9 +27,9 @@ from pactgate.inbound.replies import (
     cancelled_key,
     refuse,
 )
-from pactgate.inbound.request_head import Post
-from pactgate.inbound.response_channel import Delivery
-from pactgate.inbound.sessions import MAX_RUNNING, Session, SessionTable
+from pactgate.inbound.request_head import McpRequestHead
+from pactgate.inbound.response_channel import ResponseChannel
+from pactgate.inbound.sessions import MAX_RUNNING, LegacySession, SessionTable
 from pactgate.protocol import legacy, messages, versions
 from pactgate.protocol.messages import ErrorReply, Message, Notification, Rejection, Request, Response
 from pactgate.protocol.versions import LEGACY
@@ -40,95 +38,77 @@ _MAX_INITIALIZE_BYTES: Final = 16 * 1024
 _CALL: Final = b"Allow: POST\r\n"
 _LATER: Final = b"Retry-After: 5\r\n"
 _NO_CHANNEL: Final = Silence()
+_NO_BATCHES: Final = Rejection(messages.INVALID_REQUEST, "Batches exist only in revision 2025-03-26; send one message.")
 _UNKNOWN_SESSION: Final = "There is no such session; send initialize to open one."
 
 
-class LegacyFace:
+class LegacyHttpHandler:
     def __init__(
-        self, kernel: Kernel, sessions: SessionTable, emit: Emit, clock: Callable[[], float], drops: Drops
+        self,
+        kernel: Kernel,
+        sessions: SessionTable,
+        emit: Emit,
+        clock: Callable[[], float],
+        dropped: DroppedNotifications,
     ) -> None:
         self._kernel = kernel
         self._sessions = sessions
         self._emit = emit
         self._clock = clock
-        self._drops = drops
+        self._dropped = dropped
 
     # -- the four things a client can do
 
-    async def post(self, exchange: Exchange, post: Post, message: Message) -> None:
+    def post(self, exchange: HttpExchange, head: McpRequestHead, message: Message) -> None:
         """One message of a session, or the one that opens it."""
-        admitted, scope = post.admitted, post.scope
-        if isinstance(message, Request) and not post.has_session and message.method == "initialize":
-            await self._initialize(exchange, admitted, scope, message)
+        if isinstance(message, Request) and not head.has_session and message.method == "initialize":
+            self._initialize(exchange, head, message)
             return
-        session = self._session(exchange, admitted, scope, message.id if isinstance(message, Request) else None)
+        session = self._session_of(exchange, head, message.id if isinstance(message, Request) else None)
         if session is None:
             return
-        if isinstance(message, Request):
-            await self._request(exchange, admitted, session, message, may_stream=post.accepts.stream)
-        else:
-            self._take_notice(session, admitted, message)
+        if not isinstance(message, Request):
+            self._take_notice(session, head.principal, message)
             exchange.respond(202)
-
-    def start(self, exchange: Exchange, post: Post, request: Request) -> None:
-        """Begin a request of a session; it is answered when its reply is there."""
-        admitted = post.admitted
-        named = post.session_id
-        session = None if named is None else self._sessions.find(named, admitted.subject, post.scope)
-        if session is None:
-            session = self._session(exchange, admitted, post.scope, request.id)  # which says what is wrong
-            if session is None:
-                return
-        rejection = _admit(session, request)
+            return
+        rejection = _admit(session, message)
         if rejection is not None:
             refuse(exchange, self._emit, 400, rejection)
             return
-        call = _Started(exchange, session, self._drops, post.accepts.stream, request)
-        exchange.on_disconnect = call.client_gone
-        session.running[request.key] = call
-        ctx = call.ctx = ExecutionContext(request.method, _caller(session, admitted, call), self._clock())
-        work = self._kernel.start(ctx, request, call.done)
-        if not call.is_done:
-            exchange.work = work
+        channel = ResponseChannel(exchange, session, self._dropped, head.accepts.stream)
+        exchange.on_disconnect = channel.client_gone
+        self._start(session, head.principal, message, channel, _LegacyResponder(channel, session, message))
 
-    async def post_batch(self, exchange: Exchange, post: Post, body: bytes) -> None:
+    def post_batch(self, exchange: HttpExchange, head: McpRequestHead, body: bytes) -> None:
         """An array of messages, for the one revision that has them."""
-        admitted = post.admitted
-        session = self._session(exchange, admitted, post.scope, None)
+        session = self._session_of(exchange, head, None)
         if session is None:
             return
-        elements: list[Message | Rejection] | Rejection
-        if session.version == versions.BATCHING_VERSION:
-            elements = read_batch(body)
-        else:
-            elements = Rejection(
-                messages.INVALID_REQUEST, "Batches exist only in revision 2025-03-26; send one message."
-            )
+        elements = read_batch(body) if session.version == versions.BATCHING_VERSION else _NO_BATCHES
         if isinstance(elements, Rejection):
             refuse(exchange, self._emit, 400, elements)
             return
         for element in elements:
             if not isinstance(element, Request | Rejection):
-                self._take_notice(session, admitted, element)
+                self._take_notice(session, head.principal, element)
         if not needs_answer(elements):
             exchange.respond(202)
             return
-        delivery = Delivery(exchange, session, self._drops, post.accepts.stream)
-        exchange.on_disconnect = delivery.client_gone
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._element(session, admitted, element, delivery)) for element in elements]
-        except asyncio.CancelledError:
-            delivery.end(503, b"")
-            raise
-        answers = [task.result() for task in tasks if not task.cancelled()]
-        wanted = [each for each in answers if each is not None]
-        if wanted:
-            delivery.finish(join(wanted))
-        else:
-            delivery.end(202, b"")
+        channel = ResponseChannel(exchange, session, self._dropped, head.accepts.stream)
+        exchange.on_disconnect = channel.client_gone
+        batch = _Batch(channel, elements)
+        exchange.work = batch
+        for element in elements:
+            if isinstance(element, Request):
+                element = _admit(session, element) or element
+            if isinstance(element, Request):
+                responder = _BatchElement(batch, session, element)
+                self._start(session, head.principal, element, channel, responder)
+            elif isinstance(element, Rejection):
+                batch.answered(messages.encode_rejection(element))
+        batch.close_when_complete()
 
-    def get(self, exchange: Exchange, admitted: Admitted, scope: str | None, *, may_stream: bool) -> None:
+    def get(self, exchange: HttpExchange, principal: Principal, scope: str | None, *, may_stream: bool) -> None:
         """The standing stream of a session, or a lost one taken up again."""
         if "mcp-session-id" not in exchange.headers:
             self._refuse(exchange, 405, "Only a session has a stream to read; send POST requests.", _CALL)
@@ -136,7 +116,7 @@ class LegacyFace:
         if not may_stream:
             self._refuse(exchange, 406, "Accept text/event-stream.")
             return
-        session = self._session(exchange, admitted, scope, None)
+        session = self._session(exchange, principal, scope, None)
         if session is None:
             return
         last_ids = exchange.headers.get("last-event-id")
@@ -153,58 +133,66 @@ class LegacyFace:
         exchange.on_disconnect = lambda: stream.lost(sink)
         stream.attach(sink, after)
 
-    def delete(self, exchange: Exchange, admitted: Admitted, scope: str | None) -> None:
+    def delete(self, exchange: HttpExchange, principal: Principal, scope: str | None) -> None:
         """End a session and everything that runs in it."""
         if "mcp-session-id" not in exchange.headers:
             self._refuse(exchange, 405, "Only a session can be deleted; send POST requests.", _CALL)
             return
-        session = self._session(exchange, admitted, scope, None)
+        session = self._session(exchange, principal, scope, None)
         if session is not None:
             self._sessions.end(session)
             exchange.respond(200)
 
     # -- the handshake
 
-    async def _initialize(self, exchange: Exchange, admitted: Admitted, scope: str | None, request: Request) -> None:
+    def _initialize(self, exchange: HttpExchange, head: McpRequestHead, request: Request) -> None:
+        principal = head.principal
         offer = _read_offer(request)
         if isinstance(offer, Rejection):
             refuse(exchange, self._emit, 400, offer)
             return
-        if not self._sessions.make_room(admitted.subject):
+        if not self._sessions.make_room(principal.subject):
             self._refuse_for_now(exchange)
             return
-        version = versions.negotiate(offer.version)
         caller = Caller(
-            subject=admitted.subject,
+            subject=principal.subject,
             era=LEGACY,
-            version=version,
+            version=versions.negotiate(offer.version),
             channel=_NO_CHANNEL,
-            roles=admitted.roles,
-            scope=scope,
+            roles=principal.roles,
+            scope=head.scope,
             client=offer.client,
             capabilities=offer.capabilities,
         )
         exchange.on_disconnect = exchange.cancel
-        try:
-            reply = await self._kernel.handle(ExecutionContext(request.method, caller, self._clock()), request)
-        except asyncio.CancelledError:
-            exchange.respond(503, JSON_HEAD, cancelled_answer(request, STOPPING))
-            raise
-        if reply.error is not None:
-            exchange.respond(200, JSON_HEAD, answer(request, reply))
-        elif self._sessions.make_room(admitted.subject):
-            session = self._sessions.open(admitted.subject, scope, version, offer)
-            head = JSON_HEAD + b"Mcp-Session-Id: %b\r\n" % session.id.encode()
-            exchange.respond(200, head, answer(request, reply))
-        else:
-            self._refuse_for_now(exchange)
 
-    def _refuse_for_now(self, exchange: Exchange) -> None:
+        def open_session() -> LegacySession | None:
+            if not self._sessions.make_room(principal.subject):
+                self._refuse_for_now(exchange)
+                return None
+            return self._sessions.open(principal.subject, head.scope, caller.version, offer)
+
+        responder = _Handshake(exchange, request, open_session)
+        work = self._kernel.start(ExecutionContext(request.method, caller, self._clock()), request, responder)
+        if not responder.is_done:
+            exchange.work = work
+
+    def _refuse_for_now(self, exchange: HttpExchange) -> None:
         self._refuse(exchange, 503, "There are as many busy sessions as there may be; try again.", _LATER)
 
     # -- what happens in a session
 
-    def _session(self, exchange: Exchange, admitted: Admitted, scope: str | None, id_: bytes | None) -> Session | None:
+    def _session_of(self, exchange: HttpExchange, head: McpRequestHead, id_: bytes | None) -> LegacySession | None:
+        """The session a POST names, or None after the refusal has been sent."""
+        if head.session_id is not None:
+            session = self._sessions.find(head.session_id, head.principal.subject, head.scope)
+            if session is not None:
+                return session
+        return self._session(exchange, head.principal, head.scope, id_)
+
+    def _session(
+        self, exchange: HttpExchange, principal: Principal, scope: str | None, id_: bytes | None
+    ) -> LegacySession | None:
         """The session this request names, or None after the refusal has been sent."""
         ids = exchange.headers.get("mcp-session-id", [])
         spoken = exchange.headers.get("mcp-protocol-version", [])
@@ -214,59 +202,26 @@ class LegacyFace:
         if len(spoken) > 1 or (spoken and spoken[0] not in versions.LEGACY_VERSIONS):
             self._refuse(exchange, 400, "Sessions speak one of " + ", ".join(versions.LEGACY_VERSIONS) + ".", id_=id_)
             return None
-        session = self._sessions.find(ids[0], admitted.subject, scope)
+        session = self._sessions.find(ids[0], principal.subject, scope)
         if session is None:
             self._refuse(exchange, 404, _UNKNOWN_SESSION, id_=id_)
         return session
 
-    async def _request(
-        self, exchange: Exchange, admitted: Admitted, session: Session, request: Request, *, may_stream: bool
+    def _start(
+        self,
+        session: LegacySession,
+        principal: Principal,
+        request: Request,
+        channel: ResponseChannel,
+        responder: _SessionResponder,
     ) -> None:
-        rejection = _admit(session, request)
-        if rejection is not None:
-            refuse(exchange, self._emit, 400, rejection)
-            return
-        delivery = Delivery(exchange, session, self._drops, may_stream)
-        exchange.on_disconnect = delivery.client_gone
-        call = _Call(exchange.work)
-        try:
-            body = await self._call(session, admitted, request, delivery, call)
-        except asyncio.CancelledError:
-            if call.reason == CANCELLED and delivery.is_streaming:
-                delivery.end(200, b"")  # the caller asked for silence
-            else:
-                delivery.finish(cancelled_answer(request, call.reason))
-            raise
-        ask_to_wait(exchange, call.failure)
-        delivery.finish(body)
+        session.running[request.key] = responder
+        responder.ctx = ctx = ExecutionContext(request.method, _caller(session, principal, channel), self._clock())
+        work = self._kernel.start(ctx, request, responder)
+        if not responder.is_done:
+            responder.started(work)
 
-    async def _element(
-        self, session: Session, admitted: Admitted, element: Message | Rejection, channel: CallerChannel
-    ) -> bytes | None:
-        """The answer to one element of a batch; None where it needs none."""
-        if isinstance(element, Rejection):
-            return messages.encode_rejection(element)
-        if not isinstance(element, Request):
-            return None
-        rejection = _admit(session, element)
-        if rejection is not None:
-            return messages.encode_rejection(rejection)
-        return await self._call(session, admitted, element, channel, _Call(asyncio.current_task()))
-
-    async def _call(
-        self, session: Session, admitted: Admitted, request: Request, channel: CallerChannel, call: _Call
-    ) -> bytes:
-        session.running[request.key] = call
-        try:
-            caller = _caller(session, admitted, channel)
-            ctx = ExecutionContext(request.method, caller, self._clock())
-            reply = await self._kernel.handle(ctx, request)
-            call.failure = ctx.failure
-            return answer(request, reply)
-        finally:
-            del session.running[request.key]
-
-    def _take_notice(self, session: Session, admitted: Admitted, message: Message) -> None:
+    def _take_notice(self, session: LegacySession, principal: Principal, message: Message) -> None:
         if not isinstance(message, Notification):
             if isinstance(message, Response | ErrorReply) and session.questions is not None:
                 session.questions.take(message)
@@ -279,10 +234,10 @@ class LegacyFace:
             if running is not None:
                 running.stop(CANCELLED)
         elif outcome.rejection is None and message.method != "notifications/initialized":
-            self._kernel.notice(_caller(session, admitted, _NO_CHANNEL), message)
+            self._kernel.notice(_caller(session, principal, _NO_CHANNEL), message)
 
     def _refuse(
-        self, exchange: Exchange, status: int, message: str, head: bytes = b"", *, id_: bytes | None = None
+        self, exchange: HttpExchange, status: int, message: str, head: bytes = b"", *, id_: bytes | None = None
     ) -> None:
         refuse(exchange, self._emit, status, Rejection(messages.INVALID_REQUEST, message, id_), head)
 
@@ -295,7 +250,7 @@ def _read_offer(request: Request) -> legacy.InitializeParams | Rejection:
     return legacy.read_initialize(request)
 
 
-def _admit(session: Session, request: Request) -> Rejection | None:
+def _admit(session: LegacySession, request: Request) -> Rejection | None:
     if session.phase not in legacy.OPEN or request.method == legacy.INITIALIZE:
         outcome = legacy.step(session.phase, request)
         session.phase = outcome.phase
@@ -310,75 +265,182 @@ def _admit(session: Session, request: Request) -> Rejection | None:
     return None
 
 
-def _caller(session: Session, admitted: Admitted, channel: CallerChannel) -> Caller:
-    # In the order of the fields: by their names it would cost three times as much.
+def _caller(session: LegacySession, principal: Principal, channel: CallerChannel) -> Caller:
     return Caller(
-        session.subject,
-        LEGACY,
-        session.version,
-        channel,
-        admitted.roles,
-        session.scope,
-        session.handle,
-        session.client,
-        session.capabilities,
-        None,
-        session,
+        subject=session.subject,
+        era=LEGACY,
+        version=session.version,
+        channel=channel,
+        roles=principal.roles,
+        scope=session.scope,
+        session=session.handle,
+        client=session.client,
+        capabilities=session.capabilities,
+        standing=session,
     )
 
 
-class _Call:
-    """A request in flight, and why it was stopped, if it was."""
+class _Handshake:
+    """Answers `initialize`; a session is opened when the reply is there."""
 
-    __slots__ = ("_work", "failure", "reason")
+    __slots__ = ("_exchange", "_open_session", "_request", "is_done")
 
-    def __init__(self, work: Work | None) -> None:
-        self._work = work
-        self.failure: GatewayFailure | None = None
-        self.reason = STOPPING
-
-    def stop(self, reason: str) -> None:
-        self.reason = reason
-        if self._work is not None:
-            self._work.cancel()
-
-
-class _Started(Delivery):
-    """A request on its way to its answer."""
-
-    __slots__ = ("_reason", "_request", "ctx", "is_done")
-
-    ctx: ExecutionContext
-
-    def __init__(self, exchange: Exchange, session: Session, drops: Drops, may_stream: bool, request: Request) -> None:
-        self._exchange = exchange  # what the delivery sets, without a call for it: every request pays it
-        self._session = session
-        self._drops = drops
-        self._may_stream = may_stream
-        self._stream = None
+    def __init__(
+        self, exchange: HttpExchange, request: Request, open_session: Callable[[], LegacySession | None]
+    ) -> None:
+        self._exchange = exchange
         self._request = request
-        self._reason = STOPPING
+        self._open_session = open_session
         self.is_done = False
-
-    def stop(self, reason: str) -> None:
-        self._reason = reason
-        self._exchange.cancel()
 
     def done(self, reply: Reply | None) -> None:
         self.is_done = True
         exchange, request = self._exchange, self._request
         exchange.work = None
+        if reply is None:
+            exchange.respond(503, JSON_HEAD, cancelled_answer(request, STOPPING))
+        elif reply.error is not None:
+            exchange.respond(200, JSON_HEAD, answer(request, reply))
+        elif exchange.is_connected:
+            session = self._open_session()
+            if session is not None:
+                head = JSON_HEAD + b"Mcp-Session-Id: %b\r\n" % session.id.encode()
+                exchange.respond(200, head, answer(request, reply))
+
+    def broken(self) -> None:
+        self._exchange.fail(self._request.id)
+
+
+class _SessionResponder(Protocol):
+    """Answers one request of a session, which may be stopped (`sessions.RunningWork`)."""
+
+    ctx: ExecutionContext | None
+    is_done: bool
+
+    def started(self, work: Work) -> None:
+        """What to cancel when the request is stopped."""
+
+    def stop(self, reason: str) -> None: ...
+
+    def done(self, reply: Reply | None) -> None: ...
+
+    def broken(self) -> None: ...
+
+
+class _LegacyResponder:
+    """Answers the one request of a POST."""
+
+    __slots__ = ("_channel", "_reason", "_request", "_session", "ctx", "is_done")
+
+    def __init__(self, channel: ResponseChannel, session: LegacySession, request: Request) -> None:
+        self._channel = channel
+        self._session = session
+        self._request = request
+        self._reason = STOPPING
+        self.ctx: ExecutionContext | None = None
+        self.is_done = False
+
+    def started(self, work: Work) -> None:
+        self._channel.exchange.work = work
+
+    def stop(self, reason: str) -> None:
+        self._reason = reason
+        self._channel.exchange.cancel()
+
+    def done(self, reply: Reply | None) -> None:
+        self.is_done = True
+        channel, request, ctx = self._channel, self._request, self.ctx
+        exchange = channel.exchange
+        exchange.work = None
         del self._session.running[request.key]
-        failure = self.ctx.failure
-        del self.ctx  # which points back here: nothing should wait for the garbage collector
+        self.ctx = None  # it points back here: nothing should wait for the garbage collector
         if reply is not None:
-            if failure is not None:
-                ask_to_wait(exchange, failure)
-            if self._stream is None and reply.result:
+            if ctx is not None and ctx.failure is not None:
+                ask_to_wait(exchange, ctx.failure)
+            if reply.result and not channel.is_streaming:
                 exchange.respond_result(request.id, reply.result)
             else:
-                self.finish(answer(request, reply))
-        elif self._reason == CANCELLED and self.is_streaming:
-            self.end(200, b"")  # the caller asked for silence
+                channel.finish(answer(request, reply))
+        elif self._reason == CANCELLED and channel.is_streaming:
+            channel.end(200, b"")  # the caller asked for silence
         else:
-            self.finish(cancelled_answer(request, self._reason))
+            channel.finish(cancelled_answer(request, self._reason))
+
+    def broken(self) -> None:
+        self._channel.fail(self._request.id)
+
+
+class _Batch:
+    """The answers to one array of messages, which go out together (`http_exchange.Work`)."""
+
+    def __init__(self, channel: ResponseChannel, elements: list[Message | Rejection]) -> None:
+        self._channel = channel
+        self._missing = sum(isinstance(element, Request | Rejection) for element in elements)
+        self._answers: list[bytes] = []
+        self._running: set[_BatchElement] = set()
+        self._is_cancelled = self._is_begun = False
+
+    def started(self, element: _BatchElement) -> None:
+        self._running.add(element)
+
+    def answered(self, body: bytes | None, element: _BatchElement | None = None) -> None:
+        """One element has its answer, or needs none because it was cancelled."""
+        self._missing -= 1
+        if element is not None:
+            self._running.discard(element)
+        if body is not None:
+            self._answers.append(body)
+        if self._is_begun:
+            self.close_when_complete()
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+        for element in tuple(self._running):
+            element.cancel()
+
+    def close_when_complete(self) -> None:
+        self._is_begun = True
+        if self._missing:
+            return
+        self._channel.exchange.work = None
+        if self._is_cancelled:
+            self._channel.end(503, b"")
+        elif self._answers:
+            self._channel.finish(join(self._answers))
+        else:
+            self._channel.end(202, b"")
+
+    def broken(self) -> None:
+        self._channel.fail(None)
+
+
+class _BatchElement:
+    """Answers one request of a batch."""
+
+    def __init__(self, batch: _Batch, session: LegacySession, request: Request) -> None:
+        self._batch = batch
+        self._session = session
+        self._request = request
+        self._work: Work | None = None
+        self.ctx: ExecutionContext | None = None
+        self.is_done = False
+
+    def started(self, work: Work) -> None:
+        self._work = work
+        self._batch.started(self)
+
+    def stop(self, reason: str) -> None:
+        self.cancel()
+
+    def cancel(self) -> None:
+        if self._work is not None:
+            self._work.cancel()
+
+    def done(self, reply: Reply | None) -> None:
+        self.is_done = True
+        self.ctx = None
+        del self._session.running[self._request.key]
+        self._batch.answered(None if reply is None else answer(self._request, reply), self)
+
+    def broken(self) -> None:
+        self._batch.broken()

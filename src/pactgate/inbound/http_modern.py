@@ -7,7 +7,6 @@ sessions or look at headers of other eras.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -16,18 +15,18 @@ from pactgate.core.events import Emit
 from pactgate.core.failures import Reply, http_status
 from pactgate.core.unanswered import CannotAsk
 from pactgate.core.values import Caller
-from pactgate.inbound.http_exchange import JSON_HEAD, EventStream, Exchange
+from pactgate.inbound.http_exchange import JSON_HEAD, EventStream, HttpExchange
 from pactgate.inbound.replies import (
     MAX_WAITING_BYTES,
     STOPPING,
-    Drops,
+    DroppedNotifications,
     Kernel,
     answer,
     ask_to_wait,
     cancelled_answer,
     refuse,
 )
-from pactgate.inbound.request_head import Accepts, Post
+from pactgate.inbound.request_head import Accepts, McpRequestHead
 from pactgate.protocol import messages, modern
 from pactgate.protocol.framing import encode_event
 from pactgate.protocol.messages import Message, Notification, Rejection, Request
@@ -36,105 +35,98 @@ from pactgate.protocol.versions import MODERN
 _NEEDS_STREAM: Final = "Accept text/event-stream: what is listened to comes as events."
 
 
-class ModernFace:
-    def __init__(self, kernel: Kernel, emit: Emit, clock: Callable[[], float], drops: Drops) -> None:
+class ModernHttpHandler:
+    def __init__(self, kernel: Kernel, emit: Emit, clock: Callable[[], float], dropped: DroppedNotifications) -> None:
         self._kernel = kernel
         self._emit = emit
         self._clock = clock
-        self._drops = drops
+        self._dropped = dropped
 
-    async def post(self, exchange: Exchange, post: Post, message: Message) -> None:
+    def post(self, exchange: HttpExchange, head: McpRequestHead, message: Message) -> None:
         """Answer one message of a client that speaks the modern era."""
         if isinstance(message, Request):
-            if message.method == modern.LISTEN and not post.accepts.stream:
+            if message.method == modern.LISTEN and not head.accepts.stream:
                 refuse(exchange, self._emit, 406, Rejection(messages.INVALID_REQUEST, _NEEDS_STREAM, message.id))
-                return
-            await self._request(exchange, post, message)
+            else:
+                self._request(exchange, head, message)
         elif isinstance(message, Notification):
             exchange.respond(202)  # over HTTP a modern client has nothing to notify us of
         else:
-            refuse(
-                exchange,
-                self._emit,
-                400,
-                Rejection(messages.INVALID_REQUEST, "Send requests; answers are not expected."),
-            )
+            rejection = Rejection(messages.INVALID_REQUEST, "Send requests; answers are not expected.")
+            refuse(exchange, self._emit, 400, rejection)
 
-    def start(self, exchange: Exchange, post: Post, request: Request) -> None:
-        """Begin a request; it is answered when its reply is there."""
-        call = _Started(exchange, self._drops, post.accepts, request)
-        ctx = self._open(exchange, post, request, call)
-        if ctx is not None:
-            call.ctx = ctx
-            exchange.on_disconnect = exchange.cancel
-            work = self._kernel.start(ctx, request, call.done)
-            if not call.is_done:
-                exchange.work = work
-
-    async def _request(self, exchange: Exchange, post: Post, request: Request) -> None:
-        channel = _Channel(exchange, self._drops, post.accepts)
-        ctx = self._open(exchange, post, request, channel)
-        if ctx is None:
-            return
-        exchange.on_disconnect = exchange.cancel
-        try:
-            reply = await self._kernel.handle(ctx, request)
-        except asyncio.CancelledError:
-            channel.finish(503, cancelled_answer(request, STOPPING))
-            raise
-        ask_to_wait(exchange, ctx.failure)
-        channel.answer(request, reply)
-
-    def _open(self, exchange: Exchange, post: Post, request: Request, channel: _Channel) -> ExecutionContext | None:
-        """The context of a request, or None after it has been refused."""
-        route = modern.classify(request, exchange.headers, is_open=post.scope is not None)
+    def _request(self, exchange: HttpExchange, head: McpRequestHead, request: Request) -> None:
+        route = modern.classify(request, exchange.headers, is_open=head.scope is not None)
         if isinstance(route, Rejection):
             refuse(exchange, self._emit, http_status(route.code), route)
-            return None
-        # In the order of the fields: by their names it would cost three times as much.
+            return
+        responder = _ModernResponder(exchange, self._dropped, head.accepts, request)
         caller = Caller(
-            post.admitted.subject,
-            MODERN,
-            route.version,
-            channel,
-            post.admitted.roles,
-            post.scope,
-            None,
-            route.client,
-            route.capabilities,
-            exchange.headers,
-            None,
-            route.log_level,
+            subject=head.principal.subject,
+            era=MODERN,
+            version=route.version,
+            channel=responder,
+            roles=head.principal.roles,
+            scope=head.scope,
+            client=route.client,
+            capabilities=route.capabilities,
+            headers=exchange.headers,
+            log_level=route.log_level,
         )
-        return ExecutionContext(request.method, caller, self._clock())
+        responder.ctx = ctx = ExecutionContext(request.method, caller, self._clock())
+        exchange.on_disconnect = exchange.cancel
+        work = self._kernel.start(ctx, request, responder)
+        if not responder.is_done:
+            exchange.work = work
 
 
-class _Channel(CannotAsk):
+class _ModernResponder(CannotAsk):
     """The way back of one exchange. Turns it into a stream when something is said before the answer."""
 
-    __slots__ = ("_accepts", "_drops", "_exchange", "_stream")
+    __slots__ = ("_accepts", "_dropped", "_exchange", "_request", "_stream", "ctx", "is_done")
 
-    def __init__(self, exchange: Exchange, drops: Drops, accepts: Accepts) -> None:
+    ctx: ExecutionContext | None
+
+    def __init__(
+        self, exchange: HttpExchange, dropped: DroppedNotifications, accepts: Accepts, request: Request
+    ) -> None:
         self._exchange = exchange
-        self._drops = drops
+        self._dropped = dropped
         self._accepts = accepts
+        self._request = request
         self._stream: EventStream | None = None
+        self.is_done = False
 
     def notify(self, method: str, params: bytes) -> None:
         if not self._accepts.stream:
-            self._drops.count += 1
+            self._dropped.count += 1
             return
         stream = self._stream
         if stream is None:
             stream = self._stream = self._exchange.open_stream()
         is_deliverable = stream.unsent_bytes <= MAX_WAITING_BYTES
         if not (is_deliverable and stream.write(encode_event(messages.encode_notification(method, params)))):
-            self._drops.count += 1
+            self._dropped.count += 1
 
-    def answer(self, request: Request, reply: Reply) -> None:
-        self.finish(200 if reply.error is None else http_status(reply.error.code), answer(request, reply))
+    def done(self, reply: Reply | None) -> None:
+        self.is_done = True
+        exchange, request, ctx = self._exchange, self._request, self.ctx
+        exchange.work = None
+        self.ctx = None  # it points back here: nothing should wait for the garbage collector
+        if reply is None:
+            self._finish(503, cancelled_answer(request, STOPPING))
+            return
+        if ctx is not None and ctx.failure is not None:
+            ask_to_wait(exchange, ctx.failure)
+        if self._stream is None and reply.result and self._accepts.json:
+            exchange.respond_result(request.id, reply.result)
+        else:
+            self._finish(200 if reply.error is None else http_status(reply.error.code), answer(request, reply))
 
-    def finish(self, status: int, body: bytes) -> None:
+    def broken(self) -> None:
+        self._exchange.fail(self._request.id)
+
+    def _finish(self, status: int, body: bytes) -> None:
         if self._stream is None:
             if self._accepts.json or status != 200:
                 self._exchange.respond(status, JSON_HEAD, body)
@@ -142,34 +134,3 @@ class _Channel(CannotAsk):
             self._stream = self._exchange.open_stream()
         self._stream.write(encode_event(body))
         self._stream.close()
-
-
-class _Started(_Channel):
-    """A request on its way to its answer."""
-
-    __slots__ = ("_request", "ctx", "is_done")
-
-    ctx: ExecutionContext
-
-    def __init__(self, exchange: Exchange, drops: Drops, accepts: Accepts, request: Request) -> None:
-        self._exchange = exchange  # what the channel sets, without a call for it: every request pays it
-        self._drops = drops
-        self._accepts = accepts
-        self._stream = None
-        self._request = request
-        self.is_done = False
-
-    def done(self, reply: Reply | None) -> None:
-        self.is_done = True
-        exchange, failure = self._exchange, self.ctx.failure
-        exchange.work = None
-        del self.ctx  # which points back here: nothing should wait for the garbage collector
-        if reply is None:
-            self.finish(503, cancelled_answer(self._request, STOPPING))
-        else:
-            if failure is not None:
-                ask_to_wait(exchange, failure)
-            if self._stream is None and reply.result and self._accepts.json:
-                exchange.respond_result(self._request.id, reply.result)
-            else:
-                self.answer(self._request, reply)

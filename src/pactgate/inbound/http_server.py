@@ -1,7 +1,6 @@
 """Our HTTP/1.1 server: listens, bounds what all clients together may hold, and stops in good order.
 
-One handler serves every exchange, in a task of its own, unless it could be started without one. One sweep a second looks after all
-deadlines, so a request costs no timer.
+One handler serves every exchange. One sweep a second looks after all deadlines, so a request costs no timer.
 Must not: route or read what a request says. Enforces security rule T23 (connections below the descriptor limit, refused beyond it).
 """
 
@@ -15,8 +14,8 @@ from typing import Any, Final
 
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.inbound.connection import Connection, Handle, Start
-from pactgate.inbound.http_exchange import Exchange
+from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.inbound.connection import Handle, InboundConnection
 from pactgate.inbound.server_limits import ServerLimits
 
 _REFUSED_AT_ONCE: Final = 64
@@ -30,20 +29,16 @@ _BIND_PROBLEMS: Final = {
 }
 
 
-def _never(exchange: Exchange) -> bool:
-    return False
-
-
 class HttpServer:
     """Call `listen` once, `close` once."""
 
-    def __init__(self, handle: Handle, limits: ServerLimits, emit: Emit, *, start: Start = _never) -> None:
+    def __init__(self, handle: Handle, limits: ServerLimits, emit: Emit) -> None:
         self.handle = handle
-        self.start = start
+        self.barrier = FaultBarrier(emit)
         self.limits = limits
         self.emit = emit
         self.is_closing = False
-        self._connections: set[Connection] = set()
+        self._connections: set[InboundConnection] = set()
         self._held_bytes = 0
         self._listener: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -54,7 +49,7 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         try:
             listener = await loop.create_server(
-                lambda: Connection(self, loop), host, port, backlog=_BACKLOG, reuse_address=True
+                lambda: InboundConnection(self, loop), host, port, backlog=_BACKLOG, reuse_address=True
             )
         except OSError as problem:
             raise GatewayFailure(Kind.INVALID_CONFIG, _why_not_bound(problem, host, port)) from None
@@ -68,11 +63,11 @@ class HttpServer:
         self.is_closing = True
         if self._listener is not None:
             self._listener.close()
-        self._each(Connection.retire)
+        self._each(InboundConnection.close_idle)
         if not await self._empty_within(grace_s):
             self._each(_cancel)
             if not await self._empty_within(_LAST_WORDS_S):
-                self._each(Connection.cut)
+                self._each(InboundConnection.abort)
                 await self._empty_within(_LAST_WORDS_S)
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -87,15 +82,15 @@ class HttpServer:
     def held_bytes(self) -> int:
         return self._held_bytes
 
-    def enter(self, connection: Connection) -> bool:
+    def enter(self, connection: InboundConnection) -> bool:
         """Whether there is room. A connection beyond the limit is swept too, until it has read why."""
         if len(self._connections) >= self.limits.max_connections + _REFUSED_AT_ONCE or self.is_closing:
-            connection.cut()
+            connection.abort()
             return True
         self._connections.add(connection)
         return len(self._connections) <= self.limits.max_connections
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: InboundConnection) -> None:
         self._connections.discard(connection)
         if not self._connections:
             self._emptied.set()
@@ -110,10 +105,10 @@ class HttpServer:
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
-        self._each(lambda connection: connection.sweep(now))
+        self._each(lambda connection: self.barrier.run("sweep", connection.sweep, now))
         self._sweeper = loop.call_later(self.limits.sweep_s, self._sweep)
 
-    def _each(self, act: Callable[[Connection], None]) -> None:
+    def _each(self, act: Callable[[InboundConnection], object]) -> None:
         for connection in tuple(self._connections):
             act(connection)
 
@@ -124,7 +119,7 @@ class HttpServer:
         return not self._connections
 
 
-def _cancel(connection: Connection) -> None:
+def _cancel(connection: InboundConnection) -> None:
     if connection.exchange is not None:
         connection.exchange.cancel()
 

@@ -1,11 +1,10 @@
-"""What a face asks of the pipeline, how it frames what comes back, and what it says itself: refusals, cancellations.
+"""What an endpoint asks of the pipeline, how it frames what comes back, and what it says itself: refusals, cancellations.
 
 Must not: decide anything about a request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -14,7 +13,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, RequestRefused
 from pactgate.core.failures import GatewayFailure, Kind, Reply, Verdict
 from pactgate.core.values import Caller
-from pactgate.inbound.http_exchange import JSON_HEAD, Exchange, Work
+from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange, Work
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Rejection, Request
 
@@ -27,12 +26,18 @@ MAX_WAITING_BYTES: Final = 256 * 1024
 """Notifications are dropped while a client has this much left to take; answers never are."""
 
 
-Done = Callable[[Reply | None], None]
-"""Takes the reply to a request, or None when it was cancelled."""
+class Responder(Protocol):
+    """Writes the reply to one request."""
+
+    def done(self, reply: Reply | None) -> None:
+        """Take the reply, or None when the request was cancelled. Called once."""
+
+    def broken(self) -> None:
+        """`done` has failed: answer otherwise, or end the connection."""
 
 
-class Audience(Protocol):
-    """Callers of one face that can be told things outside their requests."""
+class ClientGroup(Protocol):
+    """Callers of one endpoint that can be told things outside their requests."""
 
     def tell(self, scope: str | None, method: str) -> None:
         """Tell those whose view is `scope`. Must not wait or raise."""
@@ -41,26 +46,23 @@ class Audience(Protocol):
 class Kernel(Protocol):
     """The only entry of the pipeline."""
 
-    async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
-        """Answer one request. Raises nothing but the cancellation of its own task."""
-
-    def start(self, ctx: ExecutionContext, request: Request, done: Done) -> Work:
-        """Begin to answer a request; `done` is called once, perhaps at once, with the reply or with None when it was cancelled."""
+    def start(self, ctx: ExecutionContext, request: Request, responder: Responder) -> Work:
+        """Begin to answer a request. The responder is told once, perhaps at once."""
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A client's notification that is not about one of its requests."""
 
-    def join(self, audience: Audience) -> None:
-        """This face has callers that can be told things outside their requests."""
+    def join(self, audience: ClientGroup) -> None:
+        """This endpoint has callers that can be told things outside their requests."""
 
-    def leave(self, audience: Audience) -> None:
+    def leave(self, audience: ClientGroup) -> None:
         """It has none any more."""
 
     def left(self, session: str) -> None:
         """A legacy session has ended; `session` is what its callers went by."""
 
 
-class Drops:
+class DroppedNotifications:
     """Notifications that could not be delivered within bounds."""
 
     __slots__ = ("count",)
@@ -77,7 +79,7 @@ def answer(request: Request, reply: Reply) -> bytes:
     return messages.encode_result(request.id, reply.result or b"{}")
 
 
-def ask_to_wait(exchange: Exchange, failure: GatewayFailure | None) -> None:
+def ask_to_wait(exchange: HttpExchange, failure: GatewayFailure | None) -> None:
     """A call that came too soon says so also where HTTP says it (S2/MCP-007), unless the answer has begun."""
     if failure is not None and failure.retry_after_ms is not None and failure.kind in _TOO_SOON:
         exchange.extra_head += b"Retry-After: %d\r\n" % max(1, -(-failure.retry_after_ms // 1000))
@@ -101,7 +103,7 @@ def cancelled_key(notification: Notification) -> str | int | None:
     return None if raw is None else messages.id_key(bytes(raw))
 
 
-def refuse(exchange: Exchange, emit: Emit, status: int, rejection: Rejection, head: bytes = b"") -> None:
+def refuse(exchange: HttpExchange, emit: Emit, status: int, rejection: Rejection, head: bytes = b"") -> None:
     """Answer with a JSON-RPC error and say so to whoever listens."""
     emit(RequestRefused(status, rejection.code, rejection.message))
     exchange.respond(status, JSON_HEAD + head, messages.encode_rejection(rejection))

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from pactgate.inbound.auth import Admitted
+from pactgate.core.values import Principal
 from pactgate.protocol.versions import LEGACY_VERSIONS
 
 Headers = Mapping[str, list[str]]
@@ -32,10 +32,10 @@ class Accepts(Struct, frozen=True):
     stream: bool
 
 
-class Post(Struct, frozen=True):
+class McpRequestHead(Struct, frozen=True):
     """Whose request it is, where it goes, and how its answer may look."""
 
-    admitted: Admitted
+    principal: Principal
     scope: str | None
     accepts: Accepts
     has_session: bool
@@ -47,9 +47,11 @@ class Post(Struct, frozen=True):
     """Header lines every answer to it carries."""
 
 
-def read_post(headers: Headers, admitted: Admitted, scope: str | None, accepts: Accepts, extra_head: bytes) -> Post:
-    return Post(
-        admitted=admitted,
+def read_mcp_head(
+    headers: Headers, principal: Principal, scope: str | None, accepts: Accepts, extra_head: bytes
+) -> McpRequestHead:
+    return McpRequestHead(
+        principal=principal,
         scope=scope,
         accepts=accepts,
         has_session="mcp-session-id" in headers,

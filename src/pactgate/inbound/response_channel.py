@@ -5,25 +5,27 @@ Must not: decide what is said; it only finds the stream to say it on.
 
 from __future__ import annotations
 
-from pactgate.inbound.client_requests import Questions
-from pactgate.inbound.http_exchange import JSON_HEAD, EventStream, Exchange
-from pactgate.inbound.replies import MAX_WAITING_BYTES, Drops
-from pactgate.inbound.resumable_streams import ReplayStream
-from pactgate.inbound.sessions import Session
+from pactgate.inbound.client_requests import PendingClientRequests
+from pactgate.inbound.http_exchange import JSON_HEAD, EventStream, HttpExchange
+from pactgate.inbound.replies import MAX_WAITING_BYTES, DroppedNotifications
+from pactgate.inbound.resumable_streams import ResumableStream
+from pactgate.inbound.sessions import LegacySession
 from pactgate.protocol import messages
 
 
-class Delivery:
+class ResponseChannel:
     """The way back of one POST: one body, or a stream that can be taken up again."""
 
-    __slots__ = ("_drops", "_exchange", "_may_stream", "_session", "_stream")
+    __slots__ = ("_dropped", "_may_stream", "_session", "_stream", "exchange")
 
-    def __init__(self, exchange: Exchange, session: Session, drops: Drops, may_stream: bool) -> None:
-        self._exchange = exchange
+    def __init__(
+        self, exchange: HttpExchange, session: LegacySession, dropped: DroppedNotifications, may_stream: bool
+    ) -> None:
+        self.exchange = exchange
         self._session = session
-        self._drops = drops
+        self._dropped = dropped
         self._may_stream = may_stream
-        self._stream: ReplayStream | None = None
+        self._stream: ResumableStream | None = None
 
     @property
     def is_streaming(self) -> bool:
@@ -32,7 +34,7 @@ class Delivery:
     def notify(self, method: str, params: bytes) -> None:
         stream = self._open()
         if stream is None or (stream.sink is not None and stream.sink.unsent_bytes > MAX_WAITING_BYTES):
-            self._drops.count += 1
+            self._dropped.count += 1
             return
         stream.push(messages.encode_notification(method, params))
 
@@ -42,7 +44,7 @@ class Delivery:
 
     async def ask(self, method: str, params: bytes) -> bytes:
         if self._session.questions is None:
-            self._session.questions = Questions()
+            self._session.questions = PendingClientRequests()
         return await self._session.questions.ask(method, params, self._put)
 
     def _put(self, message: bytes) -> bool:
@@ -55,18 +57,18 @@ class Delivery:
         stream.push(message)
         return True
 
-    def _open(self) -> ReplayStream | None:
+    def _open(self) -> ResumableStream | None:
         """The stream of this exchange, begun if need be; None where there is none or it has ended."""
         if self._stream is None:
-            if not self._may_stream or self._exchange.is_answered or not self._exchange.is_connected:
+            if not self._may_stream or self.exchange.is_answered or not self.exchange.is_connected:
                 return None
-            sink: EventStream = self._exchange.open_stream()
-            self._stream = self._session.log.open(sink, self._exchange.cancel)
+            sink: EventStream = self.exchange.open_stream()
+            self._stream = self._session.log.open(sink, self.exchange.cancel)
         return None if self._stream.is_ended else self._stream
 
     def finish(self, body: bytes) -> None:
         if self._stream is None:
-            self._exchange.respond(200, JSON_HEAD, body)
+            self.exchange.respond(200, JSON_HEAD, body)
         else:
             self._stream.push(body)
             self._stream.end()
@@ -74,12 +76,18 @@ class Delivery:
     def end(self, status: int, body: bytes) -> None:
         """End without an answer of the kernel's: a stream just ends."""
         if self._stream is None:
-            self._exchange.respond(status, JSON_HEAD, body)
+            self.exchange.respond(status, JSON_HEAD, body)
         else:
+            self._stream.end()
+
+    def fail(self, id_: bytes | None) -> None:
+        """An answer could not be written. Whoever takes up the stream again sees that it has ended."""
+        self.exchange.fail(id_)
+        if self._stream is not None:
             self._stream.end()
 
     def client_gone(self) -> None:
         if self._stream is None:
-            self._exchange.cancel()
-        elif self._exchange.stream is not None:
-            self._stream.lost(self._exchange.stream)
+            self.exchange.cancel()
+        elif self.exchange.stream is not None:
+            self._stream.lost(self.exchange.stream)

@@ -26,14 +26,14 @@ FRESH: Final = (STANDING + 1, 0)
 _EVENT_ID: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
-class Kept(NamedTuple):
+class KeptEvent(NamedTuple):
     stream: int
     number: int
     at: float
     event: bytes
 
 
-class Account:
+class StreamBudget:
     """What all sessions together keep."""
 
     __slots__ = ("kept_bytes", "max_bytes")
@@ -43,13 +43,13 @@ class Account:
         self.max_bytes = max_bytes
 
 
-class ReplayStream:
+class ResumableStream:
     """One stream: the connection it is written to, if any, and what becomes of it when nobody comes back."""
 
     __slots__ = ("_log", "delivered", "is_ended", "key", "last_number", "lost_at", "on_abandoned", "sink")
 
     def __init__(
-        self, log: ReplayLog, key: int, sink: EventStream | None, on_abandoned: Callable[[], None] | None
+        self, log: SessionStreams, key: int, sink: EventStream | None, on_abandoned: Callable[[], None] | None
     ) -> None:
         self._log = log
         self.key = key
@@ -99,18 +99,18 @@ class ReplayStream:
             self.end()
 
 
-class ReplayLog:
+class SessionStreams:
     """The streams of one session and their newest events."""
 
     __slots__ = ("_account", "_bytes", "_events", "_next_key", "_standing_number", "clock", "streams")
 
-    def __init__(self, account: Account, clock: Callable[[], float], marks: tuple[int, int] = FRESH) -> None:
+    def __init__(self, account: StreamBudget, clock: Callable[[], float], marks: tuple[int, int] = FRESH) -> None:
         self._account = account
         self.clock = clock
-        self._events: list[Kept] = []
+        self._events: list[KeptEvent] = []
         self._bytes = 0
         self._next_key, self._standing_number = marks
-        self.streams: dict[int, ReplayStream] = {}
+        self.streams: dict[int, ResumableStream] = {}
 
     @property
     def is_idle(self) -> bool:
@@ -130,28 +130,28 @@ class ReplayLog:
         """Whether somebody reads the standing stream."""
         return STANDING in self.streams and self.streams[STANDING].is_live
 
-    def open(self, sink: EventStream, on_abandoned: Callable[[], None]) -> ReplayStream:
+    def open(self, sink: EventStream, on_abandoned: Callable[[], None]) -> ResumableStream:
         """A new stream, born by a POST. `on_abandoned` is called if it is lost and nobody comes back in time."""
-        stream = self.streams[self._next_key] = ReplayStream(self, self._next_key, sink, on_abandoned)
+        stream = self.streams[self._next_key] = ResumableStream(self, self._next_key, sink, on_abandoned)
         self._next_key += 1
         return stream
 
-    def standing(self) -> ReplayStream:
+    def standing(self) -> ResumableStream:
         stream = self.streams.get(STANDING)
         if stream is None:
-            stream = self.streams[STANDING] = ReplayStream(self, STANDING, None, None)
+            stream = self.streams[STANDING] = ResumableStream(self, STANDING, None, None)
             stream.last_number = stream.delivered = self._standing_number
             stream.lost_at = self.clock()
         return stream
 
-    def listened_to(self) -> ReplayStream | None:
+    def listened_to(self) -> ResumableStream | None:
         """The stream for what belongs to no request: the one kept for it, else one that is open for another reason."""
         standing = self.streams.get(STANDING)
         if standing is not None:
             return standing
         return next((stream for stream in self.streams.values() if stream.is_live and not stream.is_ended), None)
 
-    def find(self, event_id: str) -> tuple[ReplayStream, int] | None:
+    def find(self, event_id: str) -> tuple[ResumableStream, int] | None:
         """The stream and the number an event id names, if the stream is still known."""
         match = _EVENT_ID.fullmatch(event_id)
         if match is None:
@@ -161,13 +161,13 @@ class ReplayLog:
         return (stream, number) if stream else None
 
     def keep(self, key: int, number: int, event: bytes) -> None:
-        self._events.append(Kept(key, number, self.clock(), event))
+        self._events.append(KeptEvent(key, number, self.clock(), event))
         self._bytes += len(event)
         self._account.kept_bytes += len(event)
         while self._is_over():
             self._forget_oldest()
 
-    def events(self, key: int, after: int) -> list[Kept]:
+    def events(self, key: int, after: int) -> list[KeptEvent]:
         return [kept for kept in self._events if kept.stream == key and kept.number > after]
 
     def sweep(self, now: float) -> None:

@@ -17,9 +17,9 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from pactgate.config.model import Sessions
-from pactgate.inbound.client_requests import Questions
-from pactgate.inbound.replies import MAX_WAITING_BYTES, SESSION_ENDED, Drops
-from pactgate.inbound.resumable_streams import FRESH, Account, ReplayLog, ReplayStream
+from pactgate.inbound.client_requests import PendingClientRequests
+from pactgate.inbound.replies import MAX_WAITING_BYTES, SESSION_ENDED, DroppedNotifications
+from pactgate.inbound.resumable_streams import FRESH, ResumableStream, SessionStreams, StreamBudget
 from pactgate.protocol import messages
 from pactgate.protocol.legacy import InitializeParams, Phase
 
@@ -30,13 +30,13 @@ _SWEEP_S: Final = 5.0
 _LOOKED_AT_FOR_ROOM: Final = 64
 
 
-class Running(Protocol):
+class RunningWork(Protocol):
     """A request in flight that can be stopped."""
 
     def stop(self, reason: str) -> None: ...
 
 
-class Session:
+class LegacySession:
     """`handle` names the session where its id, a secret, must not be shown."""
 
     __slots__ = (
@@ -60,7 +60,7 @@ class Session:
         self, table: SessionTable, subject: str, scope: str | None, version: str, offer: InitializeParams
     ) -> None:
         self._table = table
-        self._log: ReplayLog | None = None
+        self._log: SessionStreams | None = None
         self._marks = FRESH
         self.id = secrets.token_hex(16)
         self.handle = hashlib.sha256(self.id.encode()).hexdigest()[:12]
@@ -70,8 +70,8 @@ class Session:
         self.client = offer.client
         self.capabilities = _shared(messages.encode_json(offer.capabilities))
         self.phase = Phase.INITIALIZING
-        self.running: dict[str | int, Running] = {}
-        self.questions: Questions | None = None
+        self.running: dict[str | int, RunningWork] = {}
+        self.questions: PendingClientRequests | None = None
         """What its client has been asked. Made when first needed: most never are."""
         self.last_used = table.clock()
 
@@ -80,10 +80,10 @@ class Session:
         return bool(self.running) or (self._log is not None and self._log.is_live)
 
     @property
-    def log(self) -> ReplayLog:
+    def log(self) -> SessionStreams:
         """Its event streams. Made when first needed: most sessions never have one."""
         if self._log is None:
-            self._log = ReplayLog(self._table.account, self._table.clock, self._marks)
+            self._log = SessionStreams(self._table.account, self._table.clock, self._marks)
             self._table.streaming.add(self)
         return self._log
 
@@ -102,7 +102,7 @@ class Session:
         if stream is not None and self.phase is Phase.READY:
             self._push(stream, method, None)
 
-    def _push(self, stream: ReplayStream, method: str, params: bytes | None) -> None:
+    def _push(self, stream: ResumableStream, method: str, params: bytes | None) -> None:
         if stream.sink is not None and stream.sink.unsent_bytes > MAX_WAITING_BYTES:
             self._table.drops.count += 1
         else:
@@ -132,25 +132,25 @@ class Session:
 class SessionTable:
     """All sessions, in order of their last use. Sweeps itself while it has any."""
 
-    def __init__(self, bounds: Sessions, clock: Callable[[], float], drops: Drops | None = None) -> None:
+    def __init__(self, bounds: Sessions, clock: Callable[[], float], drops: DroppedNotifications | None = None) -> None:
         self.clock = clock
-        self.drops = drops or Drops()
+        self.drops = drops or DroppedNotifications()
         self.on_end: Callable[[str], None] = _ignore
         """Told the handle of every session that has ended."""
-        self.account = Account()
-        self.streaming: set[Session] = set()
+        self.account = StreamBudget()
+        self.streaming: set[LegacySession] = set()
         self._bounds = bounds
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._by_subject: dict[str, OrderedDict[str, Session]] = {}
+        self._sessions: OrderedDict[str, LegacySession] = OrderedDict()
+        self._by_subject: dict[str, OrderedDict[str, LegacySession]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def all(self) -> tuple[Session, ...]:
+    def all(self) -> tuple[LegacySession, ...]:
         return tuple(self._sessions.values())
 
-    def find(self, id_: str, subject: str, scope: str | None) -> Session | None:
+    def find(self, id_: str, subject: str, scope: str | None) -> LegacySession | None:
         """The session, if it is this subject's and this path's. Counts as a use."""
         session = self._sessions.get(id_)
         if session is None or session.subject != subject or session.scope != scope:
@@ -165,15 +165,15 @@ class SessionTable:
             return False
         return len(self._sessions) < self._bounds.max_sessions or self._evict_from(self._sessions)
 
-    def open(self, subject: str, scope: str | None, version: str, offer: InitializeParams) -> Session:
-        session = Session(self, subject, scope, version, offer)
+    def open(self, subject: str, scope: str | None, version: str, offer: InitializeParams) -> LegacySession:
+        session = LegacySession(self, subject, scope, version, offer)
         self._sessions[session.id] = session
         self._by_subject.setdefault(subject, OrderedDict())[session.id] = session
         if self._sweeper is None:
             self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep_again)
         return session
 
-    def end(self, session: Session) -> None:
+    def end(self, session: LegacySession) -> None:
         if self._sessions.pop(session.id, None) is None:
             return
         own = self._by_subject[session.subject]
@@ -216,12 +216,12 @@ class SessionTable:
         self.sweep()
         self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep_again) if self._sessions else None
 
-    def _touch(self, session: Session) -> None:
+    def _touch(self, session: LegacySession) -> None:
         session.last_used = self.clock()
         self._sessions.move_to_end(session.id)
         self._by_subject[session.subject].move_to_end(session.id)
 
-    def _evict_from(self, candidates: OrderedDict[str, Session]) -> bool:
+    def _evict_from(self, candidates: OrderedDict[str, LegacySession]) -> bool:
         for session in islice(candidates.values(), _LOOKED_AT_FOR_ROOM):
             if not session.is_busy:
                 self.end(session)

@@ -1,4 +1,4 @@
-"""The stdio face: one caller, one conversation, lines of JSON both ways.
+"""The stdio frontend: one caller, one session, lines of JSON both ways.
 
 The first request that is admitted decides the era for the rest. Requests run side by side, bounded; reading pauses beyond the bound.
 Answers and notifications are whole lines in the order they are ready; a cancelled request is never answered. When the caller closes its
@@ -10,22 +10,22 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-import traceback
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from pactgate.core.context import ExecutionContext
-from pactgate.core.events import Emit, InternalFailure, RequestRefused
-from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.events import Emit, RequestRefused
+from pactgate.core.failures import GatewayFailure, Kind, Reply
 from pactgate.core.recording import ConnectionRecorder
-from pactgate.core.values import Caller
+from pactgate.core.values import Caller, Silence
 from pactgate.inbound.batch import is_batch, join, read_batch
-from pactgate.inbound.client_requests import Questions
+from pactgate.inbound.client_requests import PendingClientRequests
+from pactgate.inbound.http_exchange import Work
 from pactgate.inbound.replies import MAX_WAITING_BYTES, Kernel, answer, cancelled_key
 from pactgate.inbound.server_limits import MIB
-from pactgate.inbound.stdio_session import STDIO, Conversation
+from pactgate.inbound.stdio_session import STDIO, StdioSession
 from pactgate.protocol import messages, modern, versions
-from pactgate.protocol.framing import LineDecoder, Oversized
+from pactgate.protocol.framing import LineDecoder, OversizedError
 from pactgate.protocol.messages import ErrorReply, Message, Notification, Rejection, Request, Response
 from pactgate.protocol.versions import Era
 
@@ -71,26 +71,26 @@ async def serve_stdio(
     """
     if reader is None or writer is None:
         reader, writer = await open_stdio()
-    face = StdioFace(kernel, reader, writer, Conversation(subject, roles, scope), emit, clock, tap)
-    reading = asyncio.get_running_loop().create_task(face.read(max_message_bytes))
-    face.on_gone = reading.cancel
-    kernel.join(face)
+    frontend = StdioFrontend(kernel, reader, writer, StdioSession(subject, roles, scope), emit, clock, tap)
+    reading = asyncio.get_running_loop().create_task(frontend.read(max_message_bytes))
+    frontend.on_gone = reading.cancel
+    kernel.join(frontend)
     try:
         await asyncio.wait((reading,))
         if not reading.cancelled():
             reading.result()
-            await face.finish(finish_s)
+            await frontend.finish(finish_s)
     finally:
-        kernel.leave(face)
+        kernel.leave(frontend)
         kernel.left(STDIO)
         reading.cancel()
-        face.abandon()
+        frontend.abandon()
         writer.close()
         if tap is not None:
             tap.closed()
 
 
-class StdioFace:
+class StdioFrontend:
     """Reads lines, runs requests, writes lines."""
 
     def __init__(
@@ -98,7 +98,7 @@ class StdioFace:
         kernel: Kernel,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        conversation: Conversation,
+        conversation: StdioSession,
         emit: Emit,
         clock: Callable[[], float],
         tap: ConnectionRecorder | None = None,
@@ -111,11 +111,12 @@ class StdioFace:
         self._emit = emit
         self._clock = clock
         self._tap = tap
-        self._running: dict[str | int, asyncio.Task[Any]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._listens: set[asyncio.Task[None]] = set()
-        self._slots = asyncio.Semaphore(MAX_RUNNING)
-        self._questions = Questions()
+        self._running: dict[str | int, _StdioResponder] = {}
+        """By the id of its request; `initialize` is not among them, because it must not be cancelled (lifecycle)."""
+        self._open: set[_StdioResponder] = set()
+        self._changed = asyncio.Event()
+        """Set when a request ends."""
+        self._questions = PendingClientRequests()
         self.on_gone: Callable[[], object] = self.abandon
         """Called when the caller no longer reads."""
         self.dropped = 0
@@ -131,7 +132,7 @@ class StdioFace:
                 decoder = LineDecoder(max_message_bytes)
             try:
                 lines = decoder.feed(data)
-            except Oversized as problem:
+            except OversizedError as problem:
                 self._refuse(
                     Rejection(messages.PARSE_ERROR, f"A message may have {problem.limit_bytes} bytes at most.")
                 )
@@ -140,18 +141,24 @@ class StdioFace:
                 lines = decoder.feed(data) if decoder else []
             for line in lines:
                 await self._take(line)
+                await self._drain()
 
     async def finish(self, timeout_s: float) -> None:
         """Let what is in flight come to its end, for a while; what would never end by itself ends now. Answers can't come any more."""
         self._questions.close()
-        for listen in self._listens:
-            listen.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=timeout_s)
+        for responder in tuple(self._open):
+            if responder.request.method == modern.LISTEN:
+                responder.cancel()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._until_open_at_most(0)
+        except TimeoutError:
+            pass
+        await self._drain()
 
     def abandon(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        for responder in tuple(self._open):
+            responder.cancel()
 
     def notify(self, method: str, params: bytes | None) -> None:
         """Write a notification, unless the caller is gone or too far behind."""
@@ -159,7 +166,7 @@ class StdioFace:
         if transport.is_closing() or transport.get_write_buffer_size() > MAX_WAITING_BYTES:
             self.dropped += 1
         else:
-            self._write(messages.encode_notification(method, params))
+            self.write(messages.encode_notification(method, params))
 
     def tell(self, scope: str | None, method: str) -> None:
         """Tell a legacy caller of the view it has; a modern one listens."""
@@ -178,7 +185,7 @@ class StdioFace:
         transport = self._writer.transport
         if transport.is_closing() or transport.get_write_buffer_size() > MAX_WAITING_BYTES:
             return False
-        self._write(message)
+        self.write(message)
         return True
 
     # -- what comes in
@@ -198,44 +205,66 @@ class StdioFace:
             self._take_notice(message)
 
     async def _take_request(self, request: Request) -> None:
-        channel = _Channel(self)
-        caller = self._admit(request, channel)
+        responder = _StdioResponder(self, request)
+        caller = self._admit(request, responder)
         if isinstance(caller, Rejection):
             self._refuse(caller)
             return
-        await self._slots.acquire()
-        task = self._start(self._answer_one(request, caller, channel), slots=1)
-        if request.method == modern.LISTEN:
-            self._listens.add(task)
-            task.add_done_callback(self._listens.discard)
-        if request.method != "initialize":  # which must not be cancelled (lifecycle)
-            self._running[request.key] = task
+        await self._until_open_at_most(MAX_RUNNING - 1)
+        self._start(request, caller, responder)
 
     async def _take_batch(self, line: bytes) -> None:
         elements = read_batch(line)
         if isinstance(elements, Rejection):
             self._refuse(elements)
             return
-        requests: list[tuple[Request, Caller, _Channel]] = []
-        refused: list[bytes] = []
+        batch = _StdioBatch(self)
+        requests: list[tuple[Request, Caller, _StdioResponder]] = []
         for element in elements:
             if isinstance(element, Request):
-                channel = _Channel(self)
-                caller = self._admit(element, channel)
+                responder = _StdioResponder(self, element, batch)
+                caller = self._admit(element, responder)
                 if isinstance(caller, Caller):
-                    requests.append((element, caller, channel))
+                    requests.append((element, caller, responder))
                     continue
                 element = caller
             if isinstance(element, Rejection):
-                refused.append(messages.encode_rejection(element))
+                batch.answers.append(messages.encode_rejection(element))
             else:
                 self._take_notice(element)
-        for _ in requests:
-            await self._slots.acquire()
-        if requests or refused:
-            self._start(self._answer_all(requests, refused), slots=len(requests))
+        await self._until_open_at_most(MAX_RUNNING - len(requests))
+        batch.missing = len(requests)
+        for request in requests:
+            self._start(*request)
+        if not requests:
+            batch.write()
 
-    def _admit(self, request: Request, channel: _Channel) -> Caller | Rejection:
+    async def _until_open_at_most(self, count: int) -> None:
+        while len(self._open) > count:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _start(self, request: Request, caller: Caller, responder: _StdioResponder) -> None:
+        self._open.add(responder)
+        if request.method != "initialize":
+            self._running[request.key] = responder
+        ctx = ExecutionContext(request.method, caller, self._clock())
+        work = self._kernel.start(ctx, request, responder)
+        if responder in self._open:
+            responder.work = work
+
+    def ended(self, responder: _StdioResponder, reply: Reply | None) -> bytes | None:
+        """The answer of a request that has ended; None for one that was cancelled, which is never answered."""
+        self._open.discard(responder)
+        self._running.pop(responder.request.key, None)
+        self._changed.set()
+        if reply is None:
+            return None
+        if responder.request.method == "initialize" and reply.error is not None:
+            self._conversation.reopen()
+        return answer(responder.request, reply)
+
+    def _admit(self, request: Request, channel: _StdioResponder) -> Caller | Rejection:
         if request.key in self._running:
             return Rejection(messages.INVALID_REQUEST, "A request with this id is still running.", request.id)
         return self._conversation.admit(request, channel)
@@ -247,89 +276,89 @@ class StdioFace:
             return
         if message.method == "notifications/cancelled":
             key = cancelled_key(message)
-            task = self._running.get(key) if key is not None else None
-            if task is not None:
-                task.cancel()
+            running = self._running.get(key) if key is not None else None
+            if running is not None:
+                running.cancel()
         elif self._conversation.take(message) and self._conversation.era is Era.LEGACY:
-            self._kernel.notice(self._conversation.caller(_Channel(self)), message)
+            self._kernel.notice(self._conversation.caller(Silence()), message)
 
     # -- what goes out
 
-    async def _answer_one(self, request: Request, caller: Caller, channel: _Channel) -> None:
-        body = await self._ask(request, caller, channel)
-        await self._send(body)
-
-    async def _answer_all(self, requests: list[tuple[Request, Caller, _Channel]], answers: list[bytes]) -> None:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._ask(*each)) for each in requests]
-            for (request, _, _), task in zip(requests, tasks, strict=True):
-                self._running[request.key] = task
-        answers += [task.result() for task in tasks if not task.cancelled()]
-        if answers:
-            await self._send(join(answers))
-
-    async def _ask(self, request: Request, caller: Caller, channel: _Channel) -> bytes:
-        try:
-            reply = await self._kernel.handle(ExecutionContext(request.method, caller, self._clock()), request)
-        finally:
-            channel.is_open = False
-            self._running.pop(request.key, None)
-        if request.method == "initialize" and reply.error is not None:
-            self._conversation.reopen()
-        return answer(request, reply)
-
-    def _start(self, work: Coroutine[Any, Any, None], *, slots: int) -> asyncio.Task[None]:
-        def done(task: asyncio.Task[None]) -> None:
-            self._tasks.discard(task)
-            for _ in range(slots):
-                self._slots.release()
-            error = None if task.cancelled() else task.exception()
-            if error is not None:
-                report = "".join(traceback.format_exception(error))
-                self._emit(InternalFailure("", "faces", repr(error), report))
-
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(done)
-        return task
-
     def _refuse(self, rejection: Rejection) -> None:
         self._emit(RequestRefused(0, rejection.code, rejection.message))
-        self._write(messages.encode_rejection(rejection))
+        self.write(messages.encode_rejection(rejection))
 
-    async def _send(self, body: bytes) -> None:
-        """Write an answer, and wait while the caller is behind: its slot stays taken until then."""
-        self._write(body)
+    async def _drain(self) -> None:
+        """Read no further while the caller is behind with reading."""
         try:
             await self._writer.drain()
         except ConnectionError:
             self.on_gone()
 
-    def _write(self, body: bytes) -> None:
+    def write(self, body: bytes) -> None:
         if not self._writer.transport.is_closing():
             if self._tap is not None:
                 self._tap.passed(body, from_client=False)
             self._writer.write(messages.one_line(body) + b"\n")
 
 
-class _Channel:
+class _StdioBatch:
+    """The answers to one array of messages, which go out together."""
+
+    def __init__(self, frontend: StdioFrontend) -> None:
+        self._frontend = frontend
+        self.answers: list[bytes] = []
+        self.missing = 0
+
+    def answered(self, body: bytes | None) -> None:
+        self.missing -= 1
+        if body is not None:
+            self.answers.append(body)
+        if not self.missing:
+            self.write()
+
+    def write(self) -> None:
+        if self.answers:
+            self._frontend.write(join(self.answers))
+
+
+class _StdioResponder:
     """The way back of one request: silent once it is answered or cancelled."""
 
-    __slots__ = ("_face", "is_open")
+    __slots__ = ("_batch", "_frontend", "_is_open", "request", "work")
 
-    def __init__(self, face: StdioFace) -> None:
-        self._face = face
-        self.is_open = True
+    def __init__(self, frontend: StdioFrontend, request: Request, batch: _StdioBatch | None = None) -> None:
+        self._frontend = frontend
+        self._batch = batch
+        self._is_open = True
+        self.request = request
+        self.work: Work | None = None
 
     def notify(self, method: str, params: bytes) -> None:
-        if self.is_open:
-            self._face.notify(method, params)
+        if self._is_open:
+            self._frontend.notify(method, params)
         else:
-            self._face.dropped += 1
+            self._frontend.dropped += 1
 
     @property
     def can_ask(self) -> bool:
-        return self.is_open and self._face.can_ask
+        return self._is_open and self._frontend.can_ask
 
     async def ask(self, method: str, params: bytes) -> bytes:
-        return await self._face.ask(method, params)
+        return await self._frontend.ask(method, params)
+
+    def cancel(self) -> None:
+        if self.work is not None:
+            self.work.cancel()
+
+    def done(self, reply: Reply | None) -> None:
+        self._is_open = False
+        self.work = None  # it points back here: nothing should wait for the garbage collector
+        body = self._frontend.ended(self, reply)
+        if self._batch is not None:
+            self._batch.answered(body)
+        elif body is not None:
+            self._frontend.write(body)
+
+    def broken(self) -> None:
+        self._frontend.on_gone()

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pactgate.core.values import Caller, CallerChannel, Standing
+from pactgate.core.values import Caller, CallerChannel, SessionNotifier
 from pactgate.protocol import legacy, messages, modern, versions
 from pactgate.protocol.legacy import Phase
 from pactgate.protocol.messages import Notification, Rejection, Request
@@ -19,7 +19,7 @@ STDIO: Final = "stdio"
 """What the one session of a pipe goes by."""
 
 
-class Conversation:
+class StdioSession:
     """`era` is None until a request has been admitted; `version` is what a handshake agreed on."""
 
     def __init__(self, subject: str, roles: frozenset[str] = frozenset(), scope: str | None = None) -> None:
@@ -28,7 +28,7 @@ class Conversation:
         self._subject = subject
         self._roles = roles
         self._scope = scope
-        self.standing: Standing | None = None
+        self.standing: SessionNotifier | None = None
         """How the caller is told things outside its requests, once it is known."""
         self._phase = Phase.NEW
         self._client = ""

@@ -19,7 +19,7 @@ from pactgate.catalog.change_watcher import UPDATED
 from pactgate.catalog.connections import Connections
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.values import Caller, Standing
+from pactgate.core.values import Caller, SessionNotifier
 from pactgate.pipeline.subscriptions import MAX_URIS, Subscriptions
 from pactgate.protocol import modern
 from pactgate.protocol.messages import Request, encode_json
@@ -33,7 +33,7 @@ GATHER_S: Final = 0.05
 _KINDS: Final = ("tools", "prompts", "resources")
 
 
-class Audience(Protocol):
+class ClientGroup(Protocol):
     """Legacy callers of one face, as far as they can be told anything outside their requests."""
 
     def tell(self, scope: str | None, method: str) -> None:
@@ -64,7 +64,7 @@ class _SessionHolder:
 
     __slots__ = ("_channel", "scope")
 
-    def __init__(self, channel: Standing, scope: str | None) -> None:
+    def __init__(self, channel: SessionNotifier, scope: str | None) -> None:
         self._channel = channel
         self.scope = scope
 
@@ -79,7 +79,7 @@ class _Listen:
 
     def __init__(self, caller: Caller, request_id: bytes, kinds: frozenset[str]) -> None:
         self._caller = caller
-        self._tag = {modern.SUB: Raw(request_id)}
+        self._tag = {modern.SUBSCRIPTION_ID_KEY: Raw(request_id)}
         self.scope = caller.scope
         self.kinds = kinds
         self.is_acknowledged = False
@@ -102,7 +102,7 @@ class _Listen:
             self._notify(UPDATED, {"uri": uri})
 
     def result(self, server_info: bytes) -> bytes:
-        meta = {**self._tag, modern.SI: Raw(server_info)}
+        meta = {**self._tag, modern.SERVER_INFO_KEY: Raw(server_info)}
         return encode_json({"resultType": "complete", "_meta": meta})
 
     def end(self) -> None:
@@ -113,7 +113,7 @@ class _Listen:
         self._caller.channel.notify(method, encode_json({**members, "_meta": self._tag}))
 
 
-class Changes:
+class ChangeNotifications:
     """Everybody who listens. Told of changes by the catalog, of callers by the faces."""
 
     def __init__(
@@ -128,7 +128,7 @@ class Changes:
         self._subscriptions = subscriptions
         self._server_info = server_info
         self._on_left = on_left
-        self._audiences: dict[Audience, None] = {}
+        self._audiences: dict[ClientGroup, None] = {}
         self._sessions: dict[str, _SessionHolder] = {}
         self._listens: set[_Listen] = set()
         self._pending: dict[str | None, set[str]] = {}
@@ -137,10 +137,10 @@ class Changes:
 
     # What the faces say.
 
-    def join(self, audience: Audience) -> None:
+    def join(self, audience: ClientGroup) -> None:
         self._audiences[audience] = None
 
-    def leave(self, audience: Audience) -> None:
+    def leave(self, audience: ClientGroup) -> None:
         self._audiences.pop(audience, None)
 
     def left(self, session: str) -> None:

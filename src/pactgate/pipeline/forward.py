@@ -19,21 +19,21 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Caller
 from pactgate.pipeline.capabilities import has_extensions
-from pactgate.pipeline.deadline import Deadline
-from pactgate.pipeline.forwarded_result import Answer, fit_prompt, refused_with, shape, with_full_uris
+from pactgate.pipeline.deadline import Deadline, TimeoutQueue
+from pactgate.pipeline.forwarded_result import ForwardedResult, fit_prompt, refused_with, shape, with_full_uris
 from pactgate.pipeline.notification_relay import relay_progress, token_of
-from pactgate.pipeline.server_requests import Asking, Outcome, may_be_round, needs_asking, too_large
-from pactgate.pipeline.tool_policy import Rulebook
-from pactgate.pipeline.upstream_request import Errand, Headers
+from pactgate.pipeline.server_requests import ServerRequestBridge, UpstreamResult, too_large
+from pactgate.pipeline.tool_policy import PolicyTable
+from pactgate.pipeline.upstream_request import Headers, UpstreamRequest
 from pactgate.policy.cache_policy import judge
-from pactgate.policy.result_cache import Lease, Recall
+from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.protocol import messages, modern
-from pactgate.protocol.era_bridge import ROUND_METHODS
+from pactgate.protocol.era_bridge import INPUT_REQUIRED_METHODS
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 from pactgate.state.ports import Lookup
 from pactgate.upstreams.dialer import Session
-from pactgate.upstreams.peer import UpstreamReplied
+from pactgate.upstreams.peer import UpstreamReplyError
 
 _TEXT: Final = msgspec.json.Decoder(str)
 
@@ -56,17 +56,19 @@ class Forward:
     def __init__(
         self,
         connections: Connections,
-        recall: Recall,
-        book: Callable[[], Rulebook],
-        asking: Asking,
+        results: ResultCache,
+        policies: Callable[[], PolicyTable],
+        bridge: ServerRequestBridge,
+        timeouts: TimeoutQueue,
         *,
         read_own: ReadOwn,
         server_info: bytes,
     ) -> None:
         self._connections = connections
-        self._recall = recall
-        self._book = book
-        self._asking = asking
+        self._results = results
+        self._policies = policies
+        self._bridge = bridge
+        self._timeouts = timeouts
         self._read_own = read_own
         self._server_info = server_info
 
@@ -83,13 +85,13 @@ class Forward:
         members, meta, token = _params(request)
         uri = _text(members, "uri", request.method)
         if uri.startswith(OWN_SCHEME):
-            own = Answer(self._own(uri, ctx.caller), LATEST_LEGACY)
+            own = ForwardedResult(self._own(uri, ctx.caller), LATEST_LEGACY)
             return shape(own, request.method, ctx.caller, self._server_info)
         target = await self._target(uri, ctx.caller.scope)
         members["uri"] = Raw(encode_json(target.uri))
         answer = await self._read(ctx, request, _Addressed(target.server, members, target.uri, token), meta)
         result = shape(answer, request.method, ctx.caller, self._server_info)
-        is_ready = ctx.caller.scope is not None or answer.is_round
+        is_ready = ctx.caller.scope is not None or answer.is_input_required
         return result if is_ready else with_full_uris(result, target.server)
 
     async def complete(self, ctx: ExecutionContext, request: Request) -> bytes:
@@ -143,28 +145,30 @@ class Forward:
                 raise
             return catalog.templates.resolve(uri, servers, scope)
 
-    async def _read(self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]) -> Answer:
+    async def _read(
+        self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]
+    ) -> ForwardedResult:
         """A resource, kept where its server says for how long and for whom; equal reads at the same time are one."""
-        plan = self._book().of_reads(to.server)
+        plan = self._policies().of_reads(to.server)
         if len(to.members) > 1 or meta:  # a read that says more than its URI may be answered otherwise
             return await self._ask(ctx, request, to, meta)
-        found = self._recall.ask(plan.keys(ctx.caller.subject, bytes(to.members["uri"])), to.server)
-        if not isinstance(found, Lookup | Lease):
+        found = self._results.ask(plan.keys(ctx.caller.subject, bytes(to.members["uri"])), to.server)
+        if not isinstance(found, Lookup | LeaderTicket):
             found = await found
         if isinstance(found, Lookup):
             ctx.is_cached = True
-            return Answer(found.value, found.mark.decode(), found.remaining_ms)
+            return ForwardedResult(found.value, found.mark.decode(), found.remaining_ms)
         try:
-            answer = await self._ask(ctx, request, to, meta, found.decline)
-            worth = judge(plan, answer.text)
+            answer = await self._ask(ctx, request, to, meta, found.release)
+            worth = judge(plan, answer.data)
             if worth is not None:
                 mark = answer.revision.encode()
-                found.keep(answer.text, ttl_ms=worth.ttl_ms, mark=mark, is_public=worth.is_public)
+                found.keep(answer.data, ttl_ms=worth.ttl_ms, mark=mark, is_public=worth.is_public)
         except asyncio.CancelledError:
-            found.hand_over()
+            found.transfer()
             raise
         finally:
-            found.decline()  # the first word counts
+            found.release()  # the first word counts
         return answer
 
     async def _ask(
@@ -174,30 +178,32 @@ class Forward:
         to: _Addressed,
         meta: Mapping[str, Raw],
         on_asked: Callable[[], None] = lambda: None,
-    ) -> Answer:
+    ) -> ForwardedResult:
         """What the server answers, as it wrote it; or what it asks, where the method can."""
-        limit_ms = self._book().server_limit_ms(to.server)
-        input_ms = self._book().input_timeout_ms
-        deadline = Deadline(limit_ms, input_ms)
+        limit_ms = self._policies().server_limit_ms(to.server)
+        input_ms = self._policies().input_timeout_ms
+        deadline = Deadline(self._timeouts, ctx.interrupt, limit_ms, input_ms)
         try:
-            outcome = await self._send(ctx.caller, request, to, meta, deadline, on_asked)
+            found = await self._send(ctx.caller, request, to, meta, deadline, on_asked)
         except asyncio.CancelledError:
-            if not deadline.ended_it():
+            if not deadline.has_expired:
                 raise
-            if deadline.is_waiting_for_caller:
+            if deadline.is_waiting_for_client:
                 raise _unanswered(to.server, request.method, input_ms) from None
             raise _too_slow(to.server, request.method, limit_ms) from None
-        except UpstreamReplied as refusal:
+        except UpstreamReplyError as refusal:
             raise refused_with(refusal, ctx.caller, request.method) from refusal
         finally:
             deadline.close()
-        if not outcome.text.startswith(b"{"):
+        result, revision = found.response.result, found.session.identity.version
+        if not result.startswith(b"{"):
             raise GatewayFailure(
                 Kind.MALFORMED_RESULT, f"{to.server} answered {request.method} without an object", server=to.server
             )
-        if outcome.is_round and len(outcome.text) > self._book().max_response_bytes:
-            raise too_large(to.server, request.method, self._book().max_response_bytes)
-        return Answer(outcome.text, outcome.session.identity.version, is_round=outcome.is_round)
+        max_bytes = self._policies().max_response_bytes
+        if found.is_input_required and len(result) > max_bytes:
+            raise too_large(to.server, request.method, max_bytes)
+        return ForwardedResult(result, revision, is_input_required=found.is_input_required)
 
     async def _send(
         self,
@@ -207,9 +213,9 @@ class Forward:
         meta: Mapping[str, Raw],
         deadline: Deadline,
         on_asked: Callable[[], None],
-    ) -> Outcome:
+    ) -> UpstreamResult:
         session = await self._connections.session(to.server)
-        errand = Errand(
+        sent = UpstreamRequest(
             caller,
             to.server,
             request.method,
@@ -217,18 +223,13 @@ class Forward:
             meta=meta,
             name=to.name,
             on_progress=relay_progress(caller.channel, to.token),
-            patience=deadline,
-            begin=_no_headers,
+            deadline=deadline,
+            on_send=_no_headers,
             on_asked=on_asked,
         )
-        if request.method not in ROUND_METHODS and not (to.goes_on and caller.era is Era.LEGACY):
-            return Outcome(await self._asking.send(errand, session, to.members), session)
-        if session.may_be_private or needs_asking(caller, to.members):
-            return await self._asking.run(errand)
-        text = await self._asking.send(errand, session, to.members)
-        return (
-            await self._asking.resume(errand, session, text) if may_be_round(session, text) else Outcome(text, session)
-        )
+        if request.method not in INPUT_REQUIRED_METHODS and not (to.goes_on and caller.era is Era.LEGACY):
+            return UpstreamResult(await self._bridge.send(sent, session, to.members), session)
+        return await self._bridge.exchange(sent, session)
 
     def _own(self, uri: str, caller: Caller) -> bytes:
         text = self._read_own(uri, caller)

@@ -15,13 +15,13 @@ from msgspec import Raw
 from pactgate.catalog.uris import full_uri
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Caller
-from pactgate.pipeline.server_requests import as_said
+from pactgate.pipeline.server_requests import map_upstream_error
 from pactgate.protocol import downgrade, messages, modern
 from pactgate.protocol.cache_hints import STALE, read_hint
 from pactgate.protocol.error_codes import code_for
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import CACHEABLE, Era, era_of
-from pactgate.upstreams.peer import UpstreamReplied
+from pactgate.upstreams.peer import UpstreamReplyError
 
 _TEXT: Final = msgspec.json.Decoder(str)
 _CONTENTS: Final = msgspec.json.Decoder(list[dict[str, Raw]])
@@ -29,26 +29,26 @@ _OURS_TO_HANDLE: Final = frozenset({messages.HEADER_MISMATCH, messages.UNSUPPORT
 """Errors about the request we made, not about the one our caller made."""
 
 
-class Answer(NamedTuple):
-    """What a server said, and in which revision. A round asks its caller for input instead."""
+class ForwardedResult(NamedTuple):
+    """What a server said, and in which revision. An input-required result asks its caller for input instead."""
 
-    text: bytes
+    data: bytes
     revision: str
     remaining_ms: int | None = None
     """How long a kept answer may still be given; None for a fresh one."""
-    is_round: bool = False
+    is_input_required: bool = False
 
 
-def shape(answer: Answer, method: str, caller: Caller, server_info: bytes) -> bytes:
+def shape(answer: ForwardedResult, method: str, caller: Caller, server_info: bytes) -> bytes:
     """The answer with the members the caller's era asks for, and none of the other's."""
     if caller.era is Era.MODERN:
-        members = messages.members(answer.text)
+        members = messages.members(answer.data)
         if "ttlMs" in members and method in CACHEABLE:
             _renew_hint(members, answer.remaining_ms)
         return encode_json(modern.complete(members, server_info, cacheable=method in CACHEABLE))
     if era_of(answer.revision) is Era.MODERN:
-        return encode_json(modern.strip_result(messages.members(answer.text)))
-    return answer.text
+        return encode_json(modern.strip_result(messages.members(answer.data)))
+    return answer.data
 
 
 def fit_prompt(result: bytes, server: str, caller: Caller) -> bytes:
@@ -75,11 +75,11 @@ def with_full_uris(result: bytes, server: str) -> bytes:
     return encode_json(members)
 
 
-def refused_with(refusal: UpstreamReplied, caller: Caller, method: str) -> GatewayFailure:
+def refused_with(refusal: UpstreamReplyError, caller: Caller, method: str) -> GatewayFailure:
     """The server's refusal as the caller's era knows it: its code, message and data beside ours."""
     reply = refusal.reply
     if reply.code == messages.MISSING_CLIENT_CAPABILITY:
-        return as_said(refusal, caller)
+        return map_upstream_error(refusal, caller)
     if reply.code in _OURS_TO_HANDLE or (reply.code == messages.URL_REQUIRED and caller.era is Era.MODERN):
         return refusal
     said: Any = messages.value(reply.data) if reply.data is not None else None

@@ -10,10 +10,10 @@ from pactgate.catalog.connections import Connections
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.pipeline import capabilities
-from pactgate.pipeline.change_notifications import Changes
+from pactgate.pipeline.change_notifications import ChangeNotifications
 from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.kernel import EXTENSION, Handler
-from pactgate.pipeline.notification_relay import Relaying
+from pactgate.pipeline.notification_relay import NotificationRelay
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.protocol import messages, modern
 from pactgate.protocol.cache_hints import STALE
@@ -31,8 +31,8 @@ class Handlers:
         connections: Connections,
         tool_call: ToolCall,
         forward: Forward,
-        changes: Changes,
-        relaying: Relaying,
+        changes: ChangeNotifications,
+        relaying: NotificationRelay,
         server_info: dict[str, Any],
     ) -> None:
         self._connections = connections
@@ -44,6 +44,7 @@ class Handlers:
 
     def table(self) -> dict[str, Handler]:
         return {
+            "tools/call": self._tool_call.run,
             "tools/list": self.list_entries,
             "prompts/list": self.list_entries,
             "prompts/get": self._forward.get_prompt,

@@ -11,7 +11,7 @@ from typing import Final
 from pactgate.catalog.conflicts import Conflict, find_conflicts
 from pactgate.catalog.connections import Connections
 from pactgate.core.events import CompositionHazard, Emit
-from pactgate.policy.result_pages import Shelf
+from pactgate.policy.result_pages import PagedResultStore
 from pactgate.state.memory_cache import MemoryCache, keep_swept
 
 SHELF_SWEEP_S: Final = 30.0
@@ -20,7 +20,7 @@ HAZARDS_AFTER_S: Final = 1.0
 
 
 class Housekeeping:
-    def __init__(self, cache: MemoryCache, shelf: Shelf, connections: Connections, emit: Emit) -> None:
+    def __init__(self, cache: MemoryCache, shelf: PagedResultStore, connections: Connections, emit: Emit) -> None:
         self._cache = cache
         self._shelf = shelf
         self._connections = connections

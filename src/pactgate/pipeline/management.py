@@ -19,12 +19,12 @@ from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.values import Tool
 from pactgate.pipeline.live_configuration import LiveConfiguration, Wish
 from pactgate.pipeline.management_tools import DECLARED, DEFAULT_PAGE
-from pactgate.pipeline.tool_policy import Rulebook
+from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.policy.access import ADMINISTRATOR
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
-from pactgate.upstreams.in_process import UNDER_WAY, unknown_tool
+from pactgate.upstreams.in_process import CURRENT_CALL, unknown_tool
 
 _DESCRIPTION_CHARS: Final = 300
 _NOBODY: Final = "the gateway"
@@ -44,7 +44,7 @@ class Management:
         configuration: LiveConfiguration,
         connections: Callable[[], Connections],
         rates: RatePolicy,
-        book: Callable[[], Rulebook],
+        book: Callable[[], PolicyTable],
         tell: Tell,
     ) -> None:
         self.info = info
@@ -218,5 +218,5 @@ def _page(name: str, rows: list[Any], given: Arguments) -> dict[str, Any]:
 
 def _who() -> str:
     """Whose call this is: the name of their token."""
-    under_way = UNDER_WAY.get(None)
+    under_way = CURRENT_CALL.get(None)
     return _NOBODY if under_way is None else under_way.caller.subject

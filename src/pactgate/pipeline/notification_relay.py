@@ -23,6 +23,7 @@ from pactgate.protocol.messages import Notification, Request, encode_json
 from pactgate.protocol.versions import LEGACY, MODERN
 from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.notification_router import OnNotice, OnProgress
+from pactgate.upstreams.pending import in_task
 
 PROGRESS: Final = "notifications/progress"
 MESSAGE: Final = "notifications/message"
@@ -44,7 +45,7 @@ _level_params: Final = msgspec.json.Decoder(_LevelParams)
 _message: Final = msgspec.json.Decoder(_Message)
 
 
-class Relaying:
+class NotificationRelay:
     """The levels legacy sessions chose, and the relays of single requests."""
 
     def __init__(self) -> None:
@@ -93,25 +94,21 @@ class Relaying:
         level = self.level_of(caller)
         if level is None or session.identity.era is LEGACY:
             return meta
-        return {**meta, modern.LL: Raw(encode_json(level))}
+        return {**meta, modern.LOG_LEVEL_KEY: Raw(encode_json(level))}
 
     def prepare(self, caller: Caller, session: Session) -> Awaitable[None] | None:
         """See that a legacy server says as much as this caller wants to hear; something to wait for where it has to be told."""
         level = self.level_of(caller)
-        if level is None or self.is_heard(caller, session):
+        if level is None or not _has_levels(session):
+            return None
+        if session.log_level is not None and _RANK[session.log_level] <= _RANK[level]:
             return None
         session.log_level = level
         return self._set(session, level)
 
-    def is_heard(self, caller: Caller, session: Session) -> bool:
-        """Whether the server says as much as this caller wants to hear without being told again."""
-        level = self.level_of(caller)
-        if level is None or not _has_levels(session):
-            return True
-        return session.log_level is not None and _RANK[session.log_level] <= _RANK[level]
-
     async def _set(self, session: Session, level: str) -> None:
         """It may refuse; then it says what it likes."""
+        await in_task()
         try:
             async with asyncio.timeout(_SET_LEVEL_S):
                 await session.peer.request("logging/setLevel", {"level": Raw(encode_json(level))})

@@ -18,18 +18,18 @@ from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.values import SchemaViolation, Tool
 from pactgate.pipeline.call import Call
-from pactgate.pipeline.post_gates import revision_of
-from pactgate.pipeline.recognition import Recognition
 from pactgate.pipeline.tool_invoke import TOOL_INVOKE, unwrap
+from pactgate.pipeline.tool_policy import ToolPolicy
 from pactgate.policy import limits
 from pactgate.policy.access import may_call
 from pactgate.policy.cache_policy import is_plain
 from pactgate.policy.rate_limits import RatePolicy
-from pactgate.policy.result_cache import Lease
-from pactgate.policy.result_cache import Recall as SharedRecall
+from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.protocol import headers, messages, modern
 from pactgate.protocol.messages import encode_json
+from pactgate.protocol.versions import LEGACY, era_of
 from pactgate.state.ports import Lookup
+from pactgate.upstreams.pending import in_task
 
 _KNOWN_MEMBERS: Final = frozenset({"name", "arguments", "_meta", "task", "inputResponses", "requestState"})
 _NO_NAME: Final = Raw(b'""')
@@ -42,16 +42,16 @@ TIMEOUT_KEY: Final = "dev.pactgate/timeoutMs"
 """In a caller's `_meta`: a shorter limit of its own."""
 
 
-class Read:
+class ParseParams:
     """The params of a call: a name, an object of arguments or none, `_meta` apart. Nothing else is interpreted."""
 
-    name = "read"
+    name = "parse_params"
 
     def __call__(self, call: Call) -> None:
-        given = call.given
-        if given is not None and self._take_plain(call, given):
+        values = call.request.values
+        if values is not None and self._take_values(call, values):
             return
-        members = messages.members(call.params or b"{}")
+        members = messages.members(call.request.params or b"{}")
         odd = messages.check_member_names(members, _KNOWN_MEMBERS)
         if odd is not None:
             raise _bad_params(odd)
@@ -65,29 +65,32 @@ class Read:
         call.members = members
 
     @staticmethod
-    def _take_plain(call: Call, given: dict[str, Any]) -> bool:
-        """Take over what was decoded when the call came, if it says its tool and arguments and nothing else."""
-        name, arguments, meta = given.get("name"), given.get("arguments"), given.get("_meta")
+    def _take_values(call: Call, values: dict[str, Any]) -> bool:
+        """Take over the decoded params, if they are a tool, its arguments and nothing else, and the arguments' bytes are at hand."""
+        name, arguments, meta = values.get("name"), values.get("arguments"), values.get("_meta")
         if type(arguments) is not dict or type(name) is not str or not 0 < len(name) <= _MAX_NAME_CHARS:
             return False
         if meta is None:
-            if len(given) != 2:
+            if len(values) != 2:
                 return False
-        elif len(given) != 3 or type(meta) is not dict or not modern.is_only_envelope(meta):
+        elif len(values) != 3 or type(meta) is not dict or not modern.is_only_envelope(meta):
+            return False
+        encoded = encode_json(arguments)
+        if not call.request.contains(encoded):
             return False
         call.requested = call.ctx.requested = name
         call.arguments = arguments
-        call.members = {"name": _NO_NAME, "arguments": Raw(encode_json(arguments))}
+        call.members = {"name": _NO_NAME, "arguments": Raw(encoded)}
         return True
 
 
-class Resolve:
+class ResolveTool:
     """The tool meant by the requested name, on one snapshot of the catalog as it is for this caller.
 
     A call of `tool_invoke` is from here on a call of the tool it names: that tool's bounds, quota, time and record, and nothing nested.
     """
 
-    name = "resolve"
+    name = "resolve_tool"
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -108,6 +111,7 @@ class Resolve:
         return None
 
     async def _wait_and_resolve(self, call: Call, scope: str | None) -> None:
+        await in_task()
         roles = call.ctx.caller.roles
         call.waiting_for = scope or server_of(call.requested, self._connections.servers_for(roles))
         tool = await self._connections.resolve(call.requested, scope, roles)
@@ -117,27 +121,32 @@ class Resolve:
         call.bind(tool)
 
 
-class Permit:
+class Authorize:
     """Tools of the gateway itself are for administrators. What a caller may not call it does not see either, so no more is said."""
 
-    name = "permit"
+    name = "authorize"
+
+    def applies_to(self, policy: ToolPolicy) -> bool:
+        return policy.tool.server == OWN_SERVER_ID
 
     def __call__(self, call: Call) -> None:
-        tool = call.bound.tool
-        if tool.server == OWN_SERVER_ID and not may_call(tool.server, call.ctx.caller.roles):
+        if not may_call(call.policy.tool.server, call.ctx.caller.roles):
             message = f"No tool {call.requested!r} on any connected server. tools/list shows what there is."
             raise GatewayFailure(Kind.UNKNOWN_TOOL, message, tool=call.requested)
 
 
-class Mirror:
+class CheckHeaderParams:
     """Arguments a modern HTTP caller mirrored into headers must say what the body says."""
 
-    name = "mirror"
+    name = "check_header_params"
+
+    def applies_to(self, policy: ToolPolicy) -> bool:
+        return bool(policy.tool.header_params)
 
     def __call__(self, call: Call) -> None:
         sent: Mapping[str, list[str]] | None = None if call.is_indirect else call.ctx.caller.headers
-        tool = call.bound.tool
-        if sent is None or not tool.header_params:
+        tool = call.policy.tool
+        if sent is None:
             return
         arguments = messages.value(call.members.get("arguments", _NO_ARGUMENTS))
         problem = headers.check_mirror(tool.header_params, arguments, sent)
@@ -147,16 +156,19 @@ class Mirror:
             )
 
 
-class Limit:
+class CheckLimits:
     """Arguments within the tool's bounds of lists, texts and nesting."""
 
-    name = "limit"
+    name = "check_limits"
+
+    def applies_to(self, policy: ToolPolicy) -> bool:
+        return True
 
     def __call__(self, call: Call) -> None:
         arguments = call.members.get("arguments")
         if arguments is None:
             return
-        rules = call.bound
+        rules = call.policy
         if limits.is_small(arguments, rules.bounds):
             return
         if call.arguments is UNSET:
@@ -166,27 +178,32 @@ class Limit:
             raise _refused(rules.tool, Kind.LIMIT_EXCEEDED, "break a limit", errors, errors[0].code)
 
 
-class Rate:
+class RateLimit:
     """As many calls as one caller may make of this kind of tool. A refused call consumes nothing."""
 
-    name = "rate"
+    name = "rate_limit"
 
     def __init__(self, rates: RatePolicy) -> None:
         self._rates = rates
 
+    def applies_to(self, policy: ToolPolicy) -> bool:
+        return policy.is_rate_limited
+
     def __call__(self, call: Call) -> None:
-        self._rates.admit(call.ctx.caller.subject, call.bound.tool)
+        self._rates.admit(call.ctx.caller.subject, call.policy.tool)
 
 
-class AcceptInput:
+class ValidateInput:
     """Arguments that fit the tool's input schema. Nothing is coerced, filled in or left out (D8)."""
 
-    name = "accept_input"
+    name = "validate_input"
+
+    def applies_to(self, policy: ToolPolicy) -> bool:
+        return policy.tool.input_check is not None
 
     def __call__(self, call: Call) -> None:
-        tool = call.bound.tool
-        if tool.input_check is None:
-            return
+        tool = call.policy.tool
+        assert tool.input_check is not None, "applies only where there is one"
         arguments = call.members.get("arguments", _NO_ARGUMENTS)
         errors = tool.input_check.check(bytes(arguments), call.arguments)
         if (
@@ -195,46 +212,45 @@ class AcceptInput:
             given = headers.without_nulls(tool.header_params, messages.value(arguments))
             errors = tool.input_check.check(messages.encode_json(given))
         if errors:
-            raise _refused(tool, Kind.INVALID_ARGUMENTS, "do not fit its input schema", errors)
+            raise _refused(tool, Kind.INVALID_ARGUMENTS, "do not match its input schema", errors)
 
 
-class Recall:
-    """A kept answer to the very same call, or the lead of all who ask for it now; only where the operator allows it."""
+class CacheLookup:
+    """A cached response to the very same call, or the lead of all who ask for it now (single-flight); only where the operator allows it."""
 
-    name = "recall"
+    name = "cache_lookup"
 
-    def __init__(self, recall: SharedRecall, recognition: Recognition) -> None:
-        self._recall = recall
-        self._recognition = recognition
+    def __init__(self, results: ResultCache) -> None:
+        self._results = results
+
+    def applies_to(self, policy: ToolPolicy) -> bool:
+        return policy.cache.ttl_ms is not None
 
     def __call__(self, call: Call) -> Awaitable[None] | None:
-        rules = call.bound
-        if rules.plan.ttl_ms is None or not is_plain(call.members, call.meta):
+        if not is_plain(call.members, call.meta):
             return None
+        policy = call.policy
         arguments = bytes(call.members.get("arguments", _NO_ARGUMENTS))
-        keys = rules.plan.keys(call.ctx.caller.subject, arguments)
-        answer = self._recall.ask(keys, rules.tool.server)
-        if isinstance(answer, Lookup):
-            _take(call, answer)
-            self._recognition.note(call, keys)
+        keys = policy.cache.keys(call.ctx.caller.subject, arguments)
+        found = self._results.ask(keys, policy.tool.server)
+        if isinstance(found, Lookup | LeaderTicket):
+            _take(call, found)
             return None
-        if isinstance(answer, Lease):
-            _take(call, answer)
-            return None
-        return _wait(call, answer)
+        return _wait(call, found)
 
 
-async def _wait(call: Call, answer: Awaitable[Lookup | Lease]) -> None:
-    _take(call, await answer)
+async def _wait(call: Call, found: Awaitable[Lookup | LeaderTicket]) -> None:
+    _take(call, await found)
 
 
-def _take(call: Call, answer: Lookup | Lease) -> None:
-    if isinstance(answer, Lease):
-        call.lease = answer
+def _take(call: Call, found: Lookup | LeaderTicket) -> None:
+    if isinstance(found, LeaderTicket):
+        call.ticket = found
         return
-    call.result = answer.value
+    call.replace(found.value)
     call.is_answered = call.ctx.is_cached = True
-    call.ctx.upstream_revision, call.upstream_era = revision_of(answer.mark)
+    call.ctx.upstream_revision = revision = found.mark.decode()
+    call.upstream_era = era_of(revision) or LEGACY
 
 
 def _refused(

@@ -9,47 +9,47 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any
 
-from pactgate.core.unanswered import Unanswered
-from pactgate.pipeline.upstream_request import Errand
+from pactgate.core.unanswered import UnansweredError
+from pactgate.pipeline.upstream_request import UpstreamRequest
 from pactgate.protocol import era_bridge
 from pactgate.protocol.era_bridge import Question
 
 
-class Relay:
+class QuestionRelay:
     """Puts questions to the legacy caller of one call (`upstreams.asked.Asker`)."""
 
-    def __init__(self, errand: Errand, capabilities: Mapping[str, Any]) -> None:
-        self.owner = errand.caller.session
-        self._errand = errand
+    def __init__(self, request: UpstreamRequest, capabilities: Mapping[str, Any]) -> None:
+        self.owner = request.caller.session
+        self._request = request
         self._capabilities = capabilities
         self._count = 0
 
     async def ask(self, question: Question) -> bytes:
         refusal = era_bridge.why_not(question, self._capabilities)
         if refusal is not None:
-            raise Unanswered(refusal[1], code=refusal[0])
-        errand = self._errand
-        errand.on_asked()
+            raise UnansweredError(refusal[1], code=refusal[0])
+        request = self._request
+        request.on_asked()
         self._count += 1
-        params = era_bridge.for_legacy(question, errand.caller.version, f"{errand.server}-{id(self):x}-{self._count}")
-        with errand.patience.waiting_for_caller():
-            return await errand.caller.channel.ask(question.method, params)
+        params = era_bridge.for_legacy(question, request.caller.version, f"{request.server}-{id(self):x}-{self._count}")
+        with request.deadline.waiting_for_client():
+            return await request.caller.channel.ask(question.method, params)
 
     def tell(self, method: str, params: bytes) -> None:
-        self._errand.caller.channel.notify(method, params)
+        self._request.caller.channel.notify(method, params)
 
     async def ask_for_round(self, question: Question) -> bytes:
         """The same for a modern server, which knows no refusal: a form nobody fills in is cancelled, anything else ends the call."""
         try:
             return await self.ask(question)
-        except Unanswered as failure:
+        except UnansweredError as failure:
             if question.method == era_bridge.ELICIT:
                 return era_bridge.CANCELLED_BY_CALLER
             failure.message = (
-                f"{self._errand.server} asked for {question.method}, and the caller refused: {failure.reply.message}. "
+                f"{self._request.server} asked for {question.method}, and the caller refused: {failure.reply.message}. "
                 "A server of this era can't be told so; the call has ended."
             )
-            failure.server, failure.operation = self._errand.server, self._errand.method
+            failure.server, failure.operation = self._request.server, self._request.method
             raise
 
 

@@ -10,7 +10,7 @@ caller, or send a call twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,59 +19,60 @@ from msgspec import Raw
 from pactgate.catalog.connections import Connections
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller
-from pactgate.pipeline.notification_relay import Relaying
-from pactgate.pipeline.question_relay import Relay, all_of
-from pactgate.pipeline.suspended_calls import Parked, ParkingLot
-from pactgate.pipeline.upstream_request import Errand
-from pactgate.policy.state_tokens import Seals, refused
+from pactgate.pipeline.notification_relay import NotificationRelay
+from pactgate.pipeline.question_relay import QuestionRelay, all_of
+from pactgate.pipeline.suspended_calls import SuspendedCall, SuspendedCalls
+from pactgate.pipeline.upstream_request import UpstreamRequest
+from pactgate.policy.state_tokens import StateSigner, refused
 from pactgate.protocol import era_bridge, messages
-from pactgate.protocol.era_bridge import RESPONSES, STATE, Round
-from pactgate.protocol.messages import Notification, encode_json
+from pactgate.protocol.era_bridge import RESPONSES, STATE, InputRequired
+from pactgate.protocol.messages import Notification, Response, encode_json
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.dialer import Session
-from pactgate.upstreams.peer import UpstreamReplied
+from pactgate.upstreams.peer import UpstreamReplyError
+from pactgate.upstreams.pending import in_task
 
 MAX_ROUNDS: Final = 20
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
-_PARKED: Final = "parked"
+_SUSPENDED: Final = "parked"
 _UPSTREAM: Final = "upstream"
 _AGAIN: Final = "again"
 """What a sealed state continues: a call that waits, a round of the server's own, or nothing: the call is simply made again."""
 _text: Final = msgspec.json.Decoder(str)
 
 
-class Outcome(NamedTuple):
-    """What the server answered, or a round of questions for a modern caller; and the session it came from."""
+class UpstreamResult(NamedTuple):
+    """What the server answered, or an input-required result for a modern caller; and the session it came from."""
 
-    text: bytes
+    response: Response
     session: Session
-    is_round: bool = False
+    is_input_required: bool = False
 
 
-class Asking:
+class ServerRequestBridge:
     """Sends errands. `input_s` is how long one call may wait for its caller."""
 
     def __init__(
         self,
         connections: Connections,
-        relaying: Relaying,
+        relay: NotificationRelay,
         *,
         clock: Callable[[], float],
         input_s: Callable[[], float],
     ) -> None:
         self._connections = connections
-        self._relaying = relaying
+        self._relay = relay
         self._input_s = input_s
-        self._seals = Seals(clock)
-        self._lot = ParkingLot()
+        self._signer = StateSigner(clock)
+        self._suspended = SuspendedCalls()
 
     @property
-    def parked_count(self) -> int:
-        return len(self._lot)
+    def suspended_count(self) -> int:
+        return len(self._suspended)
 
     async def close(self) -> None:
-        await self._lot.close()
+        await self._suspended.close()
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A legacy caller's roots have changed: told to the servers it has a session with, which may have asked for them."""
@@ -80,170 +81,201 @@ class Asking:
                 for session in supervisor.caller_sessions.of(caller):
                     session.peer.tell(notification.method)
 
-    def plainly(self, caller: Caller, server: str, session: Session) -> bytes | None:
-        """What a server is told of a caller that can be asked, where the call may go like any other; None where it has to `run`."""
-        is_modern = session.identity.era is Era.MODERN
-        if session.peer.capabilities or (caller.era is Era.MODERN and not is_modern):
-            return None
-        if self._connections.wants_own_session(server, caller, _relayable(caller, Era.LEGACY)):
-            return None
-        declared = _relayable(caller, Era.MODERN) if is_modern else {}
-        return encode_json(declared) if declared else b""
+    async def exchange(self, request: UpstreamRequest, session: Session) -> UpstreamResult:
+        """Send a request once, and bridge what its server asks back. `session` is the shared one of the server."""
+        if session.may_be_private or request.is_continuation or not self._goes_directly(request, session):
+            return await self.run(request)
+        response = await self.send(request, session, request.members)
+        if response.simple is None and may_be_input_required(session, response):
+            return await self._ask_until_complete(request, session, request.members, response)
+        return UpstreamResult(response, session)
 
-    async def run(self, errand: Errand) -> Outcome:
-        caller = errand.caller
+    def _goes_directly(self, request: UpstreamRequest, session: Session) -> bool:
+        """Whether the shared session will do: its server can't ask this caller anything in a request of its own."""
+        caller = request.caller
+        if not caller.capabilities:
+            return True
+        if session.peer.capabilities or (caller.era is Era.MODERN and session.identity.era is Era.LEGACY):
+            return False
+        return not self._connections.wants_own_session(request.server, caller, _relayable(caller, Era.LEGACY))
+
+    async def run(self, request: UpstreamRequest) -> UpstreamResult:
+        await in_task()
+        caller = request.caller
         inner = None
-        if errand.state is not None and caller.era is Era.MODERN:
-            opened = self._seals.open(_state(errand.state), errand.binding())
-            if opened.kind == _PARKED:
-                return await self._continue(errand, opened.content)
+        if request.state is not None and caller.era is Era.MODERN:
+            opened = self._signer.open(_state(request.state), request.binding())
+            if opened.kind == _SUSPENDED:
+                return await self._continue(request, opened.content)
             inner = opened.content if opened.kind == _UPSTREAM else None
             if opened.kind == _AGAIN:
-                errand.responses = None
+                request.responses = None
         capabilities = _relayable(caller, Era.LEGACY)
-        session = await self._connections.session_for(errand.server, caller, capabilities)
+        session = await self._connections.session_for(request.server, caller, capabilities)
         if session.identity.era is Era.MODERN:
-            return await self._ask_modern(errand, session, inner)
+            return await self._ask_modern(request, session, inner)
         if caller.era is Era.MODERN:
-            if errand.responses is not None or inner is not None:
+            if request.responses is not None or inner is not None:
                 raise refused("nothing waits for these answers")
             try:
-                return await self._ask_and_park(errand, session)
-            except UpstreamReplied as refusal:
-                return self._visit_first(errand, session, refusal)
-        return await self._ask_legacy(errand, session)
+                return await self._ask_and_suspend(request, session)
+            except UpstreamReplyError as refusal:
+                return self._visit_first(request, session, refusal)
+        return await self._ask_legacy(request, session)
 
-    async def send(
-        self, errand: Errand, session: Session, members: Mapping[str, Raw], asker: Relay | Parked | None = None
-    ) -> bytes:
-        """The one place where an errand leaves. What is said of a parked call is for whoever waits for it at that moment."""
-        caller = errand.caller
-        level = self._relaying.prepare(caller, session)
-        if level is not None:
-            await level
-        on_progress, on_log = errand.on_progress, self._relaying.on_log(caller, session)
-        if isinstance(asker, Parked):
+    def send(
+        self,
+        request: UpstreamRequest,
+        session: Session,
+        members: Mapping[str, Raw],
+        asker: QuestionRelay | SuspendedCall | None = None,
+    ) -> Awaitable[Response]:
+        """The one place where a request of a caller leaves. What is said of a suspended call is for whoever waits for it then."""
+        caller, meta, on_progress, on_log = request.caller, request.meta, request.on_progress, None
+        if not self._relay.is_silent(caller, session):
+            setting = self._relay.prepare(caller, session)
+            if setting is not None:
+                return self._send_after(setting, request, session, members, asker)
+            meta, on_log = self._relay.stamp(caller, session, meta), self._relay.on_log(caller, session)
+        if isinstance(asker, SuspendedCall):
             on_progress, on_log = (None if on_progress is None else asker.progress), asker.log
-        declared = _relayable(caller, Era.MODERN) if session.identity.era is Era.MODERN else {}
-        return await session.peer.request(
-            errand.method,
+        declared = {}
+        if caller.capabilities and session.identity.era is Era.MODERN:
+            declared = _relayable(caller, Era.MODERN)
+        return session.peer.send(
+            request.method,
             members,
-            meta=self._relaying.stamp(caller, session, errand.meta),
+            meta=meta,
             on_progress=on_progress,
             owner=caller.subject,
             on_log=on_log,
-            name=errand.name,
-            headers=errand.begin(session),
+            name=request.name,
+            headers=request.on_send(session),
             asker=asker,
             capabilities=encode_json(declared) if declared else None,
         )
 
+    async def _send_after(
+        self,
+        setting: Awaitable[None],
+        request: UpstreamRequest,
+        session: Session,
+        members: Mapping[str, Raw],
+        asker: QuestionRelay | SuspendedCall | None,
+    ) -> Response:
+        """A legacy server is told the log level first."""
+        await setting
+        return await self.send(request, session, members, asker)
+
     # A legacy server.
 
-    async def _ask_legacy(self, errand: Errand, session: Session) -> Outcome:
+    async def _ask_legacy(self, request: UpstreamRequest, session: Session) -> UpstreamResult:
         """A legacy caller: what the server asks is put to it as it came. Members of other eras mean nothing here and pass."""
-        foreign = {RESPONSES: errand.responses, STATE: errand.state}
-        members = errand.members | {name: held for name, held in foreign.items() if held is not None}
-        asker = Relay(errand, session.peer.capabilities) if session.peer.capabilities else None
-        return Outcome(await self.send(errand, session, members, asker), session)
+        foreign = {RESPONSES: request.responses, STATE: request.state}
+        members = request.members | {name: held for name, held in foreign.items() if held is not None}
+        asker = QuestionRelay(request, session.peer.capabilities) if session.peer.capabilities else None
+        return UpstreamResult(await self.send(request, session, members, asker), session)
 
-    async def _ask_and_park(self, errand: Errand, session: Session) -> Outcome:
+    async def _ask_and_suspend(self, request: UpstreamRequest, session: Session) -> UpstreamResult:
         if not session.peer.capabilities:
-            return Outcome(await self.send(errand, session, errand.members), session)
-        parked = Parked(errand.caller.subject, session, self._input_s())
-        parked.begin(asyncio.get_running_loop().create_task(self.send(errand, session, errand.members, parked)))
-        return await self._await(errand, parked)
+            return UpstreamResult(await self.send(request, session, request.members), session)
+        suspended = SuspendedCall(request.caller.subject, session, self._input_s())
+        sending = self.send(request, session, request.members, suspended)
+        suspended.begin(asyncio.ensure_future(sending))
+        return await self._await(request, suspended)
 
-    async def _continue(self, errand: Errand, mark: str) -> Outcome:
-        """The caller of a parked call has come back. Nothing is consumed before everything about the request is right."""
-        parked = self._lot.find(mark, errand.caller.subject)
-        if parked is None:
+    async def _continue(self, request: UpstreamRequest, mark: str) -> UpstreamResult:
+        """The caller of a suspended call has come back. Nothing is consumed before everything about the request is right."""
+        suspended = self._suspended.find(mark, request.caller.subject)
+        if suspended is None:
             raise refused("the call it belongs to was continued already, or has ended")
-        answers = _answers(errand)
-        self._lot.take(mark)
-        errand.begin(parked.session)
-        parked.answer(answers)
+        answers = _answers(request)
+        self._suspended.take(mark)
+        request.on_send(suspended.session)
+        suspended.answer(answers)
         try:
-            return await self._await(errand, parked)
-        except UpstreamReplied as refusal:
-            return self._visit_first(errand, parked.session, refusal)
+            return await self._await(request, suspended)
+        except UpstreamReplyError as refusal:
+            return self._visit_first(request, suspended.session, refusal)
 
-    async def _await(self, errand: Errand, parked: Parked) -> Outcome:
-        parked.capabilities = _relayable(errand.caller, Era.LEGACY)
-        parked.on_progress = errand.on_progress
-        parked.on_log = self._relaying.on_log(errand.caller, parked.session)
+    async def _await(self, request: UpstreamRequest, suspended: SuspendedCall) -> UpstreamResult:
+        suspended.capabilities = _relayable(request.caller, Era.LEGACY)
+        suspended.on_progress = request.on_progress
+        suspended.on_log = self._relay.on_log(request.caller, suspended.session)
         try:
-            text = await parked.outcome()
+            response = await suspended.outcome()
         except asyncio.CancelledError:
-            parked.end()
+            suspended.end()
             raise
         finally:
-            parked.on_progress = parked.on_log = None
-        if parked.was_asked:
-            errand.on_asked()
-        if text is not None:
-            return Outcome(text, parked.session)
-        life_s = parked.input_s
-        asked = dict(parked.questions)
-        state = self._seals.seal(_PARKED, self._lot.park(parked), errand.binding(), life_s)
-        return Outcome(era_bridge.encode_round(asked, state), parked.session, is_round=True)
+            suspended.on_progress = suspended.on_log = None
+        if suspended.was_asked:
+            request.on_asked()
+        if response is not None:
+            return UpstreamResult(response, suspended.session)
+        life_s = suspended.input_s
+        asked = dict(suspended.questions)
+        state = self._signer.seal(_SUSPENDED, self._suspended.suspend(suspended), request.binding(), life_s)
+        return _input_required(era_bridge.encode_input_required(asked, state), suspended.session)
 
-    def _visit_first(self, errand: Errand, session: Session, refusal: UpstreamReplied) -> Outcome:
-        """A legacy server that refuses until its caller has been to a URL: asked as a round, after which the call is made again."""
+    def _visit_first(self, request: UpstreamRequest, session: Session, refusal: UpstreamReplyError) -> UpstreamResult:
+        """A legacy server that refuses until its caller has been to a URL: asked as input, after which the call is made again."""
         urls = era_bridge.read_urls(refusal.reply)
-        capabilities = _relayable(errand.caller, Era.LEGACY)
+        capabilities = _relayable(request.caller, Era.LEGACY)
         if not urls or any(era_bridge.why_not(url, capabilities) is not None for url in urls):
             raise refusal
         questions = {f"input-{number}": url for number, url in enumerate(urls, 1)}
-        state = self._seals.seal(_AGAIN, "", errand.binding(), self._input_s())
-        return Outcome(era_bridge.encode_round(questions, state), session, is_round=True)
+        state = self._signer.seal(_AGAIN, "", request.binding(), self._input_s())
+        return _input_required(era_bridge.encode_input_required(questions, state), session)
 
     # A modern server.
 
-    async def resume(self, errand: Errand, session: Session, text: bytes) -> Outcome:
-        """Go on from a server's first answer that may be a round."""
-        return await self._rounds(errand, session, dict(errand.members), text)
-
-    async def _ask_modern(self, errand: Errand, session: Session, inner: str | None) -> Outcome:
-        caller = errand.caller
-        if caller.era is Era.LEGACY and (errand.state is not None or errand.responses is not None):
+    async def _ask_modern(self, request: UpstreamRequest, session: Session, inner: str | None) -> UpstreamResult:
+        caller = request.caller
+        if caller.era is Era.LEGACY and (request.state is not None or request.responses is not None):
             raise GatewayFailure(
                 Kind.INVALID_PARAMS, f"{STATE} and {RESPONSES} do not exist in revision {caller.version}."
             )
-        members = dict(errand.members)
-        if errand.responses is not None:
-            _answers(errand)
-            members[RESPONSES] = errand.responses
+        members = dict(request.members)
+        if request.responses is not None:
+            _answers(request)
+            members[RESPONSES] = request.responses
         if inner is not None:
             members[STATE] = Raw(encode_json(inner))
-        return await self._rounds(errand, session, members, None)
+        return await self._ask_until_complete(request, session, members, None)
 
-    async def _rounds(self, errand: Errand, session: Session, members: dict[str, Raw], text: bytes | None) -> Outcome:
-        declared = _relayable(errand.caller, Era.MODERN)
+    async def _ask_until_complete(
+        self, request: UpstreamRequest, session: Session, members: dict[str, Raw], response: Response | None
+    ) -> UpstreamResult:
+        """Go on from a server's first answer, or from none, until its result is complete."""
+        await in_task()
+        declared = _relayable(request.caller, Era.MODERN)
         for number in range(MAX_ROUNDS):
-            if text is None:
-                text = await self.send(errand, session, members)
-            found = _read_round(errand, text)
+            if response is None:
+                response = await self.send(request, session, members)
+            found = _read_input_required(request, response.result)
             if found is None:
-                return Outcome(text, session)
-            _require_declared(errand, found, declared)
-            errand.on_asked()
-            if errand.caller.era is Era.MODERN:
-                return Outcome(self._sealed(errand, text, found), session, is_round=True)
-            members = await self._answered(errand, found, number)
-            text = None
-        raise _asks_for_ever(errand)
+                return UpstreamResult(response, session)
+            _require_declared(request, found, declared)
+            request.on_asked()
+            if request.caller.era is Era.MODERN:
+                return _input_required(self._sealed(request, response.result, found), session)
+            members = await self._answered(request, found, number)
+            response = None
+        raise _asks_for_ever(request)
 
-    def _sealed(self, errand: Errand, text: bytes, found: Round) -> bytes:
+    def _sealed(self, request: UpstreamRequest, text: bytes, found: InputRequired) -> bytes:
         if found.state is None:
             return text
-        return era_bridge.with_state(text, self._seals.seal(_UPSTREAM, found.state, errand.binding(), self._input_s()))
+        return era_bridge.with_state(
+            text, self._signer.seal(_UPSTREAM, found.state, request.binding(), self._input_s())
+        )
 
-    async def _answered(self, errand: Errand, found: Round, number: int) -> dict[str, Raw]:
+    async def _answered(self, request: UpstreamRequest, found: InputRequired, number: int) -> dict[str, Raw]:
         """The request again, with what a legacy caller answers to all questions of the round."""
-        members = dict(errand.members)
+        members = dict(request.members)
         if found.questions:
-            relay = Relay(errand, _relayable(errand.caller, Era.MODERN))
+            relay = QuestionRelay(request, _relayable(request.caller, Era.MODERN))
             keys = list(found.questions)
             answers = await all_of(relay.ask_for_round(found.questions[key]) for key in keys)
             members[RESPONSES] = Raw(encode_json(dict(zip(keys, map(Raw, answers), strict=True))))
@@ -254,17 +286,17 @@ class Asking:
         return members
 
 
-def needs_asking(caller: Caller, members: Mapping[str, Raw]) -> bool:
-    """Whether a request has to go this way: its caller can be asked, or comes back from a round."""
-    return bool(caller.capabilities) or STATE in members or RESPONSES in members
-
-
-def may_be_round(session: Session, text: bytes) -> bool:
+def may_be_input_required(session: Session, response: Response) -> bool:
     """Whether an answer has to be looked at: a modern server may ask even a caller that can't be asked, to come again later."""
-    return session.identity.era is Era.MODERN and era_bridge.ROUND_MARK in text
+    is_modern = session.identity.era is Era.MODERN
+    return is_modern and response.simple is None and era_bridge.INPUT_REQUIRED_MARK in response.result
 
 
-def as_said(refusal: UpstreamReplied, caller: Caller) -> GatewayFailure:
+def _input_required(result: bytes, session: Session) -> UpstreamResult:
+    return UpstreamResult(Response(0, result), session, is_input_required=True)
+
+
+def map_upstream_error(refusal: UpstreamReplyError, caller: Caller) -> GatewayFailure:
     """A refusal that tells the caller what to do, with its own number where the caller's era knows it; any other as it is."""
     reply = refusal.reply
     is_url = reply.code == messages.URL_REQUIRED and caller.era is Era.LEGACY
@@ -295,45 +327,45 @@ def _state(raw: Raw) -> str:
         raise refused("it is not a text") from None
 
 
-def _answers(errand: Errand) -> dict[str, bytes]:
+def _answers(request: UpstreamRequest) -> dict[str, bytes]:
     try:
-        return era_bridge.read_answers(errand.responses)
+        return era_bridge.read_answers(request.responses)
     except msgspec.DecodeError:
         raise GatewayFailure(
             Kind.INVALID_PARAMS, f"{RESPONSES} must be an object of answers, each an object."
         ) from None
 
 
-def _read_round(errand: Errand, text: bytes) -> Round | None:
+def _read_input_required(request: UpstreamRequest, text: bytes) -> InputRequired | None:
     try:
-        return era_bridge.read_round(text)
+        return era_bridge.read_input_required(text)
     except msgspec.DecodeError as problem:
-        raise _faulty(errand, str(problem)) from problem
+        raise _faulty(request, str(problem)) from problem
 
 
-def _require_declared(errand: Errand, found: Round, declared: Mapping[str, Any]) -> None:
+def _require_declared(request: UpstreamRequest, found: InputRequired, declared: Mapping[str, Any]) -> None:
     for question in found.questions.values():
         refusal = era_bridge.why_not(question, declared)
         if refusal is not None:
-            raise _faulty(errand, f"it asks what its caller did not offer ({refusal[1]})")
+            raise _faulty(request, f"it asks what its caller did not offer ({refusal[1]})")
 
 
-def _faulty(errand: Errand, why: str) -> GatewayFailure:
+def _faulty(request: UpstreamRequest, why: str) -> GatewayFailure:
     return GatewayFailure(
         Kind.MALFORMED_RESULT,
-        f"{errand.server} answered {errand.method} with a round of questions that breaks the protocol: {why}",
-        server=errand.server,
-        operation=errand.method,
+        f"{request.server} answered {request.method} with a round of questions that breaks the protocol: {why}",
+        server=request.server,
+        operation=request.method,
         verdict=Verdict.MAY_HAVE_RUN,
     )
 
 
-def _asks_for_ever(errand: Errand) -> GatewayFailure:
+def _asks_for_ever(request: UpstreamRequest) -> GatewayFailure:
     return GatewayFailure(
         Kind.MALFORMED_RESULT,
-        f"{errand.server} has asked for input {MAX_ROUNDS} times without answering {errand.method}; the call has ended",
-        server=errand.server,
-        operation=errand.method,
+        f"{request.server} has asked for input {MAX_ROUNDS} times without answering {request.method}; the call has ended",
+        server=request.server,
+        operation=request.method,
         verdict=Verdict.MAY_HAVE_RUN,
     )
 

@@ -1,6 +1,6 @@
 """Calls that wait at a legacy server while their modern caller is asked: the call stays open there, its caller comes back with answers.
 
-A parked call belongs to one subject and is continued once per round. Its waiting is bounded by the time it has for
+A suspended call belongs to one subject and is continued once per round. Its waiting is bounded by the time it has for
 input, their number by caller and in all; one that nobody comes back for is ended, and the server told. If the server
 finishes meanwhile, the outcome is kept for the caller. Must not: know seals or names of tools; in-process only, so a
 restart ends every one of them.
@@ -16,20 +16,20 @@ from typing import Any, Final
 from msgspec import Raw
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.unanswered import Unanswered
+from pactgate.core.unanswered import UnansweredError
 from pactgate.protocol.era_bridge import Question, why_not
-from pactgate.protocol.messages import Notification
+from pactgate.protocol.messages import Notification, Response
 from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.notification_router import OnNotice, OnProgress
 
-MAX_PARKED: Final = 256
+MAX_SUSPENDED: Final = 256
 MAX_OF_ONE: Final = 64
 """Of one caller, and at one server."""
 TOGETHER_S: Final = 0.01
 """Questions that follow each other this closely are put in one round."""
 
 
-class Parked:
+class SuspendedCall:
     """One call at a legacy server, and what the server has asked about it (`upstreams.asked.Asker`)."""
 
     def __init__(self, subject: str, session: Session, input_s: float) -> None:
@@ -45,26 +45,26 @@ class Parked:
         self.questions: dict[str, Question] = {}
         self.round = 0
         self.expiry: asyncio.TimerHandle | None = None
-        self.parked_at = 0.0
+        self.suspended_at = 0.0
         self.was_asked = False
         self._answers: dict[str, asyncio.Future[bytes]] = {}
         self._count = 0
         self._news = asyncio.Event()
-        self._call: asyncio.Task[bytes] | None = None
+        self._call: asyncio.Task[Response] | None = None
 
     @property
     def mark(self) -> str:
         """Names this call in this round, and no other."""
         return f"{self.id}.{self.round}"
 
-    def begin(self, call: asyncio.Task[bytes]) -> None:
+    def begin(self, call: asyncio.Task[Response]) -> None:
         self._call = call
         call.add_done_callback(self._finished)
 
     async def ask(self, question: Question) -> bytes:
         refusal = why_not(question, self.capabilities)
         if refusal is not None:
-            raise Unanswered(refusal[1], code=refusal[0])
+            raise UnansweredError(refusal[1], code=refusal[0])
         self._count += 1
         key = f"input-{self._count}"
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -99,7 +99,7 @@ class Parked:
         if self.questions:
             self._news.set()
 
-    async def outcome(self) -> bytes | None:
+    async def outcome(self) -> Response | None:
         """What the server answered, or None when it asks instead. Raises what ended the call."""
         call = self._call
         assert call is not None, "begun before it is waited for"
@@ -126,68 +126,68 @@ class Parked:
         if self._call is not None:
             await asyncio.wait({self._call})
 
-    def _finished(self, call: asyncio.Task[bytes]) -> None:
+    def _finished(self, call: asyncio.Task[Response]) -> None:
         self._news.set()
         if not call.cancelled():
             call.exception()  # kept for whoever comes back; nobody need be warned that it was not looked at
 
 
-class ParkingLot:
-    """All parked calls, by the mark of the round their callers are to answer."""
+class SuspendedCalls:
+    """All suspended calls, by the mark of the round their callers are to answer."""
 
     def __init__(self) -> None:
-        self._parked: dict[str, Parked] = {}
+        self._suspended: dict[str, SuspendedCall] = {}
 
     def __len__(self) -> int:
-        return len(self._parked)
+        return len(self._suspended)
 
-    def park(self, parked: Parked) -> str:
+    def suspend(self, suspended: SuspendedCall) -> str:
         """Keep the call until its caller comes back; the mark to come back with."""
-        if not self._has_room(parked):
-            parked.end()
+        if not self._has_room(suspended):
+            suspended.end()
             raise GatewayFailure(
                 Kind.OVERLOADED,
                 "As many calls wait for answers of their callers as may; answer those, or try again later.",
-                server=parked.session.peer.server,
+                server=suspended.session.peer.server,
                 verdict=Verdict.MAY_HAVE_RUN,
             )
         loop = asyncio.get_running_loop()
-        parked.round += 1
-        parked.parked_at = loop.time()
-        mark = parked.mark
-        self._parked[mark] = parked
-        parked.expiry = loop.call_later(parked.input_s, self._expire, mark)
+        suspended.round += 1
+        suspended.suspended_at = loop.time()
+        mark = suspended.mark
+        self._suspended[mark] = suspended
+        suspended.expiry = loop.call_later(suspended.input_s, self._expire, mark)
         return mark
 
-    def find(self, mark: str, subject: str) -> Parked | None:
+    def find(self, mark: str, subject: str) -> SuspendedCall | None:
         """The call that waits for this mark, if it is this subject's."""
-        parked = self._parked.get(mark)
-        return parked if parked is not None and parked.subject == subject else None
+        suspended = self._suspended.get(mark)
+        return suspended if suspended is not None and suspended.subject == subject else None
 
-    def take(self, mark: str) -> Parked:
+    def take(self, mark: str) -> SuspendedCall:
         """The caller has come back: from now on the mark opens nothing."""
-        parked = self._remove(mark)
-        parked.input_s -= asyncio.get_running_loop().time() - parked.parked_at
-        return parked
+        suspended = self._remove(mark)
+        suspended.input_s -= asyncio.get_running_loop().time() - suspended.suspended_at
+        return suspended
 
     async def close(self) -> None:
-        while self._parked:
-            await self._remove(next(iter(self._parked))).ended()
+        while self._suspended:
+            await self._remove(next(iter(self._suspended))).ended()
 
-    def _has_room(self, parked: Parked) -> bool:
-        others = self._parked.values()
-        server = parked.session.peer.server
+    def _has_room(self, suspended: SuspendedCall) -> bool:
+        others = self._suspended.values()
+        server = suspended.session.peer.server
         return (
-            len(others) < MAX_PARKED
-            and sum(other.subject == parked.subject for other in others) < MAX_OF_ONE
+            len(others) < MAX_SUSPENDED
+            and sum(other.subject == suspended.subject for other in others) < MAX_OF_ONE
             and sum(other.session.peer.server == server for other in others) < MAX_OF_ONE
         )
 
-    def _remove(self, mark: str) -> Parked:
-        parked = self._parked.pop(mark)
-        if parked.expiry is not None:
-            parked.expiry.cancel()
-        return parked
+    def _remove(self, mark: str) -> SuspendedCall:
+        suspended = self._suspended.pop(mark)
+        if suspended.expiry is not None:
+            suspended.expiry.cancel()
+        return suspended
 
     def _expire(self, mark: str) -> None:
         self._remove(mark).end()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Raw, Struct
 
@@ -10,7 +10,7 @@ from pactgate.config.model import Config
 from pactgate.config.sections.limits import Limits, Timeouts
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.values import Tool
-from pactgate.policy.cache_policy import CachePolicy, Plan
+from pactgate.policy.cache_policy import CachePolicy, ToolCachePolicy
 from pactgate.policy.categories import ToolCategory
 from pactgate.policy.envelope import room_bytes
 from pactgate.policy.limits import Bounds, bounds_for
@@ -23,22 +23,35 @@ _ERA_BYTES: Final = 80
 """What a modern result has beside our identity: its type, and the name the identity goes by."""
 
 
-class ToolRules(Struct, frozen=True):
+class ChosenGates(Struct, frozen=True):
+    """The gates that apply to a tool, in their order (`tool_call.Gate`)."""
+
+    before: tuple[Any, ...]
+    after: tuple[Any, ...]
+    """Verifying and finishing a fresh answer."""
+    finish: tuple[Any, ...]
+    """Finishing one from the cache."""
+
+
+class ToolPolicy(Struct):
+    """Everything the settings say about one tool."""
+
     tool: Tool
     wire_name: Raw
     """The name its server knows it by, as JSON."""
     limit: ToolTimeout
     bounds: Bounds
-    plan: Plan
+    cache: ToolCachePolicy
     max_result_bytes: int
     room_bytes: int
     """What the stamp and the members of the caller's era take of that, at most."""
-    idle_gates: frozenset[str] = frozenset()
-    """The gates that have nothing to do for this tool, whatever the call; they are not asked."""
+    is_rate_limited: bool
+    gates: ChosenGates | None = None
+    """Chosen at the first call of the tool: asking each gate again would cost every call 2 us."""
 
 
-class Rulebook:
-    """Looks rules up by tool; a tool whose definition changed is another tool. A new configuration means a new rulebook.
+class PolicyTable:
+    """Looks policies up by tool; a tool whose definition changed is another tool. A new configuration means a new table.
 
     The gateway's own tools keep the default times and bounds, so that no setting can lock out whoever has to take it back.
     """
@@ -50,14 +63,13 @@ class Rulebook:
         self._era_bytes = len(server_info) + _ERA_BYTES
         self._cache = CachePolicy(config.cache)
         self.default_limit = ToolTimeout(config.timeouts.default_timeout_ms, "timeouts.defaultTimeoutMs")
-        self._known: dict[str, ToolRules] = {}
-        self._reads: dict[str, Plan] = {}
+        self._known: dict[str, ToolPolicy] = {}
+        self._reads: dict[str, ToolCachePolicy] = {}
 
-    @property
-    def max_response_bytes(self) -> int:
-        return self._config.response.max_response_bytes
+        self.wire = config.wire.planes()
+        self.max_response_bytes = config.response.max_response_bytes
 
-    def of(self, tool: Tool) -> ToolRules:
+    def of(self, tool: Tool) -> ToolPolicy:
         known = self._known.get(tool.full_name)
         if known is None or known.tool is not tool:
             if len(self._known) >= _REMEMBERED:  # a server may invent names without end
@@ -65,7 +77,7 @@ class Rulebook:
             known = self._known[tool.full_name] = self._work_out(tool)
         return known
 
-    def of_reads(self, server: str) -> Plan:
+    def of_reads(self, server: str) -> ToolCachePolicy:
         """How long resources of a server are kept: as long as the server says, and no longer than the default."""
         known = self._reads.get(server)
         if known is None:
@@ -78,7 +90,7 @@ class Rulebook:
         known = self._config.servers.get(server)
         return default_ms if known is None else min(default_ms, known.request_timeout_ms)
 
-    def _work_out(self, tool: Tool) -> ToolRules:
+    def _work_out(self, tool: Tool) -> ToolPolicy:
         config, traits = self._config, tool.traits
         plan = self._cache.plan(
             tool,
@@ -87,7 +99,7 @@ class Rulebook:
         )
         is_own = tool.server == OWN_SERVER_ID
         server = config.servers.get(tool.server)
-        return ToolRules(
+        return ToolPolicy(
             tool=tool,
             wire_name=Raw(encode_json(tool.name)),
             limit=for_tool(
@@ -98,22 +110,8 @@ class Rulebook:
                 Timeouts() if is_own else config.timeouts,
             ),
             bounds=bounds_for(tool.full_name, tool.name, Limits() if is_own else config.limits),
-            plan=plan,
+            cache=plan,
             max_result_bytes=config.response.max_response_bytes,
             room_bytes=room_bytes(tool.server, tool.full_name, LATEST_MODERN) + self._era_bytes,
-            idle_gates=_idle_gates(tool, plan, is_rated=config.rate_limits.enabled),
+            is_rate_limited=config.rate_limits.enabled,
         )
-
-
-def _idle_gates(tool: Tool, plan: Plan, *, is_rated: bool) -> frozenset[str]:
-    has_work = {
-        "permit": tool.server == OWN_SERVER_ID,
-        "mirror": bool(tool.header_params),
-        "rate": is_rated,
-        "accept_input": tool.input_check is not None,
-        "recall": plan.ttl_ms is not None,
-        "audit": tool.contract is not None,
-        "accept_output": tool.output_check is not None,
-        "remember": plan.ttl_ms is not None,
-    }
-    return frozenset(name for name, has in has_work.items() if not has)

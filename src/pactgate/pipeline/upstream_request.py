@@ -1,15 +1,14 @@
-"""One request on its way to a server, for a caller the server may ask something: what to send, and whose time runs meanwhile."""
+"""One request of a caller on its way to a server: what to send, and whose time runs meanwhile. Must not: send anything."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from typing import Protocol
 
 from msgspec import Raw
 
 from pactgate.core.values import Caller
-from pactgate.policy.state_tokens import Binding
+from pactgate.pipeline.deadline import Deadline
+from pactgate.policy.state_tokens import StateBinding
 from pactgate.protocol.era_bridge import RESPONSES, STATE
 from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.notification_router import OnProgress
@@ -17,26 +16,24 @@ from pactgate.upstreams.notification_router import OnProgress
 Headers = tuple[tuple[str, str], ...]
 
 
-class Patience(Protocol):
-    """The time limit of a request."""
-
-    def waiting_for_caller(self) -> AbstractContextManager[None]:
-        """While inside, the time for input runs instead of the request's own; may be entered several times at once."""
+def _nothing() -> None:
+    return
 
 
-class Errand:
-    """`members` are the params without `_meta`, under the server's own names; `begin` is told the session, and gives headers."""
+class UpstreamRequest:
+    """`members` are the params without `_meta`, under the server's own names; `on_send` is told the session, and gives headers."""
 
     __slots__ = (
-        "begin",
         "caller",
+        "deadline",
+        "is_continuation",
         "members",
         "meta",
         "method",
         "name",
         "on_asked",
         "on_progress",
-        "patience",
+        "on_send",
         "responses",
         "server",
         "state",
@@ -52,23 +49,27 @@ class Errand:
         meta: Mapping[str, Raw],
         name: str | None,
         on_progress: OnProgress | None,
-        patience: Patience,
-        begin: Callable[[Session], Headers],
-        on_asked: Callable[[], None],
+        deadline: Deadline,
+        on_send: Callable[[Session], Headers],
+        on_asked: Callable[[], None] = _nothing,
     ) -> None:
         self.caller = caller
         self.server = server
         self.method = method
-        self.members = {key: held for key, held in members.items() if key not in (RESPONSES, STATE)}
         self.responses = members.get(RESPONSES)
         self.state = members.get(STATE)
+        self.is_continuation = self.responses is not None or self.state is not None
+        """Whether the caller comes back with answers to an input-required result."""
+        if self.is_continuation:
+            members = {key: held for key, held in members.items() if key not in (RESPONSES, STATE)}
+        self.members = members
         self.meta = meta
         self.name = name
         self.on_progress = on_progress
-        self.patience = patience
-        self.begin = begin
+        self.deadline = deadline
+        self.on_send = on_send
         self.on_asked = on_asked
         """Called when the outcome begins to depend on what this caller answers: it concerns nobody else then."""
 
-    def binding(self) -> Binding:
-        return Binding(self.caller.subject, self.server, self.method, self.members)
+    def binding(self) -> StateBinding:
+        return StateBinding(self.caller.subject, self.server, self.method, self.members)

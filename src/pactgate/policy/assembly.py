@@ -1,51 +1,62 @@
-"""A result of the ordinary shape (`protocol/simple_result.py`) put together for the caller's era from its own bytes.
+"""A tool result put together for the caller's era from its own bytes, with our envelope in its `_meta`.
 
-Must not: look into its content, or lose anything of it.
+Every result goes out through `assemble`: simple ones from their parts, others from their members. Must not: look into content, or lose
+anything of a result that the caller's era has a place for.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 from msgspec import UNSET, Raw
 
-from pactgate.core.failures import ENVELOPE_KEY
+from pactgate.policy.envelope import merge_meta
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import encode_json
-from pactgate.protocol.simple_result import PlainResult
+from pactgate.protocol.simple_result import SimpleResult
 
-_REMEMBERED_BYTES: Final = 1024
+_COMPLETE: Final = b',"resultType":"complete"'
 
 
-def parts_for(plain: PlainResult, server_info: bytes, *, is_modern: bool, was_modern: bool) -> list[bytes | Raw]:
-    """The result as a caller of an era reads it, up to the beginning of its `_meta`, and what follows there, in pieces to be joined.
+def assemble(
+    simple: SimpleResult | None,
+    result: bytes | None,
+    envelope: bytes,
+    *,
+    server_info: bytes,
+    is_modern: bool,
+    was_modern: bool,
+) -> bytes:
+    """The result as a caller of an era reads it. `simple` are its parts, if it has the ordinary shape; else `result` are its bytes.
 
-    Between the last two belongs what goes first into `_meta`, without a comma after it.
+    `is_modern` says what the caller speaks, `was_modern` what the server spoke.
     """
-    parts: list[bytes | Raw] = [b'{"content":', plain.content]
-    if plain.structured is not UNSET:
-        parts += (b',"structuredContent":', plain.structured)
-    if plain.is_error is not UNSET:
-        parts.append(b',"isError":true' if plain.is_error else b',"isError":false')
-    if is_modern or (plain.kind is not UNSET and not was_modern):
-        parts.append(b',"resultType":"complete"')
-    meta = b"" if plain.meta is UNSET else bytes(plain.meta)
-    read = _remembered_meta if len(meta) <= _REMEMBERED_BYTES else _meta_for
-    parts += (b',"_meta":{', read(meta, server_info if is_modern else b"", was_modern))
-    return parts
+    info = server_info if is_modern else b""
+    if simple is None:
+        return _assemble_members(messages.members(result or b"{}"), envelope, info, is_modern, was_modern)
+    parts: list[bytes | Raw] = [b'{"content":', simple.content]
+    if simple.structured is not UNSET:
+        parts += (b',"structuredContent":', simple.structured)
+    if simple.is_error is not UNSET:
+        parts.append(b',"isError":true' if simple.is_error else b',"isError":false')
+    if is_modern or (simple.kind is not UNSET and not was_modern):
+        parts.append(_COMPLETE)
+    meta = None if simple.meta is UNSET else simple.meta
+    parts += (b',"_meta":', merge_meta(envelope, meta, info, strip_modern=was_modern), b"}")
+    return b"".join(parts)
 
 
-def _meta_for(meta: bytes, server_info: bytes, was_modern: bool) -> bytes:
-    """The members of `_meta` that stay, after a comma where there are any, and both ends."""
-    members = messages.members(meta) if meta.startswith(b"{") else {}
-    members.pop(ENVELOPE_KEY, None)
-    if server_info:
-        members.setdefault(modern.SI, Raw(server_info))
+def _assemble_members(
+    members: dict[str, Raw], envelope: bytes, info: bytes, is_modern: bool, was_modern: bool
+) -> bytes:
+    meta = members.pop("_meta", None)
+    if is_modern:
+        members.setdefault("resultType", Raw(b'"complete"'))
     elif was_modern:
-        members = {key: held for key, held in members.items() if not key.startswith(modern.PREFIX)}
-    rest = encode_json(members)[1:-1]
-    return b",%b}}" % rest if rest else b"}}"
-
-
-_remembered_meta: Final = lru_cache(maxsize=256)(_meta_for)
+        members = {name: held for name, held in members.items() if name not in modern.ERA_MEMBERS}
+    start = encode_json(members)[:-1]
+    return b"%b%b%b}" % (
+        start,
+        b',"_meta":' if members else b'"_meta":',
+        merge_meta(envelope, meta, info, strip_modern=was_modern),
+    )

@@ -27,21 +27,21 @@ _PLAIN_MEMBERS: Final = frozenset({"name", "arguments"})
 _TRACE_CONTEXT: Final = frozenset({"traceparent", "tracestate", "baggage"})
 
 
-class Keys(Struct, frozen=True, gc=False):
+class CacheKeys(Struct, frozen=True, gc=False):
     """Where a result is looked for: what belongs to this caller, then what everybody may see."""
 
     own: bytes
     shared: bytes | None = None
 
 
-class Worth(NamedTuple):
+class Storable(NamedTuple):
     """A result may be kept this long (0: until something evicts it), and perhaps for everybody."""
 
     ttl_ms: int
     is_public: bool
 
 
-class Plan:
+class ToolCachePolicy:
     """What the cache does for one tool. `ttl_ms` None: nothing is kept. `is_writer`: a call may outdate what is kept of its server."""
 
     __slots__ = ("_seed", "follows_hints", "is_writer", "ttl_ms")
@@ -54,12 +54,12 @@ class Plan:
         named = b"".join(b"%d:%b" % (len(part), part) for part in (_encoded(text) for text in identity))
         self._seed = blake2b(named, digest_size=_KEY_BYTES)
 
-    def keys(self, subject: str, arguments: bytes) -> Keys:
+    def keys(self, subject: str, arguments: bytes) -> CacheKeys:
         """Where this caller's result for exactly these bytes is kept."""
         digest = self._seed.copy()
         digest.update(arguments)
         shared = digest.digest()
-        return Keys(shared + b"\0" + _encoded(subject), shared if self.follows_hints else None)
+        return CacheKeys(shared + b"\0" + _encoded(subject), shared if self.follows_hints else None)
 
 
 class CachePolicy:
@@ -69,7 +69,7 @@ class CachePolicy:
         self._default_ttl_ms = settings.default_ttl_ms
         self._tools = settings.tools
 
-    def plan(self, tool: Tool, *, is_read_only: bool | None, is_idempotent: bool | None) -> Plan:
+    def plan(self, tool: Tool, *, is_read_only: bool | None, is_idempotent: bool | None) -> ToolCachePolicy:
         """What to do for a tool; None means that nobody said whether it is so.
 
         A pattern covers tools that are known to be safe. A full name is the operator's word for this very tool, and vouches for one
@@ -80,16 +80,16 @@ class CachePolicy:
         if ttl_ms is None and tool.contract is not None and tool.contract.cache_ttl_ms is not UNSET:
             ttl_ms = tool.contract.cache_ttl_ms
         is_safe = is_read_only is True or is_idempotent is True or is_vouched_for
-        return Plan(
+        return ToolCachePolicy(
             ttl_ms if is_safe else None,
             is_writer=not (is_read_only or is_vouched_for),
             follows_hints=False,
             identity=("tools/call", tool.server, tool.name, tool.digest),
         )
 
-    def hinted(self, server: str, method: str) -> Plan:
+    def hinted(self, server: str, method: str) -> ToolCachePolicy:
         """What to do for results that carry the specification's cache hints, such as those of `resources/read`."""
-        return Plan(self._default_ttl_ms, is_writer=False, follows_hints=True, identity=(method, server))
+        return ToolCachePolicy(self._default_ttl_ms, is_writer=False, follows_hints=True, identity=(method, server))
 
     def rule_for(self, full_name: str) -> int | None:
         """The time to live the operator gave a tool, or None."""
@@ -118,7 +118,7 @@ class _Result(Struct):
 _result: Final = msgspec.json.Decoder(_Result)
 
 
-def judge(plan: Plan, result: bytes, *, is_truncated: bool = False) -> Worth | None:
+def judge(plan: ToolCachePolicy, result: bytes, *, is_truncated: bool = False) -> Storable | None:
     """Whether and how long a result may be kept, by what it says itself. None: not at all."""
     if plan.ttl_ms is None or is_truncated:
         return None
@@ -129,12 +129,12 @@ def judge(plan: Plan, result: bytes, *, is_truncated: bool = False) -> Worth | N
     if not _is(read.isError, b"false") or not _is(read.resultType, b'"complete"'):
         return None
     if isinstance(read.ttlMs, UnsetType):
-        return None if plan.follows_hints else Worth(plan.ttl_ms, False)
+        return None if plan.follows_hints else Storable(plan.ttl_ms, False)
     hint_ms = _milliseconds(bytes(read.ttlMs))
     if hint_ms == 0:
         return None
     ttl_ms = min(plan.ttl_ms, hint_ms) if plan.ttl_ms else hint_ms
-    return Worth(ttl_ms, plan.follows_hints and bytes(read.cacheScope or b"") == b'"public"')
+    return Storable(ttl_ms, plan.follows_hints and bytes(read.cacheScope or b"") == b'"public"')
 
 
 def _is(said: Raw | UnsetType, expected: bytes) -> bool:

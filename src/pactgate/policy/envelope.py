@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -27,11 +27,12 @@ from pactgate.core.failures import (
     WireError,
 )
 from pactgate.policy import response_size
-from pactgate.protocol import messages
+from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import encode_json
 
 MESSAGE_CHARS: Final = 1000
 FAILURE_BYTES: Final = 16_384
+_MEMOISED_BYTES: Final = 1024
 """What a failure may say beside its message; an upstream's error data can be as large as a frame."""
 _STAMP_BYTES: Final = 320
 """More than a stamp takes beside the names of server, tool and revision."""
@@ -44,9 +45,6 @@ _FLAGS: Final = {
     for validated in (False, True)
 }
 _KEY: Final = encode_json(ENVELOPE_KEY)
-_LEAST_RESULT_BYTES: Final = len(b'{"a":0}')
-_BACKSLASH: Final = ord("\\")
-_PLAIN_KEY: Final = ENVELOPE_KEY.encode()
 _TOOL_CODE: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}", re.ASCII)
 _PROTOCOL_MEMBERS: Final = ("isError", "resultType")
 
@@ -54,7 +52,7 @@ encode_view: Final = msgspec.json.Encoder(decimal_format="number").encode
 """Writes a view with every number as the upstream wrote it, also those no machine holds."""
 
 
-class Facts(Struct, frozen=True, gc=False):
+class CallFacts(Struct, frozen=True, gc=False):
     """One finished call. `tool` is its full name, or the name that was asked for when no tool was found.
 
     `is_idempotent` is what the tool declares, None when it declares nothing. `duration_ms` comes from a monotonic clock.
@@ -82,14 +80,6 @@ class Facts(Struct, frozen=True, gc=False):
         return max(0, int(self.duration_ms))
 
 
-class Opened(NamedTuple):
-    """A result around the place for the stamp. Large ones are not copied for it: all but the last brace is only looked at."""
-
-    all_but_the_end: memoryview
-    before: bytes
-    after: bytes
-
-
 Outcome = bytes | GatewayFailure
 """How a call ended: with a tool result, which may be a tool's own error, or with a failure of ours."""
 
@@ -103,12 +93,12 @@ class _Result(Struct):
 _result: Final = msgspec.json.Decoder(_Result)
 
 
-def is_retryable(failure: GatewayFailure, facts: Facts) -> bool:
+def is_retryable(failure: GatewayFailure, facts: CallFacts) -> bool:
     """D7: the code says that trying again may help, and the tool does not say that it may do harm."""
     return failure.is_transient and facts.is_idempotent is not False
 
 
-def runtime_view(facts: Facts, outcome: Outcome) -> dict[str, Any]:
+def runtime_view(facts: CallFacts, outcome: Outcome) -> dict[str, Any]:
     """The envelope of the runtime document: `SUCCESS_SCHEMA` or `ERROR_SCHEMA`, never both."""
     failure = failure_of(facts, outcome)
     metadata: dict[str, Any] = {
@@ -126,7 +116,7 @@ def runtime_view(facts: Facts, outcome: Outcome) -> dict[str, Any]:
     return {"success": False, "error": _error(facts, failure), "metadata": metadata}
 
 
-def ecosystem_view(facts: Facts, outcome: Outcome) -> dict[str, Any]:
+def ecosystem_view(facts: CallFacts, outcome: Outcome) -> dict[str, Any]:
     """The answer to an invocation of the ecosystem document: `ECOSYSTEM_SCHEMA`. A tool's own error keeps its content."""
     failure = failure_of(facts, outcome)
     view: dict[str, Any] = {
@@ -143,7 +133,7 @@ def ecosystem_view(facts: Facts, outcome: Outcome) -> dict[str, Any]:
     return view
 
 
-def failure_of(facts: Facts, outcome: Outcome) -> GatewayFailure | None:
+def failure_of(facts: CallFacts, outcome: Outcome) -> GatewayFailure | None:
     """The failure a call ended with, a tool's own error included; None for a success."""
     if isinstance(outcome, GatewayFailure):
         return outcome
@@ -164,7 +154,7 @@ def failure_of(facts: Facts, outcome: Outcome) -> GatewayFailure | None:
     )
 
 
-def _contract_failure(facts: Facts, fault: ToolFault, words: str) -> GatewayFailure:
+def _contract_failure(facts: CallFacts, fault: ToolFault, words: str) -> GatewayFailure:
     said = {**fault.details, "undeclaredCode": fault.undeclared} if fault.undeclared else fault.details
     return GatewayFailure(
         Kind.TOOL_ERROR,
@@ -178,7 +168,7 @@ def _contract_failure(facts: Facts, fault: ToolFault, words: str) -> GatewayFail
     )
 
 
-def failure_facts(facts: Facts, failure: GatewayFailure, max_bytes: int = FAILURE_BYTES) -> dict[str, Any]:
+def failure_facts(facts: CallFacts, failure: GatewayFailure, max_bytes: int = FAILURE_BYTES) -> dict[str, Any]:
     """Everything known of a failure for whoever has to act on it, within a bound."""
     told = failure.record()
     told["dispatched"] = failure.verdict is not Verdict.DID_NOT_RUN
@@ -190,51 +180,32 @@ def failure_facts(facts: Facts, failure: GatewayFailure, max_bytes: int = FAILUR
     return response_size.fit_facts(told, max_bytes)
 
 
-def stamp(members: dict[str, Raw], facts: Facts, failure: dict[str, Any] | None = None) -> None:
-    """Put our envelope into a result's `_meta`, beside what others put there and in place of what claims to be ours.
+def merge_meta(
+    envelope: bytes, meta: Raw | bytes | None, server_info: bytes = b"", *, strip_modern: bool = False
+) -> bytes:
+    """The `_meta` of an answer: our envelope, beside what others put there and in place of what claims to be ours.
 
-    `failure` is what `failure_facts` gives, where there is one.
+    `server_info` is the identity a modern caller is told, unless the server told its own. `strip_modern` leaves out what only a modern
+    caller understands, for a caller that is not one.
     """
-    members["_meta"] = Raw(b"{%b%b" % (_stamp(facts, failure), _others(members.get("_meta"))))
+    held = b"" if meta is None else bytes(meta)
+    others = (_memoised_others if len(held) <= _MEMOISED_BYTES else _others)(held, server_info, strip_modern)
+    return b"{%b%b" % (envelope, others)
 
 
-def open_for_stamp(members: dict[str, Raw]) -> Opened:
-    """A result in two halves with the place for `success_stamp` between them: what can be kept of it for the next time."""
-    rest = dict(members)
-    others = _others(rest.pop("_meta", None))
-    text = encode_json(rest)
-    return Opened(memoryview(text)[:-1], b',"_meta":{' if rest else b'"_meta":{', others + b"}")
+def _others(meta: bytes, server_info: bytes, strip_modern: bool) -> bytes:
+    """What follows our envelope in `_meta`, with the closing brace."""
+    others = messages.members(meta) if meta[:1] == b"{" else {}
+    others.pop(ENVELOPE_KEY, None)
+    if server_info:
+        others.setdefault(modern.SERVER_INFO_KEY, Raw(server_info))
+    elif strip_modern:
+        others = {key: value for key, value in others.items() if not key.startswith(modern.PREFIX)}
+    return b",%b" % encode_json(others)[1:] if others else b"}"
 
 
-def open_plain(result: bytes) -> Opened | None:
-    """The same without reading the result, where that is safe: it has members, and none can be called `_meta`."""
-    if b'"_meta"' in result or b"\\u" in result or len(result) < _LEAST_RESULT_BYTES:
-        return None
-    return Opened(memoryview(result)[:-1], b',"_meta":{', b"}}")
-
-
-def success_stamp(request_id: str, origin: bytes, duration_ms: float, *, is_cached: bool, is_validated: bool) -> bytes:
-    """What stands between the halves of a result that was neither cut nor an error."""
-    return b'%b:{"requestId":"%b",%b"durationMs":%d,%b' % (
-        _KEY,
-        request_id.encode(),
-        origin,
-        duration_ms if duration_ms > 0 else 0,
-        _FLAGS[is_cached, False, is_validated],
-    )
-
-
-def _others(raw: Raw | None) -> bytes:
-    """What follows our stamp in `_meta`: the members others put there, and the end."""
-    held = b"" if raw is None else bytes(raw)
-    if held[:1] != b"{":
-        return b"}"
-    if _BACKSLASH in held or held.find(_PLAIN_KEY) >= 0:  # our key may be there, perhaps spelt with escapes
-        others = messages.members(held)
-        others.pop(ENVELOPE_KEY, None)
-        held = encode_json(others)
-    rest = held[1:].lstrip()
-    return rest if rest.startswith(b"}") else b"," + rest
+# A server says the same of itself in each answer; reading that again would cost 3 us per call. At most 256 KiB.
+_memoised_others: Final = lru_cache(maxsize=256)(_others)
 
 
 def room_bytes(server: str | None, tool: str | None, upstream_revision: str | None) -> int:
@@ -242,7 +213,7 @@ def room_bytes(server: str | None, tool: str | None, upstream_revision: str | No
     return _STAMP_BYTES + len(origin_of(server, tool, upstream_revision, "partly enforced"))
 
 
-def stamp_failure(reply: Reply, facts: Facts, failure: GatewayFailure, max_bytes: int) -> Reply:
+def stamp_failure(reply: Reply, facts: CallFacts, failure: GatewayFailure, max_bytes: int) -> Reply:
     """A failure's reply with the envelope, in `_meta` of a tool result or in `data` of an error, within the bound."""
     told = failure_facts(facts, failure, min(FAILURE_BYTES, max_bytes // 2))
     if reply.error is not None:
@@ -250,8 +221,7 @@ def stamp_failure(reply: Reply, facts: Facts, failure: GatewayFailure, max_bytes
         error = WireError(reply.error.code, reply.error.message or _message(failure), data)
         return Reply(error=response_size.fit_error(error, max_bytes - _ERROR_BYTES))
     members = messages.members(reply.result or b"{}")
-    stamped = {"_meta": members.pop("_meta", Raw(b"{}"))}
-    stamp(stamped, facts, told)
+    stamped = {"_meta": Raw(merge_meta(encode_envelope(facts, told), members.pop("_meta", None)))}
     around = len(stamped["_meta"]) + len(',"_meta":')
     fitted = response_size.fit(encode_json(members), max_bytes, has_output_schema=False, reserve_bytes=around)
     if isinstance(fitted, response_size.TooLarge):  # a bound so small that names alone fill it
@@ -259,8 +229,8 @@ def stamp_failure(reply: Reply, facts: Facts, failure: GatewayFailure, max_bytes
     return Reply(result=encode_json({**messages.members(fitted.result), **stamped}))
 
 
-def _stamp(facts: Facts, failure: dict[str, Any] | None) -> bytes:
-    """Written by hand from encoded parts: every call pays for it."""
+def encode_envelope(facts: CallFacts, failure: dict[str, Any] | None = None) -> bytes:
+    """Our member of `_meta`, encoded; by hand from encoded parts, because every call pays for it. `failure` is from `failure_facts`."""
     end = _FLAGS[facts.is_cached, facts.is_truncated, facts.is_validated]
     if facts.original_size_bytes is not None:
         end = b'"originalSizeBytes":%d,%b' % (facts.original_size_bytes, end)
@@ -268,13 +238,12 @@ def _stamp(facts: Facts, failure: dict[str, Any] | None) -> bytes:
         end = b'"empty":true,%b' % end
     if failure is not None:
         end = b'"failure":%b,%b' % (encode_json(failure), end)
-    origin = origin_of(facts.server, facts.tool, facts.upstream_revision, facts.effects_level)
-    end = facts.observed + end
-    return b'%b:{"requestId":%b,%b"durationMs":%d,%b' % (
+    return b'%b:{"requestId":"%b",%b"durationMs":%d,%b%b' % (
         _KEY,
-        encode_json(facts.request_id),
-        origin,
+        facts.request_id.encode(),
+        origin_of(facts.server, facts.tool, facts.upstream_revision, facts.effects_level),
         facts.duration_ms if facts.duration_ms > 0 else 0,
+        facts.observed,
         end,
     )
 
@@ -289,7 +258,7 @@ def origin_of(server: str | None, tool: str | None, revision: str | None, effect
     )
 
 
-def _error(facts: Facts, failure: GatewayFailure) -> dict[str, Any]:
+def _error(facts: CallFacts, failure: GatewayFailure) -> dict[str, Any]:
     told = messages.value(
         encode_json(failure_facts(facts, failure))
     )  # an upstream's words are kept as raw JSON until here

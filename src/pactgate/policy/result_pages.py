@@ -54,7 +54,7 @@ def read_uri(uri: str) -> Address | None:
     return Address(found[1], int(found[2] or 1)) if found else None
 
 
-class Shelf:
+class PagedResultStore:
     """The results that are kept. `page_bytes` is what one page takes at most when it is written as a JSON text."""
 
     def __init__(

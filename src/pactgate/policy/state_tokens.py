@@ -26,7 +26,7 @@ _MAC_BYTES: Final = 32
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
-class Sealed(Struct, frozen=True, array_like=True):
+class SignedState(Struct, frozen=True, array_like=True):
     """What stands under a seal. `kind` says whose word `content` is; `expires_at` is in seconds of the gateway's own clock."""
 
     kind: str
@@ -34,10 +34,10 @@ class Sealed(Struct, frozen=True, array_like=True):
     expires_at: float
 
 
-_sealed: Final = msgspec.json.Decoder(Sealed)
+_sealed: Final = msgspec.json.Decoder(SignedState)
 
 
-class Binding(Struct, frozen=True):
+class StateBinding(Struct, frozen=True):
     """The call a seal is made for. `params` are its members without what changes from round to round."""
 
     subject: str
@@ -51,16 +51,16 @@ class Binding(Struct, frozen=True):
         return hashlib.sha256(_encode([self.subject, self.server, self.method, said])).digest()
 
 
-class Seals:
+class StateSigner:
     def __init__(self, clock: Callable[[], float], key: bytes | None = None) -> None:
         self._clock = clock
         self._key = key or secrets.token_bytes(_MAC_BYTES)
 
-    def seal(self, kind: str, content: str, binding: Binding, life_s: float) -> str:
-        text = _encode(Sealed(kind, content, self._clock() + life_s))
+    def seal(self, kind: str, content: str, binding: StateBinding, life_s: float) -> str:
+        text = _encode(SignedState(kind, content, self._clock() + life_s))
         return urlsafe_b64encode(self._mac(text, binding) + text).decode("ascii")
 
-    def open(self, sealed: str, binding: Binding) -> Sealed:
+    def open(self, sealed: str, binding: StateBinding) -> SignedState:
         """Raises `invalid_params` for anything but a seal of ours, for this very call, in time."""
         try:
             raw = urlsafe_b64decode(sealed.encode("ascii"))
@@ -74,7 +74,7 @@ class Seals:
             raise refused("it has expired")
         return opened
 
-    def _mac(self, text: bytes, binding: Binding) -> bytes:
+    def _mac(self, text: bytes, binding: StateBinding) -> bytes:
         return hmac.digest(self._key, binding.digest() + text, "sha256")
 
 

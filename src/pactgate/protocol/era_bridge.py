@@ -26,7 +26,7 @@ ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 QUESTIONS: Final = {ELICIT: "elicitation", SAMPLE: "sampling", LIST_ROOTS: "roots"}
 """What a server may ask, and the capability of the caller that covers it."""
 
-ROUND_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
+INPUT_REQUIRED_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 """Requests whose modern answer may be a round of questions."""
 
 INPUT_REQUIRED: Final = "input_required"
@@ -39,7 +39,7 @@ _TASKS: Final = "io.modelcontextprotocol/tasks"
 _ELICITATION_SINCE: Final = "2025-06-18"
 _RICH_SINCE: Final = "2025-11-25"
 """Elicitation by URL and with a named mode, sampling with tools."""
-ROUND_MARK: Final = b"input_required"
+INPUT_REQUIRED_MARK: Final = b"input_required"
 """Without this, an answer is no round."""
 
 
@@ -50,7 +50,7 @@ class Question(Struct, frozen=True, gc=False):
     params: bytes | None = None
 
 
-class Round(Struct, frozen=True):
+class InputRequired(Struct, frozen=True):
     """A modern server's answer that asks instead: questions by the server's own keys, and what it wants to see again."""
 
     questions: dict[str, Question]
@@ -153,19 +153,19 @@ def for_legacy(question: Question, version: str, elicitation_id: str) -> bytes:
     return encode_json(members)
 
 
-def read_round(result: bytes) -> Round | None:
+def read_input_required(result: bytes) -> InputRequired | None:
     """The questions of a modern answer; None for one that is complete. Raises msgspec.DecodeError for a misshapen round."""
-    if ROUND_MARK not in result or _kind.decode(result).resultType != INPUT_REQUIRED:
+    if INPUT_REQUIRED_MARK not in result or _kind.decode(result).resultType != INPUT_REQUIRED:
         return None
     read = _round.decode(result)
     if not read.inputRequests and read.requestState is None:
         raise msgspec.ValidationError("it is input_required and asks nothing")
     if len(read.inputRequests) > MAX_IN_A_ROUND:
         raise msgspec.ValidationError(f"it asks more than {MAX_IN_A_ROUND} questions at once")
-    return Round({key: _question(item) for key, item in read.inputRequests.items()}, read.requestState)
+    return InputRequired({key: _question(item) for key, item in read.inputRequests.items()}, read.requestState)
 
 
-def encode_round(questions: Mapping[str, Question], state: str) -> bytes:
+def encode_input_required(questions: Mapping[str, Question], state: str) -> bytes:
     """A round of ours for a modern caller, from what a legacy server asked."""
     asked = {key: for_modern(question) for key, question in questions.items()}
     return encode_json({"resultType": INPUT_REQUIRED, "inputRequests": asked, STATE: state})

@@ -1,7 +1,7 @@
 """Where one message ends and the next begins: lines of JSON, and server-sent events. Incremental and bounded.
 
 Bytes may arrive in any pieces; the work is linear in their number however they are cut, and what is kept between two
-pieces never exceeds the bound (checked as the bytes come in, not when the frame is complete). After `Oversized` a decoder
+pieces never exceeds the bound (checked as the bytes come in, not when the frame is complete). After `OversizedError` a decoder
 must not be fed again: where the next frame starts is no longer known.
 Must not: look inside a frame.
 """
@@ -20,7 +20,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _MAX_RETRY_DIGITS: Final = 12
 
 
-class Oversized(Exception):  # noqa: N818 - it says what the frame is
+class OversizedError(Exception):
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(f"a frame is larger than {limit_bytes} bytes")
         self.limit_bytes = limit_bytes
@@ -54,12 +54,12 @@ class LineDecoder:
 
     def _keep(self, piece: bytes) -> None:
         if len(self._kept) + len(piece) > self._max_bytes:
-            raise Oversized(self._max_bytes)
+            raise OversizedError(self._max_bytes)
         self._kept += piece
 
     def _add(self, line: bytes, lines: list[bytes]) -> None:
         if len(line) > self._max_bytes:
-            raise Oversized(self._max_bytes)
+            raise OversizedError(self._max_bytes)
         line = line.strip(_BLANKS)
         if line:
             lines.append(line)
@@ -158,7 +158,7 @@ class EventDecoder:
 
     def _require_room(self, more_bytes: int) -> None:
         if self._data_bytes + more_bytes > self._max_bytes:
-            raise Oversized(self._max_bytes)
+            raise OversizedError(self._max_bytes)
 
 
 def encode_event(

@@ -32,14 +32,14 @@ OPEN: Final = (Phase.READY, Phase.INITIALIZING)
 """Here any request but another handshake is admitted and changes nothing, so that `step` need not be asked."""
 
 
-class Outcome(Struct, frozen=True):
+class LegacyStep(Struct, frozen=True):
     """The phase after the message, and why it was refused if it was. A refused notification is dropped, not answered."""
 
     phase: Phase
     rejection: Rejection | None = None
 
 
-_INTO: Final = {phase: Outcome(phase) for phase in Phase}
+_INTO: Final = {phase: LegacyStep(phase) for phase in Phase}
 
 
 class InitializeParams(Struct, frozen=True):
@@ -64,7 +64,7 @@ _opening: Final = msgspec.json.Decoder(_Opening)
 _client_info: Final = msgspec.json.Decoder(_ClientInfo)
 
 
-def step(phase: Phase, message: Request | Notification) -> Outcome:
+def step(phase: Phase, message: Request | Notification) -> LegacyStep:
     """Requests after `initialize` are served before `notifications/initialized` too: clients in the wild don't wait."""
     if phase is Phase.CLOSED:
         return _refused(phase, message, "The session is closed.")
@@ -88,6 +88,6 @@ def read_initialize(request: Request) -> InitializeParams | Rejection:
     return InitializeParams(opening.protocol_version, read_client(opening.client_info), opening.capabilities)
 
 
-def _refused(phase: Phase, message: Request | Notification, why: str) -> Outcome:
+def _refused(phase: Phase, message: Request | Notification, why: str) -> LegacyStep:
     echo = message.id if isinstance(message, Request) else None
-    return Outcome(phase, Rejection(messages.INVALID_REQUEST, why, echo))
+    return LegacyStep(phase, Rejection(messages.INVALID_REQUEST, why, echo))

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pactgate.protocol.json_limits import check_shape, find_duplicate_key
-from pactgate.protocol.simple_result import MAX_PLAIN_ID, PlainResult, read_plain_answer
+from pactgate.protocol.simple_result import SimpleResult, encode_simple, read_simple_answer
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -38,33 +38,57 @@ MAX_ID_BYTES: Final = 1024
 MAX_METHOD_CHARS: Final = 256
 
 _INT_DIGITS: Final = 4000
-_PLAIN_START: Final = b'{"jsonrpc":"2.0","id":'
-_PARAMS: Final = b',"params":'
-_SHALLOW_BYTES: Final = 2 * MAX_DEPTH + len('"jsonrpc":"2.0","id":0,"method":"m","params":')
-"""No request of so few bytes is nested too deep: each level takes two, beside the members every request has."""
-_PLAIN_BYTES: Final = 16 * 1024
-"""Longer messages are not written back only to compare them."""
+_ESCAPED_COLON: Final = b"\\u003"
 
 
-class Request(Struct, frozen=True, gc=False, eq=False):
-    """`id` is the JSON text to echo, `key` the value to compare ids by; `params` is a JSON object or nothing."""
+class Request:
+    """`id` is the JSON text to echo, `key` the value to compare ids by; `params` is a JSON object or nothing.
 
-    id: bytes
-    key: str | int
-    method: str
-    params: bytes | None = None
-    given: dict[str, Any] | None = None
-    """The params decoded, where they were written as we write them: then writing any part again gives its very bytes."""
+    `values` are the decoded params, where the reader decoded them; `params` are then cut out of `data` when somebody asks for them.
+    """
+
+    __slots__ = ("_data", "_params", "id", "key", "method", "values")
+
+    def __init__(
+        self,
+        id: bytes,  # noqa: A002 - the member's name
+        key: str | int,
+        method: str,
+        params: bytes | None = None,
+        *,
+        values: dict[str, Any] | None = None,
+        data: bytes | None = None,
+    ) -> None:
+        self.id = id
+        self.key = key
+        self.method = method
+        self.values = values
+        self._params = params
+        self._data = data
+
+    @property
+    def params(self) -> bytes | None:
+        if self._params is None and self._data is not None:
+            params = _strict.decode(self._data).params
+            self._params = None if params is UNSET else bytes(params)
+        return self._params
+
+    def contains(self, encoded: bytes) -> bool:
+        """Whether one of the decoded values was written as we write it; otherwise its bytes have to be cut out."""
+        return self._data is not None and encoded in self._data
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Request) and _said(self) == _said(other)
+        return isinstance(other, Request) and (self.id, self.method, self.params) == (
+            other.id,
+            other.method,
+            other.params,
+        )
 
     def __hash__(self) -> int:
-        return hash(_said(self))
+        return hash((self.id, self.method, self.params))
 
-
-def _said(request: Request) -> tuple[bytes, str, bytes | None]:
-    return request.id, request.method, request.params
+    def __repr__(self) -> str:
+        return f"Request(id={self.id!r}, method={self.method!r}, params={self.params!r})"
 
 
 class Notification(Struct, frozen=True, gc=False):
@@ -72,17 +96,31 @@ class Notification(Struct, frozen=True, gc=False):
     params: bytes | None = None
 
 
-class Response(Struct, frozen=True, gc=False, eq=False):
-    key: str | int
-    result: bytes
-    plain: PlainResult | None = None
-    """The parts of the result, where it is a tool's of the ordinary shape and that was seen on the way."""
+class Response:
+    """An answer that went well. `simple` has the parts of a tool result of the ordinary shape, read on the way."""
+
+    __slots__ = ("_result", "key", "simple")
+
+    def __init__(self, key: str | int, result: bytes | None = None, *, simple: SimpleResult | None = None) -> None:
+        self.key = key
+        self.simple = simple
+        self._result = result
+
+    @property
+    def result(self) -> bytes:
+        if self._result is None:
+            assert self.simple is not None, "an answer has its result or its parts"
+            self._result = encode_simple(self.simple)
+        return self._result
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Response) and (self.key, self.result) == (other.key, other.result)
 
     def __hash__(self) -> int:
         return hash((self.key, self.result))
+
+    def __repr__(self) -> str:
+        return f"Response(key={self.key!r}, result={self.result!r})"
 
 
 class ErrorReply(Struct, frozen=True, gc=False):
@@ -119,11 +157,11 @@ class _OpenEnvelope(_Envelope, forbid_unknown_fields=False):
     """What an upstream sends: members we do not know are ignored, because we never pass an envelope on."""
 
 
-class _Plain(Struct, forbid_unknown_fields=True):
-    """A request as it mostly is. Its members in this order, or it is not plain."""
+class _Request(Struct, forbid_unknown_fields=True, gc=False):
+    """A request with params, decoded to the bottom. The order of its members does not matter."""
 
     jsonrpc: Literal["2.0"]
-    id: int
+    id: int | str
     method: str
     params: dict[str, Any]
 
@@ -134,7 +172,7 @@ class _Error(Struct):
     data: Raw | UnsetType = UNSET
 
 
-_plain: Final = msgspec.json.Decoder(_Plain)
+_request_with_params: Final = msgspec.json.Decoder(_Request)
 _strict: Final = msgspec.json.Decoder(_Envelope)
 _lenient: Final = msgspec.json.Decoder(_OpenEnvelope)
 _error: Final = msgspec.json.Decoder(_Error)
@@ -149,50 +187,54 @@ RESULT: Final = b'{"jsonrpc":"2.0","id":%b,"result":%b}'
 """An answer that went well, but for its id and its result."""
 
 
-def decode(text: bytes, *, max_depth: int = MAX_DEPTH) -> Message | Rejection:
+def decode(data: bytes, *, max_depth: int = MAX_DEPTH) -> Message | Rejection:
     """A caller's message: every rule applies."""
-    if len(text) <= _PLAIN_BYTES and max_depth == MAX_DEPTH:
-        plain = _read_plain(text)
-        if plain is not None:
-            return plain
-    return _judge(text, max_depth)
+    return _read_request(data, max_depth) or _judge(data, max_depth)
 
 
-def _read_plain(text: bytes) -> Request | None:
-    """A request with params, written the way we would write it; None for anything else, which may be just as good.
+def _read_request(data: bytes, max_depth: int) -> Request | None:
+    """A request with params, in one pass; None for anything else, which `_judge` reads and explains.
 
-    What reads and writes back to the same bytes has no key twice, no other spelling and no broken text, at any depth.
+    Decoding to the bottom checks UTF-8 and types. A key that stands twice in one object is lost in decoding and its colon with it, so a
+    text that has all its colons when it is written again had none, unless a colon was written as an escape.
     """
-    if len(text) > _SHALLOW_BYTES and text.count(b"{") + text.count(b"[") > MAX_DEPTH:
+    if data.count(b"{") + data.count(b"[") > max_depth:
         return None
     try:
-        plain = _plain.decode(text)
-        if encode_json(plain) != text:
-            return None
+        request = _request_with_params.decode(data)
+        is_exact = encode_json(request).count(b":") == data.count(b":") and _ESCAPED_COLON not in data
     except (msgspec.DecodeError, UnicodeError):
         return None
-    method, key = plain.method, plain.id
-    if not 0 < len(method) <= MAX_METHOD_CHARS or not -MAX_PLAIN_ID <= key <= MAX_PLAIN_ID:
+    method, key = request.method, request.id
+    if not is_exact or not 0 < len(method) <= MAX_METHOD_CHARS:
         return None
-    return Request(b"%d" % key, key, method, text[text.index(_PARAMS) + len(_PARAMS) : -1], plain.params)
+    if isinstance(key, int):
+        id_ = b"%d" % key
+        if key == 0 or len(id_) > MAX_ID_BYTES:
+            return None  # perhaps spelt "-0", which is echoed as it came
+    else:
+        id_ = encode_json(key)
+        if b"\\" in data or len(id_) > MAX_ID_BYTES or not key.strip():
+            return None
+    return Request(id_, key, method, values=request.params, data=data)
 
 
-def _judge(text: bytes, max_depth: int) -> Message | Rejection:
+def _judge(data: bytes, max_depth: int) -> Message | Rejection:
     """Any message, and for what is none the exact reason."""
-    if not text.strip():
+    if not data.strip():
         return Rejection(PARSE_ERROR, "The body is empty; send one JSON-RPC message.")
-    misshapen = check_shape(text, max_depth)
+    misshapen = check_shape(data, max_depth)
     if misshapen is not None:
         return Rejection(PARSE_ERROR, misshapen)
     try:
-        if not text.isascii():
-            text.decode()
-        envelope = _strict.decode(text)
-        repeated = find_duplicate_key(text)
+        if not data.isascii():
+            data.decode()
+        envelope = _strict.decode(data)
+        repeated = find_duplicate_key(data)
     except UnicodeDecodeError as problem:
         return Rejection(PARSE_ERROR, f"The message is not UTF-8: byte {problem.start} can't be decoded.")
     except msgspec.ValidationError:
-        return _not_an_envelope(text)
+        return _not_an_envelope(data)
     except (msgspec.DecodeError, RecursionError) as problem:
         return Rejection(PARSE_ERROR, f"The message is not JSON: {problem}.")
     if repeated is not None:
@@ -201,16 +243,15 @@ def _judge(text: bytes, max_depth: int) -> Message | Rejection:
     return _message(envelope)
 
 
-def decode_from_upstream(text: bytes) -> Message | Rejection:
+def decode_from_upstream(data: bytes) -> Message | Rejection:
     """An upstream's message: unknown members beside the known ones are ignored, large results are not walked."""
     try:
-        if not text.isascii():
-            text.decode()
-        if text.startswith(_PLAIN_START):
-            plain = read_plain_answer(text)
-            if plain is not None:
-                return Response(*plain)
-        envelope = _lenient.decode(text)
+        if not data.isascii():
+            data.decode()
+        simple = read_simple_answer(data)
+        if simple is not None:
+            return Response(simple[0], simple=simple[1])
+        envelope = _lenient.decode(data)
     except UnicodeDecodeError as problem:
         return Rejection(PARSE_ERROR, f"not UTF-8 at byte {problem.start}")
     except (msgspec.DecodeError, RecursionError) as problem:
@@ -375,16 +416,16 @@ def _legal_id(envelope: _Envelope) -> bytes | None:
     return bytes(envelope.id)
 
 
-def _not_an_envelope(text: bytes) -> Rejection:
+def _not_an_envelope(data: bytes) -> Rejection:
     """Why: the strict decoder stops at the first odd member, so whether the rest is JSON at all is still open."""
     try:
-        _raw.decode(text)
+        _raw.decode(data)
     except (msgspec.DecodeError, RecursionError) as problem:
         return Rejection(PARSE_ERROR, f"The message is not JSON: {problem}.")
-    start = text.lstrip()[:1]
+    start = data.lstrip()[:1]
     if start == b"[":
         return Rejection(INVALID_REQUEST, "Send one message at a time: only revision 2025-03-26 has batches.")
     if start != b"{":
         return Rejection(INVALID_REQUEST, "A message must be a JSON object.")
     allowed = "A message may only have the members jsonrpc, id, method, params, result and error, spelt exactly so."
-    return Rejection(INVALID_REQUEST, allowed, _legal_id(_lenient.decode(text)))
+    return Rejection(INVALID_REQUEST, allowed, _legal_id(_lenient.decode(data)))

@@ -7,13 +7,11 @@ what a rung looks at. Must not: remember a request (every one is judged alone) o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import Raw, Struct
 
 from pactgate.protocol import messages
 from pactgate.protocol.headers import METHOD_HEADER, NAME_HEADER, VERSION_HEADER, decode_value
@@ -21,75 +19,62 @@ from pactgate.protocol.messages import Rejection, Request, encode_json
 from pactgate.protocol.versions import MODERN_VERSIONS, NAMED_BY, exists, is_foreign
 
 PREFIX: Final = "io.modelcontextprotocol/"
-PV: Final = "io.modelcontextprotocol/protocolVersion"
-CC: Final = "io.modelcontextprotocol/clientCapabilities"
-CI: Final = "io.modelcontextprotocol/clientInfo"
-LL: Final = "io.modelcontextprotocol/logLevel"
-SI: Final = "io.modelcontextprotocol/serverInfo"
-SUB: Final = "io.modelcontextprotocol/subscriptionId"
+PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
+CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
+LOG_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
+SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
+SUBSCRIPTION_ID_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 LISTEN: Final = "subscriptions/listen"
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 PROGRESS_TOKEN: Final = "progressToken"
 
-_ENVELOPE: Final = {PV, CC, CI, LL}
+_ENVELOPE: Final = {PROTOCOL_VERSION_KEY, CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY}
 
 LOG_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
-_PV_TEXT: Final = PV.encode()
+_VERSION_KEY_BYTES: Final = PROTOCOL_VERSION_KEY.encode()
 _COMPLETE: Final = b'"complete"'
-_ERA_MEMBERS: Final = ("resultType", "ttlMs", "cacheScope")
+ERA_MEMBERS: Final = ("resultType", "ttlMs", "cacheScope")
 _LABEL_CHARS: Final = 128
 _ECHOED_CHARS: Final = 256
-_REMEMBERED_BYTES: Final = 2048
-_INTEGER: Final = re.compile(rb"-?[0-9]+")
 
 
 class Route(Struct, frozen=True):
-    """An admitted request: what it says of itself. `client` is a name to show, nothing to rely on; `meta` is as received."""
+    """What an admitted request says of itself. `client` is a name to show, nothing to rely on."""
 
     version: str
     client: str
     capabilities: dict[str, Any]
-    meta: dict[str, Raw]
     log_level: str | None
 
 
-class _Said(Struct, frozen=True):
-    """What the `_meta` of a request says, or why its optional members can't be used."""
-
-    version: str
-    client: str
-    capabilities: dict[str, Any]
-    meta: dict[str, Raw]
-    log_level: str | None
-    problem: str | None
-
-
-class _Params(Struct):
-    meta: Raw = field(name="_meta")
-    name: Raw | UnsetType = UNSET
-    uri: Raw | UnsetType = UNSET
-    taskId: Raw | UnsetType = UNSET  # noqa: N815 - the wire's spelling
-
-
-_params: Final = msgspec.json.Decoder(_Params)
-_text: Final = msgspec.json.Decoder(str)
 _object: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 def classify(request: Request, headers: Mapping[str, list[str]] | None, *, is_open: bool = False) -> Route | Rejection:
     """The ladder up to an unknown method and the optional members of `_meta`. `headers` is None where there are none; `is_open`
     admits methods no revision has, for whoever knows extensions."""
-    try:
-        text, name = _meta_and_name(request)
-    except msgspec.DecodeError:
+    params = values_of(request)
+    meta = params.get("_meta")
+    if not isinstance(meta, dict):
         return _bad_params(request, "The params need an object _meta.")
-    said = _remembered_meta(text) if len(text) <= _REMEMBERED_BYTES else _read_meta(text)
-    if isinstance(said, str):
-        return _bad_params(request, said)
-    version = said.version
+    version, capabilities, info = meta.get(PROTOCOL_VERSION_KEY), meta.get(CAPABILITIES_KEY), meta.get(CLIENT_INFO_KEY)
+    if version is None or capabilities is None:
+        return _bad_params(request, f"The _meta needs {PROTOCOL_VERSION_KEY} and {CAPABILITIES_KEY}.")
+    if (
+        type(version) is not str
+        or type(capabilities) is not dict
+        or (CLIENT_INFO_KEY in meta and type(info) is not dict)
+    ):
+        return _bad_params(
+            request,
+            f"In _meta, {PROTOCOL_VERSION_KEY} must be a string, {CAPABILITIES_KEY} and {CLIENT_INFO_KEY} must be objects.",
+        )
     if headers is not None:
-        differs = _check_headers(request.method, version, name, headers)
+        member = NAMED_BY.get(request.method)
+        name = None if member is None else params.get(member)
+        differs = _check_headers(request.method, version, name if isinstance(name, str) else None, headers)
         if differs is not None:
             return Rejection(messages.HEADER_MISMATCH, differs, request.id)
     if version not in MODERN_VERSIONS:
@@ -97,71 +82,51 @@ def classify(request: Request, headers: Mapping[str, list[str]] | None, *, is_op
     if not (exists(request.method, version) or (is_open and is_foreign(request.method))):
         message = f"There is no method {request.method!r} in revision {version}."
         return Rejection(messages.METHOD_NOT_FOUND, message, request.id)
-    if said.problem is not None:
-        return _bad_params(request, said.problem)
-    return Route(version, said.client, said.capabilities, said.meta, said.log_level)
+    level = meta.get(LOG_LEVEL_KEY)
+    if len(meta) > 2:
+        problem = _check_optional(meta, level)
+        if problem is not None:
+            return _bad_params(request, problem)
+    return Route(
+        version=version, client="" if info is None else client_label(info), capabilities=capabilities, log_level=level
+    )
 
 
-def _meta_and_name(request: Request) -> tuple[bytes, str | None]:
-    """The `_meta` of a request, and the name it mirrors into a header, if it has one that is a text. Raises where it has no `_meta`."""
-    given, member = request.given, NAMED_BY.get(request.method)
-    if given is not None and "_meta" in given:
-        name = None if member is None else given.get(member)
-        return encode_json(given["_meta"]), name if isinstance(name, str) else None
-    params = _params.decode(request.params or b"{}")
-    raw: Raw | UnsetType = UNSET if member is None else getattr(params, member)
-    if raw is UNSET or not bytes(raw).startswith(b'"'):
-        return bytes(params.meta), None
-    return bytes(params.meta), _text.decode(raw)
+def _check_optional(meta: Mapping[str, Any], level: Any) -> str | None:
+    token = meta.get(PROGRESS_TOKEN)
+    if PROGRESS_TOKEN in meta and (isinstance(token, bool) or not isinstance(token, str | int)):
+        return "The progressToken must be a string or an integer."
+    if LOG_LEVEL_KEY in meta and level not in LOG_LEVELS:
+        return f"The {LOG_LEVEL_KEY} must be one of {', '.join(LOG_LEVELS)}."
+    return None
 
 
-def _read_meta(text: bytes) -> _Said | str:
-    """What it says, or what it lacks."""
-    try:
-        meta = messages.members(text)
-    except msgspec.DecodeError:
-        return "The params need an object _meta."
-    if PV not in meta or CC not in meta:
-        return f"The _meta needs {PV} and {CC}."
-    try:
-        version = _text.decode(meta[PV])
-        capabilities = _object.decode(meta[CC])
-        client = read_client(meta[CI]) if CI in meta else ""
-    except msgspec.DecodeError:
-        return f"In _meta, {PV} must be a string, {CC} and {CI} must be objects."
-    log_level = _read_level(meta[LL]) if LL in meta else None
-    problem = None
-    if PROGRESS_TOKEN in meta and not _is_token(bytes(meta[PROGRESS_TOKEN])):
-        problem = "The progressToken must be a string or an integer."
-    elif log_level is None and LL in meta:
-        problem = f"The {LL} must be one of {', '.join(LOG_LEVELS)}."
-    return _Said(version, client, capabilities, meta, log_level, problem)
-
-
-# A client sends the same bytes with each request, unless it asks for progress.
-_remembered_meta: Final = lru_cache(maxsize=256)(_read_meta)
+def values_of(request: Request) -> dict[str, Any]:
+    """The params, decoded."""
+    if request.values is None:
+        params = messages.value(request.params or b"{}")
+        return params if isinstance(params, dict) else {}
+    return request.values
 
 
 def has_envelope(request: Request) -> bool:
     """Whether a request calls itself modern: its `_meta` names a protocol version."""
-    if request.given is not None:
-        meta = request.given.get("_meta")
-        return isinstance(meta, dict) and PV in meta
-    params = request.params
-    if params is None or (_PV_TEXT not in params and b"\\" not in params):
-        return False
-    try:
-        return PV in messages.members(bytes(_params.decode(params).meta))
-    except msgspec.DecodeError:
-        return False
+    values = request.values
+    if values is None:
+        params = request.params
+        if params is None or (_VERSION_KEY_BYTES not in params and b"\\" not in params):
+            return False
+        values = values_of(request)
+    meta = values.get("_meta")
+    return isinstance(meta, dict) and PROTOCOL_VERSION_KEY in meta
 
 
 def envelope(version: str, client_info: Mapping[str, Any], capabilities: Mapping[str, Any]) -> dict[str, Raw]:
     """The `_meta` members every request to a modern server carries."""
     return {
-        PV: Raw(encode_json(version)),
-        CC: Raw(encode_json(capabilities)),
-        CI: Raw(encode_json(client_info)),
+        PROTOCOL_VERSION_KEY: Raw(encode_json(version)),
+        CAPABILITIES_KEY: Raw(encode_json(capabilities)),
+        CLIENT_INFO_KEY: Raw(encode_json(client_info)),
     }
 
 
@@ -179,7 +144,7 @@ def complete(result: dict[str, Raw], server_info: bytes, *, cacheable: bool) -> 
     """The result as a modern caller must get it: with a type, an identity (the upstream's own, if it gave one) and cache hints."""
     shaped = dict(result)
     meta = _meta_of(result)
-    meta.setdefault(SI, Raw(server_info))
+    meta.setdefault(SERVER_INFO_KEY, Raw(server_info))
     shaped["_meta"] = Raw(encode_json(meta))
     kind = shaped.setdefault("resultType", Raw(_COMPLETE))
     if cacheable and bytes(kind) == _COMPLETE:
@@ -190,7 +155,7 @@ def complete(result: dict[str, Raw], server_info: bytes, *, cacheable: bool) -> 
 
 def strip_result(result: dict[str, Raw]) -> dict[str, Raw]:
     """The result as a legacy caller knows it: without the members only modern results have."""
-    shaped = {name: held for name, held in result.items() if name not in _ERA_MEMBERS}
+    shaped = {name: held for name, held in result.items() if name not in ERA_MEMBERS}
     meta = _meta_of(result)
     kept = {key: held for key, held in meta.items() if not key.startswith(PREFIX)}
     if len(kept) == len(meta):
@@ -204,25 +169,20 @@ def strip_result(result: dict[str, Raw]) -> dict[str, Raw]:
 
 def read_client(raw: Raw | bytes) -> str:
     """A client's name and version as one short printable text. Raises msgspec.DecodeError for anything but an object."""
-    text = bytes(raw)
-    return _remembered_label(text) if len(text) <= _REMEMBERED_BYTES else _label(text)
+    return client_label(_object.decode(raw))
 
 
-def _label(text: bytes) -> str:
-    info = _object.decode(text)
-    parts = [part for part in (info.get("name"), info.get("version")) if isinstance(part, str) and part]
-    label = "/".join(part[:_LABEL_CHARS] for part in parts)[:_LABEL_CHARS]
-    return "".join(letter if letter.isprintable() else "?" for letter in label)
-
-
-# A client sends the same bytes with each request.
-_remembered_label: Final = lru_cache(maxsize=256)(_label)
+def client_label(info: Mapping[str, Any]) -> str:
+    name, version = info.get("name"), info.get("version")
+    parts = [part[:_LABEL_CHARS] for part in (name, version) if isinstance(part, str) and part]
+    label = "/".join(parts)[:_LABEL_CHARS]
+    return label if label.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in label)
 
 
 def _check_headers(method: str, version: str, name: str | None, headers: Mapping[str, list[str]]) -> str | None:
     """Why a header is missing, doubled or differs from the body, or None."""
     if headers.get(VERSION_HEADER) != [version]:
-        return f"The header MCP-Protocol-Version must be sent once and equal {PV} in _meta."
+        return f"The header MCP-Protocol-Version must be sent once and equal {PROTOCOL_VERSION_KEY} in _meta."
     if headers.get(METHOD_HEADER) != [method]:
         return "The header Mcp-Method must be sent once and equal the method of the body."
     names = headers.get(NAME_HEADER, [])
@@ -249,18 +209,6 @@ def _unsupported(request: Request, version: str) -> Rejection:
 
 def _bad_params(request: Request, message: str) -> Rejection:
     return Rejection(messages.INVALID_PARAMS, message, request.id)
-
-
-def _is_token(raw: bytes) -> bool:
-    return raw.startswith(b'"') or _INTEGER.fullmatch(raw) is not None
-
-
-def _read_level(raw: Raw) -> str | None:
-    try:
-        level = _text.decode(raw)
-    except msgspec.ValidationError:
-        return None
-    return level if level in LOG_LEVELS else None
 
 
 def _meta_of(result: Mapping[str, Raw]) -> dict[str, Raw]:

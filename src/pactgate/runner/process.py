@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from pactgate.core.contract import Effect
-from pactgate.protocol.framing import Oversized
+from pactgate.protocol.framing import OversizedError
 from pactgate.runner import observe
 from pactgate.runner.load import LoadedTools, load, neighbours, problems_of
 from pactgate.runner.observe import EffectWatch
@@ -67,7 +67,7 @@ def _exit_code(done: set[asyncio.Task[Any]], is_stuck: bool, let_go: int) -> int
         return STUCK
     for task in done:
         problem = task.exception()
-        if isinstance(problem, Oversized | OSError):
+        if isinstance(problem, OversizedError | OSError):
             print(f"the conversation can't go on: {problem}", file=sys.stderr)
             return STUCK
         if problem is not None:

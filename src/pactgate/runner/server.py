@@ -22,7 +22,7 @@ from pactgate import __version__
 from pactgate.core.contract import REPORT_METHOD, Operation, Report
 from pactgate.core.display import cut
 from pactgate.protocol import legacy, messages, modern, versions
-from pactgate.protocol.framing import LineDecoder, Oversized
+from pactgate.protocol.framing import LineDecoder, OversizedError
 from pactgate.protocol.messages import Notification, Rejection, Request, encode_json
 from pactgate.protocol.versions import MODERN_VERSIONS, Era
 from pactgate.runner.calls import CallRunner
@@ -143,7 +143,11 @@ class RunnerServer:
             route = modern.classify(request, None)
             return route if isinstance(route, Rejection) else None
         if request.method == "server/discover":
-            return Rejection(messages.INVALID_PARAMS, f"The _meta needs {modern.PV} and {modern.CC}.", request.id)
+            return Rejection(
+                messages.INVALID_PARAMS,
+                f"The _meta needs {modern.PROTOCOL_VERSION_KEY} and {modern.CAPABILITIES_KEY}.",
+                request.id,
+            )
         outcome = legacy.step(self._session.phase, request)
         if outcome.rejection is not None:
             return outcome.rejection
@@ -285,7 +289,7 @@ async def read_lines(descriptor: int, take: Callable[[bytes], None]) -> None:
             return
         try:
             lines = decoder.feed(data)
-        except Oversized as problem:
+        except OversizedError as problem:
             loop.remove_reader(descriptor)
             ended.set_exception(problem)
             return

@@ -18,7 +18,7 @@ from pactgate.core.values import Tool
 from pactgate.policy import contracts
 from pactgate.policy.overload import Overload
 from pactgate.policy.rate_limits import RatePolicy
-from pactgate.policy.result_cache import Recall
+from pactgate.policy.result_cache import ResultCache
 from pactgate.protocol import messages
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.telemetry.metrics import Metrics
@@ -33,7 +33,7 @@ class GatewaySnapshot:
         connections: Connections,
         metrics: Metrics,
         cache: MemoryCache,
-        recall: Recall,
+        recall: ResultCache,
         overload: Overload,
         rates: RatePolicy,
         config: Callable[[], Config],

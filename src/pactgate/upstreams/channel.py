@@ -6,20 +6,18 @@ Foreign errors leave a channel only as `GatewayFailure` of a transport kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.pending import Ledger, Sent, Sink
 
 
 class Outgoing(Struct, frozen=True, gc=False):
     """One frame to send. `id` is set for requests only; `name` and `headers` are what a modern HTTP request mirrors into headers."""
 
-    text: bytes
+    data: bytes
     method: str = ""
     id: int | None = None
     name: str | None = None
@@ -39,11 +37,6 @@ class Receiver(Protocol):
         """The channel has ended by itself; nothing will come any more. Called at most once, never after `close`."""
 
 
-Begin = Callable[[Outgoing, int, Ledger, Sink], Sent | None]
-"""A request, its id, where it is entered, and who began it. Gives what stands for it, and writes it; nothing comes of it before the next
-turn of the loop. None: it would have to wait, and nothing was written."""
-
-
 class Channel(Protocol):
     """A way to one server process or endpoint, bounded in every direction."""
 
@@ -52,10 +45,6 @@ class Channel(Protocol):
 
     answers_in_send: bool
     """True where `send` of a request returns only after its answer was received (Streamable HTTP)."""
-
-    @property
-    def begin(self) -> Begin | None:
-        """Writes a request without waiting; None where this channel always waits."""
 
     async def open(self, receiver: Receiver) -> None:
         """Spawn or dial. Raises CONNECTION_FAILED with a cause a person can act on. Bounded by the caller's timeout; safe to cancel."""

@@ -17,8 +17,8 @@ from pactgate.upstreams.channel import Channel
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.proxy import network_of
 from pactgate.upstreams.http.sse import HttpSseChannel
-from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttp
-from pactgate.upstreams.in_process import InsideChannel, InsideServer
+from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttpError
+from pactgate.upstreams.in_process import InProcessChannel, InProcessServer
 from pactgate.upstreams.negotiate import Identity, negotiate
 from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.process.child_reaper import ChildReaper
@@ -50,7 +50,7 @@ class Session:
         self.log_level: str | None = None
         """What a legacy server was last told by `logging/setLevel`."""
         self.is_modern_http = identity.era is Era.MODERN and transport == "http"
-        self.is_ours = is_ours or isinstance(peer.channel, InsideChannel)
+        self.is_ours = is_ours or isinstance(peer.channel, InProcessChannel)
         """Whether what runs there is our own code, so that what it says of its tools is believed."""
         self.effects_level = _effects_level(peer.channel, is_observed=self.is_ours)
         """ "declared", "observed", "enforced" or "partly enforced: ..."; None where no effects are declared (D12)."""
@@ -77,7 +77,7 @@ class Session:
     def left_out(self) -> tuple[str, ...]:
         """What a server inside the gateway could have offered and does not, and why."""
         channel = self.peer.channel
-        return channel.left_out if isinstance(channel, InsideChannel) else ()
+        return channel.left_out if isinstance(channel, InProcessChannel) else ()
 
 
 def _effects_level(channel: Channel, *, is_observed: bool) -> str | None:
@@ -98,7 +98,7 @@ class Dialer:
         client_info: Mapping[str, Any],
         max_frame_bytes: int,
         make_tap: MakeTap = _no_tap,
-        inside: InsideServer | None = None,
+        inside: InProcessServer | None = None,
         private_client: HttpClient | None = None,
     ) -> None:
         """`private_client` carries sessions of single callers, so that what they hold open is never missing to the others."""
@@ -117,7 +117,7 @@ class Dialer:
         """Connect once. The caller bounds it with `connectionTimeoutMs`; cancelling leaves no process or socket."""
         inside = self._inside
         if inside is not None:
-            return await self._converse(lambda: InsideChannel(self._config.id, inside), "inside", Era.MODERN)
+            return await self._converse(lambda: InProcessChannel(self._config.id, inside), "inside", Era.MODERN)
         if self._config.tools is not None:
             # The era in which it may tell that its tools changed.
             return await self._converse(self._stdio, "stdio", Era.LEGACY)
@@ -158,7 +158,7 @@ class Dialer:
             return await self._converse(self._sse, "sse", Era.LEGACY)
         try:
             return await self._converse(self._http, "http", self._era)
-        except NotStreamableHttp as refusal:
+        except NotStreamableHttpError as refusal:
             if self._config.transport != "auto" or self._era is Era.MODERN:
                 raise self._not_mcp(refusal.status) from refusal
         try:
@@ -214,10 +214,10 @@ class Dialer:
 
         config = self._config
         server = RestServer(config, written_api(config), self._client, max_body_bytes=self._max_frame_bytes)
-        return InsideChannel(config.id, server)
+        return InProcessChannel(config.id, server)
 
     def _openapi(self, server: OpenApiServer) -> Channel:
-        channel = InsideChannel(self._config.id, server)
+        channel = InProcessChannel(self._config.id, server)
         server.watch(channel.changed, channel.lost)
         return channel
 

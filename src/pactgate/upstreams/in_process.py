@@ -19,11 +19,11 @@ from pactgate.protocol.messages import METHOD_NOT_FOUND, Request, encode_json
 from pactgate.protocol.versions import MODERN_VERSIONS, Era
 from pactgate.upstreams.channel import Outgoing, Receiver
 
-UNDER_WAY: Final[ContextVar[ExecutionContext]] = ContextVar("UNDER_WAY")
+CURRENT_CALL: Final[ContextVar[ExecutionContext]] = ContextVar("UNDER_WAY")
 """The request an inside server is running a tool for: whose it is, and under which id it is recorded."""
 
 
-class InsideServer(Protocol):
+class InProcessServer(Protocol):
     """Tools that need no process and no MCP connection."""
 
     info: dict[str, Any]
@@ -42,14 +42,13 @@ class InsideServer(Protocol):
         """Release what the server holds."""
 
 
-class InsideChannel:
+class InProcessChannel:
     """Answers within `send`, on the loop it is called on."""
 
     closing_cancels = True
     answers_in_send = True
-    begin = None
 
-    def __init__(self, server_id: str, server: InsideServer) -> None:
+    def __init__(self, server_id: str, server: InProcessServer) -> None:
         self._server_id = server_id
         self._server = server
         self._receiver: Receiver | None = None
@@ -64,7 +63,7 @@ class InsideChannel:
     async def send(self, frame: Outgoing) -> None:
         if frame.id is None or self._receiver is None:
             return
-        request = messages.decode(frame.text)
+        request = messages.decode(frame.data)
         assert isinstance(request, Request), "a frame with an id is a request of ours"
         if request.method == "tools/call":
             params = messages.members(request.params or b"{}")
@@ -107,7 +106,7 @@ class InsideChannel:
     async def _be_listened_to(self, id_: int) -> None:
         """Lasts until whoever listens, or the connection, ends it. What changes is told as `changed`."""
         assert self._receiver is not None
-        said = {"_meta": {modern.SUB: id_}, "notifications": {"toolsListChanged": True}}
+        said = {"_meta": {modern.SUBSCRIPTION_ID_KEY: id_}, "notifications": {"toolsListChanged": True}}
         self._receiver.receive(messages.encode_notification(modern.ACKNOWLEDGED, encode_json(said)), id_)
         await self._has_ended.wait()
 
@@ -117,7 +116,7 @@ class InsideChannel:
                 "resultType": "complete",
                 "supportedVersions": list(MODERN_VERSIONS),
                 "capabilities": {"tools": {"listChanged": True}},
-                "_meta": {modern.SI: self._server.info},
+                "_meta": {modern.SERVER_INFO_KEY: self._server.info},
             }
         )
 

@@ -20,7 +20,7 @@ from pactgate.protocol import messages, modern
 from pactgate.protocol.cache_hints import STALE, Hint, read_hint
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS, Era
-from pactgate.upstreams.peer import Peer, UpstreamReplied
+from pactgate.upstreams.peer import Peer, UpstreamReplyError
 
 PROBE_TIMEOUT_S: Final = 2.0
 _MODERN_ERRORS: Final = frozenset(
@@ -112,7 +112,7 @@ async def _race(peer: Peer, probe: asyncio.Task[Identity]) -> Identity:
 async def _initialize_or_probe_again(peer: Peer) -> Identity:
     try:
         return await _initialize(peer)
-    except UpstreamReplied as refusal:
+    except UpstreamReplyError as refusal:
         if not _names_modern(refusal):
             raise
     try:
@@ -126,7 +126,7 @@ async def _discover(peer: Peer, *, may_repeat: bool = True) -> Identity:
     try:
         text = await peer.request("server/discover", {}, meta=envelope)
         found = _discovered.decode(text)
-    except UpstreamReplied as refusal:
+    except UpstreamReplyError as refusal:
         if may_repeat and _names_modern(
             refusal
         ):  # it speaks our version after all: asking is not calling, so once more
@@ -142,12 +142,12 @@ async def _discover(peer: Peer, *, may_repeat: bool = True) -> Identity:
     if version is None:
         raise _NotModernError(f"it offers {', '.join(found.supportedVersions) or 'no version'}")
     peer.settle(Era.MODERN, version)
-    info = found.meta.get(modern.SI) or found.serverInfo or {}
+    info = found.meta.get(modern.SERVER_INFO_KEY) or found.serverInfo or {}
     hint = read_hint(messages.members(text)) or STALE
     return Identity(Era.MODERN, version, _as_object(info), found.capabilities, found.instructions, hint)
 
 
-def _judge_refusal(peer: Peer, refusal: UpstreamReplied) -> Exception:
+def _judge_refusal(peer: Peer, refusal: UpstreamReplyError) -> Exception:
     """-32020..-32022 can only come from a modern server; of these only a version it shares with us can still be mended."""
     if refusal.reply.code not in _MODERN_ERRORS:
         return _NotModernError(refusal.message)
@@ -186,13 +186,13 @@ async def _initialize(peer: Peer) -> Identity:
 
 def _names_modern(refusal: BaseException) -> bool:
     return (
-        isinstance(refusal, UpstreamReplied)
+        isinstance(refusal, UpstreamReplyError)
         and refusal.reply.code == messages.UNSUPPORTED_VERSION
         and any(version in MODERN_VERSIONS for version in _supported(refusal))
     )
 
 
-def _supported(refusal: UpstreamReplied) -> list[str]:
+def _supported(refusal: UpstreamReplyError) -> list[str]:
     data = messages.value(refusal.reply.data) if refusal.reply.data else None
     listed = data.get("supported") if isinstance(data, Mapping) else None
     return [item for item in listed if isinstance(item, str)] if isinstance(listed, list) else []

@@ -22,7 +22,7 @@ _LATE_LOG_S: Final = 5.0
 """How long after another caller was served a log message may still be about that one."""
 
 
-class Heard:
+class NotificationRouter:
     """Who listens to what, on one conversation. `end_listen` is called for a subscription the server ends."""
 
     def __init__(self, end_listen: Callable[[str | int], None]) -> None:
@@ -132,5 +132,5 @@ def _subscription(notification: Notification) -> str | int | None:
         meta = messages.members(bytes(messages.members(notification.params or b"{}").get("_meta", Raw(b"{}"))))
     except DecodeError:
         return None
-    raw = meta.get(modern.SUB)
+    raw = meta.get(modern.SUBSCRIPTION_ID_KEY)
     return None if raw is None else messages.id_key(bytes(raw))

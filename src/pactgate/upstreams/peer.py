@@ -15,22 +15,23 @@ from msgspec import Raw
 
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.protocol import messages, modern
 from pactgate.protocol.correlation import Correlation
 from pactgate.protocol.era_bridge import COMPLETED
 from pactgate.protocol.messages import ErrorReply, Notification, Rejection, Request, Response, encode_json
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.channel import Channel, Outgoing
-from pactgate.upstreams.notification_router import Heard, OnNotice, OnProgress, member_id
-from pactgate.upstreams.pending import Awaited, Pending, Sent, Sink
-from pactgate.upstreams.server_request_router import Asked, Asker
+from pactgate.upstreams.notification_router import NotificationRouter, OnNotice, OnProgress, member_id
+from pactgate.upstreams.pending import PendingRequest
+from pactgate.upstreams.server_request_router import Asker, ServerRequestRouter
 
 _TELL_TIMEOUT_S: Final = 2.0
 _MAX_BACKGROUND: Final = 64
 _NEVER_RAN: Final = frozenset({messages.PARSE_ERROR, messages.INVALID_REQUEST, messages.METHOD_NOT_FOUND})
 
 
-class UpstreamReplied(GatewayFailure):
+class UpstreamReplyError(GatewayFailure):
     """The upstream answered with a JSON-RPC error; what it said is kept as it said it."""
 
     def __init__(self, server: str, operation: str, reply: ErrorReply) -> None:
@@ -68,14 +69,15 @@ class Peer:
         self.is_open = True
         self.on_notice: OnNotice | None = None
         self._emit = emit
-        self._pending: Correlation[Pending] = Correlation()
-        self._heard = Heard(self._end_listen)
+        self._barrier = FaultBarrier(emit)
+        self._pending: Correlation[PendingRequest] = Correlation()
+        self._heard = NotificationRouter(self._end_listen)
         self._envelope: dict[str, Raw] = {}
         self._bare_meta: bytes | None = None
-        self._plain_call = _frame_of_calls(None)
+        self._loop = asyncio.get_running_loop()
         self._background: set[asyncio.Task[None]] = set()
-        self._asked = Asked(self._reply, self._reply_later)
-        self._ended: asyncio.Future[GatewayFailure] = asyncio.get_running_loop().create_future()
+        self._asked = ServerRequestRouter(self._reply, self._reply_later)
+        self._ended: asyncio.Future[GatewayFailure] = self._loop.create_future()
 
     async def open(self) -> None:
         await self.channel.open(self)
@@ -86,7 +88,6 @@ class Peer:
         self.channel.settle(era, version)
         self._envelope = {} if era is Era.LEGACY else modern.envelope(version, self.client_info, {})
         self._bare_meta = encode_json(self._envelope) if self._envelope else None
-        self._plain_call = _frame_of_calls(self._bare_meta)
 
     @property
     def unattributed_logs(self) -> int:
@@ -107,6 +108,20 @@ class Peer:
         members: Mapping[str, Raw],
         *,
         meta: Mapping[str, Raw] | None = None,
+        name: str | None = None,
+        cancellable: bool = True,
+        on_change: OnNotice | None = None,
+    ) -> bytes:
+        """As `send`, for a request without a caller: the result as the upstream wrote it."""
+        response = await self.send(method, members, meta=meta, name=name, cancellable=cancellable, on_change=on_change)
+        return response.result
+
+    async def send(
+        self,
+        method: str,
+        members: Mapping[str, Raw],
+        *,
+        meta: Mapping[str, Raw] | None = None,
         on_progress: OnProgress | None = None,
         name: str | None = None,
         headers: tuple[tuple[str, str], ...] = (),
@@ -116,95 +131,48 @@ class Peer:
         on_change: OnNotice | None = None,
         asker: Asker | None = None,
         capabilities: bytes | None = None,
-    ) -> bytes:
-        """Send one request, once, and return the result as the upstream wrote it.
+    ) -> Response:
+        """Send one request, once, and return the answer.
 
         `members` are the params without `_meta`; `meta` are foreign `_meta` members to pass on. `asker` answers what a legacy upstream
-        asks meanwhile; `capabilities` is the encoded object a modern one is told of the caller. Raises `UpstreamReplied` or a
+        asks meanwhile; `capabilities` is the encoded object a modern one is told of the caller. Raises `UpstreamReplyError` or a
         transport failure. Cancelling tells the upstream, unless `cancellable` is False (`initialize` must not be cancelled).
         `on_log` gets the log messages that are known to belong to this request, whose caller `owner` names; `on_change` is for a
         `subscriptions/listen`, and gets what is tagged with its id.
         """
-        if self._ended.done():
+        if not self.is_open:
             raise self._ended.result().again(verdict=Verdict.DID_NOT_RUN, operation=method)
-        waiting = Awaited(method)
-        answer = waiting.answer
-        id_ = self._pending.open(waiting)
-        self._heard.listen(id_, owner, on_progress, on_log, on_change)
+        pending = PendingRequest(method, self._loop)
+        id_ = self._pending.open(pending)
+        heard = self._heard
+        if on_progress is not None or on_log is not None or on_change is not None or owner != heard.owner:
+            heard.listen(id_, owner, on_progress, on_log, on_change)
         if asker is not None:
             self._asked.begin(id_, asker)
         try:
             params = self._params(members, meta, id_ if on_progress is not None else None, capabilities)
-            text = messages.encode_request(b"%d" % id_, method, params)
-            await self.channel.send(Outgoing(text, method, id_, name, headers))
-            if self.channel.answers_in_send and not answer.done():
+            data = messages.encode_request(b"%d" % id_, method, params)
+            await self.channel.send(Outgoing(data, method, id_, name, headers))
+            if self.channel.answers_in_send and not pending.done():
                 raise self._no_answer(method)
-            return await answer
+            return await pending
         except asyncio.CancelledError:
+            pending.abandon()
             self._pending.abandon(id_)
             if cancellable and not self.channel.closing_cancels:
                 self._tell_cancelled(id_)
             raise
         except GatewayFailure as failure:
+            pending.abandon()
             self._pending.close(id_)
             failure.server = failure.server or self.server
             failure.operation = failure.operation or method
             raise
         finally:
-            self._heard.forget(id_)
-            waiting.forget()
+            if heard.has_listeners:
+                heard.forget(id_)
             if asker is not None:
                 self._asked.given_up(id_)
-
-    def begin(
-        self,
-        sink: Sink,
-        members: Mapping[str, Raw],
-        *,
-        name: str,
-        meta: Mapping[str, Raw] | None = None,
-        headers: tuple[tuple[str, str], ...] = (),
-        on_progress: OnProgress | None = None,
-        owner: str | None = None,
-        on_log: OnNotice | None = None,
-        capabilities: bytes | None = None,
-    ) -> Sent | None:
-        """As `request` for a `tools/call`, without waiting: `sink` is told. None where that can't be done now: nothing was sent.
-
-        What was begun must be ended by `Sent.give_up`, unless the sink was told.
-        """
-        begin = self.channel.begin
-        if begin is None or not self.is_open:
-            return None
-        id_ = self._pending.next_id
-        arguments = members.get("arguments")
-        if meta or on_progress is not None or capabilities is not None or arguments is None or len(members) != 2:
-            params = self._params(members, meta, id_ if on_progress is not None else None, capabilities)
-            text = messages.encode_request(b"%d" % id_, "tools/call", params)
-        else:
-            text = self._plain_call % (id_, members["name"], arguments)
-        sent = begin(Outgoing(text, "tools/call", id_, name, headers), id_, self, sink)
-        if sent is not None:
-            self._pending.open(sent)
-            if owner != self._heard.owner or on_progress is not None or on_log is not None:
-                self._heard.listen(id_, owner, on_progress, on_log)
-        return sent
-
-    def gave_up(self, id_: int) -> None:
-        """Whoever had begun this request does not want its answer any more."""
-        self._pending.abandon(id_)
-        self._heard.forget(id_)
-        if not self.channel.closing_cancels:
-            self._tell_cancelled(id_)
-
-    def unanswered(self, id_: int, failure: GatewayFailure | None) -> GatewayFailure:
-        """The exchange of a request that was begun has ended without its answer: why the request has failed."""
-        self._pending.close(id_)
-        self._heard.forget(id_)
-        failure = failure or self._no_answer(Sent.method)
-        failure.server = failure.server or self.server
-        failure.operation = failure.operation or Sent.method
-        return failure
 
     async def notify(self, method: str, members: Mapping[str, Raw] | None = None) -> None:
         params = encode_json(members) if members else None
@@ -232,17 +200,17 @@ class Peer:
     def receive(self, frame: bytes, for_request: int | None = None) -> bool:
         message = messages.decode_from_upstream(frame)
         if isinstance(message, Response):
-            waiting = self._take(message.key)
-            if waiting is not None:
-                waiting.answered(message)
+            pending = self._take(message.key)
+            if pending is not None:
+                pending.fulfil(message)
             return True
         match message:
             case ErrorReply():
                 self._refusal(message)
             case Notification():
-                self._notice(message, for_request)
+                self._barrier.run("notification of a server", self._notice, message, for_request)
             case Request():
-                self._answer_server(message, for_request)
+                self._barrier.run("request of a server", self._answer_server, message, for_request)
             case Rejection():
                 self._noise(f"invalid message: {message.message}", frame)
         return isinstance(message, ErrorReply)
@@ -263,10 +231,10 @@ class Peer:
         if token is not None:
             stamped["progressToken"] = token
         if capabilities is not None and self._envelope:
-            stamped[modern.CC] = Raw(capabilities)
+            stamped[modern.CAPABILITIES_KEY] = Raw(capabilities)
         return encode_json({**members, "_meta": stamped})
 
-    def _take(self, key: str | int) -> Pending | None:
+    def _take(self, key: str | int) -> PendingRequest | None:
         """Whoever waits for this answer, once; nothing more is relayed or asked for a request that has been answered."""
         waiting = self._pending.close(key)
         if waiting is None:
@@ -283,13 +251,13 @@ class Peer:
             return
         waiting = self._take(reply.key)
         if waiting is not None:
-            waiting.refused(UpstreamReplied(self.server, waiting.method, reply))
+            waiting.refuse(UpstreamReplyError(self.server, waiting.method, reply))
 
     def _end_listen(self, key: str | int) -> None:
         """The server has ended a subscription."""
         waiting = self._take(key)
         if waiting is not None:
-            waiting.answered(Response(key, b"{}"))
+            waiting.fulfil(Response(key, b"{}"))
 
     def _notice(self, notification: Notification, for_request: int | None) -> None:
         if self._heard.take(notification, for_request, len(self._pending)):
@@ -324,7 +292,7 @@ class Peer:
     def _send_later(self, frame: Outgoing) -> None:
         if len(self._background) >= _MAX_BACKGROUND or self._ended.done():
             return
-        task = asyncio.get_running_loop().create_task(self._send_quietly(frame))
+        task = self._loop.create_task(self._send_quietly(frame))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
@@ -341,7 +309,7 @@ class Peer:
         if not self._ended.done():
             self._ended.set_result(failure)
         for waiting in self._pending.drain():
-            waiting.refused(failure.again(operation=waiting.method))
+            waiting.refuse(failure.again(operation=waiting.method))
 
     def _no_answer(self, method: str) -> GatewayFailure:
         return GatewayFailure(
@@ -352,9 +320,3 @@ class Peer:
 
     def _noise(self, what: str, frame: bytes) -> None:
         self._emit(UpstreamNoise(self.server, what, frame[:200].decode("utf-8", "replace")))
-
-
-def _frame_of_calls(meta: bytes | None) -> bytes:
-    """A tool call but for its id, its name and its arguments."""
-    rest = b"" if meta is None else b',"_meta":%b' % meta.replace(b"%", b"%%")
-    return b'{"jsonrpc":"2.0","id":%%d,"method":"tools/call","params":{"name":%%b,"arguments":%%b%b}}' % rest

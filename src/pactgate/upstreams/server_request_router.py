@@ -16,7 +16,7 @@ from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
 from pactgate.core.failures import GatewayFailure
-from pactgate.core.unanswered import Unanswered
+from pactgate.core.unanswered import UnansweredError
 from pactgate.protocol import messages
 from pactgate.protocol.era_bridge import CANCELLED_BY_CALLER, COMPLETED, ELICIT, QUESTIONS, Question
 from pactgate.protocol.messages import Request
@@ -60,7 +60,7 @@ class _Calling:
         self.open: dict[asyncio.Task[None], Request] = {}
 
 
-class Asked:
+class ServerRequestRouter:
     """The questions of one server. `reply` sends one frame, quietly; `reply_later` does so in its own time."""
 
     def __init__(self, reply: Callable[[bytes], Awaitable[None]], reply_later: Callable[[bytes], None]) -> None:
@@ -179,7 +179,7 @@ class Asked:
         try:
             answer = await call.asker.ask(Question(request.method, request.params))
             text = messages.encode_result(request.id, answer)
-        except Unanswered as failure:
+        except UnansweredError as failure:
             reply = failure.reply
             data = None if reply.data is None else Raw(reply.data)
             text = messages.encode_error(request.id, reply.code, reply.message, data)

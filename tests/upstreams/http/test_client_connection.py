@@ -17,7 +17,7 @@ from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.client_connection import MAX_HEAD_BYTES
 from pactgate.upstreams.http.pool import ConnectionPool, PoolLimits
 from pactgate.upstreams.http.request_message import HttpTarget
-from pactgate.upstreams.http.response import HttpResponse, Waiting
+from pactgate.upstreams.http.response import HttpResponse, PendingResponse
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import LAST_CHUNK, LIMIT_S, Peer, Play, ScriptedHttp, answer, chunk, stream_head
 
@@ -321,13 +321,13 @@ async def test_an_answer_nobody_waits_for_any_more_frees_or_ends_its_connection(
     async with ScriptedHttp(play) as server:
         pool, target = ConnectionPool(PoolLimits(), lambda: None), HttpTarget("s", server.url)
         connection = await pool.obtain(target)
-        waiting = Waiting()
-        connection.begin(waiting, target, b"GET" + target.tail + b"\r\n", 1000)
+        pending = PendingResponse(loop=asyncio.get_running_loop())
+        connection.begin(pending, target, b"GET" + target.tail + b"\r\n", 1000)
         async with asyncio.timeout(LIMIT_S):
-            await asyncio.wait({waiting.answer})
-            connection.give_up(waiting)
-            waiting.abandon()
-            if waiting.answer.result().stream is None:
+            await asyncio.wait({pending})
+            connection.give_up(pending)
+            pending.abandon()
+            if pending.result().stream is None:
                 assert pool.take() is connection
                 connection.abort()
             await gone.wait()

@@ -16,7 +16,7 @@ from pactgate.upstreams.http.client_connection import ClientConnection
 from pactgate.upstreams.http.connect import Connector
 from pactgate.upstreams.http.pool import ConnectionPool, PoolLimits
 from pactgate.upstreams.http.request_message import HttpTarget
-from pactgate.upstreams.http.response import Waiting
+from pactgate.upstreams.http.response import PendingResponse
 from tests.support.certificates import tls_pair
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import LIMIT_S, Peer, Play, ScriptedHttp, answer
@@ -62,9 +62,9 @@ class Lender:
         connection = await self.lend()
         request = b"GET" + self.target.tail + b"\r\n"
         async with asyncio.timeout(LIMIT_S):
-            waiting = Waiting()
-            connection.begin(waiting, self.target, request, 1000)
-            await waiting.answer
+            pending = PendingResponse(loop=asyncio.get_running_loop())
+            connection.begin(pending, self.target, request, 1000)
+            await pending
         return connection
 
     async def until(self, condition: Callable[[], object]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.recording_client import ObservedClient
+from pactgate.upstreams.http.recording_client import RecordingClient
 from pactgate.upstreams.http.request_message import HttpTarget
 from tests.capture.taps import Noted, NotedHop
 from tests.support.scripted_http import LAST_CHUNK, LIMIT_S, Peer, ScriptedHttp, answer, chunk, event, stream_head
@@ -21,7 +21,7 @@ async def ask(play: Callable[[Peer], object], *, read: int | None = None, cancel
     """One request to a server that plays bytes; `read` pieces of a stream are read, then it is closed."""
     tap, client = Noted(), HttpClient()
     async with ScriptedHttp(play) as server, asyncio.timeout(LIMIT_S):  # type: ignore[arg-type]
-        request = ObservedClient(client, tap).request(b"POST", HttpTarget("x", server.url), HEADERS, b"{}")
+        request = RecordingClient(client, tap).request(b"POST", HttpTarget("x", server.url), HEADERS, b"{}")
         try:
             if cancel:
                 task = asyncio.create_task(request)

@@ -1,11 +1,20 @@
-"""A head is known again only by its exact bytes, and only for an answer that is exactly as long as it says."""
+"""A head is known again by its bytes but for its length, and says with every length what the parser would say."""
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+import itertools
+from typing import Any
 
-from pactgate.upstreams.http.response import HttpResponse
-from pactgate.upstreams.http.response_head_cache import Heads
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pactgate.core.failures import GatewayFailure
+from pactgate.upstreams.http.client_connection import ClientConnection
+from pactgate.upstreams.http.request_message import HttpTarget
+from pactgate.upstreams.http.response import HttpResponse, PendingResponse
+from pactgate.upstreams.http.response_head_cache import ResponseHeadCache, keep_alive_s
 
 BODY = b'{"jsonrpc":"2.0","id":1,"result":{}}'
 HEAD = (
@@ -15,8 +24,8 @@ HEAD = (
 HEADERS = {b"content-type": b"application/json", b"content-length": b"%d" % len(BODY), b"keep-alive": b"timeout=7"}
 
 
-def known(data: bytes = HEAD + BODY, response: HttpResponse | None = None) -> Heads:
-    heads = Heads()
+def known(data: bytes = HEAD + BODY, response: HttpResponse | None = None) -> ResponseHeadCache:
+    heads = ResponseHeadCache()
     heads.note(data, response or HttpResponse(200, HEADERS, BODY))
     return heads
 
@@ -26,7 +35,27 @@ def test_the_same_head_says_the_same_again_with_another_body() -> None:
     found = known().find(HEAD + other)
     assert found is not None
     assert (HEAD + other)[found.end :] == other
-    assert (found.headers, found.hint_s) == (HEADERS, 7.0)
+    assert found.length == len(other)
+    assert (found.headers, found.keep_alive_s) == (HEADERS, 7.0)
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 123_456, 999_999_999])
+def test_the_same_head_with_another_length_says_that_length(length: int) -> None:
+    head = HEAD.replace(b"%d" % len(BODY), b"%d" % length)
+    found = known().find(head)
+    assert found is not None
+    assert (found.end, found.length) == (len(head), length)
+    assert found.headers == {**HEADERS, b"content-length": b"%d" % length}
+
+
+def test_what_a_reader_does_to_the_headers_it_was_given_is_not_remembered() -> None:
+    heads = known()
+    found = heads.find(HEAD + BODY)
+    assert found is not None
+    found.headers.clear()
+    again = heads.find(HEAD + BODY)
+    assert again is not None
+    assert again.headers == HEADERS
 
 
 @pytest.mark.parametrize("count", [0, 1, len(BODY) - 1])
@@ -43,8 +72,18 @@ def test_a_known_head_is_found_before_all_of_its_body_is_there(count: int) -> No
         b"",
         HEAD.replace(b"200 OK", b"200 Ok") + BODY,
         HEAD.replace(b"json", b"xml") + BODY,
+        HEAD.replace(b"Content-Length", b"Content-length") + BODY,
+        HEAD.replace(b"Content-Length: ", b"Content-Length:") + BODY,
+        HEAD.replace(b"Keep-Alive", b"Content-Length: 36\r\nKeep-Alive") + BODY,
+        HEAD.replace(b"Keep-Alive", b"Transfer-Encoding: chunked\r\nKeep-Alive") + BODY,
+        HEAD.replace(b"timeout=7", b"timeout=8") + BODY,
+        HEAD.replace(b"Content-Length: 36", b"Content-Length: ") + BODY,
+        HEAD.replace(b"Content-Length: 36", b"Content-Length: -36") + BODY,
     ],
-    ids=["too long", "part of a head", "less of it", "nothing", "other words", "other type"],
+    ids=[
+        *("too long", "part of a head", "less of it", "nothing", "other words", "other type", "other case"),
+        *("no space", "two lengths", "chunks", "other header", "empty length", "negative length"),
+    ],
 )
 def test_anything_else_is_left_to_the_parser(data: bytes) -> None:
     assert known().find(data) is None
@@ -89,7 +128,7 @@ def test_the_head_of_an_answer_in_pieces_is_noted_by_its_first() -> None:
 
 
 def test_a_server_that_never_says_the_same_twice_does_not_fill_the_memory() -> None:
-    heads = Heads()
+    heads = ResponseHeadCache()
     for number in range(2000):
         head = HEAD.replace(b"timeout=7", b"timeout=%d" % number)
         heads.note(head + BODY, HttpResponse(200, HEADERS, BODY))
@@ -98,5 +137,125 @@ def test_a_server_that_never_says_the_same_twice_does_not_fill_the_memory() -> N
 
 @pytest.mark.parametrize(("said", "hint_s"), [(b"timeout=5, max=100", 5.0), (b"max=3", None), (b"TIMEOUT = 12", 12.0)])
 def test_how_long_a_connection_is_kept_is_read_where_it_is_said(said: bytes, hint_s: float | None) -> None:
-    assert Heads.hint({b"keep-alive": said}) == hint_s
-    assert Heads.hint({}) is None
+    assert keep_alive_s({b"keep-alive": said}) == hint_s
+    assert keep_alive_s({}) is None
+
+
+# A memoised head and the parser
+
+
+class Wire:
+    """The transport of a connection that has no socket."""
+
+    def __init__(self) -> None:
+        self.is_aborted = False
+
+    def get_extra_info(self, name: str) -> None:
+        return None
+
+    def write(self, data: bytes) -> None:
+        return
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self.is_aborted
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+async def outcome(heads: ResponseHeadCache, pieces: list[bytes], max_body_bytes: int = 1000) -> dict[str, Any]:
+    """All that can be seen of one exchange whose answer comes in these pieces, after which the connection ends."""
+    freed: list[ClientConnection] = []
+    connection = ClientConnection(HttpTarget("s", "http://h/"), freed.append, lambda _: None, heads)
+    wire = Wire()
+    connection.connection_made(wire)  # type: ignore[arg-type]
+    pending = PendingResponse(loop=asyncio.get_running_loop())
+    connection.begin(pending, connection.target, b"", max_body_bytes)
+    for piece in pieces:
+        if not wire.is_aborted:
+            connection.data_received(piece)
+    seen: dict[str, Any] = {
+        "free": len(freed),
+        "aborted": wire.is_aborted,
+        "hint_s": connection.hint_s if freed else None,
+    }
+    connection.connection_lost(None)
+    try:
+        response = pending.result()
+    except GatewayFailure as failure:
+        return seen | {"failure": (failure.kind, failure.message)}
+    return seen | {"response": (response.status, response.headers, response.body, response.stream)}
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    edges = [0, *sorted({place % (len(data) + 1) for place in places} - {0, len(data)}), len(data)]
+    return [data[start:end] for start, end in itertools.pairwise(edges)]
+
+
+EXTRA = [
+    *(b"Keep-Alive: timeout=7", b"Server: x", b"X-Content-Length: 9", b"connection: keep-alive", b"Connection: close"),
+    *(b"Set-Cookie: a", b"Content-Encoding: identity", b"Content-Encoding: gzip", b"Transfer-Encoding: chunked"),
+    *(b"Content-Length: 3", b"CONTENT-LENGTH: 3", b"X: \xff"),
+]
+STARTS = [b"HTTP/1.1 200 OK", b"HTTP/1.1 200 OK", b"HTTP/1.1 200 ", b"HTTP/1.0 200 OK", b"HTTP/1.1 201 Created"]
+KINDS = [b"Content-Type: application/json", b"Content-Type: application/json; charset=utf-8", b"Content-Type: text/x"]
+
+
+@given(
+    start=st.sampled_from(STARTS),
+    kind=st.sampled_from(KINDS),
+    name=st.sampled_from([b"Content-Length", b"content-length"]),
+    extra=st.lists(st.sampled_from(EXTRA), max_size=3),
+    is_last=st.booleans(),
+    bodies=st.tuples(st.binary(max_size=40), st.binary(max_size=40)),
+    short_by=st.sampled_from([0, 0, 0, 1, -1, -5]),
+    places=st.lists(st.integers(0, 400), max_size=4),
+    is_cut_in_the_body=st.booleans(),
+    max_body_bytes=st.sampled_from([1000, 1000, 20]),
+)
+@settings(max_examples=600)
+def test_a_memoised_head_says_what_the_parser_says_for_any_length_in_any_cut(
+    start: bytes,
+    kind: bytes,
+    name: bytes,
+    extra: list[bytes],
+    is_last: bool,
+    bodies: tuple[bytes, bytes],
+    short_by: int,
+    places: list[int],
+    is_cut_in_the_body: bool,
+    max_body_bytes: int,
+) -> None:
+    def text(body: bytes, length: int) -> tuple[bytes, bytes]:
+        stated = b"%b: %d" % (name, length)
+        lines = [start, kind, *extra, stated] if is_last else [start, stated, kind, *extra]
+        return b"\r\n".join(lines) + b"\r\n\r\n", body
+
+    async def play() -> None:
+        first, second = bodies
+        heads = ResponseHeadCache()
+        await outcome(heads, [b"".join(text(first, len(first)))])
+        head, body = text(second, max(0, len(second) + short_by))
+        pieces = [head, *cut(body, places)] if is_cut_in_the_body else cut(head + body, places)
+        expected = await outcome(ResponseHeadCache(), [piece for piece in pieces if piece], max_body_bytes)
+        assert await outcome(heads, [piece for piece in pieces if piece], max_body_bytes) == expected
+
+    asyncio.run(play())
+
+
+def test_the_usual_head_is_memoised_and_then_not_parsed() -> None:
+    """So that the test above shows something."""
+
+    async def play() -> None:
+        heads = ResponseHeadCache()
+        await outcome(heads, [HEAD + BODY])
+        assert len(heads) == 1
+        again = await outcome(heads, [HEAD.replace(b"36", b"2"), b"{", b"}"])
+        assert again["response"] == (200, {**HEADERS, b"content-length": b"2"}, b"{}", None)
+        assert (again["free"], again["aborted"], again["hint_s"]) == (1, False, 7.0)
+        assert len(heads) == 1
+
+    asyncio.run(play())

@@ -106,7 +106,7 @@ async def test_messages_are_posted_to_the_endpoint_and_answers_come_on_the_strea
     assert server.opened_with.headers["accept"] == "text/event-stream"
     assert server.opened_with.headers["authorization"] == "Bearer t"
     first = server.posts[0]
-    assert (first.method, first.path, first.body) == ("POST", "/messages?session=1", CALL.text)
+    assert (first.method, first.path, first.body) == ("POST", "/messages?session=1", CALL.data)
     assert server.posts[0].headers["authorization"] == "Bearer t"
     assert server.posts[0].headers["content-type"] == "application/json"
     assert "mcp-protocol-version" not in server.posts[0].headers

@@ -17,7 +17,7 @@ from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from pactgate.upstreams.channel import Outgoing
 from pactgate.upstreams.http import streamable as http_module
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttp
+from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttpError
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import (
     LAST_CHUNK,
@@ -35,6 +35,7 @@ from tests.support.scripted_http import (
     stream_head,
 )
 from tests.support.sdk_http import official_server
+from tests.support.stepping import Stepped
 
 MAX_BYTES = 64 * 1024
 SESSION = {"Mcp_Session_Id": "abc-123"}
@@ -137,7 +138,7 @@ async def test_a_modern_request_mirrors_itself_into_headers() -> None:
     async with talking(server, Era.MODERN, {"Authorization": "Bearer t", "X-Team": "a b"}) as talk:
         frame = request(1, name="caf\u00e9", headers=(("Mcp-Param-Tenant", "t1"),))
         await talk.send(frame)
-    assert server.seen[0].body == frame.text
+    assert server.seen[0].body == frame.data
     assert server.seen[0].headers == {
         "host": f"127.0.0.1:{talk.server.port}",
         "accept-encoding": "identity",
@@ -150,7 +151,7 @@ async def test_a_modern_request_mirrors_itself_into_headers() -> None:
         "mcp-method": "tools/call",
         "mcp-name": "=?base64?Y2Fmw6k=?=",
         "mcp-param-tenant": "t1",
-        "content-length": str(len(frame.text)),
+        "content-length": str(len(frame.data)),
     }
     assert len(server.seen) == 1
 
@@ -460,12 +461,12 @@ async def test_a_json_rpc_error_that_names_another_request_still_answers_this_ex
 async def test_before_the_era_is_settled_a_missing_endpoint_is_told_apart(status: int, body: bytes) -> None:
     async with talking(Server(answer(body, f"{status} Whatever"))) as talk:
         failure = await talk.fails(request(1, "initialize"))
-        assert isinstance(failure, NotStreamableHttp)
+        assert isinstance(failure, NotStreamableHttpError)
         assert (failure.status, failure.verdict) == (status, Verdict.DID_NOT_RUN)
         talk.channel.settle(Era.MODERN, LATEST_MODERN)
         settled = await talk.fails(request(1))
         assert settled.kind is Kind.HTTP_STATUS
-        assert not isinstance(settled, NotStreamableHttp)
+        assert not isinstance(settled, NotStreamableHttpError)
 
 
 @pytest.mark.parametrize("body", [b"no", json.dumps(error(1)).encode(), json.dumps(error(None)).encode()])
@@ -866,70 +867,51 @@ async def test_the_older_transport_of_the_official_server_is_told_apart() -> Non
         channel = HttpChannel("official", f"{origin}/sse", {}, client, Emitted())
         await channel.open(Inbox())
         for method in ("server/discover", "initialize"):
-            with pytest.raises(NotStreamableHttp) as caught:
+            with pytest.raises(NotStreamableHttpError) as caught:
                 await channel.send(full(1, method, HANDSHAKE))
             assert caught.value.status == 405
         await channel.close()
         await client.close()
 
 
-# Begun without waiting.
-
-
-class Told:
-    """A sink, and its side of the books."""
-
-    def __init__(self) -> None:
-        self.failures: list[GatewayFailure] = []
-        self.given_up: list[int] = []
-        self.news = asyncio.Event()
-
-    def answered(self, response: Any) -> None:
-        raise AssertionError("answers go to the receiver")
-
-    def failed(self, failure: GatewayFailure) -> None:
-        self.failures.append(failure)
-        self.news.set()
-
-    def gave_up(self, id_: int) -> None:
-        self.given_up.append(id_)
-
-    def unanswered(self, id_: int, failure: GatewayFailure | None) -> GatewayFailure:
-        return failure or GatewayFailure(Kind.INVALID_FRAME, "not its answer")
+# Without a task
 
 
 @pytest.mark.parametrize("era", [Era.MODERN, Era.LEGACY])
-async def test_a_request_is_begun_on_a_kept_connection_and_on_no_other(era: Era) -> None:
-    server, told = Server(), Told()
+async def test_a_request_without_a_task_waits_for_nothing_but_its_answer_on_a_kept_connection_alone(era: Era) -> None:
+    server = Server()
     async with talking(server, era) as talk:
-        assert not talk.channel.begin(request(1, name="x"), 1, told, told)
+        fresh = Stepped(talk.channel.send(request(1, name="x")))
+        assert not fresh.waits_on_the_spot
+        fresh.close()
         await talk.send(request(2, name="x"))
-        assert talk.channel.begin(request(3, name="x"), 3, told, told)
-        assert not talk.channel.begin(request(4, name="x"), 4, told, told)
-        await server.until(2)
+        kept = Stepped(talk.channel.send(request(3, name="x")))
+        assert kept.waits_on_the_spot
+        other = Stepped(talk.channel.send(request(4, name="x")))
+        assert not other.waits_on_the_spot, "the only connection is in use"
+        other.close()
         await talk.inbox.until(lambda inbox: len(inbox.frames) == 2)
+        assert kept.told == [None], "the exchange has ended when its answer was received"
     assert [seen.message["id"] for seen in server.seen] == [2, 3]
     assert server.seen[0].headers == server.seen[1].headers
     assert [json.loads(frame)["id"] for frame in talk.inbox.frames] == [2, 3]
 
 
-async def test_an_event_stream_that_answers_a_begun_request_is_followed() -> None:
+async def test_an_event_stream_that_answers_on_a_kept_connection_is_followed() -> None:
     def reply(received: ReceivedRequest) -> bytes:
         id_ = received.message["id"]
         if id_ == 1:
             return answer(result(1))
         return stream_head() + event({"jsonrpc": "2.0", "method": "notifications/x"}) + event(result(id_)) + LAST_CHUNK
 
-    told = Told()
     async with talking(Server(reply), Era.MODERN) as talk:
         await talk.send(request(1))
-        assert talk.channel.begin(request(2), 2, told, told)
-        await talk.inbox.until(lambda inbox: len(inbox.frames) == 3)
+        await talk.send(request(2))
     assert json.loads(talk.inbox.frames[1])["method"] == "notifications/x"
     assert json.loads(talk.inbox.frames[2])["id"] == 2
 
 
-async def test_a_begun_request_whose_connection_breaks_fails_once_and_is_not_sent_again() -> None:
+async def test_a_request_without_a_task_whose_connection_breaks_fails_once_and_is_not_sent_again() -> None:
     seen: list[ReceivedRequest] = []
 
     async def play(peer: Peer) -> None:
@@ -937,18 +919,17 @@ async def test_a_begun_request_whose_connection_breaks_fails_once_and_is_not_sen
         await peer.send(answer(result(1)))
         seen.append(await peer.request())
 
-    told = Told()
     async with talking(play, Era.MODERN) as talk:
         await talk.send(request(1))
-        assert talk.channel.begin(request(2), 2, told, told)
+        stepped = Stepped(talk.channel.send(request(2)))
         async with asyncio.timeout(LIMIT_S):
-            await told.news.wait()
-    assert [failure.kind for failure in told.failures] == [Kind.CONNECTION_LOST]
-    assert told.failures[0].verdict is Verdict.MAY_HAVE_RUN
+            await stepped.finish()
+    (failure,) = stepped.told
+    assert (failure.kind, failure.verdict) == (Kind.CONNECTION_LOST, Verdict.MAY_HAVE_RUN)
     assert [one.message["id"] for one in seen] == [1, 2]
 
 
-async def test_giving_a_begun_request_up_closes_its_connection() -> None:
+async def test_cancelling_a_request_without_a_task_closes_its_connection() -> None:
     gone = asyncio.Event()
 
     async def play(peer: Peer) -> None:
@@ -958,19 +939,11 @@ async def test_giving_a_begun_request_up_closes_its_connection() -> None:
         await peer.gone()
         gone.set()
 
-    told = Told()
     async with talking(play, Era.MODERN) as talk:
         await talk.send(request(1))
-        sent = talk.channel.begin(request(2), 2, told, told)
-        assert sent is not None
-        sent.give_up()
+        stepped = Stepped(talk.channel.send(request(2)))
+        assert stepped.waits_on_the_spot
+        stepped.cancel()
         async with asyncio.timeout(LIMIT_S):
             await gone.wait()
-    assert told.given_up == [2]
-    assert told.failures == []
-
-
-async def test_before_the_era_is_settled_nothing_is_begun() -> None:
-    async with talking(Server()) as talk:
-        await talk.send(request(1, "initialize"))
-        assert not talk.channel.begin(request(2), 2, Told(), Told())
+    assert [type(told) for told in stepped.told] == [asyncio.CancelledError]

@@ -19,7 +19,8 @@ from pactgate.upstreams.http.connect import Connector
 from pactgate.upstreams.http.egress import Resolve, resolve_host
 from pactgate.upstreams.http.pool import ConnectionPool, PoolLimits, connection_closed
 from pactgate.upstreams.http.request_message import HttpTarget
-from pactgate.upstreams.http.response import HttpResponse, Taker, Waiting
+from pactgate.upstreams.http.response import HttpResponse, PendingResponse
+from pactgate.upstreams.pending import in_task
 
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 _ANY_OF: Final = {b"HEAD": ResponseMode.HEAD}
@@ -61,26 +62,15 @@ class HttpClient:
             connection = await self._obtain(target)
         length = b"Content-Length: %d\r\n\r\n" % len(body) if body else b"\r\n"
         text = b"".join((method, tail or target.tail, headers, length, body))
-        waiting = Waiting()
+        pending = PendingResponse(loop=connection.loop)  # asking for the running loop costs a system call
         takes = _ANY_OF.get(method, ResponseMode.ANY) if takes_any else ResponseMode.MCP
-        connection.begin(waiting, target, text, max_body_bytes, takes)
+        connection.begin(pending, target, text, max_body_bytes, takes)
         try:
-            return await waiting.answer
+            return await pending
         except asyncio.CancelledError:
-            connection.give_up(waiting)
-            waiting.abandon()
+            connection.give_up(pending)
+            pending.abandon()
             raise
-
-    def begin(
-        self, taker: Taker, target: HttpTarget, headers: bytes, body: bytes, max_body_bytes: int
-    ) -> ClientConnection | None:
-        """Send a POST without waiting, if a pooled connection is free; the taker gets the response. None: nothing was sent."""
-        pool = self._pools.get(target.key)
-        connection = pool.take() if pool is not None and not target.is_closed else None
-        if connection is not None:
-            text = b"POST%b%bContent-Length: %d\r\n\r\n%b" % (target.tail, headers, len(body), body)
-            connection.begin(taker, target, text, max_body_bytes)
-        return connection
 
     def abandon(self, target: HttpTarget) -> None:
         """End all requests of this target and refuse new ones. Other targets of the same origin are not affected."""
@@ -105,6 +95,7 @@ class HttpClient:
 
     async def _obtain(self, target: HttpTarget) -> ClientConnection:
         """A connection with nothing written on it. One that dies between checkout and use is replaced."""
+        await in_task()
         while True:
             if self._refuses(target):
                 raise connection_closed(target, Verdict.DID_NOT_RUN)

@@ -20,8 +20,8 @@ import httptools
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.proxy import credentials_refused
 from pactgate.upstreams.http.request_message import HttpTarget, media_type
-from pactgate.upstreams.http.response import HttpResponse, ResponseStream, Taker
-from pactgate.upstreams.http.response_head_cache import Heads, Known
+from pactgate.upstreams.http.response import HttpResponse, PendingResponse, ResponseStream
+from pactgate.upstreams.http.response_head_cache import MemoisedHead, ResponseHeadCache, keep_alive_s
 from pactgate.upstreams.http.tls import certificate_refused
 
 MAX_HEAD_BYTES: Final = 32 * 1024
@@ -30,7 +30,6 @@ _MAX_PIECES: Final = 100_000
 _DRAIN_BYTES: Final = 64 * 1024
 _DRAIN_S: Final = 1.0
 _NOT_PROCESSED: Final = frozenset({301, 302, 307, 308})
-_heads: Final = Heads()
 
 
 class ResponseMode(Enum):
@@ -52,6 +51,7 @@ class ClientConnection(asyncio.Protocol):
         target: HttpTarget,
         on_free: Callable[[ClientConnection], None],
         on_lost: Callable[[ClientConnection], None],
+        heads: ResponseHeadCache,
     ) -> None:
         self.target = target
         self.expires_at = 0.0
@@ -59,10 +59,11 @@ class ClientConnection(asyncio.Protocol):
         self.hint_s: float | None = None
         self._on_free = on_free
         self._on_lost = on_lost
-        self._loop = asyncio.get_running_loop()
+        self._heads = heads
+        self.loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._taker: Taker | None = None
+        self._pending: PendingResponse | None = None
         self._stream: ResponseStream | None = None
         self._drain_timer: asyncio.TimerHandle | None = None
         self._is_busy = False
@@ -75,7 +76,7 @@ class ClientConnection(asyncio.Protocol):
         self._headers: dict[bytes, bytes] = {}
         self._status = 0
         self._body: list[bytes | memoryview] = []
-        self._known: Known | None = None
+        self._known: MemoisedHead | None = None
         self._first = b""
         """The first piece of an answer, for what may be learnt from its head."""
         self._body_bytes = 0
@@ -99,13 +100,13 @@ class ClientConnection(asyncio.Protocol):
 
     def begin(
         self,
-        taker: Taker,
+        pending: PendingResponse,
         target: HttpTarget,
         request: bytes,
         max_body_bytes: int,
         takes: ResponseMode = ResponseMode.MCP,
     ) -> None:
-        """Write a request. The taker gets the answer; one that is not there any more must be taken back by `give_up`."""
+        """Write a request. The pending gets the answer; one that is not there any more must be taken back by `give_up`."""
         assert self._transport is not None
         if not self._is_clean:
             self._reset()
@@ -113,13 +114,13 @@ class ClientConnection(asyncio.Protocol):
         self._max_body_bytes = max_body_bytes
         self._takes = takes
         self._is_busy = True
-        self._taker = taker
+        self._pending = pending
         self._transport.write(request)
 
-    def give_up(self, taker: Taker) -> None:
+    def give_up(self, pending: PendingResponse) -> None:
         """The caller is gone: close the connection, unless a whole response has freed it in the meantime."""
-        if self._taker is taker:
-            self._taker = None
+        if self._pending is pending:
+            self._pending = None
             self.abort()
 
     def abort(self) -> None:
@@ -129,10 +130,10 @@ class ClientConnection(asyncio.Protocol):
     def fail(self, failure: GatewayFailure) -> None:
         """End the request and the connection with this failure."""
         self.abort()
-        taker, self._taker = self._taker, None
+        pending, self._pending = self._pending, None
         stream, self._stream = self._stream, None
-        if taker is not None:
-            taker.failed(failure)
+        if pending is not None:
+            pending.refuse(failure)
         if stream is not None:
             stream.end(failure)
 
@@ -151,7 +152,7 @@ class ClientConnection(asyncio.Protocol):
         if stream is not None:
             stream.end(None)
         self._drain_left = _DRAIN_BYTES
-        self._drain_timer = self._loop.call_later(_DRAIN_S, self.abort)
+        self._drain_timer = self.loop.call_later(_DRAIN_S, self.abort)
         self.resume()
 
     # asyncio.Protocol
@@ -167,7 +168,7 @@ class ClientConnection(asyncio.Protocol):
             self.abort()  # unrequested bytes must not become the next response
             return
         if self._is_clean:
-            known = _heads.find(data) if self._takes is not _HEAD else None
+            known = self._heads.find(data) if self._takes is not _HEAD else None
             if known is not None and known.length <= self._max_body_bytes:
                 self._take_known(known, data)
                 return
@@ -189,9 +190,9 @@ class ClientConnection(asyncio.Protocol):
         elif self._idle_bytes > MAX_HEAD_BYTES:
             self.fail(self._invalid(f"sent more than {MAX_HEAD_BYTES} bytes of headers"))
 
-    def _take_known(self, known: Known, data: bytes) -> None:
+    def _take_known(self, known: MemoisedHead, data: bytes) -> None:
         """An answer whose head needs no reading: what follows is its body, now or in further pieces."""
-        self.hint_s = known.hint_s
+        self.hint_s = known.keep_alive_s
         if known.end + known.length == len(data):
             self._free(is_reusable=True, response=HttpResponse(200, known.headers, data[known.end :]))
             return
@@ -200,7 +201,7 @@ class ClientConnection(asyncio.Protocol):
         self._body = [memoryview(data)[known.end :]]
         self._body_bytes = len(data) - known.end
 
-    def _take_more(self, known: Known, data: bytes) -> None:
+    def _take_more(self, known: MemoisedHead, data: bytes) -> None:
         self._body.append(data)
         self._body_bytes += len(data)
         if self._body_bytes < known.length:
@@ -218,7 +219,7 @@ class ClientConnection(asyncio.Protocol):
         if self._drain_timer is not None:
             self._drain_timer.cancel()
         self._transport = None
-        if self._taker is not None or self._stream is not None:
+        if self._pending is not None or self._stream is not None:
             if exc is None and self._ends_with_the_connection():
                 self._deliver()
             else:
@@ -288,18 +289,18 @@ class ClientConnection(asyncio.Protocol):
 
     def _hand_over_stream(self, status: int) -> None:
         self._stream = stream = ResponseStream(self)
-        taker, self._taker = self._taker, None
-        if taker is None:
+        pending, self._pending = self._pending, None
+        if pending is None:
             self.abort()
         else:
-            taker.took(HttpResponse(status, self._headers, b"", stream))
+            pending.fulfil(HttpResponse(status, self._headers, b"", stream))
 
     def _deliver(self) -> None:
         """Deliver a response whose end was the end of the connection."""
-        taker, self._taker = self._taker, None
+        pending, self._pending = self._pending, None
         stream, self._stream = self._stream, None
-        if taker is not None:
-            taker.took(HttpResponse(self._status, self._headers, b"".join(self._body)))
+        if pending is not None:
+            pending.fulfil(HttpResponse(self._status, self._headers, b"".join(self._body)))
         if stream is not None:
             stream.end(None)
 
@@ -310,9 +311,9 @@ class ClientConnection(asyncio.Protocol):
         stream, self._stream = self._stream, None
         response = HttpResponse(self._status, self._headers, b"".join(self._body)) if stream is None else None
         is_reusable = self._is_kept and not self._is_dirty
-        self.hint_s = _heads.hint(self._headers)
+        self.hint_s = keep_alive_s(self._headers)
         if is_reusable and response is not None and self._takes is not _HEAD:
-            _heads.note(self._first, response)
+            self._heads.note(self._first, response)
         if stream is not None:
             self.resume()
         self._free(is_reusable=is_reusable, response=response)
@@ -323,7 +324,7 @@ class ClientConnection(asyncio.Protocol):
         """The response has ended. The connection returns to the pool first, because its receiver may send a request at once."""
         transport = self._transport
         assert transport is not None
-        taker, self._taker = self._taker, None
+        pending, self._pending = self._pending, None
         self._is_busy = False
         if not self._is_clean:
             self._reset()  # an idle connection holds nothing of its last answer
@@ -331,8 +332,8 @@ class ClientConnection(asyncio.Protocol):
             self._on_free(self)
         else:
             transport.abort()
-        if taker is not None and response is not None:
-            taker.took(response)
+        if pending is not None and response is not None:
+            pending.fulfil(response)
 
     def _ends_with_the_connection(self) -> bool:
         return (

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pactgate.core.failures import GatewayFailure
-from pactgate.protocol.framing import EventDecoder, Oversized, ServerEvent
+from pactgate.protocol.framing import EventDecoder, OversizedError, ServerEvent
 from pactgate.upstreams.http.refusals import invalid_response
 from pactgate.upstreams.http.request_message import HttpTarget
 from pactgate.upstreams.http.response import HttpResponse, ResponseStream
@@ -53,7 +53,7 @@ class EventStreamReader:
                 return None
             try:
                 self._ready.extend(self._decoder.feed(data))
-            except Oversized as problem:
+            except OversizedError as problem:
                 raise invalid_response(self._target, f"sent an event of more than {self._max_bytes} bytes") from problem
         return self._ready.popleft()
 

@@ -17,6 +17,7 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.client_connection import ClientConnection
 from pactgate.upstreams.http.connect import Connector
 from pactgate.upstreams.http.request_message import HttpTarget
+from pactgate.upstreams.http.response_head_cache import ResponseHeadCache
 
 _MARGIN_S: Final = 1.0
 """A connection is not used in the last second before the server's idle limit: a request needs less time to arrive."""
@@ -48,6 +49,7 @@ class ConnectionPool:
         self._idle: deque[ClientConnection] = deque()
         self._waiting: deque[tuple[HttpTarget, asyncio.Future[ClientConnection | None]]] = deque()
         self._keep_s = limits.idle_s
+        self._heads = ResponseHeadCache()
         self._is_closed = False
         self._is_watched = False
         """Whether the owner sweeps the pool."""
@@ -195,7 +197,7 @@ class ConnectionPool:
         timeout_s = target.connect_timeout_s or self._limits.connect_timeout_s
         try:
             connection = await self._connector.connect(
-                target, lambda: ClientConnection(target, self.give_back, self._forget), timeout_s
+                target, lambda: ClientConnection(target, self.give_back, self._forget, self._heads), timeout_s
             )
         finally:
             self._opening -= 1

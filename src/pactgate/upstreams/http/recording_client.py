@@ -10,12 +10,11 @@ import asyncio
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.recording import ConnectionRecorder, HttpExchangeRecorder
 from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
-from pactgate.upstreams.http.client_connection import ClientConnection
 from pactgate.upstreams.http.request_message import HttpTarget
-from pactgate.upstreams.http.response import HttpResponse, ResponseStream, Taker
+from pactgate.upstreams.http.response import HttpResponse, ResponseStream
 
 
-class ObservedClient:
+class RecordingClient:
     """As `HttpClient.request`, seen by a tap."""
 
     def __init__(self, client: HttpClient, tap: ConnectionRecorder) -> None:
@@ -42,51 +41,17 @@ class ObservedClient:
             raise
         return _seen(response, hop)
 
-    def begin(
-        self, taker: Taker, target: HttpTarget, headers: bytes, body: bytes, max_body_bytes: int
-    ) -> ObservedPost | None:
-        """As `HttpClient.begin`; what can give the request up is the observer's."""
-        post = ObservedPost(taker)
-        connection = self._client.begin(post, target, headers, body, max_body_bytes)
-        if connection is None:
-            return None
-        post.connection, post.hop = connection, self.tap.requested("POST", "", headers, body)
-        return post
-
-
-class ObservedPost:
-    """A taker whose answer is watched on its way. Nothing can come before it has a hop: it is told on a later turn of the loop."""
-
-    __slots__ = ("_taker", "connection", "hop")
-
-    connection: ClientConnection
-    hop: HttpExchangeRecorder
-
-    def __init__(self, taker: Taker) -> None:
-        self._taker = taker
-
-    def took(self, response: HttpResponse) -> None:
-        self._taker.took(_seen(response, self.hop))
-
-    def failed(self, failure: GatewayFailure) -> None:
-        self.hop.ended(by_client=False)
-        self._taker.failed(failure)
-
-    def give_up(self, taker: Taker) -> None:
-        self.hop.ended(by_client=True)
-        self.connection.give_up(self)
-
 
 def _seen(response: HttpResponse, hop: HttpExchangeRecorder) -> HttpResponse:
     if response.stream is None:
         hop.answered(response.status, response.headers, response.body)
     else:
         hop.streaming(response.status, response.headers)
-        response.stream = ObservedStream(response.stream, hop)
+        response.stream = RecordedStream(response.stream, hop)
     return response
 
 
-class ObservedStream(ResponseStream):
+class RecordedStream(ResponseStream):
     """A stream whose reader is watched. Its end is told once."""
 
     __slots__ = ("_hop", "_inner")

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.request_message import media_type
+from pactgate.upstreams.pending import Resumable
 
 JSON_TYPE: Final = b"application/json"
 _HIGH_BYTES: Final = 256 * 1024
@@ -47,38 +48,16 @@ class HttpResponse(Struct):
         return said == JSON_TYPE or media_type(said) == JSON_TYPE
 
 
-class Taker(Protocol):
-    """Whoever takes what one request brings: exactly one of the two, once. Called on the event loop; must not raise."""
-
-    def took(self, response: HttpResponse) -> None: ...
-
-    def failed(self, failure: GatewayFailure) -> None: ...
-
-
-class Waiting:
-    """A taker somebody waits for."""
-
-    __slots__ = ("answer",)
-
-    def __init__(self) -> None:
-        self.answer: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
-
-    def took(self, response: HttpResponse) -> None:
-        if not self.answer.done():
-            self.answer.set_result(response)
-        elif response.stream is not None:
-            response.stream.close()
-
-    def failed(self, failure: GatewayFailure) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(failure)
+class PendingResponse(Resumable[HttpResponse]):
+    """The request of one exchange, until its response has come."""
 
     def abandon(self) -> None:
         """Nobody waits any more. A stream that had been handed over a moment before is ended here."""
-        if self.answer.done() and not self.answer.cancelled() and self.answer.exception() is None:
-            stream = self.answer.result().stream
+        if self.done() and not self.cancelled() and self.exception() is None:
+            stream = self.result().stream
             if stream is not None:
                 stream.close()
+        super().abandon()
 
 
 class ResponseStream:

@@ -39,7 +39,6 @@ class HttpSseChannel:
 
     closing_cancels = False
     answers_in_send = False
-    begin = None
 
     def __init__(
         self,
@@ -88,9 +87,9 @@ class HttpSseChannel:
         if self._receiver is None or self._endpoint is None:
             raise connection_closed(self._target, Verdict.DID_NOT_RUN)
         if self._tap is not None:
-            self._tap.passed(frame.text, from_client=True)
+            self._tap.passed(frame.data, from_client=True)
         response = await self._client.request(
-            b"POST", self._endpoint, self._head, frame.text, max_body_bytes=self._max_bytes
+            b"POST", self._endpoint, self._head, frame.data, max_body_bytes=self._max_bytes
         )
         if response.stream is not None:
             response.stream.close()

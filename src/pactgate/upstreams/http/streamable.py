@@ -26,9 +26,8 @@ from pactgate.upstreams.channel import Outgoing, Receiver
 from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
 from pactgate.upstreams.http.event_stream import EventStreamReader, ResumePosition, StreamedRequest, answered_id, listen
 from pactgate.upstreams.http.pool import connection_closed
-from pactgate.upstreams.http.post import Post
 from pactgate.upstreams.http.proxy import DIRECT, NetworkSettings
-from pactgate.upstreams.http.recording_client import ObservedClient
+from pactgate.upstreams.http.recording_client import RecordingClient
 from pactgate.upstreams.http.refusals import (
     ACCEPT_BOTH,
     ACCEPT_EVENTS,
@@ -39,7 +38,6 @@ from pactgate.upstreams.http.refusals import (
 )
 from pactgate.upstreams.http.request_message import HttpTarget, UnsafeHeaderError, header_block, header_line
 from pactgate.upstreams.http.response import HttpResponse, ResponseStream
-from pactgate.upstreams.pending import Ledger, Sink
 
 _VERSION_HEADER_SINCE: Final = "2025-06-18"
 _SESSION_ID: Final = re.compile(r"[\x21-\x7e]{1,1024}")
@@ -53,7 +51,7 @@ _MAX_KEPT_BYTES: Final = 512
 _DELETE_S: Final = 1.0
 
 
-class NotStreamableHttp(GatewayFailure):
+class NotStreamableHttpError(GatewayFailure):
     """Before the era is settled: a status that says there is no such endpoint, without a JSON-RPC answer."""
 
     def __init__(self, target: HttpTarget, status: int) -> None:
@@ -88,9 +86,10 @@ class HttpChannel:
         self._target = HttpTarget(server, url, network=network)
         self._own = ConfiguredHeaders(server, headers)
         self._client = client
+        self._tap = tap
+        self._requests: HttpClient | RecordingClient = client if tap is None else RecordingClient(client, tap)
         self._emit = emit
         self._max_bytes = max_frame_bytes
-        self._observed = None if tap is None else ObservedClient(client, tap)
         self._receiver: Receiver | None = None
         self._era: Era | None = None
         self._post = JSON_CONTENT + ACCEPT_BOTH + self._own.block
@@ -117,8 +116,8 @@ class HttpChannel:
         if self._receiver is None:
             raise connection_closed(self._target, Verdict.DID_NOT_RUN)
         is_modern = self._era is MODERN or (self._era is None and frame.method == "server/discover")
-        response = await (self._observed or self._client).request(
-            b"POST", self._target, self._head(frame, is_modern), frame.text, max_body_bytes=self._max_bytes
+        response = await self._requests.request(
+            b"POST", self._target, self._head(frame, is_modern), frame.data, max_body_bytes=self._max_bytes
         )
         if response.status == 200 and frame.method == "initialize":
             self._begin_session(response)
@@ -127,23 +126,7 @@ class HttpChannel:
         elif response.stream is not None:
             await self._follow(frame.id, self._events(response.stream), can_resume=not is_modern)
         else:
-            self.take_whole(frame.id, response)
-
-    def begin(self, frame: Outgoing, id_: int, ledger: Ledger, sink: Sink) -> Post | None:
-        """A request on a connection that is free now. Before the era is settled `send` sees to everything."""
-        era = self._era
-        if era is None or self._receiver is None:
-            return None
-        post = Post(self, ledger, sink, id_)
-        head = self._head(frame, era is MODERN)
-        client = self._observed or self._client
-        post.connection = client.begin(post, self._target, head, frame.text, self._max_bytes)
-        return None if post.connection is None else post
-
-    async def take_stream(self, id_: int, response: HttpResponse) -> None:
-        """For `Post`: an event stream, to its end."""
-        assert response.stream is not None
-        await self._follow(id_, self._events(response.stream), can_resume=self._era is not MODERN)
+            self._take_whole(frame.id, response)
 
     async def close(self) -> None:
         if self._receiver is None:
@@ -156,8 +139,8 @@ class HttpChannel:
             await asyncio.wait({listener})
         if self._session_line and not self._is_expired:
             await self._end_session()
-        if self._observed is not None:
-            self._observed.tap.closed()
+        if self._tap is not None:
+            self._tap.closed()
 
     # What a request carries.
 
@@ -212,7 +195,7 @@ class HttpChannel:
             self._is_initialized = True
             self._listen_when_ready()
 
-    def take_whole(self, id_: int, response: HttpResponse) -> None:
+    def _take_whole(self, id_: int, response: HttpResponse) -> None:
         """An answer that is no stream."""
         if response.status == 200:
             if not response.is_json:
@@ -234,7 +217,7 @@ class HttpChannel:
         error = messages.decode_from_upstream(response.body) if response.body[:1] == b"{" else None
         if not isinstance(error, ErrorReply):
             if self._era is None and status in _NOT_MCP:
-                raise NotStreamableHttp(self._target, status)
+                raise NotStreamableHttpError(self._target, status)
             raise self._refused(response)
         if error.key == id_ and status != 401:
             self._deliver(response.body)
@@ -325,9 +308,7 @@ class HttpChannel:
 
     async def _fetch_events(self, position: ResumePosition) -> EventStreamReader | HttpResponse:
         head = ACCEPT_EVENTS + self._own.block + self._session_line + self._version_line + position.line
-        response = await (self._observed or self._client).request(
-            b"GET", self._target, head, max_body_bytes=self._max_bytes
-        )
+        response = await self._requests.request(b"GET", self._target, head, max_body_bytes=self._max_bytes)
         return response if response.stream is None else self._events(response.stream)
 
     def _events(self, stream: ResponseStream) -> EventStreamReader:
@@ -356,7 +337,7 @@ class HttpChannel:
         try:
             async with asyncio.timeout(_DELETE_S):
                 head = self._own.block + self._session_line + self._version_line
-                response = await (self._observed or self._client).request(b"DELETE", target, head)
+                response = await self._requests.request(b"DELETE", target, head)
             if response.stream is not None:
                 response.stream.close()
             elif response.status >= 300 and response.status not in (404, 405):

@@ -23,11 +23,10 @@ from pactgate.core.display import cut, visible
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.recording import ConnectionRecorder
-from pactgate.protocol.framing import LineDecoder, Oversized
+from pactgate.protocol.framing import LineDecoder, OversizedError
 from pactgate.protocol.messages import one_line
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.channel import Outgoing, Receiver
-from pactgate.upstreams.pending import Ledger, Sent, Sink
 from pactgate.upstreams.process.child import (
     ChildProcess,
     Launch,
@@ -189,22 +188,15 @@ class StdioChannel:
 
     async def send(self, frame: Outgoing) -> None:
         if self._tap is not None:
-            self._tap.passed(frame.text, from_client=True)
-        if self._stdin is None or not await self._stdin.write(one_line(frame.text) + b"\n"):
+            self._tap.passed(frame.data, from_client=True)
+        stdin, line = self._stdin, one_line(frame.data) + b"\n"
+        if stdin is None or not (stdin.write_soon(line) or await stdin.write(line)):
             raise GatewayFailure(
                 Kind.CONNECTION_LOST,
                 f"{self._server} does not run or does not listen any more; the message was not sent",
                 server=self._server,
                 verdict=Verdict.DID_NOT_RUN,
             )
-
-    def begin(self, frame: Outgoing, id_: int, ledger: Ledger, sink: Sink) -> Sent | None:
-        """As `send`, into a pipe that has room. None: it would have to wait, and nothing was taken."""
-        if self._stdin is None or not self._stdin.write_soon(one_line(frame.text) + b"\n"):
-            return None
-        if self._tap is not None:
-            self._tap.passed(frame.text, from_client=True)
-        return Sent(ledger, sink, id_)
 
     async def close(self) -> None:
         self._phase = _Phase.CLOSED
@@ -225,7 +217,7 @@ class StdioChannel:
             return
         try:
             lines = self._decoder.feed(data)
-        except Oversized as problem:
+        except OversizedError as problem:
             self._lose(self._failure(Kind.INVALID_FRAME, f"wrote a line longer than {problem.limit_bytes} bytes"))
             return
         unasked = sum(self._take(line) for line in lines)

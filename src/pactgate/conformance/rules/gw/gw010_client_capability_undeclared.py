@@ -9,7 +9,7 @@ from pactgate.conformance.capabilities import has
 from pactgate.conformance.message import RecordedMessage, Role, as_object
 from pactgate.conformance.methods import INPUT_METHODS
 from pactgate.conformance.rule import RequirementLevel, SessionRule, pointer
-from pactgate.protocol.modern import CC
+from pactgate.protocol.modern import CAPABILITIES_KEY
 
 _ONLY_ADVICE = frozenset({"2024-11-05", "2025-03-26"})
 
@@ -50,7 +50,7 @@ class ClientCapabilityUndeclared(SessionRule):
             for name, question in as_object(message.result.get("inputRequests")).items():
                 place = pointer("result", "inputRequests", name)
                 params = as_object(as_object(question).get("params"))
-                declared = as_object(message.request_meta().get(CC))
+                declared = as_object(message.request_meta().get(CAPABILITIES_KEY))
                 self._check(message, place, as_object(question).get("method"), params, declared)
 
     def _check(self, message: RecordedMessage, place: str, method: Any, params: Body, declared: Body) -> None:

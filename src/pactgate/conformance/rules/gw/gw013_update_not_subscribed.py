@@ -8,7 +8,7 @@ from pactgate.conformance.message import RecordedMessage, Role, as_list, as_obje
 from pactgate.conformance.rule import RequiredEvidence, RequirementLevel, SessionRule, quoted
 from pactgate.conformance.session_state import SessionState
 from pactgate.conformance.uris import around
-from pactgate.protocol.modern import SUB
+from pactgate.protocol.modern import SUBSCRIPTION_ID_KEY
 
 
 class UpdateNotSubscribed(SessionRule):
@@ -47,7 +47,7 @@ class UpdateNotSubscribed(SessionRule):
             granted = as_object(message.params.get("notifications")).get("resourceSubscriptions")
             for uri in as_list(granted):
                 if isinstance(uri, str):
-                    self._subscribed[uri] = message.meta.get(SUB)
+                    self._subscribed[uri] = message.meta.get(SUBSCRIPTION_ID_KEY)
         elif message.method == "subscriptions/listen" and message.role is Role.RESPONSE and message.request is not None:
             ended = message.request.body.get("id")
             for uri in [uri for uri, stream in self._subscribed.items() if stream == ended]:

@@ -8,7 +8,7 @@ from pactgate.capture.format import Side
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import RequirementLevel, SessionRule
 from pactgate.protocol.messages import HEADER_MISMATCH, INVALID_PARAMS
-from pactgate.protocol.modern import CC, CI, PV
+from pactgate.protocol.modern import CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
 from pactgate.protocol.versions import LATEST_MODERN
 
 _RIGHT_ANSWERS: Final = frozenset({INVALID_PARAMS, HEADER_MISMATCH})
@@ -46,8 +46,8 @@ class EnvelopeMissing(SessionRule):
             lacking = _lacks(message)
             if lacking is not None:
                 self.fault(message, "/params/_meta", f"The request has no {lacking}.")
-            if not isinstance(message.meta.get(CI), dict):
-                self.fault(message, "/params/_meta", f"The request has no {CI}.", RequirementLevel.SHOULD)
+            if not isinstance(message.meta.get(CLIENT_INFO_KEY), dict):
+                self.fault(message, "/params/_meta", f"The request has no {CLIENT_INFO_KEY}.", RequirementLevel.SHOULD)
 
     def _check_answer(self, message: RecordedMessage) -> None:
         if message.is_success:
@@ -57,6 +57,6 @@ class EnvelopeMissing(SessionRule):
 
 
 def _lacks(request: RecordedMessage) -> str | None:
-    if not isinstance(request.meta.get(PV), str):
-        return PV
-    return None if isinstance(request.meta.get(CC), dict) else CC
+    if not isinstance(request.meta.get(PROTOCOL_VERSION_KEY), str):
+        return PROTOCOL_VERSION_KEY
+    return None if isinstance(request.meta.get(CAPABILITIES_KEY), dict) else CAPABILITIES_KEY

@@ -7,7 +7,7 @@ from typing import Final
 from pactgate.capture.format import Side
 from pactgate.conformance.message import RecordedMessage, Role, as_object
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.protocol.modern import CC
+from pactgate.protocol.modern import CAPABILITIES_KEY
 from pactgate.protocol.versions import LATEST_MODERN
 
 _CORE: Final = ("complete", "input_required")
@@ -40,7 +40,7 @@ class ResultTypeMissing(SessionRule):
         if message.sender is not Side.SERVER or not message.is_success:
             return
         kind = message.result.get("resultType")
-        extensions = as_object(as_object(message.request_meta().get(CC)).get("extensions"))
+        extensions = as_object(as_object(message.request_meta().get(CAPABILITIES_KEY)).get("extensions"))
         is_foreign = isinstance(kind, str) and kind not in (*_CORE, "task")
         if is_foreign and set(extensions) - {_TASKS}:
             self.unjudged(f"The resultType {quoted(kind)} may belong to an extension the checker does not know.")

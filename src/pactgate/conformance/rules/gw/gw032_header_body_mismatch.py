@@ -8,7 +8,7 @@ from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
 from pactgate.conformance.rule import RequiredEvidence, SessionRule
 from pactgate.protocol.headers import METHOD_HEADER, NAME_HEADER, VERSION_HEADER, decode_value
 from pactgate.protocol.messages import HEADER_MISMATCH
-from pactgate.protocol.modern import PV
+from pactgate.protocol.modern import PROTOCOL_VERSION_KEY
 from pactgate.protocol.versions import LATEST_MODERN, NAMED_BY
 
 
@@ -38,7 +38,7 @@ class HeaderBodyMismatch(SessionRule):
         http, message = view.exchange.http, view.from_client
         if http is None or message is None or message.role is not Role.REQUEST or message.sender is not Side.CLIENT:
             return
-        if PV not in message.meta:
+        if PROTOCOL_VERSION_KEY not in message.meta:
             return  # GW-025 looks at requests without envelope
         self.seen += 1
         wrong = _differs(http, message)
@@ -47,7 +47,7 @@ class HeaderBodyMismatch(SessionRule):
 
 
 def _differs(http: RecordedHttp, message: RecordedMessage) -> str | None:
-    if header(http.request_headers, VERSION_HEADER) != message.meta[PV]:
+    if header(http.request_headers, VERSION_HEADER) != message.meta[PROTOCOL_VERSION_KEY]:
         return "MCP-Protocol-Version differs from the body"
     if header(http.request_headers, METHOD_HEADER) != message.body["method"]:
         return "Mcp-Method differs from the body"

@@ -7,7 +7,7 @@ from pactgate.conformance.message import RecordedMessage, Role, as_list, as_obje
 from pactgate.conformance.rule import SessionRule, quoted
 from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.messages import MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION
-from pactgate.protocol.modern import CC, PV
+from pactgate.protocol.modern import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from pactgate.protocol.versions import LATEST_MODERN
 
 
@@ -48,7 +48,7 @@ class ErrorDataIncomplete(SessionRule):
         elif message.code == MISSING_CLIENT_CAPABILITY:
             self.seen += 1
             wanted = data.get("requiredCapabilities")
-            declared = as_object(message.request_meta().get(CC))
+            declared = as_object(message.request_meta().get(CAPABILITIES_KEY))
             if not isinstance(wanted, dict):
                 self.fault(message, "/error/data", "-32021 has no object requiredCapabilities.")
             elif _covers(declared, wanted):
@@ -64,7 +64,7 @@ class ErrorDataIncomplete(SessionRule):
             self.fault(message, "/error/data/supported", f"{quoted(requested)} is refused, and listed as supported.")
         elif len(self._listed) < 100:
             self._listed.append((message, versions))
-        sent = message.request_meta().get(PV)
+        sent = message.request_meta().get(PROTOCOL_VERSION_KEY)
         if message.request is not None and requested != sent:
             text = f"requested is {quoted(requested)}, but the request names {quoted(sent)}."
             self.fault(message, "/error/data/requested", text)

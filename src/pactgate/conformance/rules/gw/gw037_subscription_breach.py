@@ -10,7 +10,7 @@ from pactgate.conformance.message import RecordedMessage, Role, as_object
 from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
 from pactgate.conformance.session_state import SessionState
 from pactgate.conformance.subscriptions import FILTER_OF, UPDATED, RecordedSubscription
-from pactgate.protocol.modern import SUB
+from pactgate.protocol.modern import SUBSCRIPTION_ID_KEY
 from pactgate.protocol.versions import LATEST_MODERN
 
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
@@ -58,21 +58,21 @@ class SubscriptionBreach(SessionRule):
             return
         self.seen += 1
         listen.has_ended = True
-        if message.is_success and as_object(message.result.get("_meta")).get(SUB) != request.body["id"]:
-            self.fault(message, "/result/_meta", f"The result that ends the listen has no {SUB}.")
+        if message.is_success and as_object(message.result.get("_meta")).get(SUBSCRIPTION_ID_KEY) != request.body["id"]:
+            self.fault(message, "/result/_meta", f"The result that ends the listen has no {SUBSCRIPTION_ID_KEY}.")
 
     def _on_notice(self, message: RecordedMessage) -> None:
         on_listen = message.frame is not None and message.view.messages[0].method == "subscriptions/listen"
-        if SUB not in message.meta:
+        if SUBSCRIPTION_ID_KEY not in message.meta:
             if on_listen:
                 self.seen += 1
-                self.fault(message, "", f"{quoted(message.method)} on a listen has no {SUB}.")
+                self.fault(message, "", f"{quoted(message.method)} on a listen has no {SUBSCRIPTION_ID_KEY}.")
             elif message.method in FILTER_OF or message.method == UPDATED:
                 self.seen += 1
                 self.fault(message, "/method", f"{message.method} was sent outside of any listen.")
             return
         self.seen += 1
-        tag = message.meta[SUB]
+        tag = message.meta[SUBSCRIPTION_ID_KEY]
         listen = self._listens.get(self._place(message, id_key(tag)))
         if listen is None or (on_listen and message.view.messages[0].key != id_key(tag)):
             self.fault(message, "/params/_meta", f"There is no such listen as {quoted(tag)} here.")

@@ -9,7 +9,7 @@ from pactgate.conformance.bounded import BoundedDict, Key
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
 from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.modern import LL, LOG_LEVELS
+from pactgate.protocol.modern import LOG_LEVEL_KEY, LOG_LEVELS
 from pactgate.protocol.versions import LATEST_MODERN
 
 
@@ -41,7 +41,7 @@ class LogUnasked(SessionRule):
 
     def on_message(self, message: RecordedMessage) -> None:
         if message.role is Role.REQUEST and message.sender is Side.CLIENT:
-            rank = _rank(message.meta.get(LL))
+            rank = _rank(message.meta.get(LOG_LEVEL_KEY))
             if rank is not None and message.key is not None:
                 self._asked[self._owner(message)] = rank
         elif message.role is Role.RESPONSE and message.request is not None:

@@ -7,7 +7,7 @@ from pactgate.conformance.message import RecordedMessage, Role, as_list
 from pactgate.conformance.rule import SessionRule
 from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.messages import METHOD_NOT_FOUND
-from pactgate.protocol.modern import PV
+from pactgate.protocol.modern import PROTOCOL_VERSION_KEY
 from pactgate.protocol.versions import LATEST_MODERN
 
 
@@ -44,7 +44,7 @@ class DiscoveryMissing(SessionRule):
         if message.method == "server/discover":
             self._on_discovery(message)
         elif message.is_success:
-            version = message.request_meta().get(PV)
+            version = message.request_meta().get(PROTOCOL_VERSION_KEY)
             if isinstance(version, str) and len(self._served) < 100:
                 self._served.setdefault(version, message)
 
