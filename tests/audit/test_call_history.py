@@ -14,7 +14,16 @@ from pactgate.core.values import Tool, Traits
 from pactgate.protocol.messages import encode_json
 from tests.support.callers import context
 
-GATES = ("parse_params", "resolve_tool", "rate_limit", "cache_lookup", "dispatch", "check_result", "limit_size", "add_envelope")
+GATES = (
+    "parse_params",
+    "resolve_tool",
+    "rate_limit",
+    "cache_lookup",
+    "dispatch",
+    "check_result",
+    "limit_size",
+    "add_envelope",
+)
 TOOL = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0", traits=Traits(category="query"))
 
 
@@ -22,7 +31,9 @@ class Heard:
     def __init__(self) -> None:
         self.stories = CallHistory(lambda: GATES, wall=lambda: 1_800_000_100.0, clock=lambda: 100.0)
 
-    def finish(self, failure: GatewayFailure | None = None, *, gate: str = "add_envelope", **notes: Any) -> ExecutionContext:
+    def finish(
+        self, failure: GatewayFailure | None = None, *, gate: str = "add_envelope", **notes: Any
+    ) -> ExecutionContext:
         ctx = context()
         if failure is None or gate != "resolve_tool":
             ctx.bind(TOOL)
