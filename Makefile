@@ -79,7 +79,7 @@ docs: $(DEV_READY) ## write the generated pages again
 	$(BIN)/python scripts/gen_docs.py
 
 # Versions that are already pinned stay unless they must change; ARGS=--upgrade takes the newest of all.
-COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --quiet \
+COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-strip-extras --quiet \
 	--custom-compile-command "make lock" $(ARGS)
 lock: $(RUN_READY) ## pin requirements/*.txt from the ranges in pyproject.toml (ARGS=--upgrade for the newest)
 	@[ -x $(BIN)/uv ] || $(PIP) install uv

@@ -19,13 +19,15 @@ from pactgate.config.sections.cache import CacheRule
 from pactgate.config.sections.rate_limits import ToolRate
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.context import ExecutionContext
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Caller, Silence
-from pactgate.pipeline.tool_call import Call, Gate
-from pactgate.policy.result_cache import LeaderTicket
-from pactgate.protocol.messages import Request
+from pactgate.pipeline.call import Call
+from pactgate.pipeline.deadline import TimeoutQueue
+from pactgate.pipeline.tool_call import Gate
+from pactgate.protocol.messages import Request, decode, encode_request
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 
-RUNTIME: Final = ("limit", "accept_input", "recall", "bound", "remember", "stamp")
+RUNTIME: Final = ("check_limits", "validate_input", "cache_lookup", "limit_size", "cache_store", "add_envelope")
 """The gates for limits, schemas, cache, sizes and added metadata."""
 _PARAMS: Final = b'{"name":"up.echo","arguments":{"text":"' + b"t" * 32 + b'"}}'
 _NEVER_REACHED: Final = ToolRate(rpm=10**9, burst=10**9)
@@ -56,44 +58,64 @@ async def _measure() -> list[GateCost]:
         await gateway.connections.session("up")
         await gateway.connections.settle()
         call = await _ready(gateway)
-        return [GateCost(gate.name, _cost(gate, call)) for gate in gateway.tool_call.gates if gate.name != "dispatch"]
+        return [GateCost(gate.name, _cost(gate, call)) for gate in _measured(gateway, call)]
+
+
+def _measured(gateway: Gateway, call: Call) -> list[Gate]:
+    """The gates that run for this call, but for `dispatch`."""
+    gates = (gate for gate in gateway.tool_call.gates if gate.name != "dispatch")
+    return [gate for gate in gates if not hasattr(gate, "applies_to") or gate.applies_to(call.policy)]
 
 
 async def _ready(gateway: Gateway) -> Call:
     """A call with its result, as the gates after `dispatch` find it; the gates before `dispatch` can run on it too."""
-    caller = Caller("bench", Era.LEGACY, LATEST_LEGACY, Silence())
-    call = Call(ExecutionContext("tools/call", caller, 0.0), Request(b"1", 1, "tools/call", _PARAMS), gateway.book)
+    caller = Caller(subject="bench", era=Era.LEGACY, version=LATEST_LEGACY, channel=Silence())
+    request = decode(encode_request(b"1", "tools/call", _PARAMS))
+    assert isinstance(request, Request)
+    timeouts = TimeoutQueue(FaultBarrier(lambda event: None))
+    call = Call(ExecutionContext("tools/call", caller, 0.0), request, gateway.policies, timeouts)
     for gate in gateway.tool_call.gates:
-        if gate.name == "bound":
+        if gate.name == "limit_size":
             break
+        if hasattr(gate, "applies_to") and not gate.applies_to(call.policy):
+            continue
         pending = gate(call)
         if pending is not None:
-            await pending
-    if call.lease is not None:
-        call.lease.decline()
+            await call.with_deadline(pending)
+    if call.ticket is not None:
+        call.ticket.release()
+    call.deadline = None
     return call
 
 
 def _cost(gate: Gate, call: Call) -> float:
-    result, lease = call.result, call.lease
-    rounds = sorted(_round(gate, call, result, lease) for _ in range(_ROUNDS))
-    call.result, call.lease = result, lease
+    state = _State(call)
+    rounds = sorted(_round(gate, call, state) for _ in range(_ROUNDS))
+    state.restore(call, gate)
     return rounds[len(rounds) // 2]
 
 
-def _round(gate: Gate, call: Call, result: bytes, lease: LeaderTicket | None) -> float:
+class _State:
+    """What a gate may change in a call, put back before it runs again."""
+
+    def __init__(self, call: Call) -> None:
+        self._result, self._simple, self.ticket = call.result, call.simple, call.ticket
+
+    def restore(self, call: Call, gate: Gate) -> None:
+        call.finish(self._result)
+        call.simple, call.ticket = self._simple, self.ticket
+        call.ctx.tool = None if gate.name == "resolve_tool" else call.tool
+
+
+def _round(gate: Gate, call: Call, state: _State) -> float:
     began = time.process_time()
     for _ in range(_TIMES):
-        call.result, call.lease, call.ctx.tool = result, lease, None
-        if gate.name != "resolve":
-            call.ctx.tool = call.tool
+        state.restore(call, gate)
         gate(call)
-        if call.lease is not lease and call.lease is not None:
-            call.lease.decline()  # release the single-flight lease, or the next call would wait for it
+        if call.ticket is not state.ticket and call.ticket is not None:
+            call.ticket.release()  # else the next call would wait for it (single-flight)
     spent = time.process_time() - began
     began = time.process_time()
     for _ in range(_TIMES):
-        call.result, call.lease, call.ctx.tool = result, lease, None
-        if gate.name != "resolve":
-            call.ctx.tool = call.tool
+        state.restore(call, gate)
     return max(0.0, spent - (time.process_time() - began)) / _TIMES * 1e6
