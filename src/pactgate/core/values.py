@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from msgspec import UNSET, Struct
 
 from pactgate.core.contract import Contract
+from pactgate.core.failures import Reply
 from pactgate.core.unanswered import CannotAsk
 from pactgate.protocol.headers import HeaderParam
 from pactgate.protocol.versions import Era
@@ -43,6 +44,23 @@ class SessionNotifier(Protocol):
 
     def notify(self, method: str, params: bytes | None) -> None:
         """Hand over a notification. Never waits and never fails: what can't be delivered within bounds is dropped and counted."""
+
+
+class Responder(Protocol):
+    """Writes the reply to one request."""
+
+    def done(self, reply: Reply | None) -> None:
+        """Take the reply, or None when the request was cancelled. Called once."""
+
+    def broken(self) -> None:
+        """`done` has failed: answer otherwise, or end the connection."""
+
+
+class ClientGroup(Protocol):
+    """Callers of one endpoint that can be told things outside their requests."""
+
+    def tell(self, scope: str | None, method: str) -> None:
+        """Tell those whose view is `scope`. Must not wait or raise."""
 
 
 class Principal(Struct, frozen=True):

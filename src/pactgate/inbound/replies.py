@@ -12,7 +12,7 @@ import msgspec
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, RequestRefused
 from pactgate.core.failures import GatewayFailure, Kind, Reply, Verdict
-from pactgate.core.values import Caller
+from pactgate.core.values import Caller, ClientGroup, Responder
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange, Work
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Rejection, Request
@@ -24,23 +24,6 @@ SESSION_ENDED: Final = "The session has ended."
 _TOO_SOON: Final = frozenset({Kind.RATE_LIMITED, Kind.OVERLOADED})
 MAX_WAITING_BYTES: Final = 256 * 1024
 """Notifications are dropped while a client has this much left to take; answers never are."""
-
-
-class Responder(Protocol):
-    """Writes the reply to one request."""
-
-    def done(self, reply: Reply | None) -> None:
-        """Take the reply, or None when the request was cancelled. Called once."""
-
-    def broken(self) -> None:
-        """`done` has failed: answer otherwise, or end the connection."""
-
-
-class ClientGroup(Protocol):
-    """Callers of one endpoint that can be told things outside their requests."""
-
-    def tell(self, scope: str | None, method: str) -> None:
-        """Tell those whose view is `scope`. Must not wait or raise."""
 
 
 class Kernel(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -19,7 +19,7 @@ from pactgate.catalog.change_watcher import UPDATED
 from pactgate.catalog.connections import Connections
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.values import Caller, SessionNotifier
+from pactgate.core.values import Caller, ClientGroup, SessionNotifier
 from pactgate.pipeline.subscriptions import MAX_URIS, Subscriptions
 from pactgate.protocol import modern
 from pactgate.protocol.messages import Request, encode_json
@@ -31,13 +31,6 @@ GATHER_S: Final = 0.05
 """How long changes are gathered before they are told."""
 
 _KINDS: Final = ("tools", "prompts", "resources")
-
-
-class ClientGroup(Protocol):
-    """Legacy callers of one face, as far as they can be told anything outside their requests."""
-
-    def tell(self, scope: str | None, method: str) -> None:
-        """Tell those whose view is `scope`. Must not wait or raise."""
 
 
 class _Filter(Struct, rename="camel"):

@@ -16,11 +16,10 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, RequestFinished
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Reply, Verdict, to_reply
 from pactgate.core.fault_barrier import FaultBarrier
-from pactgate.core.values import Caller
+from pactgate.core.values import Caller, ClientGroup, Responder
 from pactgate.pipeline.call import FRAME_BYTES
-from pactgate.pipeline.change_notifications import ClientGroup
 from pactgate.pipeline.post_gates import facts_of
-from pactgate.pipeline.running_request import Responder, RunningRequest
+from pactgate.pipeline.running_request import RunningRequest
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.policy.envelope import stamp_failure
 from pactgate.policy.response_size import fit_error

@@ -188,7 +188,7 @@ class LimitSize:
             ctx.is_truncated, ctx.original_size_bytes = True, fitted.original_size_bytes
 
 
-class CacheStore:
+class StoreInCache:
     """A fresh result that may be given again is kept, and shared with all who asked for it meanwhile."""
 
     name = "cache_store"

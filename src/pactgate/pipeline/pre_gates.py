@@ -215,7 +215,7 @@ class ValidateInput:
             raise _refused(tool, Kind.INVALID_ARGUMENTS, "do not match its input schema", errors)
 
 
-class CacheLookup:
+class LookInCache:
     """A cached response to the very same call, or the lead of all who ask for it now (single-flight); only where the operator allows it."""
 
     name = "cache_lookup"

@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pactgate.core.failures import Reply, WireError
 from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.core.values import Responder
 from pactgate.protocol import messages
 from pactgate.upstreams.pending import Resumable
 
@@ -23,16 +24,6 @@ Work = Coroutine[Any, Any, Reply]
 
 
 _INTERNAL: Final = Reply(error=WireError(messages.INTERNAL_ERROR, "Internal error."))
-
-
-class Responder(Protocol):
-    """Writes the reply to one request."""
-
-    def done(self, reply: Reply | None) -> None:
-        """Take the reply, or None when the request was cancelled. Called once."""
-
-    def broken(self) -> None:
-        """`done` has failed: answer otherwise, or end the connection."""
 
 
 class RunningRequest:

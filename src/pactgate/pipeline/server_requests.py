@@ -25,7 +25,7 @@ from pactgate.pipeline.suspended_calls import SuspendedCall, SuspendedCalls
 from pactgate.pipeline.upstream_request import UpstreamRequest
 from pactgate.policy.state_tokens import StateSigner, refused
 from pactgate.protocol import era_bridge, messages
-from pactgate.protocol.era_bridge import RESPONSES, STATE, InputRequired
+from pactgate.protocol.era_bridge import RESPONSES, STATE, InputRequiredResult
 from pactgate.protocol.messages import Notification, Response, encode_json
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.dialer import Session
@@ -264,14 +264,14 @@ class ServerRequestBridge:
             response = None
         raise _asks_for_ever(request)
 
-    def _sealed(self, request: UpstreamRequest, text: bytes, found: InputRequired) -> bytes:
+    def _sealed(self, request: UpstreamRequest, text: bytes, found: InputRequiredResult) -> bytes:
         if found.state is None:
             return text
         return era_bridge.with_state(
             text, self._signer.seal(_UPSTREAM, found.state, request.binding(), self._input_s())
         )
 
-    async def _answered(self, request: UpstreamRequest, found: InputRequired, number: int) -> dict[str, Raw]:
+    async def _answered(self, request: UpstreamRequest, found: InputRequiredResult, number: int) -> dict[str, Raw]:
         """The request again, with what a legacy caller answers to all questions of the round."""
         members = dict(request.members)
         if found.questions:
@@ -336,14 +336,14 @@ def _answers(request: UpstreamRequest) -> dict[str, bytes]:
         ) from None
 
 
-def _read_input_required(request: UpstreamRequest, text: bytes) -> InputRequired | None:
+def _read_input_required(request: UpstreamRequest, text: bytes) -> InputRequiredResult | None:
     try:
         return era_bridge.read_input_required(text)
     except msgspec.DecodeError as problem:
         raise _faulty(request, str(problem)) from problem
 
 
-def _require_declared(request: UpstreamRequest, found: InputRequired, declared: Mapping[str, Any]) -> None:
+def _require_declared(request: UpstreamRequest, found: InputRequiredResult, declared: Mapping[str, Any]) -> None:
     for question in found.questions.values():
         refusal = era_bridge.why_not(question, declared)
         if refusal is not None:

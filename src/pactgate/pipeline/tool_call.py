@@ -44,7 +44,7 @@ class PostGate(Protocol):
     def __call__(self, call: Call) -> None: ...
 
 
-class Finding(Protocol):
+class FindingGate(Protocol):
     """A step before the tool is known; it applies to every call."""
 
     name: str
@@ -68,7 +68,7 @@ class ToolCall:
 
     def __init__(
         self,
-        find: Sequence[Finding],
+        find: Sequence[FindingGate],
         before: Sequence[Gate],
         dispatch: Dispatching,
         verify: Sequence[PostGate],
@@ -78,7 +78,7 @@ class ToolCall:
         policies: Callable[[], PolicyTable],
         timeouts: TimeoutQueue,
     ) -> None:
-        self.gates: tuple[Finding | Dispatching | PostGate, ...] = (*find, *before, dispatch, *verify, *finish)
+        self.gates: tuple[FindingGate | Dispatching | PostGate, ...] = (*find, *before, dispatch, *verify, *finish)
         self._find = tuple(find)
         self._before = tuple(before)
         self._dispatch = dispatch
@@ -90,7 +90,7 @@ class ToolCall:
 
     async def run(self, ctx: ExecutionContext, request: Request) -> bytes:
         call = Call(ctx, request, self._policies(), self._timeouts)
-        gate: Finding | Dispatching | PostGate = self._dispatch
+        gate: FindingGate | Dispatching | PostGate = self._dispatch
         try:
             for gate in self._find:
                 pending = gate(call)

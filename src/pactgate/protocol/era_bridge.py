@@ -50,7 +50,7 @@ class Question(Struct, frozen=True, gc=False):
     params: bytes | None = None
 
 
-class InputRequired(Struct, frozen=True):
+class InputRequiredResult(Struct, frozen=True):
     """A modern server's answer that asks instead: questions by the server's own keys, and what it wants to see again."""
 
     questions: dict[str, Question]
@@ -153,7 +153,7 @@ def for_legacy(question: Question, version: str, elicitation_id: str) -> bytes:
     return encode_json(members)
 
 
-def read_input_required(result: bytes) -> InputRequired | None:
+def read_input_required(result: bytes) -> InputRequiredResult | None:
     """The questions of a modern answer; None for one that is complete. Raises msgspec.DecodeError for a misshapen round."""
     if INPUT_REQUIRED_MARK not in result or _kind.decode(result).resultType != INPUT_REQUIRED:
         return None
@@ -162,7 +162,7 @@ def read_input_required(result: bytes) -> InputRequired | None:
         raise msgspec.ValidationError("it is input_required and asks nothing")
     if len(read.inputRequests) > MAX_IN_A_ROUND:
         raise msgspec.ValidationError(f"it asks more than {MAX_IN_A_ROUND} questions at once")
-    return InputRequired({key: _question(item) for key, item in read.inputRequests.items()}, read.requestState)
+    return InputRequiredResult({key: _question(item) for key, item in read.inputRequests.items()}, read.requestState)
 
 
 def encode_input_required(questions: Mapping[str, Question], state: str) -> bytes:
