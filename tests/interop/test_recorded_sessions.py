@@ -68,7 +68,7 @@ def findings(capture: Path) -> dict[str, list[str]]:
     """Every rule that does not hold, hazards between sessions included, with what it says."""
     report = check_capture(capture, rules="all", fail_on="should")
     found = {result.code: [result.message] for _, result in report.failures()}
-    for hazard in report.hazards():
+    for hazard in report.conflicts():
         found.setdefault(hazard.code, []).append(hazard.message)
     return found
 
