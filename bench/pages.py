@@ -100,7 +100,8 @@ def _kind(row: str) -> str:
 
 
 def _used(aim: dict[str, Any]) -> float:
-    return aim["limit"] / aim["value"] if aim["isAtLeast"] else aim["value"] / aim["limit"]
+    limit, value = float(aim["limit"]), float(aim["value"])
+    return limit / value if aim["isAtLeast"] else value / limit
 
 
 def _against(aim: dict[str, Any]) -> str:

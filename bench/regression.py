@@ -20,9 +20,9 @@ from typing import Final
 import uvloop
 from msgspec import Struct
 
-from bench.lab import Lab, LabError
+from bench.lab import Lab, LabError, Row
 from bench.load import LoadError, measure
-from bench.workloads import HIT, WORKLOADS, Row, Workload
+from bench.workloads import HIT, WORKLOADS, Workload
 
 RECORDED: Final = Path(__file__).with_name("recorded.json")
 SLACK: Final = 1.5

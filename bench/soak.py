@@ -171,6 +171,6 @@ def main(arguments: Sequence[str]) -> int:
         f"descriptors, last quarter over the one before: {found.further_descriptors:+g}"
     )
     print(f"written to {report.write('soak', as_document(found, options.minutes))}")
-    for problem in found.problems:
-        print(f"PROBLEM: {problem}", file=sys.stderr)
+    for found_problem in found.problems:
+        print(f"PROBLEM: {found_problem}", file=sys.stderr)
     return 1 if found.problems else 0

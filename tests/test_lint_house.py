@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scripts import lint_failures, lint_house
-from scripts.lint_sources import Finding, Source
+from scripts.lint_sources import ROOT, Finding, Source
 
 
 def package_file(text: str, name: str = "policy/x.py") -> Source:
@@ -87,7 +87,7 @@ def test_a_test_that_sleeps_is_found_and_a_program_may() -> None:
 
 
 def test_a_place_on_one_machine_is_found_with_its_line() -> None:
-    path = lint_house.ROOT / "tests" / "somewhere.txt"
+    path = ROOT / "tests" / "somewhere.txt"
     text = "fine\n/ho" + "me/ada/x\n/usr/bin/env\n"
     assert [(found.path, found.line) for found in lint_house.named_places_in(path, text)] == [
         ("tests/somewhere.txt", 2)

@@ -69,7 +69,7 @@ def test_a_declaration_becomes_a_contract() -> None:
 def test_a_tool_that_says_nothing_of_itself_is_refused_with_everything_that_is_missing() -> None:
     with pytest.raises(DeclarationError) as refused:
 
-        @tool  # type: ignore[arg-type]
+        @tool
         def Odd() -> None:  # noqa: N802
             pass
 

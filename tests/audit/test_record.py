@@ -152,8 +152,11 @@ def test_a_changed_setting_is_told_with_who_what_and_the_revision() -> None:
     }
 
 
+LONG = "\x00" * 100_000
+
+
 def test_a_changed_setting_fits_a_line_however_long_it_is() -> None:
-    change = ConfigurationChanged(*["\x00" * 100_000] * 4, "2d0567f08bde", False)
+    change = ConfigurationChanged(LONG, LONG, LONG, LONG, "2d0567f08bde", False)
     assert len(change_facts(change, NOON, MASKING)) < MAX_LINE_BYTES - 200
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVarTuple
 
 from pactgate.capture.capture_files import CaptureStore
 from pactgate.capture.redaction import Redaction
 from pactgate.capture.session_writer import FinishedCapture, RecordingContext
 
+Ts = TypeVarTuple("Ts")
+
 
 class InlineJobs:
-    def put(self, size_bytes: int, job: Callable[..., None], *details: Any) -> None:
+    def put(self, size_bytes: int, job: Callable[[*Ts], None], *details: *Ts) -> None:
         job(*details)
 
 

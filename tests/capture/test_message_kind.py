@@ -14,7 +14,11 @@ from pactgate.capture.message_kind import batch_items, classify
 
 def seen(text: bytes) -> tuple[Any, ...] | None:
     found = classify(text, None)
-    return found and (found.keys, found.request_keys, found.method, found.is_response, found.expects_response)
+    return (
+        None
+        if found is None
+        else (found.keys, found.request_keys, found.method, found.is_response, found.expects_response)
+    )
 
 
 @pytest.mark.parametrize(

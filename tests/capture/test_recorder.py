@@ -13,7 +13,7 @@ from pactgate.capture.recorder import Recorder, WriterThread
 from pactgate.capture.redaction import Redaction
 
 
-def recorder(folder: Path, **bounds: int) -> Recorder:
+def recorder(folder: Path, **bounds: Any) -> Recorder:
     return Recorder(CaptureFolder(folder, 100), Redaction(), max_file_bytes=10**8, **bounds)
 
 

@@ -21,7 +21,7 @@ from pactgate.upstreams.peer import Peer
 from tests.support.asking import ALL, asker
 from tests.support.scripted_channel import ScriptedChannel
 
-FORM = {"elicitation": {}}
+FORM: dict[str, Any] = {"elicitation": {}}
 
 
 async def session(

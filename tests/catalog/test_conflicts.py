@@ -55,7 +55,7 @@ def brief(conflicts: tuple[Conflict, ...]) -> list[tuple[str, str, tuple[str, ..
     return [(conflict.kind.value, conflict.subject, conflict.servers, conflict.severity) for conflict in conflicts]
 
 
-def found(**servers: DiscoveredLists) -> list[tuple[str, str, tuple[str, ...], ConflictSeverity]]:
+def found(**servers: Any) -> list[tuple[str, str, tuple[str, ...], ConflictSeverity]]:
     return brief(find_conflicts(catalog(**servers)))
 
 
@@ -197,7 +197,7 @@ def test_server_ids_that_look_alike(one: str, other: str) -> None:
 
 
 def test_the_worst_comes_first_and_the_order_does_not_depend_on_who_connected_first() -> None:
-    servers = {
+    servers: dict[str, Any] = {
         "a": tools(tool("search"), tool("x", "call b.search"), tool("Y")),
         "b": tools(tool("search"), tool("y")),
         "c": tools(tool("s\u0435arch")),
@@ -226,7 +226,10 @@ names = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1
 
 @given(st.lists(names, max_size=5), st.lists(names, max_size=5))
 def test_no_names_can_break_it(one: list[str], other: list[str]) -> None:
-    server_catalogs = {"a": tools(*map(tool, dict.fromkeys(one))), "b": tools(*map(tool, dict.fromkeys(other)))}
+    server_catalogs: dict[str, Any] = {
+        "a": tools(*map(tool, dict.fromkeys(one))),
+        "b": tools(*map(tool, dict.fromkeys(other))),
+    }
     shared = {
         conflict.subject for conflict in find_conflicts(catalog(**server_catalogs)) if conflict.kind.startswith("tool_")
     }

@@ -114,7 +114,7 @@ class Served:
         deadline = time.monotonic() + 2 * WAIT_S
         while not (found := re.search(pattern, self.printed)):
             ready, _, _ = select.select([self._stdout], [], [], max(0.0, deadline - time.monotonic()))
-            chunk = self._stdout.read1(65536) if ready else b""
+            chunk = os.read(self._stdout.fileno(), 65536) if ready else b""
             assert chunk, f"{pattern!r} was never printed; this was:\n{self.printed}\n{self.log_text()}"
             self.printed += chunk.decode()
         return found

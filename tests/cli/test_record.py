@@ -18,7 +18,7 @@ from pactgate.cli.record import label_of
 SERVER = Path(__file__).parent.parent / "support" / "stdio_upstream.py"
 PACTGATE = [sys.executable, "-m", "pactgate"]
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-TALK = [
+TALK: list[dict[str, Any]] = [
     {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE},
     {"jsonrpc": "2.0", "method": "notifications/initialized"},
     {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},

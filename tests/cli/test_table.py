@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 
 import pytest
@@ -30,7 +31,7 @@ def test_a_pipe_gets_every_column_whole_and_aligned(capsys: pytest.CaptureFixtur
 
 def test_a_terminal_gets_what_fits(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "is_terminal", lambda stream: stream is sys.stdout)
-    monkeypatch.setattr(table.shutil, "get_terminal_size", lambda: os.terminal_size((30, 24)))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((30, 24)))
     show_table(COLUMNS, ROWS)
     assert capsys.readouterr().out.splitlines() == [
         "NAME    COUNT  NOTE",
@@ -45,7 +46,7 @@ def test_a_long_word_is_cut_or_wrapped_to_the_width(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table, "is_terminal", lambda stream: True)
-    monkeypatch.setattr(table.shutil, "get_terminal_size", lambda: os.terminal_size((width, 24)))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((width, 24)))
     show_table((Column("A"), Column("B", is_long=True)), [["x" * 50, "y" * 50]])
     room = max(width, 2 * 4 + 2)  # a column never shrinks below its floor
     assert max(map(len, capsys.readouterr().out.splitlines())) <= room

@@ -65,7 +65,7 @@ def test_a_parameter_stands_where_it_can(settings: dict[str, Any], message: str,
 def test_two_arguments_of_one_name_need_another_one(tmp_path: Path) -> None:
     body = {"schema": {"type": "object", "properties": {"id": TEXT}}}
     assert said(tmp_path, {"body": body}) == ['endpoints[0]: Two arguments are called "id".']
-    twice = [*GET_ITEM["parameters"], parameter(name="id", argument="id_in_query")]  # type: ignore[misc]
+    twice = [*GET_ITEM["parameters"], parameter(name="id", argument="id_in_query")]
     assert loaded(tmp_path, api(endpoints=[GET_ITEM | {"parameters": twice}])).servers["shop"].endpoints
 
 
@@ -84,7 +84,7 @@ def test_a_body_is_given_once_and_responses_fit_their_kind(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("settings", "place"),
     [
-        ({"parameters": [GET_ITEM["parameters"][0] | {"schema": {"type": "txt"}}]}, "parameters[0].schema"),  # type: ignore[index]
+        ({"parameters": [GET_ITEM["parameters"][0] | {"schema": {"type": "txt"}}]}, "parameters[0].schema"),
         ({"body": {"schema": {"minimum": "x"}}}, "body.schema"),
         ({"outputSchema": {"type": 5}}, "outputSchema"),
     ],

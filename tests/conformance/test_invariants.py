@@ -366,7 +366,12 @@ def test_a_foreign_method_that_works_or_was_advertised_may_have_errors_of_its_ow
     worked = call(3, "vendor/thing", {}, {})
     assert status(capture(*handshake(), error), "INV-007") is FAIL
     assert status(capture(*handshake(), error, worked), "INV-007") is NOT_APPLICABLE
-    for block in ({"vendor": {}}, {"experimental": {"vendor": {}}}, {"extensions": {"com.example/vendor": {}}}):
+    blocks: list[dict[str, Any]] = [
+        {"vendor": {}},
+        {"experimental": {"vendor": {}}},
+        {"extensions": {"com.example/vendor": {}}},
+    ]
+    for block in blocks:
         assert status(capture(*handshake(), error, capabilities=block), "INV-007") is NOT_APPLICABLE
 
 

@@ -65,7 +65,7 @@ def mutate(value: Any, path: tuple[str | int, ...], how: str, new: Any) -> None:
     elif how == "remove":
         del value[path[-1]]
     elif isinstance(value, list):
-        value.append(copy.deepcopy(value[path[-1]]))
+        value.append(copy.deepcopy(value[int(path[-1])]))
 
 
 @given(data=st.data())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +21,7 @@ TOOL = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0")
 def test_a_sealed_context_refuses_every_change() -> None:
     ctx = context()
     ctx.seal(1.0)
-    changes = [
+    changes: list[Callable[[], object]] = [
         lambda: ctx.bind(TOOL),
         lambda: ctx.fail(GatewayFailure(Kind.INTERNAL, "x")),
         ctx.note_tool_error,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import select
 import subprocess
 import sys
@@ -54,7 +55,7 @@ class Child:
         while b"\n" not in self._unread:
             ready, _, _ = select.select([self._stdout], [], [], WAIT_S)
             assert ready, "the server says nothing"
-            chunk = self._stdout.read1(65536)
+            chunk = os.read(self._stdout.fileno(), 65536)
             assert chunk, "the server has hung up"
             self._unread += chunk
         line, _, self._unread = self._unread.partition(b"\n")

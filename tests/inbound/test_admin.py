@@ -104,7 +104,7 @@ async def test_metrics_are_plain_text() -> None:
     async with serving() as served:
         answer = await served.ask(get("/metrics"))
         assert answer.status == 200
-        assert answer.header("content-type").startswith("text/plain; version=0.0.4")
+        assert (answer.header("content-type") or "").startswith("text/plain; version=0.0.4")
         assert answer.body == b"pactgate_up 1\n"
 
 

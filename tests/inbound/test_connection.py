@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 
 import pytest
 
@@ -128,13 +129,13 @@ async def test_a_client_that_does_not_take_its_answers_gets_no_more_work_done() 
         exchange.respond(200, JSON_HEAD, b"x" * 4_000_000)
 
     async with listening(large) as (_, port, _), RawClient(port) as client:
-        client.writer.transport.pause_reading()
+        client.transport.pause_reading()
         await client.send(get("/") * 50)
         await until(lambda: served >= 1)
         for _ in range(100):
             await asyncio.sleep(0)
         assert served < 10
-        client.writer.transport.resume_reading()
+        client.transport.resume_reading()
         for _ in range(50):
             assert len((await client.answer()).body) == 4_000_000
 
@@ -209,10 +210,14 @@ async def test_a_client_that_stops_taking_its_answer_is_cut_off() -> None:
         exchange.respond(200, JSON_HEAD, b"x" * 20_000_000)
 
     async with listening(large, QUICK) as (server, port, _), RawClient(port) as client:
-        client.writer.transport.pause_reading()
+        client.transport.pause_reading()
         await client.send(get("/"))
         await until(lambda: server.connection_count == 1)
         await until(lambda: server.connection_count == 0)
+
+
+def _is_past(loop: asyncio.AbstractEventLoop, end: float) -> bool:
+    return loop.time() > end
 
 
 @on_both_loops
@@ -221,13 +226,13 @@ async def test_a_client_that_takes_its_answer_slowly_but_steadily_gets_all_of_it
         exchange.respond(200, JSON_HEAD, b"x" * 20_000_000)
 
     async with listening(large, QUICK) as (_, port, _), RawClient(port) as client:
-        loop, transport = asyncio.get_running_loop(), client.writer.transport
+        loop, transport = asyncio.get_running_loop(), client.transport
         await client.send(get("/"))
         taken = 0
         for _ in range(6):
             transport.pause_reading()
             later = loop.time() + 0.07
-            await until(lambda later=later: loop.time() > later)
+            await until(partial(_is_past, loop, later))
             transport.resume_reading()
             taken += len(await asyncio.wait_for(client.reader.readexactly(1_000_000), WAIT_S))
         assert taken + len(await client.rest()) > 20_000_000

@@ -138,7 +138,7 @@ async def test_a_stream_that_is_not_taken_is_cut_at_its_bound() -> None:
 
     limits = ServerLimits(max_connections=5, max_unsent_bytes=1_000_000)
     async with listening(handle, limits) as (server, port, _), RawClient(port) as client:
-        client.writer.transport.pause_reading()
+        client.transport.pause_reading()
         await client.send(get("/"))
         await asyncio.wait_for(gone.wait(), 5)
         await until(lambda: server.connection_count == 0 and bool(unsent))

@@ -380,6 +380,7 @@ async def test_a_notification_before_the_answer_makes_a_stream_of_numbered_event
                 event = await client.event()
                 assert event is not None
                 assert event.id == f"{stream}-{number}"
+            assert event is not None
             assert json.loads(event.data)["result"] == {"done": True}
             assert await client.event() is None
 

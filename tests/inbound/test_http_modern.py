@@ -83,7 +83,7 @@ async def test_an_error_of_the_kernel_has_the_status_of_its_code(code: int, stat
 )
 async def test_headers_that_disagree_with_the_body_are_refused(headers: dict[str, str], code: int) -> None:
     async with serving() as served:
-        answer = await served.ask(call("echo", **headers))
+        answer = await served.ask(call("echo", None, **headers))
         assert (answer.status, answer.error_code, answer.json["id"]) == (400, code, 1)
         assert served.kernel.callers == []
 

@@ -142,6 +142,7 @@ def test_another_reader_sees_the_same_request_end_at_the_same_byte(
         assert event is h11.NEED_DATA
     else:
         assert isinstance(event, h11.EndOfMessage)
+        assert isinstance(head, h11.Request)
         assert (ours.body, ours.rest, ours.head.path.encode()) == (read, other.trailing_data[0], head.target)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -44,7 +45,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with Fleet(tmp_path_factory.mktemp("lossless")) as fleet:
         for server in SERVERS:
             era, transport = server.split("-")
-            command = [PYTHON, HERE / "servers" / "scripted.py", server, era, "strange", transport]
+            command: list[str | Path] = [PYTHON, HERE / "servers" / "scripted.py", server, era, "strange", transport]
             fleet.add(server, command, "/mcp" if transport == "http" else None)
         yield fleet.start_gateway("greet")[1]
 

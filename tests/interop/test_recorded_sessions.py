@@ -9,8 +9,10 @@ import json
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import ThreadingHTTPServer
 from itertools import cycle
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -29,7 +31,7 @@ from tests.interop.processes import (
     free_port,
     listens,
 )
-from tests.interop.test_real_servers import Page, Real, Thread, ThreadingHTTPServer, make_repository, real_servers
+from tests.interop.test_real_servers import Page, Real, make_repository, real_servers
 
 TOUR_S = 40
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(150)]  # the fixtures make all captures, two at a time
@@ -65,11 +67,11 @@ def why_not(client: str, real: Real) -> str | None:
 
 
 def findings(capture: Path) -> dict[str, list[str]]:
-    """Every rule that does not hold, hazards between sessions included, with what it says."""
+    """Every rule that does not hold, conflicts between sessions included, with what it says."""
     report = check_capture(capture, rules="all", fail_on="should")
     found = {result.code: [result.message] for _, result in report.failures()}
-    for hazard in report.conflicts():
-        found.setdefault(hazard.code, []).append(hazard.message)
+    for conflict in report.conflicts():
+        found.setdefault(conflict.code, []).append(conflict.message)
     return found
 
 

@@ -56,7 +56,7 @@ class BadMessage(NamedTuple):
 def _notifications() -> Iterator[BadMessage]:
     yield BadMessage("notification-unknown", "notifications/no_such", {"x": 1}, TAKEN)
     yield BadMessage("notification-of-a-request", "tools/call", {"name": "echo", "arguments": {}}, TAKEN)
-    odd_ids = {"foreign": 999_999, "null": None, "object": {}, "fraction": 1.5, "megabyte": MEGABYTE}
+    odd_ids: dict[str, Any] = {"foreign": 999_999, "null": None, "object": {}, "fraction": 1.5, "megabyte": MEGABYTE}
     for name, id_ in odd_ids.items():
         yield BadMessage(f"cancel-{name}", "notifications/cancelled", {"requestId": id_}, TAKEN)
     yield BadMessage("cancel-nothing", "notifications/cancelled", {}, TAKEN)

@@ -84,7 +84,16 @@ class Counted:
         }
         config = write_config(folder, self._servers, **UNLIMITED)
         port = free_port()
-        command = [PYTHON, HERE / "counted_gateway.py", self._file, "serve", "--config", config, "--port", str(port)]
+        command: list[str | Path] = [
+            PYTHON,
+            HERE / "counted_gateway.py",
+            self._file,
+            "serve",
+            "--config",
+            config,
+            "--port",
+            str(port),
+        ]
         self.program = Program(command, folder / "gateway.log")
         self.url = f"http://127.0.0.1:{port}/mcp"
         self.program.wait_until(lambda: listens(port), "the gateway listens")
@@ -254,9 +263,13 @@ def stop(gateway: Served) -> None:
 @pytest.mark.parametrize("end", ["SIGKILL", "its caller goes away"])
 def test_started_by_a_client_it_leaves_nobody_either(end: str, tmp_path: Path) -> None:
     write_config(tmp_path, {"healthy": light("healthy"), "stubborn": light("stubborn")})
-    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(
-        [*PROGRAM, "serve", "--stdio"], cwd=tmp_path, env=environment(tmp_path), **streams
+        [*PROGRAM, "serve", "--stdio"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     ) as gateway:
         listed = ask_over_stdio(gateway)
         assert {tool["name"] for tool in listed} >= {"healthy__echo", "stubborn__echo"}
@@ -264,7 +277,8 @@ def test_started_by_a_client_it_leaves_nobody_either(end: str, tmp_path: Path) -
             if end == "SIGKILL":
                 gateway.kill()
             else:
-                gateway.stdin.close()  # type: ignore[union-attr]
+                assert gateway.stdin is not None
+                gateway.stdin.close()
             gateway.wait(GRACE_S + LADDER_S)
             assert witness.living_after(WAIT_S) == set()
 

@@ -18,7 +18,7 @@ from tests.support.servers import UNLIMITED
 TRIES = 250
 """Of each of the two callers."""
 AT_ONCE = 25
-FORM = {"elicitation": {}}
+FORM: dict[str, Any] = {"elicitation": {}}
 
 
 def name(who: str) -> dict[str, Any]:

@@ -43,7 +43,8 @@ class Opened:
 
     def record(self, envelope: dict[str, Any]) -> ExecutionRecord:
         wanted = envelope["metadata"]["requestId"]
-        return next(one.record for one in self.heard(events.RequestFinished) if one.record.request_id == wanted)
+        records: list[ExecutionRecord] = [one.record for one in self.heard(events.RequestFinished)]
+        return next(record for record in records if record.request_id == wanted)
 
     def heard(self, kind: type[Event]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ async def test_waiting_as_long_as_told_suffices_and_refused_calls_cost_nothing()
                 if not json.loads(refused.result or b"").get("isError"):
                     break
                 until = loop.time() + told["retryAfterMs"] / 1000
-                await eventually(lambda until=until: loop.time() >= until)
+                await eventually(partial(_is_past, loop, until))
                 reply, waits = await inside.call("files.echo", {"text": "a"}), waits + 1
                 assert not json.loads(reply.result or b"").get("isError")
     assert waits >= 1
@@ -103,6 +104,10 @@ async def test_a_limit_is_changed_for_the_next_call_and_what_was_used_stays_used
     assert shown["rateLimits"]["execution"] == {"rpm": 3, "burst": 3}
     assert shown["limits"]["maxArraySize"] == 100
     assert row["rateLimit"] == {"rpm": 3, "burst": 3, "setting": "rateLimits.execution"}
+
+
+def _is_past(loop: asyncio.AbstractEventLoop, end: float) -> bool:
+    return loop.time() >= end
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from pactgate.config.model import Config
 from pactgate.config.sections.limits import Timeouts
@@ -21,7 +22,7 @@ TOOL = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0")
 SIMPLE = b'{"content":[]}'
 
 
-def made(**timeouts: int) -> Call:
+def made(**timeouts: Any) -> Call:
     policies = PolicyTable(Config(timeouts=Timeouts(**timeouts)), b"{}")
     return Call(context(), request_of("x"), policies, TimeoutQueue(FaultBarrier(lambda event: None)))
 

@@ -28,15 +28,15 @@ def test_all_servers_together_can_do_what_one_of_them_can(offered: list[dict[str
 
 
 def test_a_server_alone_offers_what_it_offers_and_says_when_its_lists_change() -> None:
-    offered = {"tools": {}, "resources": {"subscribe": True}, "logging": {}, "unheard-of": {}}
+    offered: dict[str, Any] = {"tools": {}, "resources": {"subscribe": True}, "logging": {}, "unheard-of": {}}
     assert alone(offered) == {"tools": CHANGES, "resources": {**CHANGES, "subscribe": True}, "logging": {}}
     assert alone({}) == {}
     assert alone(None) == {"tools": CHANGES}
 
 
 def test_extensions_are_offered_to_callers_of_the_same_era_only() -> None:
-    offered = {"tools": {}, "extensions": {"com.example/x": {}}, "tasks": {"list": {}}}
-    own = {"extensions": {"com.example/x": {}}, "tasks": {"list": {}}}
+    offered: dict[str, Any] = {"tools": {}, "extensions": {"com.example/x": {}}, "tasks": {"list": {}}}
+    own: dict[str, Any] = {"extensions": {"com.example/x": {}}, "tasks": {"list": {}}}
     assert alone(offered, is_same_era=True) == {"tools": CHANGES, **own}
     assert alone(offered) == {"tools": CHANGES}
     assert has_extensions(offered)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from pactgate.config.model import Timeouts
+from pactgate.config.sections.limits import Timeouts
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.values import Caller
 from pactgate.pipeline.kernel import AwaitedReply

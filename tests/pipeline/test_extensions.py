@@ -18,7 +18,7 @@ OFFER: dict[str, Any] = {
     "methods": ["com.example/do", "tasks/get"],
 }
 CALLS = ("tools/call", "tasks/get")
-TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 
 
 def of_era(era: str, scope: str | None) -> Caller:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.model import Timeouts
+from pactgate.config.sections.limits import Timeouts
 from pactgate.core.failures import Reply
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import open_gateway

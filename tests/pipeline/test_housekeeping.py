@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pactgate.config.model import Cache
+from pactgate.config.sections.cache import Cache
 from pactgate.core.events import CompositionHazard
 from pactgate.pipeline import housekeeping
 from tests.pipeline.conftest import Inside, open_gateway

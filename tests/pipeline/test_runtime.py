@@ -11,8 +11,9 @@ import jsonschema
 import pytest
 
 from pactgate.app import Gateway
-from pactgate.config.model import Cache, Config, Limits, ResponseSection, Timeouts
-from pactgate.config.sections.cache import CacheRule
+from pactgate.config.model import Config, ResponseSection
+from pactgate.config.sections.cache import Cache, CacheRule
+from pactgate.config.sections.limits import Limits, Timeouts
 from pactgate.config.sections.rate_limits import RateLimits, ReadRate
 from pactgate.core.failures import Reply
 from pactgate.policy.envelope import ERROR_SCHEMA, SUCCESS_SCHEMA

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from pactgate.config.model import Timeouts
 from pactgate.config.sections.cache import Cache, CacheRule
+from pactgate.config.sections.limits import Timeouts
 from pactgate.core.failures import Reply
 from pactgate.core.values import Caller
 from pactgate.pipeline.server_requests import MAX_ROUNDS
@@ -68,12 +69,16 @@ async def answer_rounds(
 # Every kind over every pairing.
 
 
+def _always(answer: Any, method: str, params: Any) -> Any:
+    return answer
+
+
 @pytest.mark.parametrize("upstream", ["legacy", "modern"])
 @pytest.mark.parametrize("era", list(Era))
 async def test_each_kind_of_question_is_asked_and_answered_over_every_pairing(upstream: str, era: Era) -> None:
     async with open_gateway(asking(era=upstream)) as inside:
         for method, params, answer in KINDS:
-            who = asker(era, lambda method, params, answer=answer: answer)
+            who = asker(era, partial(_always, answer))
             arguments = {"method": method, "params": params}
             if era is Era.LEGACY:
                 assert said(await inside.call("asking.ask", arguments, who=who)) == [answer]
@@ -113,7 +118,7 @@ async def test_prompts_and_resources_may_ask_too(upstream: str, era: Era, method
 
 @pytest.mark.parametrize("upstream", ["legacy", "modern"])
 async def test_a_server_is_told_the_capabilities_of_its_caller_and_no_others(upstream: str) -> None:
-    extensions = {"com.example/x": {}, "io.modelcontextprotocol/tasks": {}}
+    extensions: dict[str, Any] = {"com.example/x": {}, "io.modelcontextprotocol/tasks": {}}
     declared = {**ALL, "experimental": {"y": {}}, "extensions": extensions, "tasks": {}}
     async with open_gateway(asking(era=upstream)) as inside:
         for era in Era:
@@ -121,7 +126,7 @@ async def test_a_server_is_told_the_capabilities_of_its_caller_and_no_others(ups
             changes = {"listChanged": True} if upstream == "legacy" else {}
             assert told == {**ALL, "roots": changes, "extensions": {"com.example/x": {}}}
             assert said(await inside.call("asking.caps", who=asker(era, capabilities={}))) == {}
-            form = {"elicitation": {}}
+            form: dict[str, Any] = {"elicitation": {}}
             assert said(await inside.call("asking.caps", who=asker(era, capabilities=form))) == form
 
 
@@ -477,7 +482,7 @@ async def test_a_sealed_state_expires() -> None:
 async def test_a_missing_capability_is_told_to_the_caller_with_its_own_code(
     era: Era, capabilities: dict[str, Any]
 ) -> None:
-    required = {"requiredCapabilities": {"sampling": {}}}
+    required: dict[str, Any] = {"requiredCapabilities": {"sampling": {}}}
     async with open_gateway(asking(era="modern")) as inside:
         reply = await inside.call(
             "asking.refuse", {"code": -32021, "data": required}, who=asker(era, capabilities=capabilities)

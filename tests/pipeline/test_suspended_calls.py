@@ -27,8 +27,8 @@ def parked(subject: str = "ada", server: str = "files", input_s: float = 5.0) ->
     return made
 
 
-def waits_for_ever(made: SuspendedCall) -> asyncio.Task[bytes]:
-    async def run() -> bytes:
+def waits_for_ever(made: SuspendedCall) -> asyncio.Task[Any]:
+    async def run() -> Any:
         await asyncio.Event().wait()
         return b""
 
@@ -40,7 +40,7 @@ def waits_for_ever(made: SuspendedCall) -> asyncio.Task[bytes]:
 async def test_a_question_answer_and_outcome_go_round_the_call() -> None:
     made = parked()
 
-    async def call() -> bytes:
+    async def call() -> Any:
         return await made.ask(ROOTS) + await made.ask(ROOTS)
 
     made.begin(asyncio.create_task(call()))
@@ -66,7 +66,7 @@ async def test_what_is_said_of_it_is_for_whoever_waits_at_that_moment() -> None:
 async def test_a_withdrawn_question_is_no_news() -> None:
     made, may_end = parked(), asyncio.Event()
 
-    async def call() -> bytes:
+    async def call() -> Any:
         question = asyncio.create_task(made.ask(ROOTS))
         await asyncio.sleep(0)
         question.cancel()
@@ -147,7 +147,7 @@ async def test_their_number_is_bounded_in_all_by_caller_and_by_server(
 async def test_a_failure_nobody_fetches_warns_nobody() -> None:
     lot, made = SuspendedCalls(), parked()
 
-    async def fails() -> bytes:
+    async def fails() -> Any:
         raise GatewayFailure(Kind.CONNECTION_LOST, "gone")
 
     task = asyncio.create_task(fails())

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from pactgate.config.model import Config, Timeouts
+from pactgate.config.model import Config
+from pactgate.config.sections.limits import Timeouts
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Tool
@@ -45,7 +46,11 @@ async def run(driven: ToolCall) -> bytes:
     """As the kernel runs it: whatever ends the call from outside cancels what it waits for."""
     ctx = context()
     task = asyncio.ensure_future(driven.run(ctx, call("x")))
-    ctx.interrupt = task.cancel
+
+    def interrupt() -> None:
+        task.cancel()
+
+    ctx.interrupt = interrupt
     return await task
 
 

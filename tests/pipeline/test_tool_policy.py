@@ -9,8 +9,10 @@ import pytest
 from msgspec import UNSET, structs
 
 from pactgate.app import build
-from pactgate.config.model import Cache, Config, Limits, RateLimits, Timeouts
-from pactgate.config.sections.cache import CacheRule
+from pactgate.config.model import Config
+from pactgate.config.sections.cache import Cache, CacheRule
+from pactgate.config.sections.limits import Limits, Timeouts
+from pactgate.config.sections.rate_limits import RateLimits
 from pactgate.core.contract import Contract
 from pactgate.core.values import Tool, Traits
 from pactgate.pipeline import tool_policy

@@ -6,6 +6,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -80,21 +81,29 @@ def numbers(digits: int, count: int) -> list[int]:
 
 
 Case = tuple[Any, list[Any]]
+
+
+def _doubled(levels: int, keyword: str) -> Case:
+    return doubling(levels, keyword), [{}, [], 5]
+
+
+def _doubled_down(levels: int) -> Case:
+    return doubling_down(levels), [nested(levels, "x"), nested(levels, 5)]
+
+
+def _unevaluated(levels: int, keyword: str) -> Case:
+    return unevaluated(levels, keyword), [{"a": 1}, {"b": 1}]
+
+
 HOSTILE: dict[str, Callable[[], Case]] = {
     **{
-        f"{keyword} 2^{levels}": lambda levels=levels, keyword=keyword: (doubling(levels, keyword), [{}, [], 5])
+        f"{keyword} 2^{levels}": partial(_doubled, levels, keyword)
         for keyword in ("allOf", "anyOf", "oneOf")
         for levels in (11, 14, 40)
     },
+    **{f"down 2^{levels}": partial(_doubled_down, levels) for levels in (14, 40)},
     **{
-        f"down 2^{levels}": lambda levels=levels: (doubling_down(levels), [nested(levels, "x"), nested(levels, 5)])
-        for levels in (14, 40)
-    },
-    **{
-        f"unevaluated {keyword} {levels}": lambda levels=levels, keyword=keyword: (
-            unevaluated(levels, keyword),
-            [{"a": 1}, {"b": 1}],
-        )
+        f"unevaluated {keyword} {levels}": partial(_unevaluated, levels, keyword)
         for keyword in ("allOf", "anyOf")
         for levels in (4, 9, 20)
     },

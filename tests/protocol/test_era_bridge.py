@@ -44,7 +44,7 @@ def test_only_what_can_be_honoured_is_told_on(
 
 
 def test_tasks_are_told_on_for_whoever_can_follow_them() -> None:
-    declared = {"extensions": {"io.modelcontextprotocol/tasks": {}, "x": {}}}
+    declared: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}, "x": {}}}
     assert era_bridge.relayable(declared, LATEST_MODERN, towards=Era.MODERN, follows_tasks=True) == declared
     assert era_bridge.relayable(declared, LATEST_MODERN, towards=Era.MODERN) == {"extensions": {"x": {}}}
 

@@ -50,9 +50,9 @@ class Server:
             self.serve(method, id_, params)
 
     def serve(self, method: str, id_: Any, params: dict[str, Any]) -> None:
-        about = {"capabilities": {"tools": {}, "prompts": {}, "resources": {}}}
+        about: dict[str, Any] = {"capabilities": {"tools": {}, "prompts": {}, "resources": {}}}
         info = {"name": "asking", "version": "1"}
-        listed = {
+        listed: dict[str, dict[str, Any]] = {
             "tools/list": {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]},
             "prompts/list": {"prompts": [{"name": "ask"}]},
             "resources/list": {"resources": [{"uri": "ask:ask", "name": "ask"}]},

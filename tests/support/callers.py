@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from pactgate.core.context import ExecutionContext
+from pactgate.core.unanswered import CannotAsk
 from pactgate.core.values import Caller
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 
 
-class Heard:
+class Heard(CannotAsk):
     """A channel that remembers what the caller was told."""
 
     def __init__(self) -> None:

@@ -9,9 +9,9 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from itertools import chain, repeat
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 WITHIN_S = 5.0
 PAUSES_S = (0, 0, 0.001, 0.002, 0.005)
@@ -19,6 +19,10 @@ PAUSE_S = 0.01
 T = TypeVar("T")
 
 
+@overload
+async def eventually(condition: Callable[[], Coroutine[Any, Any, T]], *, within_s: float = WITHIN_S) -> T: ...
+@overload
+async def eventually(condition: Callable[[], T], *, within_s: float = WITHIN_S) -> T: ...
 async def eventually(condition: Callable[[], T | Awaitable[T]], *, within_s: float = WITHIN_S) -> T:
     """The first true value of the condition, which may be a coroutine function. Fails when there is none in time."""
     end = time.monotonic() + within_s

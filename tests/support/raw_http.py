@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from pactgate.protocol.framing import EventDecoder, ServerEvent
 
@@ -52,6 +52,11 @@ class RawClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """The transport of both directions: a reader that stops reading can be played with it."""
+        return cast("asyncio.Transport", self.writer.transport)
 
     async def close(self) -> None:
         self.writer.close()

@@ -14,7 +14,7 @@ from pactgate.config.server_settings import ServerConfig
 from tests.support.scripted_http import Peer, ReceivedRequest, ScriptedHttp, answer
 
 Answering = bytes | Callable[[ReceivedRequest], bytes]
-GET_ITEM = {
+GET_ITEM: dict[str, Any] = {
     "name": "get_item",
     "description": "One item",
     "method": "GET",

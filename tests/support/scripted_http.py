@@ -182,9 +182,10 @@ class Inbox:
         self.failures: list[GatewayFailure] = []
         self._news = asyncio.Event()
 
-    def receive(self, frame: bytes, for_request: int | None = None) -> None:
+    def receive(self, frame: bytes, for_request: int | None = None) -> bool:
         self.frames.append(frame)
         self._news.set()
+        return True
 
     def lost(self, failure: GatewayFailure) -> None:
         self.failures.append(failure)

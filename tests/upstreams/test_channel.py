@@ -10,6 +10,6 @@ from pactgate.upstreams.process.stdio import StdioChannel
 
 
 @pytest.mark.parametrize("kind", [StdioChannel, HttpChannel, HttpSseChannel])
-def test_every_channel_has_what_the_port_asks_for(kind: type) -> None:
+def test_every_channel_has_what_the_port_asks_for(kind: type[StdioChannel | HttpChannel | HttpSseChannel]) -> None:
     assert all(callable(getattr(kind, name)) for name in ("open", "settle", "send", "close"))
     assert kind.answers_in_send is (kind is HttpChannel)

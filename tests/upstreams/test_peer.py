@@ -383,7 +383,8 @@ async def test_an_upstream_can_take_its_question_back(talk: Talk) -> None:
     talk.channel.say({"id": "q", "method": "roots/list"})
     while not asker.asked:
         await asyncio.sleep(0)
-    for params in ({"requestId": "q"}, {"requestId": []}, {}):
+    unfit: tuple[dict[str, Any], ...] = ({"requestId": "q"}, {"requestId": []}, {})
+    for params in unfit:
         talk.channel.say({"method": "notifications/cancelled", "params": params})
     talk.channel.say({"id": 1, "result": {}})
     await asking

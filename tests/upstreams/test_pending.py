@@ -130,7 +130,7 @@ async def test_several_can_wait_for_it_in_tasks_with_a_timeout() -> None:
         async with asyncio.timeout(0.01):
             await asyncio.shield(made)
     made.fulfil(3)
-    assert await asyncio.gather(wait_for(made), wait_for(made)) == [3, 3]
+    assert list(await asyncio.gather(wait_for(made), wait_for(made))) == [3, 3]
 
 
 # Given up

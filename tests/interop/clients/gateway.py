@@ -54,7 +54,9 @@ def arguments(name: str, tool: Any, tools: dict[str, Any]) -> dict[str, Any]:
     if name == "json_schema_echo" and "json_schema_2020_12_tool" in tools:
         return {"schema": tools["json_schema_2020_12_tool"].input_schema}
     fields = tool.input_schema.get("properties", {})
-    return {key: PLAIN.get((fields.get(key) or {}).get("type"), "x") for key in tool.input_schema.get("required", [])}
+    return {
+        key: PLAIN.get(str((fields.get(key) or {}).get("type")), "x") for key in tool.input_schema.get("required", [])
+    }
 
 
 async def drive(url: str, version: str, context: dict[str, Any]) -> list[str]:

@@ -395,7 +395,7 @@ def test_no_text_makes_a_compilation_or_a_check_raise(text: bytes) -> None:
 
 CLOSED, OPEN = compiled({**READ, "additionalProperties": False}), compiled({"additionalProperties": {"$ref": "#"}})
 
-HOSTILE_PARTS = st.recursive(
+HOSTILE_PARTS: st.SearchStrategy[Any] = st.recursive(
     st.sampled_from([True, False, {}, 5, None, "x", [], {"$ref": "#"}, {"$ref": "#/a"}, {"$ref": 1}, {"$id": "x"}]),
     lambda inner: st.dictionaries(
         st.sampled_from(

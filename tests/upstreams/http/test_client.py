@@ -9,6 +9,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.pool import PoolLimits
 from pactgate.upstreams.http.request_message import HttpTarget
+from pactgate.upstreams.http.response import HttpResponse
 from tests.support.certificates import tls_pair
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import (
@@ -208,7 +210,7 @@ async def test_abandoning_a_target_ends_its_exchanges_and_no_others() -> None:
         assert (await kept).status == 200
 
 
-async def _failure(task: asyncio.Future[object]) -> GatewayFailure:
+async def _failure(task: asyncio.Future[Any]) -> GatewayFailure:
     with pytest.raises(GatewayFailure) as caught:
         await task
     return caught.value
@@ -266,6 +268,7 @@ async def test_one_that_waits_gets_another_connection_when_the_one_handed_over_h
         if isinstance(outcome, GatewayFailure):  # the close came after the write: then it must not have been repeated
             assert outcome.verdict is Verdict.MAY_HAVE_RUN
         else:
+            assert isinstance(outcome, HttpResponse)
             assert outcome.body == b"2"
         assert seen.count(b'"second"') <= 1
 

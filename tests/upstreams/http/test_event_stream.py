@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol.framing import ServerEvent
-from pactgate.upstreams.http import event_stream
 from pactgate.upstreams.http.event_stream import EventStreamReader, ResumePosition, StreamedRequest, answered_id, listen
 from pactgate.upstreams.http.request_message import HttpTarget
 from pactgate.upstreams.http.response import HttpResponse, ResponseStream
@@ -129,7 +128,7 @@ class Script:
         self.lines: list[bytes] = []
         self.reports: list[str] = []
         self.taken: list[bytes] = []
-        monkeypatch.setattr(event_stream.asyncio, "sleep", self._wait)
+        monkeypatch.setattr(asyncio, "sleep", self._wait)
 
     async def _wait(self, seconds: float) -> None:
         self.waits.append(seconds)

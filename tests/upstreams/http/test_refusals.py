@@ -76,7 +76,7 @@ def test_refused_credentials_name_the_server_and_what_to_check(status: int) -> N
 
 @pytest.mark.parametrize(("status", "code"), [(429, ErrorCode.RATE_LIMITED), (503, ErrorCode.SERVICE_UNAVAILABLE)])
 def test_a_server_that_asks_to_come_back_later_is_a_passing_failure(status: int, code: ErrorCode) -> None:
-    failure = refused(status, **{"retry-after": "7"})
+    failure = refused(status, b"", **{"retry-after": "7"})
     assert (failure.kind, failure.code, failure.retry_after_ms) == (Kind.HTTP_STATUS, code, 7000)
     assert failure.is_transient
     assert "permanent" not in failure.details

@@ -40,7 +40,7 @@ def test_a_context_is_made_once_and_again_when_a_file_has_changed(tmp_path: Path
 
 def test_a_file_of_authorities_replaces_those_of_the_system(tmp_path: Path) -> None:
     context = TlsContexts().for_settings("files", TlsSettings(ca_file=str(Authority(tmp_path).file)))
-    assert [dict(one["subject"][0])["commonName"] for one in context.get_ca_certs()] == ["authority"]  # type: ignore[arg-type, misc, index]
+    assert [dict(one["subject"][0])["commonName"] for one in context.get_ca_certs()] == ["authority"]  # type: ignore[arg-type]
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
 

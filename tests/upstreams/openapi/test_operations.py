@@ -42,7 +42,7 @@ def test_parameters_of_path_and_operation_are_merged_and_the_operations_count() 
 @pytest.mark.parametrize("style", ["form", "spaceDelimited", "pipeDelimited", "deepObject"])
 @pytest.mark.parametrize("explode", [True, False, None])
 def test_styles_are_taken_over(style: str, explode: bool | None) -> None:
-    words = {"style": style} | ({} if explode is None else {"explode": explode})
+    words: dict[str, Any] = {"style": style} | ({} if explode is None else {"explode": explode})
     found = parameter({"type": "array"}, **words)
     assert (found.style, found.explode) == (style, explode)
 

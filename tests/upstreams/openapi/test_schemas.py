@@ -121,7 +121,7 @@ def test_read_only_members_are_not_sent_and_write_only_members_do_not_come_back(
             "made": ref("Moment", readOnly=True),
         },
     }
-    shared = {"Secret": {"type": "string", "writeOnly": True}, "Moment": {"type": "string"}}
+    shared: dict[str, Any] = {"Secret": {"type": "string", "writeOnly": True}, "Moment": {"type": "string"}}
     sent = converted(given_schema, Direction.INPUT, **shared)
     assert (list(sent["properties"]), sent["required"]) == (["name", "secret"], ["name", "secret"])
     back = converted(given_schema, Direction.OUTPUT, **shared)
@@ -148,7 +148,8 @@ def test_what_leads_back_to_itself_is_kept_and_still_checks(root: Any) -> None:
     assert list(found["$defs"]) == ["Node"]
     compiled = compile_schema(encode_json(found))
     assert isinstance(compiled, Schema)
-    good, bad = {"children": [{"children": []}]}, {"children": [{"children": 1}]}
+    good: dict[str, Any] = {"children": [{"children": []}]}
+    bad = {"children": [{"children": 1}]}
     wrap = (lambda value: [value]) if root.get("type") == "array" else (lambda value: value)
     assert not compiled.check(encode_json(wrap(good)))
     assert compiled.check(encode_json(wrap(bad)))
@@ -205,7 +206,7 @@ def test_a_schema_nested_without_end_is_refused() -> None:
 
 
 def test_a_chain_of_definitions_as_long_as_a_document_is_no_problem() -> None:
-    chain = {f"S{n}": {"type": "object", "properties": {"next": ref(f"S{n + 1}")}} for n in range(2000)}
+    chain: dict[str, Any] = {f"S{n}": {"type": "object", "properties": {"next": ref(f"S{n + 1}")}} for n in range(2000)}
     found = converted(ref("S0"), **chain, S2000={"type": "string"})
     assert isinstance(compile_schema(encode_json(found)), Schema)
 

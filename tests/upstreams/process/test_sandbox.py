@@ -16,7 +16,7 @@ import pytest
 from pactgate.config.sections.effects import Effects
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.upstreams.process import sandbox
+from pactgate.upstreams.process import launcher, sandbox
 from pactgate.upstreams.process.child import SpawnError
 from pactgate.upstreams.process.executable import Executable
 from pactgate.upstreams.process.sandbox import (
@@ -314,7 +314,7 @@ def test_what_is_only_declared_is_started_as_it_is() -> None:
 
 
 async def test_a_start_that_is_refused_is_a_failure_that_no_retry_mends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox.launcher, "landlock_abi", lambda: 0)
+    monkeypatch.setattr(launcher, "landlock_abi", lambda: 0)
     monkeypatch.setattr(sandbox, "confine", lambda launch, effects: confine(launch, effects, ask=probe))
     with pytest.raises(GatewayFailure) as caught:
         async with opened("echo", effects=Effects()):
@@ -325,8 +325,8 @@ async def test_a_start_that_is_refused_is_a_failure_that_no_retry_mends(monkeypa
 
 
 def test_a_probe_says_what_this_kernel_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox.launcher, "landlock_abi", lambda: 3)
-    monkeypatch.setattr(sandbox.launcher, "syscall_numbers", lambda: None)
+    monkeypatch.setattr(launcher, "landlock_abi", lambda: 3)
+    monkeypatch.setattr(launcher, "syscall_numbers", lambda: None)
     support = probe()
     assert (support.abi, support.landlock, support.seccomp) == (3, True, False)
     assert [detail.split(":")[0] for detail in support.details] == [

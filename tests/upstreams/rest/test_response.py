@@ -179,7 +179,7 @@ def test_undecodable_bytes_are_a_failure(kind: bytes, body: bytes) -> None:
     assert (
         refused(body, headers={b"content-type": kind}, settings={"response": "text"}).kind is Kind.UNDECODABLE_RESPONSE
     )
-    loose = {"headers": {b"content-type": kind}, "takes_text_for_json": True}
+    loose: dict[str, Any] = {"headers": {b"content-type": kind}, "takes_text_for_json": True}
     assert refused(body, **loose).kind is Kind.UNDECODABLE_RESPONSE
 
 
