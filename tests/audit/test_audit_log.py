@@ -21,6 +21,7 @@ from pactgate.core.events import AuditFailed, AuditRecovered, CacheFailed, Confi
 from pactgate.core.failures import GatewayFailure, Kind
 from tests.audit.logs import fill_the_disk, said, stall_the_disk
 from tests.support.callers import context
+from tests.support.eventually import eventually
 
 WAIT_S = 5.0
 
@@ -47,9 +48,7 @@ class Opened:
         return [line["requestId"] for line in said(self.path) if line["kind"] == "call"]
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(WAIT_S):
-            while not condition():
-                await asyncio.sleep(0)
+        await eventually(condition)
 
 
 @asynccontextmanager

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from tests.pipeline.conftest import open_gateway
+from tests.support.eventually import eventually
 from tests.support.hearers import (
     ERAS,
     UPDATED,
-    WAIT_S,
     Ear,
     changing,
     heard_by,
@@ -40,9 +38,11 @@ async def test_a_modern_server_is_listened_to_again_after_it_ended_the_listen() 
         await list_all(inside)
         await until_server_heard(inside, "subscriptions/listen")
         await inside.call("a.end_listens")
-        async with asyncio.timeout(WAIT_S):
-            while [each["method"] for each in await heard_by(inside)].count("subscriptions/listen") < 2:
-                await asyncio.sleep(0)
+
+        async def listens_again() -> bool:
+            return [each["method"] for each in await heard_by(inside)].count("subscriptions/listen") >= 2
+
+        await eventually(listens_again)
 
 
 async def test_one_listen_is_open_at_a_time_and_has_everything_in_its_filter() -> None:

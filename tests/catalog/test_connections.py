@@ -11,6 +11,7 @@ from pactgate.catalog.index import ToolIndex
 from pactgate.config.model import Naming
 from pactgate.config.server_settings import ServerConfig
 from tests.pipeline.conftest import open_gateway, text_of
+from tests.support.eventually import eventually
 from tests.support.processes import running_children
 from tests.support.servers import UNLIMITED, methods, scripted
 
@@ -59,9 +60,7 @@ async def test_dotted_names_are_exposed_where_the_operator_wants_them() -> None:
 async def test_a_tool_that_is_added_while_running_appears_without_a_restart() -> None:
     async with open_gateway(scripted()) as inside:
         await inside.call("files.change", {"name": "newcomer"})
-        async with asyncio.timeout(5):
-            while not _knows(inside.gateway.connections.catalog.tools, "files.newcomer"):
-                await asyncio.sleep(0)
+        await eventually(lambda: _knows(inside.gateway.connections.catalog.tools, "files.newcomer"))
 
 
 def _knows(index: ToolIndex, name: str) -> bool:
@@ -118,8 +117,7 @@ async def test_enabling_connects_and_disabling_ends_process_calls_and_tools() ->
 @pytest.mark.requirement("S0/ECO-201")
 async def test_disabling_in_the_middle_of_connecting_ends_disabled_without_a_process() -> None:
     async with open_gateway(scripted(options={"hang": "handshake"}, era="legacy")) as inside:
-        while not running_children():
-            await asyncio.sleep(0)
+        await eventually(running_children)
         await inside.gateway.connections.set_enabled("files", False)
         assert inside.gateway.connections.rows()[0]["status"] == "disabled"
         assert running_children() == []

@@ -11,6 +11,7 @@ import pytest
 
 from pactgate.core.failures import GatewayFailure
 from tests.pipeline.conftest import open_gateway
+from tests.support.eventually import eventually
 from tests.support.servers import methods, scripted
 
 LONG_S = 3600.0
@@ -66,6 +67,4 @@ async def test_a_server_that_comes_back_with_another_tool_shows_it_at_once(tmp_p
         assert "extra" not in {tool.key for tool in server.lists.found.tools}
         marker.touch()
         await inside.call("files.crash")
-        async with asyncio.timeout(10):
-            while "extra" not in {tool.key for tool in server.lists.found.tools}:
-                await asyncio.sleep(0)
+        await eventually(lambda: "extra" in {tool.key for tool in server.lists.found.tools})

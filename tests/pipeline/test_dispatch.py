@@ -21,6 +21,7 @@ from pactgate.protocol.versions import LATEST_MODERN, Era
 from tests.pipeline.conftest import open_gateway, text_of
 from tests.support.asking import asker
 from tests.support.callers import Heard, call, caller, context
+from tests.support.eventually import eventually
 from tests.support.scripted_http import Peer, ScriptedHttp, answer, result
 from tests.support.servers import logged, methods, scripted
 
@@ -128,14 +129,10 @@ async def test_a_callers_cancellation_reaches_the_server(tmp_path: Path) -> None
     async with open_gateway(scripted(options={"log": str(log)})) as inside:
         await inside.call("files.echo", {"text": "warm"})
         task = asyncio.create_task(inside.gateway.kernel.handle(context(), call("files.slow", {"ms": 60000})))
-        async with asyncio.timeout(5):
-            while methods(log).count("tools/call") < 2:
-                await asyncio.sleep(0)
+        await eventually(lambda: methods(log).count("tools/call") >= 2)
         task.cancel()
         await asyncio.wait({task})
-        async with asyncio.timeout(5):
-            while "notifications/cancelled" not in methods(log):
-                await asyncio.sleep(0)
+        await eventually(lambda: "notifications/cancelled" in methods(log))
     assert task.cancelled()
 
 

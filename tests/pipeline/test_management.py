@@ -24,6 +24,7 @@ from pactgate.protocol.versions import Era
 from tests.config.writing import written
 from tests.pipeline.conftest import Inside, open_gateway, text_of
 from tests.support.callers import caller
+from tests.support.eventually import eventually
 from tests.support.servers import UPSTREAM, scripted
 
 NAMES = {
@@ -290,9 +291,7 @@ async def test_a_change_that_costs_another_server_its_connection_is_rolled_back(
         async def enable_and_let_it_strike(server: str, enabled: bool) -> None:
             await original(server, enabled)
             if enabled:
-                async with asyncio.timeout(5):
-                    while inside.gateway.connections.connected("a"):
-                        await asyncio.sleep(0)
+                await eventually(lambda: not inside.gateway.connections.connected("a"))
 
         inside.gateway.connections.set_enabled = enable_and_let_it_strike  # type: ignore[method-assign]
         reply = await manage(inside, "server_enable", serverId="b")
@@ -392,9 +391,7 @@ async def test_a_change_survives_the_one_who_asked_for_it() -> None:
     async with Gateway.open(Config(servers={"files": scripted()}), events.append) as gateway:
         await gateway.connections.session("files")
         asking = asyncio.create_task(gateway.invoke("pactgate.server_disable", {"serverId": "files"}))
-        async with asyncio.timeout(5):
-            while gateway.config.servers["files"].enabled:
-                await asyncio.sleep(0)
+        await eventually(lambda: not gateway.config.servers["files"].enabled)
         asking.cancel()
         await asyncio.wait({asking})
         await gateway.configuration.close()

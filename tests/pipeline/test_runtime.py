@@ -20,6 +20,7 @@ from pactgate.policy.envelope import ERROR_SCHEMA, SUCCESS_SCHEMA
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import Inside, open_gateway, text_of
 from tests.support.callers import caller
+from tests.support.eventually import eventually
 from tests.support.servers import UNLIMITED, methods, scripted
 
 ENVELOPE = "dev.pactgate/envelope"
@@ -244,9 +245,7 @@ async def test_a_hundred_timeouts_at_once_leave_nothing_behind() -> None:
         tasks = len(asyncio.all_tasks())
         replies = await asyncio.gather(*(inside.call("files.slow", {"ms": 60000}) for _ in range(100)))
         assert all(reply.error is not None and reply.error.data["failure_mode"] == "timeout" for reply in replies)
-        async with asyncio.timeout(5):
-            while len(asyncio.all_tasks()) > tasks:
-                await asyncio.sleep(0)
+        await eventually(lambda: len(asyncio.all_tasks()) <= tasks)
         assert inside.gateway.metrics.calls["failed"] == 100
 
 
@@ -255,8 +254,7 @@ async def test_a_server_with_all_its_turns_taken_refuses_at_once_and_costs_no_ot
     async with open_gateway(scripted(options=TOOLS), scripted("other"), limits=limits) as inside:
         await inside.call("other.echo", {"text": "warm"})
         slow = [asyncio.create_task(inside.call("files.slow", {"ms": 300})) for _ in range(4)]
-        while inside.gateway.connections.connected("files") is None:
-            await asyncio.sleep(0)
+        await eventually(lambda: inside.gateway.connections.connected("files") is not None)
         for _ in range(20):
             await asyncio.sleep(0)
         refused = await inside.call("files.slow", {"ms": 1})

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pactgate.core.failures import Category, ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.policy.overload import RETRY_AFTER_MS, Overload
+from tests.support.eventually import eventually
 from tests.support.loops import on_both_loops
 
 
@@ -181,8 +182,7 @@ async def test_a_place_given_to_a_call_that_was_just_cancelled_goes_to_the_next(
     traffic = Traffic(per_server=1)
     first, second, third = await traffic.called("a", 3)
     traffic.tell_to_finish(first)
-    while traffic.overload.load()["a"] == (1, 2):
-        await asyncio.sleep(0)
+    await eventually(lambda: traffic.overload.load()["a"] != (1, 2))
     traffic.calls[second].cancel()
     await traffic.settle()
     assert traffic.started == [first, third]

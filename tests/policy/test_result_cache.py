@@ -12,6 +12,7 @@ from pactgate.policy.cache_policy import CacheKeys
 from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.state.ports import CacheStore, Lookup
 from tests.support.caches import BrokenStore, cache_of
+from tests.support.eventually import eventually
 
 KEYS = CacheKeys(b"own", b"shared")
 PRIVATE = CacheKeys(b"own")
@@ -72,9 +73,7 @@ async def outcomes(tasks: list[asyncio.Task[bytes]]) -> list[Any]:
 
 
 async def until(holds: Any) -> None:
-    async with asyncio.timeout(5):
-        while not holds():
-            await asyncio.sleep(0)
+    await eventually(holds)
 
 
 async def settled() -> None:

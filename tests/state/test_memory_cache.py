@@ -14,6 +14,7 @@ import pytest
 from pactgate.config.sections.cache import Cache
 from pactgate.state.memory_cache import ENTRY_OVERHEAD_BYTES, MemoryCache, Pressure, keep_swept
 from tests.support.caches import HandClock, cache_of, held, value_for
+from tests.support.eventually import eventually
 
 PART = 1_000
 WHOLE = 10 * PART
@@ -302,12 +303,10 @@ async def test_the_owner_of_a_cache_keeps_it_swept() -> None:
     clock.move_ms(11)
     sweeper = asyncio.create_task(keep_swept(cache, 1))
     async with asyncio.timeout(5):
-        while cache.entry_count:
-            await asyncio.sleep(0)
+        await eventually(lambda: not cache.entry_count)
         cache.put(b"later", b"x", ttl_ms=10)
         clock.move_ms(11)
-        while cache.entry_count:
-            await asyncio.sleep(0)
+        await eventually(lambda: not cache.entry_count)
     sweeper.cancel()
     await asyncio.wait({sweeper})
     assert cache.current_size_bytes == 0

@@ -20,6 +20,7 @@ from pactgate.upstreams.channel import Outgoing
 from pactgate.upstreams.process.child import ShutdownSteps
 from pactgate.upstreams.process.child_reaper import ChildReaper
 from pactgate.upstreams.process.stdio import StdioChannel
+from tests.support.eventually import eventually
 
 SCRIPT = str(Path(__file__).with_name("scripted_stdio.py"))
 QUICK = ShutdownSteps(eof_s=0.1, term_s=0.1, kill_s=5.0)
@@ -110,9 +111,7 @@ async def opened(
 
 async def until(is_so: Callable[[], bool], timeout_s: float = 5) -> None:
     """Waits for what tells nobody when it happens."""
-    async with asyncio.timeout(timeout_s):
-        while not is_so():
-            await asyncio.sleep(0)
+    await eventually(is_so, within_s=timeout_s)
 
 
 class Witness:

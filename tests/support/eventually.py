@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from itertools import chain, repeat
 from typing import Any, TypeVar, cast, overload
 
-WITHIN_S = 5.0
+WITHIN_S = 10.0
 PAUSES_S = (0, 0, 0.001, 0.002, 0.005)
 PAUSE_S = 0.01
 T = TypeVar("T")

@@ -18,8 +18,9 @@ from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
+from tests.support.eventually import eventually
 from tests.support.fake_kernel import FakeKernel
-from tests.support.raw_http import WAIT_S, Answer, RawClient, post
+from tests.support.raw_http import Answer, RawClient, post
 
 SERVERS = frozenset({"files", "web"})
 SNAPSHOT: dict[str, Any] = {
@@ -154,9 +155,7 @@ def answering_after(go: asyncio.Event, answer: Handle) -> Handle:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let the loop turn until the condition holds, at most a bounded time."""
-    async with asyncio.timeout(WAIT_S):
-        while not condition():
-            await asyncio.sleep(0)
+    await eventually(condition)
 
 
 META = {

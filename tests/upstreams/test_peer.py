@@ -16,6 +16,7 @@ from pactgate.protocol.era_bridge import Question
 from pactgate.protocol.messages import Response
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from pactgate.upstreams.peer import Peer, UpstreamReplyError
+from tests.support.eventually import eventually
 from tests.support.scripted_channel import ScriptedChannel
 from tests.support.stepping import Stepped
 
@@ -381,8 +382,7 @@ async def test_an_upstream_can_take_its_question_back(talk: Talk) -> None:
     asking = asyncio.create_task(talk.ask(asker=asker))
     await talk.channel.until_sent(1)
     talk.channel.say({"id": "q", "method": "roots/list"})
-    while not asker.asked:
-        await asyncio.sleep(0)
+    await eventually(lambda: asker.asked)
     unfit: tuple[dict[str, Any], ...] = ({"requestId": "q"}, {"requestId": []}, {})
     for params in unfit:
         talk.channel.say({"method": "notifications/cancelled", "params": params})

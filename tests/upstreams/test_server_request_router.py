@@ -21,6 +21,7 @@ from pactgate.upstreams.server_request_router import (
     MAX_URLS,
     ServerRequestRouter,
 )
+from tests.support.eventually import eventually
 
 
 class Asker:
@@ -63,9 +64,7 @@ class Table:
         return None if text is None else json.loads(text)
 
     async def settled(self) -> None:
-        async with asyncio.timeout(5):
-            while len(self.asked):
-                await asyncio.sleep(0)
+        await eventually(lambda: not self.asked)
 
 
 @pytest.fixture
@@ -192,9 +191,7 @@ async def test_the_end_of_a_call_does_not_cut_off_an_answer_on_its_way() -> None
     await asyncio.wait_for(sent.wait(), 5)
     made.answered(1)
     may_finish.set()
-    async with asyncio.timeout(5):
-        while not replies:
-            await asyncio.sleep(0)
+    await eventually(lambda: replies)
     assert json.loads(replies[0])["result"] == {"by": "a"}
     await made.close()
 

@@ -19,6 +19,7 @@ from pactgate.upstreams.http.pool import PoolLimits
 from pactgate.upstreams.http.request_message import HttpTarget
 from pactgate.upstreams.http.response import HttpResponse
 from tests.support.certificates import tls_pair
+from tests.support.eventually import eventually
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import (
     LAST_CHUNK,
@@ -160,8 +161,7 @@ async def test_a_cancelled_wait_for_a_connection_sends_nothing() -> None:
         target = HttpTarget("s", server.url)
         asking = [asyncio.ensure_future(client.request(b"POST", target, b"", b"%d" % number)) for number in range(3)]
         async with asyncio.timeout(LIMIT_S):
-            while not seen:
-                await asyncio.sleep(0)
+            await eventually(lambda: seen)
             asking[1].cancel()
             release.set()
             await asyncio.wait(asking)
@@ -241,9 +241,7 @@ async def test_a_client_closed_while_it_dials_sends_nothing_and_leaves_nothing()
         await asyncio.sleep(0)
         await client.close()
         assert (await _failure(asking)).verdict is Verdict.DID_NOT_RUN
-        async with asyncio.timeout(LIMIT_S):
-            while server.open_connections:
-                await asyncio.sleep(0)
+        await eventually(lambda: not server.open_connections)
 
 
 async def test_one_that_waits_gets_another_connection_when_the_one_handed_over_has_died() -> None:
@@ -320,8 +318,7 @@ async def test_closing_the_client_ends_everything_it_has_open() -> None:
             assert await stream.read() == b":\n"
             with pytest.raises(GatewayFailure):
                 await stream.read()
-            while server.open_connections:
-                await asyncio.sleep(0)
+            await eventually(lambda: not server.open_connections)
         with pytest.raises(GatewayFailure) as caught:
             await client.request(b"POST", target, b"", b"{}")
         assert caught.value.verdict is Verdict.DID_NOT_RUN

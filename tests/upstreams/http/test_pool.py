@@ -18,6 +18,7 @@ from pactgate.upstreams.http.pool import ConnectionPool, PoolLimits
 from pactgate.upstreams.http.request_message import HttpTarget
 from pactgate.upstreams.http.response import PendingResponse
 from tests.support.certificates import tls_pair
+from tests.support.eventually import eventually
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import LIMIT_S, Peer, Play, ScriptedHttp, answer
 
@@ -68,9 +69,7 @@ class Lender:
         return connection
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(LIMIT_S):
-            while not condition():
-                await asyncio.sleep(0)
+        await eventually(condition)
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.recording_client import RecordingClient
 from pactgate.upstreams.http.request_message import HttpTarget
 from tests.capture.taps import Noted, NotedHop
+from tests.support.eventually import eventually
 from tests.support.scripted_http import LAST_CHUNK, LIMIT_S, Peer, ScriptedHttp, answer, chunk, event, stream_head
 
 HEADERS = b"X-One: 1\r\n"
@@ -25,8 +26,7 @@ async def ask(play: Callable[[Peer], object], *, read: int | None = None, cancel
         try:
             if cancel:
                 task = asyncio.create_task(request)
-                while not tap.hops:
-                    await asyncio.sleep(0)
+                await eventually(lambda: tap.hops)
                 task.cancel()
                 await asyncio.wait({task})
             else:

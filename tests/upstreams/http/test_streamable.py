@@ -18,6 +18,7 @@ from pactgate.upstreams.channel import Outgoing
 from pactgate.upstreams.http import streamable as http_module
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttpError
+from tests.support.eventually import eventually
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import (
     LAST_CHUNK,
@@ -602,9 +603,7 @@ async def test_a_server_without_such_a_stream_is_not_asked_again(status: str, is
         await begin_session(talk)
         await talk.send(notice("notifications/initialized"))
         await server.until(3)
-        async with asyncio.timeout(LIMIT_S):
-            while listeners():
-                await asyncio.sleep(0)
+        await eventually(lambda: not listeners())
         assert [received.method for received in server.seen] == ["POST", "POST", "GET"]
         assert bool(talk.noises) is is_noise
 

@@ -15,6 +15,7 @@ from pactgate.app import Gateway
 from pactgate.config.model import Config
 from pactgate.config.server_settings import ServerConfig
 from pactgate.upstreams.openapi import server
+from tests.support.eventually import eventually
 from tests.support.openapi import document, operation
 from tests.support.rest_api import Api, serving
 from tests.support.scripted_http import ReceivedRequest, answer
@@ -85,9 +86,7 @@ async def described(folder: Path, answers: Any = b"", **settings: Any) -> AsyncI
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not is_so():
-            await asyncio.sleep(0)
+    await eventually(is_so)
 
 
 def row(gateway: Gateway) -> dict[str, Any]:

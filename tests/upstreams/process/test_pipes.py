@@ -11,6 +11,7 @@ import pytest
 
 from pactgate.upstreams.process.pipes import GATHERED_BYTES, LAST_READS, READ_BYTES, PipeReader, PipeWriter
 from tests.support.children import descriptors
+from tests.support.eventually import eventually
 from tests.support.loops import on_both_loops
 
 BIG = b"x" * 1_000_000 + b"\n"
@@ -181,9 +182,7 @@ async def test_a_reader_that_rests_leaves_what_comes_in_the_pipe_and_then_goes_o
     for _ in range(10):
         await asyncio.sleep(0)
     assert got == []
-    async with asyncio.timeout(5):
-        while not got:
-            await asyncio.sleep(0)
+    await eventually(lambda: got)
     assert got == [b"later"]
     reader.rest(60)
     reader.close()
@@ -251,9 +250,7 @@ async def test_a_broken_pipe_is_told_when_what_was_gathered_meets_it() -> None:
     async with pipe() as ends:
         ends.stop_reading()
         assert ends.writer.write_soon(b"x\n")
-        async with asyncio.timeout(5):
-            while not ends.broken:
-                await asyncio.sleep(0)
+        await eventually(lambda: ends.broken)
         assert ends.writer.held_bytes == 0
         assert not ends.writer.write_soon(b"x\n")
 
