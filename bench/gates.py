@@ -14,16 +14,16 @@ from typing import Final
 from msgspec import Struct
 
 from pactgate.app import Gateway
-from pactgate.config.model import Cache, Config, RateLimits
-from pactgate.config.sections.cache import CacheRule
-from pactgate.config.sections.rate_limits import ToolRate
+from pactgate.config.model import Config
+from pactgate.config.sections.cache import Cache, CacheRule
+from pactgate.config.sections.rate_limits import RateLimits, ToolRate
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.context import ExecutionContext
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Caller, Silence
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.deadline import TimeoutQueue
-from pactgate.pipeline.tool_call import Gate
+from pactgate.pipeline.tool_call import FindingGate
 from pactgate.protocol.messages import Request, decode, encode_request
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 
@@ -61,7 +61,7 @@ async def _measure() -> list[GateCost]:
         return [GateCost(gate.name, _cost(gate, call)) for gate in _measured(gateway, call)]
 
 
-def _measured(gateway: Gateway, call: Call) -> list[Gate]:
+def _measured(gateway: Gateway, call: Call) -> list[FindingGate]:
     """The gates that run for this call, but for `dispatch`."""
     gates = (gate for gate in gateway.tool_call.gates if gate.name != "dispatch")
     return [gate for gate in gates if not hasattr(gate, "applies_to") or gate.applies_to(call.policy)]
@@ -88,7 +88,7 @@ async def _ready(gateway: Gateway) -> Call:
     return call
 
 
-def _cost(gate: Gate, call: Call) -> float:
+def _cost(gate: FindingGate, call: Call) -> float:
     state = _State(call)
     rounds = sorted(_round(gate, call, state) for _ in range(_ROUNDS))
     state.restore(call, gate)
@@ -101,13 +101,13 @@ class _State:
     def __init__(self, call: Call) -> None:
         self._result, self._simple, self.ticket = call.result, call.simple, call.ticket
 
-    def restore(self, call: Call, gate: Gate) -> None:
+    def restore(self, call: Call, gate: FindingGate) -> None:
         call.finish(self._result)
         call.simple, call.ticket = self._simple, self.ticket
         call.ctx.tool = None if gate.name == "resolve_tool" else call.tool
 
 
-def _round(gate: Gate, call: Call, state: _State) -> float:
+def _round(gate: FindingGate, call: Call, state: _State) -> float:
     began = time.process_time()
     for _ in range(_TIMES):
         state.restore(call, gate)

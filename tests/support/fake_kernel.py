@@ -10,9 +10,8 @@ from pactgate.core.events import Emit
 from pactgate.core.failures import Reply, WireError
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.unanswered import UnansweredError
-from pactgate.core.values import Caller
+from pactgate.core.values import Caller, Responder
 from pactgate.inbound.http_exchange import Work
-from pactgate.inbound.replies import Responder
 from pactgate.pipeline.running_request import RunningRequest
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Request, encode_json
