@@ -2,7 +2,7 @@
 
 Decides on header values as they came, never on a URL put together from them. Credentials are bearer tokens in `Authorization`;
 queries and cookies are never looked at. Tokens are kept and compared as digests. Must not: decide what a caller may do.
-Enforces security rules T3 (Host games), T4 (DNS rebinding) and decision D18.
+Host and Origin are checked against forged hosts and DNS rebinding. Enforces decision D18.
 """
 
 from __future__ import annotations

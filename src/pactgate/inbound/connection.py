@@ -3,7 +3,7 @@
 Bounds everything a client can make us hold or wait for: time for head and body, idle time, requests sent ahead, answers not taken, and
 its part in the sum over all connections. What is no request is answered once, then the connection ends; before it ends, what still
 comes in is read and thrown away for a moment, so that the answer is not lost to a reset. Must not: know what a request means.
-Enforces security rules T7 (close after any parse error), T22 and T23 (slow, endless and idle peers).
+Closing after any parse error leaves no room for request smuggling; the bounds hold against slow, endless and idle peers.
 """
 
 from __future__ import annotations

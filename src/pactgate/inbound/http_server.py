@@ -1,7 +1,8 @@
 """Our HTTP/1.1 server: listens, bounds what all clients together may hold, and stops in good order.
 
 One handler serves every exchange. One sweep a second looks after all deadlines, so a request costs no timer.
-Must not: route or read what a request says. Enforces security rule T23 (connections below the descriptor limit, refused beyond it).
+Must not: route or read what a request says. Connections stay below the descriptor limit
+and are refused beyond it, so that many clients can't keep the gateway from reaching its servers.
 """
 
 from __future__ import annotations

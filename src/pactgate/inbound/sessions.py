@@ -2,7 +2,7 @@
 
 An id has 128 random bits and opens a session only to the subject and the path it was made for; to anybody else it is as unknown as any
 other. Idle sessions end; when there are too many, the one longest unused makes room. An idle session costs less than 1 KiB.
-Must not: frame answers. Enforces security rule T12.
+Must not: frame answers, or let a stolen id open a session to another subject.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Streamable HTTP of both eras as a `Channel`: each frame its own POST, answered by JSON or by an event stream.
 
 Legacy adds a session id, resumption of broken streams and one listening GET; modern mirrors the request into headers, and
-closing the stream cancels. Must not: send a request twice (D6), follow redirects, or pass on any header of a caller (T11). What a
-server says reaches headers only after it was checked (T8).
+closing the stream cancels. Must not: send a request twice (D6), follow redirects, or pass on any header of a caller,
+whose credentials are for the gateway alone (D18). What a server says reaches headers only after it was checked, so that it can't inject
+others.
 """
 
 from __future__ import annotations
