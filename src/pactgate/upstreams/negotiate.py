@@ -3,7 +3,7 @@
 Sends `server/discover` first; a result or a modern error settles *modern*, anything else but a refusal of our credentials
 means `initialize`.
 A probe that stays unanswered is left open while `initialize` is tried, so that a slow modern server is still recognised. The older
-HTTP+SSE transport is not tried here but by whoever made the channel, on `NotStreamableHttp`.
+HTTP+SSE transport is not tried here but by whoever made the channel, on `NotStreamableHttpError`.
 """
 
 from __future__ import annotations

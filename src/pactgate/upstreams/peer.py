@@ -1,7 +1,7 @@
 """An MCP client over any `Channel`: its own id space, answers matched once, progress relayed, cancellation told.
 
 Knows both eras' way of stamping a request, and nothing of transports, names or policy. What the upstream answers is
-returned as the bytes it wrote; what it asks goes to the caller of the request it belongs to (`asked`). Must not:
+returned as the bytes it wrote; what it asks goes to the caller of the request it belongs to (`server_request_router`). Must not:
 repeat a request (D6), answer for a caller, or let anything an upstream sends raise into the event loop.
 """
 
@@ -195,7 +195,7 @@ class Peer:
         if background:
             await asyncio.wait(background)
 
-    # What the channel brings (port.Receiver).
+    # What the channel brings (`channel.Receiver`).
 
     def receive(self, frame: bytes, for_request: int | None = None) -> bool:
         message = messages.decode_from_upstream(frame)
