@@ -59,6 +59,7 @@ def test_what_defeats_the_checker_is_not_judged_and_nothing_is_fetched(
     assert made.check({}) is None
 
 
+@pytest.mark.timing
 def test_references_that_multiply_take_no_time() -> None:
     started = time.process_time()
     made = RecordedSchema(doubling(60))

@@ -79,6 +79,7 @@ def test_the_server_imports_nothing_of_ours_but_the_revision_table_and_nothing_h
 
 
 @pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.timing
 def test_the_first_answer_comes_at_once(name: str) -> None:
     def first_answer_s() -> float:
         began = time.perf_counter()

@@ -55,6 +55,7 @@ async def test_an_endless_chunked_body_is_ended_by_us() -> None:
         assert served.server.held_bytes == 0
 
 
+@pytest.mark.timing
 async def test_three_hundred_thousand_chunks_of_one_byte_are_linear() -> None:
     body = encode_body(modern_call("echo", {"text": "x" * 300_000}))
     wire = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"

@@ -77,9 +77,7 @@ async def test_far_beyond_the_limit_connections_are_closed_without_a_word() -> N
 async def test_closing_ends_idle_connections_at_once_and_takes_no_new_ones() -> None:
     async with listening(hello) as (server, port, _), RawClient(port) as client:
         await client.ask(get("/"))
-        started = asyncio.get_running_loop().time()
-        await server.close(WAIT_S)
-        assert asyncio.get_running_loop().time() - started < 1
+        await asyncio.wait_for(server.close(10 * WAIT_S), WAIT_S)  # the grace is for those that have work
         assert await client.rest() == b""
         with pytest.raises(ConnectionRefusedError):
             await RawClient(port).__aenter__()

@@ -276,6 +276,7 @@ def test_megabytes_of_ordinary_rows_are_within_the_limit() -> None:
     assert time.thread_time() - began < MAX_S
 
 
+@pytest.mark.timing
 def test_a_check_costs_little_more_than_decoding() -> None:
     """About 0.3 us on a quiet machine; the bound leaves room for a busy one."""
     schema = compiled({"properties": {"path": {"type": "string"}, "limit": {"minimum": 1}}, "required": ["path"]})

@@ -46,13 +46,17 @@ def check(rejection: Rejection | None, expected: corpus.Expected) -> None:
 
 @pytest.mark.requirement("S4/F1")
 @pytest.mark.parametrize("case", corpus.ALL, ids=lambda case: case.name)
-def test_a_bad_body_gets_its_code_within_a_second(case: Case) -> None:
+def test_a_bad_body_gets_its_code(case: Case) -> None:
+    check(verdict(case.body, None), case.expected)
+    check(verdict(case.body, received(case.headers)), case.over_http)
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("case", corpus.ALL, ids=lambda case: case.name)
+def test_a_bad_body_is_judged_within_a_second(case: Case) -> None:
     started = time.process_time()
-    alone = verdict(case.body, None)
-    with_headers = verdict(case.body, received(case.headers))
-    assert time.process_time() - started < 2
-    check(alone, case.expected)
-    check(with_headers, case.over_http)
+    verdict(case.body, received(case.headers))
+    assert time.process_time() - started < 1
 
 
 def test_the_names_of_the_cases_are_unique() -> None:

@@ -214,6 +214,7 @@ def test_any_number_of_events_and_comments_within_the_bound_pass() -> None:
 
 
 @pytest.mark.parametrize("kind", [LineDecoder, EventDecoder])
+@pytest.mark.timing
 def test_one_huge_frame_in_small_pieces_takes_linear_time(kind: type[LineDecoder | EventDecoder]) -> None:
     decoder = kind(16 << 20)
     started = time.process_time()
@@ -225,6 +226,7 @@ def test_one_huge_frame_in_small_pieces_takes_linear_time(kind: type[LineDecoder
 
 
 @pytest.mark.parametrize("ending", [b"\n", b"\r"])
+@pytest.mark.timing
 def test_many_short_lines_before_a_long_one_take_linear_time(ending: bytes) -> None:
     stream = (b"data:" + ending) * 50_000 + b"x" * (15 << 20)
     started = time.process_time()

@@ -376,6 +376,7 @@ def test_rules_travel_as_one_argument_and_nowhere_else() -> None:
 
 
 @needs_kernel
+@pytest.mark.timing
 async def test_the_sandbox_costs_a_fraction_of_a_second_once() -> None:
     loop = asyncio.get_running_loop()
     times = []
