@@ -260,7 +260,7 @@ def loads_or_says_why(path: Path) -> bool:
 
 
 @given(data=st.binary() | st.text().map(str.encode), suffix=st.sampled_from(list(FORMATS)))
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_arbitrary_bytes_load_or_are_a_configuration_error(data: bytes, suffix: str, tmp_path: Path) -> None:
     assert loads_or_says_why(written(tmp_path, data, suffix))
 
@@ -275,7 +275,7 @@ PIECES = st.lists(st.sampled_from([*WORDS.split(), " ", "  ", "\n", ": ", "- "])
 
 
 @given(data=PIECES, suffix=st.sampled_from(list(FORMATS)))
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_broken_configurations_load_or_are_a_configuration_error(data: bytes, suffix: str, tmp_path: Path) -> None:
     assert loads_or_says_why(written(tmp_path, data, suffix))
 

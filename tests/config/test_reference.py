@@ -121,7 +121,7 @@ FILES = st.fixed_dictionaries(
 
 @pytest.mark.requirement("S4/UNDECIDED-2")
 @given(value=FILES)
-@settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_what_the_schema_refuses_the_loader_refuses(value: dict[str, Any], tmp_path: Path) -> None:
     if not SCHEMA.is_valid(value):
         assert not loads(tmp_path, value)
@@ -132,7 +132,7 @@ def test_what_the_schema_refuses_the_loader_refuses(value: dict[str, Any], tmp_p
     value=VALUES,
     make=st.sampled_from([server, remote]),
 )
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_one_changed_setting_is_refused_by_both_or_by_the_loader(
     key: str, value: Any, make: Any, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.capture.format import CaptureError
@@ -69,7 +69,6 @@ def mutate(value: Any, path: tuple[str | int, ...], how: str, new: Any) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=150)
 def test_no_shape_of_a_capture_stops_the_judgement(data: st.DataObject) -> None:
     damaged = json.loads(data.draw(st.sampled_from(SEEDS)).read_text())
     for _ in range(data.draw(st.integers(1, 5))):
@@ -120,6 +119,7 @@ def test_a_session_alone_is_no_composition() -> None:
 
 
 @pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer would be measured too")
+@pytest.mark.timing
 def test_ten_thousand_exchanges_are_judged_in_two_seconds(tmp_path: Path) -> None:
     path = tmp_path / "long.json"
     with path.open("wb") as file:

@@ -6,7 +6,7 @@ import timeit
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.config.sections.rate_limits import ExecutionRate, MutationRate, RateLimits, ReadRate, ToolRate
@@ -172,7 +172,6 @@ def test_even_the_caller_of_a_tool_that_must_not_be_repeated_learns_when_to_come
 
 
 @pytest.mark.requirement("S2/MCP-007")
-@settings(max_examples=100, deadline=None)
 @given(
     rpm=st.integers(1, 10_000),
     burst=st.integers(1, 1000),

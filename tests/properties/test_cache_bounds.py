@@ -175,7 +175,7 @@ class CacheBounds(RuleBasedStateMachine):
         assert len(self.cache._alarms) <= 2 * self.settings.max_entries + 66
 
 
-CacheBounds.TestCase.settings = settings(max_examples=120, stateful_step_count=60)
+CacheBounds.TestCase.settings = settings(stateful_step_count=60)
 
 
 @pytest.mark.requirement("S1/CACHE-001")

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -211,6 +211,7 @@ def test_more_containers_than_a_message_may_hold_are_refused_before_they_are_bui
         b"[" * 60 + b'"\\u003a"' * 100_000,
     ],
 )
+@pytest.mark.timing
 def test_no_text_makes_decoding_slow(filling: bytes) -> None:
     started = time.process_time()
     assert code_of(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":' + b"[]," * 70 + filling) is not None
@@ -248,6 +249,7 @@ def test_a_member_that_resembles_no_known_one_passes(name: str) -> None:
     assert messages.check_member_names({name: 1}, frozenset()) is None
 
 
+@pytest.mark.timing
 def test_a_long_member_name_is_not_folded_because_that_can_take_quadratic_time() -> None:
     started = time.process_time()
     assert messages.check_member_names({"\u0315\u0300\u0316" * 20_000: 1}, KNOWN) is None
@@ -332,7 +334,6 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @given(st.binary() | st.lists(fragments).map(b"".join) | damaged())
-@settings(max_examples=2000)
 def test_decoding_never_raises_and_its_answer_can_be_written(text: bytes) -> None:
     for read in (decode, messages.decode_from_upstream):
         message = read(text)
@@ -341,7 +342,6 @@ def test_decoding_never_raises_and_its_answer_can_be_written(text: bytes) -> Non
 
 
 @given(damaged() | st.lists(fragments).map(b"".join))
-@settings(max_examples=2000)
 def test_decoding_takes_for_json_exactly_what_a_strict_reader_does(text: bytes) -> None:
     try:
         reference(text)
@@ -407,7 +407,6 @@ def laid_out(draw: st.DrawFn, parts: st.SearchStrategy[dict[str, bytes]]) -> tup
 
 
 @given(ids, texts.filter(lambda text: 0 < len(text) <= 200), st.dictionaries(texts, values, max_size=4), st.data())
-@settings(max_examples=500)
 def test_a_request_is_the_same_in_every_order_of_its_members_and_with_any_white_space(
     key: int | str, method: str, params: dict[str, Any], data: st.DataObject
 ) -> None:
@@ -469,7 +468,6 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 @given(mutated() | damaged() | st.lists(fragments | st.sampled_from(INSIDE)).map(b"".join))
-@settings(max_examples=3000)
 def test_one_pass_never_says_anything_but_the_exact_reader(text: bytes) -> None:
     read = decode(text)
     assert same(read, exactly(text))
@@ -547,7 +545,6 @@ def answers(draw: st.DrawFn) -> bytes:
 
 
 @given(answers())
-@settings(max_examples=1000)
 def test_a_tool_result_in_any_order_is_what_the_exact_reader_says_member_by_member(text: bytes) -> None:
     read = messages.decode_from_upstream(text)
     exact = messages._message(messages._lenient.decode(text))

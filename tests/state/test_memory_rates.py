@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.state.memory_rates import MemoryRateStore
@@ -103,7 +103,6 @@ GAPS_NS = st.just(0) | st.integers(0, 3 * SECOND_NS) | st.integers(0, 2 * MINUTE
 
 
 @pytest.mark.requirement("S2/MCP-006")
-@settings(max_examples=200, deadline=None)
 @given(quota=QUOTAS, bouts=st.lists(st.tuples(GAPS_NS, st.integers(1, 20)), max_size=40))
 def test_no_moment_has_more_than_the_burst_and_no_minute_more_than_the_rate(
     quota: Quota, bouts: list[tuple[int, int]]
@@ -123,7 +122,6 @@ def test_no_moment_has_more_than_the_burst_and_no_minute_more_than_the_rate(
 
 @pytest.mark.requirement("S2/MCP-006")
 @pytest.mark.requirement("S2/MCP-007")
-@settings(max_examples=200, deadline=None)
 @given(quota=QUOTAS, gaps_ns=st.lists(GAPS_NS, min_size=1, max_size=60))
 def test_waiting_as_long_as_a_refusal_says_suffices_and_a_millisecond_less_does_not(
     quota: Quota, gaps_ns: list[int]
@@ -142,7 +140,6 @@ def test_waiting_as_long_as_a_refusal_says_suffices_and_a_millisecond_less_does_
 
 
 @pytest.mark.requirement("S2/MCP-006")
-@settings(max_examples=200, deadline=None)
 @given(quota=QUOTAS, bouts=st.lists(st.tuples(GAPS_NS, st.integers(1, 20)), max_size=40))
 def test_refused_calls_leave_no_trace(quota: Quota, bouts: list[tuple[int, int]]) -> None:
     eager, patient = Callers(quota), Callers(quota)
@@ -153,7 +150,6 @@ def test_refused_calls_leave_no_trace(quota: Quota, bouts: list[tuple[int, int]]
         assert eager.call() == patient.call()
 
 
-@settings(max_examples=100, deadline=None)
 @given(quota=QUOTAS, bouts=st.lists(st.tuples(GAPS_NS, st.integers(1, 20)), min_size=1, max_size=20))
 def test_after_the_time_to_reset_a_caller_is_as_good_as_new(quota: Quota, bouts: list[tuple[int, int]]) -> None:
     callers = Callers(quota)
@@ -180,7 +176,6 @@ def test_a_lower_limit_is_felt_by_the_next_call_and_a_higher_one_too() -> None:
 
 
 @pytest.mark.requirement("S2/MCP-006")
-@settings(max_examples=200, deadline=None)
 @given(steps=st.lists(st.tuples(QUOTAS, GAPS_NS, st.integers(1, 20)), max_size=25))
 def test_under_changing_quotas_each_call_keeps_to_the_one_in_force(steps: list[tuple[Quota, int, int]]) -> None:
     callers = Callers()

@@ -367,7 +367,7 @@ class TestResults:
         assert wrong({"anyOf": [self.SCHEMA]}, {"rows": rows}) == [("schema", "")]  # too large to look for the row
 
 
-@settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(schema=SCHEMAS, value=VALUES)
 def test_verdicts_are_those_of_an_independent_validator(schema: dict[str, Any], value: Any) -> None:
     found = compile_schema(json.dumps(schema).encode())
@@ -431,7 +431,7 @@ HOSTILE_PARTS: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(part=HOSTILE_PARTS, value=VALUES)
 def test_no_schema_however_malformed_makes_anything_raise(part: Any, value: Any) -> None:
     found = compile_schema(json.dumps(part).encode())

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
@@ -101,7 +101,6 @@ async def test_an_answer_that_drips_byte_by_byte_is_the_same_answer(text: bytes)
         assert ask.server.connections == 1
 
 
-@settings(max_examples=60)
 @given(st.sampled_from([param.values[0] for param in WHOLE]), st.lists(st.integers(1, 200), max_size=6))
 def test_an_answer_may_be_cut_anywhere(text: bytes, cuts: list[int]) -> None:
     edges = [0, *sorted({cut for cut in cuts if cut < len(text)}), len(text)]

@@ -7,7 +7,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.core.failures import GatewayFailure
@@ -216,7 +216,6 @@ KINDS = [b"Content-Type: application/json", b"Content-Type: application/json; ch
     is_cut_in_the_body=st.booleans(),
     max_body_bytes=st.sampled_from([1000, 1000, 20]),
 )
-@settings(max_examples=600)
 def test_a_memoised_head_says_what_the_parser_says_for_any_length_in_any_cut(
     start: bytes,
     kind: bytes,

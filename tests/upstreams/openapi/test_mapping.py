@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.config.sections.openapi import ExcludedOperations, IncludedOperations
@@ -281,7 +281,6 @@ _paths = st.dictionaries(
 )
 
 
-@settings(max_examples=200)
 @given(_paths, st.dictionaries(st.sampled_from(["components", "servers", "security", "info"]), _junk, max_size=2))
 def test_any_document_is_mapped_or_refused_and_nothing_else(paths: Any, more: dict[str, Any]) -> None:
     root = {**document(paths), **more}
