@@ -1,6 +1,6 @@
 """The composition root: from a configuration to a running gateway. The only module that names concrete classes of every layer.
 
-Owns what has to be ended, and ends it in reverse order: faces, servers, outgoing connections, the child reaper.
+Owns what has to be ended, and ends it in reverse order: endpoints, servers, outgoing connections, the child reaper.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def build(config: Config, emit: Emit) -> Gateway:
 
 
 class Gateway:
-    """A configured gateway. `start` begins connecting and returns at once; a face is opened by `serve_http` or `serve_stdio`."""
+    """A configured gateway. `start` begins connecting and returns at once; an endpoint is opened by `serve_http` or `serve_stdio`."""
 
     def __init__(self, config: Config, emit: Emit) -> None:
         self.config = config
@@ -143,7 +143,7 @@ class Gateway:
         self._private_client = HttpClient(CALLER_SESSION_POOL)
         self._child_reaper = ChildReaper()
         self._http: HttpServer | None = None
-        self._face: HttpFrontend | None = None
+        self._frontend: HttpFrontend | None = None
         self.configuration = LiveConfiguration(
             lambda: self.config,
             apply=self._apply,
@@ -182,7 +182,7 @@ class Gateway:
             connections=self.connections,
             metrics=self.metrics,
             cache=self._cache,
-            recall=self.results,
+            results=self.results,
             overload=self._overload,
             rates=self._rates,
             config=lambda: self.config,
@@ -241,10 +241,10 @@ class Gateway:
         self.connections.start()
 
     async def serve_http(self) -> str:
-        """Open the HTTP face on the configured address and return its URL."""
+        """Open the HTTP endpoint on the configured address and return its URL."""
         await self.open_audit()
         listen = self.config.listen
-        self._face = face = HttpFrontend(
+        self._frontend = frontend = HttpFrontend(
             self.kernel,
             self._guard(),
             servers=lambda roles: self.connections.servers_for(roles),
@@ -256,7 +256,7 @@ class Gateway:
             tap=self._taps.http_callers(),
         )
         limits = ServerLimits(max_request_bytes=self.config.limits.max_request_bytes)
-        self._http = HttpServer(face.handle, limits, self._emit)
+        self._http = HttpServer(frontend.handle, limits, self._emit)
         host, port = await self._http.listen(listen.host, listen.port)
         shown = f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{port}"
@@ -284,8 +284,8 @@ class Gateway:
         self.changes.close()
         if self._http is not None:
             await self._http.close(grace_s)
-        if self._face is not None:
-            self._face.close()
+        if self._frontend is not None:
+            self._frontend.close()
         await self.configuration.close()
         await self.bridge.close()
         await self.connections.stop()

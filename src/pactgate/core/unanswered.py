@@ -1,6 +1,6 @@
 """What becomes of a question a server asks its caller, when there is no answer.
 
-Must not: know transports; a face raises it, the peer tells the server.
+Must not: know transports; a frontend raises it, the peer tells the server.
 """
 
 from __future__ import annotations

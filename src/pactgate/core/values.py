@@ -1,6 +1,6 @@
 """Who calls, what is called, what comes back. Frozen values without behaviour of their own.
 
-Must not: hold connections or tasks; `Caller.channel` is an interface handed in by a face.
+Must not: hold connections or tasks; `Caller.channel` is an interface handed in by a frontend.
 """
 
 from __future__ import annotations

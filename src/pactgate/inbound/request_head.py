@@ -42,7 +42,7 @@ class McpRequestHead(Struct, frozen=True):
     session_id: str | None
     """The session it names, where it names one in good order."""
     names_modern: bool
-    """Its version is no legacy one; whether it is a modern one is for the modern face to say."""
+    """Its version is no legacy one; whether it is a modern one is for the modern handler to say."""
     extra_head: bytes
     """Header lines every answer to it carries."""
 

@@ -1,4 +1,4 @@
-"""What a face on one long-lived pipe remembers of its caller: the era its first request chose, and what a handshake said.
+"""What the stdio frontend remembers of its caller: the era its first request chose, and what a handshake said.
 
 Pure: judges messages, runs nothing. Both eras never mix in one conversation: the first admitted request locks it.
 """

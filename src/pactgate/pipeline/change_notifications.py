@@ -1,8 +1,8 @@
 """What changed, told to every caller that may hear it: lists that differ, resources that were updated.
 
-Legacy callers hear it where their face keeps a way to them open; modern ones on the `subscriptions/listen` they opened, tagged with its id,
+Legacy callers hear it on their open stream; modern ones on the `subscriptions/listen` they opened, tagged with its id,
 and nothing they did not ask for. On `/mcp` a list has changed when what it shows differs; on `/mcp/{serverId}` also when a server says so.
-Changes close to each other are told once. Bounded: listens, URIs; what a caller does not take is dropped by its face and counted.
+Changes close to each other are told once. Bounded: listens, URIs; what a caller does not take is dropped by its frontend and counted.
 Must not: ask servers anything.
 """
 
@@ -107,7 +107,7 @@ class _Listen:
 
 
 class ChangeNotifications:
-    """Everybody who listens. Told of changes by the catalog, of callers by the faces."""
+    """Everybody who listens. Told of changes by the catalog, of callers by the frontends."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class ChangeNotifications:
         self._flushing: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    # What the faces say.
+    # What the frontends say.
 
     def join(self, audience: ClientGroup) -> None:
         self._audiences[audience] = None

@@ -64,7 +64,7 @@ class Handlers:
         }
 
     async def initialize(self, ctx: ExecutionContext, request: Request) -> bytes:
-        """The answer of the handshake; the face has already agreed on the version."""
+        """The answer of the handshake; the frontend has already agreed on the version."""
         await self._connections.settle()
         about = self._about(ctx.caller.scope, Era.LEGACY)
         return encode_json(

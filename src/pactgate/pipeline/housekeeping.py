@@ -20,9 +20,9 @@ HAZARDS_AFTER_S: Final = 1.0
 
 
 class Housekeeping:
-    def __init__(self, cache: MemoryCache, shelf: PagedResultStore, connections: Connections, emit: Emit) -> None:
+    def __init__(self, cache: MemoryCache, pages: PagedResultStore, connections: Connections, emit: Emit) -> None:
         self._cache = cache
-        self._shelf = shelf
+        self._pages = pages
         self._connections = connections
         self._emit = emit
         self._has_changed = asyncio.Event()
@@ -43,13 +43,13 @@ class Housekeeping:
     async def _run(self, cleanup_interval_ms: int) -> None:
         async with asyncio.TaskGroup() as work:
             work.create_task(keep_swept(self._cache, cleanup_interval_ms))
-            work.create_task(self._sweep_shelf())
+            work.create_task(self._sweep_pages())
             work.create_task(self._look_for_hazards())
 
-    async def _sweep_shelf(self) -> None:
+    async def _sweep_pages(self) -> None:
         while True:
             await asyncio.sleep(SHELF_SWEEP_S)
-            self._shelf.sweep()
+            self._pages.sweep()
 
     async def _look_for_hazards(self) -> None:
         """Tells each hazard once, for as long as it is there."""

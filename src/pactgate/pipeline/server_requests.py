@@ -1,7 +1,7 @@
 """Calls whose servers may ask back, over all four pairings of eras.
 
 Legacy to legacy: the question is put to the caller as it came. Legacy caller, modern server: each question of a round
-is put to the caller, and the round is answered. Modern caller, legacy server: the call is parked and the caller gets
+is put to the caller, and the round is answered. Modern caller, legacy server: the call is suspended and the caller gets
 a round of ours. Modern to modern: the round is passed on, its state under our seal. Only the caller of the very call
 is ever asked, and only what it declared. What no pairing can carry is a failure that says so. Must not: answer for a
 caller, or send a call twice.

@@ -51,10 +51,10 @@ class _InFlight:
 class LeaderTicket:
     """The duty to make one call and to say how it went. The first word counts; later ones change nothing."""
 
-    __slots__ = ("_flight", "_keys", "_recall", "_server", "generation")
+    __slots__ = ("_cache", "_flight", "_keys", "_server", "generation")
 
-    def __init__(self, recall: ResultCache, flight: _InFlight, keys: CacheKeys, server: str, generation: int) -> None:
-        self._recall = recall
+    def __init__(self, cache: ResultCache, flight: _InFlight, keys: CacheKeys, server: str, generation: int) -> None:
+        self._cache = cache
         self._flight: _InFlight | None = flight
         self._keys = keys
         self._server = server
@@ -67,8 +67,8 @@ class LeaderTicket:
         if flight is None:
             return
         key = self._keys.shared if is_public and self._keys.shared is not None else self._keys.own
-        self._recall.store_result(self, self._server, key, value, ttl_ms, mark)
-        self._recall.shared += flight.tell_all(Lookup(True, value, mark, 0, ttl_ms or None))
+        self._cache.store_result(self, self._server, key, value, ttl_ms, mark)
+        self._cache.shared += flight.tell_all(Lookup(True, value, mark, 0, ttl_ms or None))
 
     def release(self) -> None:
         """The outcome concerns nobody else: everybody who waits calls for itself."""
@@ -77,7 +77,7 @@ class LeaderTicket:
             return
         for place in flight.waiting:
             if not place.done():
-                place.set_result(self._recall.lease(_InFlight(), self._keys, self._server))
+                place.set_result(self._cache.ticket(_InFlight(), self._keys, self._server))
 
     def transfer(self) -> None:
         """There is no outcome: one of those who wait makes the call instead."""
@@ -86,15 +86,15 @@ class LeaderTicket:
             return
         for place in reversed(flight.waiting):
             if not place.done():
-                place.set_result(self._recall.lease(flight, self._keys, self._server))
+                place.set_result(self._cache.ticket(flight, self._keys, self._server))
                 return
-        self._recall.land(flight, self._keys, self._server)
+        self._cache.land(flight, self._keys, self._server)
 
     def end(self) -> _InFlight | None:
-        """Take the flight out of sight of those who have yet to ask. None: this lease has ended before."""
+        """Take the flight out of sight of those who have yet to ask. None: this ticket has ended before."""
         flight, self._flight = self._flight, None
         if flight is not None:
-            self._recall.land(flight, self._keys, self._server)
+            self._cache.land(flight, self._keys, self._server)
         return flight
 
 
@@ -114,7 +114,7 @@ class ResultCache:
         self.shared = 0
 
     def ask(self, keys: CacheKeys, server: str) -> Lookup | LeaderTicket | Awaitable[Lookup | LeaderTicket]:
-        """The kept result, or a lease to make the call; or something to wait for, at once, that becomes one of the two."""
+        """The kept result, or a ticket to make the call; or something to wait for, at once, that becomes one of the two."""
         flights = self._flights.get(server)
         flight = flights.get(keys.own) if flights else None
         if flight is not None:
@@ -127,7 +127,7 @@ class ResultCache:
             return found
         self._misses += 1
         flight = self._flights.setdefault(server, {})[keys.own] = _InFlight()
-        return self.lease(flight, keys, server)
+        return self.ticket(flight, keys, server)
 
     def drop_server(self, server: str, *, by: LeaderTicket | None = None) -> None:
         """Nothing known of a server counts any more: it was written to, or what it offers has changed.
@@ -145,9 +145,9 @@ class ResultCache:
     def statistics(self) -> ResultCacheStatistics:
         return ResultCacheStatistics(self._hits, self._misses, self.shared, self._faults)
 
-    # For leases.
+    # For tickets.
 
-    def lease(self, flight: _InFlight, keys: CacheKeys, server: str) -> LeaderTicket:
+    def ticket(self, flight: _InFlight, keys: CacheKeys, server: str) -> LeaderTicket:
         return LeaderTicket(self, flight, keys, server, self._generations.get(server, 0))
 
     def land(self, flight: _InFlight, keys: CacheKeys, server: str) -> None:
@@ -158,9 +158,9 @@ class ResultCache:
                 del self._flights[server]
 
     def store_result(
-        self, lease: LeaderTicket, server: str, key: bytes, value: bytes, ttl_ms: int, mark: bytes
+        self, ticket: LeaderTicket, server: str, key: bytes, value: bytes, ttl_ms: int, mark: bytes
     ) -> None:
-        if lease.generation == self._generations.get(server, 0):
+        if ticket.generation == self._generations.get(server, 0):
             try:
                 self._store.put(key, value, ttl_ms=ttl_ms, tag=server, mark=mark)
             except Exception as fault:  # noqa: BLE001 - a broken store must not fail a call

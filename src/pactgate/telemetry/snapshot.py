@@ -33,7 +33,7 @@ class GatewaySnapshot:
         connections: Connections,
         metrics: Metrics,
         cache: MemoryCache,
-        recall: ResultCache,
+        results: ResultCache,
         overload: Overload,
         rates: RatePolicy,
         config: Callable[[], Config],
@@ -42,7 +42,7 @@ class GatewaySnapshot:
         self._connections = connections
         self._metrics = metrics
         self._cache = cache
-        self._recall = recall
+        self._results = results
         self._overload = overload
         self._rates = rates
         self._config = config
@@ -84,7 +84,7 @@ class GatewaySnapshot:
         return self._clock() - self._started_at
 
     def _cache_facts(self) -> dict[str, Any]:
-        held, asked = self._cache.statistics(), self._recall.statistics()
+        held, asked = self._cache.statistics(), self._results.statistics()
         return {
             "hits": asked.hits,
             "misses": asked.misses,

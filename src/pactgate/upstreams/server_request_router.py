@@ -3,7 +3,7 @@
 A question on the stream of a request belongs to that request. One that comes beside any request belongs to the only
 call under way that can be asked, or to any of several of one owner; otherwise nobody is asked, because guessing could
 hand one caller's answer to another's call. Bounded: questions open at once, and questions of one call. Must not: know
-eras, capabilities or faces.
+eras, capabilities or frontends.
 """
 
 from __future__ import annotations
