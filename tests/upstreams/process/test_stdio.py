@@ -272,18 +272,6 @@ async def test_a_server_that_closes_its_stdin_is_lost_when_something_is_sent() -
         assert caught.value.verdict is Verdict.DID_NOT_RUN
 
 
-@pytest.mark.xfail(strict=True, reason="`send` gathers the line (`write_soon`) and does not learn that nobody reads it")
-@on_both_loops
-async def test_a_server_that_closes_its_stdin_fails_the_send_and_is_lost() -> None:
-    async with opened("plugs_its_ears") as (channel, inbox):
-        await inbox.wait_frames(1)
-        with pytest.raises(GatewayFailure) as caught:
-            await channel.send(frame(request(1)))
-        assert caught.value.kind is Kind.CONNECTION_LOST
-        assert caught.value.verdict is Verdict.DID_NOT_RUN
-        assert "stdin" in (await inbox.wait_lost()).message
-
-
 @on_both_loops
 async def test_a_death_ends_a_send_that_waits_for_room() -> None:
     async with opened("deaf") as (channel, inbox):
