@@ -27,11 +27,11 @@ setup: $(DEV_READY) ## make .venv with everything a developer needs
 run: $(RUN_READY) ## start the gateway, with its demo when there is no configuration (ARGS="--port 8080")
 	@exec $(BIN)/pactgate serve $(ARGS)
 
-# Two processes: tests that start programs wait more than they compute. `worksteal` keeps the tests of a module together.
+# Three processes for two cores: tests that start programs wait more than they compute. `worksteal` keeps the tests of a module together.
 PYTEST := $(BIN)/python -m pytest
 COVERED := protocol core pipeline
 test: $(DEV_READY) ## run the tests, without third parties and without measurements (ARGS="-k word")
-	$(PYTEST) -q -n 2 --dist worksteal $(ARGS)
+	$(PYTEST) -q -n 3 --dist worksteal $(ARGS)
 
 # Module by module, because the fixtures that start all those servers belong to modules.
 interop: $(DEV_READY) ## run other people's clients, servers and the official suite; CI=true fails what can't be fetched
