@@ -204,7 +204,7 @@ def _others(meta: bytes, server_info: bytes, strip_modern: bool) -> bytes:
     return b",%b" % encode_json(others)[1:] if others else b"}"
 
 
-# A server says the same of itself in each answer; reading that again would cost 3 us per call. At most 256 KiB.
+# A server says the same of itself in each answer; reading that again would cost 2 us per call. At most 256 KiB.
 _memoised_others: Final = lru_cache(maxsize=256)(_others)
 
 
