@@ -95,6 +95,18 @@ async def test_the_token_that_was_made_is_masked_in_the_log(caplog: pytest.LogCa
         await gateway.stop(grace_s=0)
 
 
+async def test_a_secret_that_two_reloads_have_replaced_is_still_masked(caplog: pytest.LogCaptureFixture) -> None:
+    gateway = build(Config(secrets=("first-secret",)), lambda event: None)
+    await gateway.start()
+    try:
+        for secret in ("second-secret", "third-secret"):
+            await gateway.reload(Config(secrets=(secret,)))
+        gateway.report(ServerFailed("crm", 1, "401 for first-secret, second-secret and third-secret"))
+        assert caplog.records[-1].getMessage().endswith("401 for ***, *** and ***")
+    finally:
+        await gateway.stop(grace_s=0)
+
+
 @pytest.mark.parametrize("token", [None, "wrong-token-of-some-length"])
 async def test_with_tokens_and_no_anonymous_callers_every_other_caller_is_turned_away(token: str | None) -> None:
     auth = Auth(tokens={"ops": Token(token="a-token-of-some-length")})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -85,6 +85,7 @@ from pactgate.upstreams.process.child_reaper import ChildReaper
 
 NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
+_MAX_SECRETS: Final = 10_000
 _PAGE_BYTES: Final = 262_144
 _PAGE_FRAME_BYTES: Final = 512
 _OWN: Final = ServerConfig(id=OWN_SERVER_ID, name="Pactgate itself")
@@ -115,7 +116,9 @@ class Gateway:
         self._emit = self._listeners.emit
         self.metrics = Metrics()
         info = server_info()
-        self._mask = Mask(config.secrets)
+        self._secrets = dict.fromkeys(config.secrets)
+        """Every secret of this run, the oldest first: a server may still repeat one that a reload has replaced."""
+        self._mask = Mask(self._secrets)
         self._log = EventLogger(self._mask)
         self._encoded_info = encode_json(info)
         self.policies = PolicyTable(config, self._encoded_info)
@@ -324,8 +327,7 @@ class Gateway:
 
     async def _apply(self, config: Config) -> ServerChanges:
         before, self.config = self.config, config
-        self._mask = self._log.mask = Mask((*config.secrets, *before.secrets, self.generated_token or ""))
-        self._taps.know(config.secrets)
+        self._know(config.secrets)
         self.policies = PolicyTable(config, self._encoded_info)
         self._rates.reconfigure(config.rate_limits)
         done = await self.connections.apply(
@@ -393,10 +395,16 @@ class Gateway:
     def _read_own(self, uri: str, caller: Caller) -> bytes | None:
         return self._status.read(uri) or self._pages.read_resource(caller.subject, uri)
 
+    def _know(self, secrets: Iterable[str]) -> None:
+        """Mask these values from now on, in messages, log lines and captures, beside those known before."""
+        fresh = dict.fromkeys(secrets)
+        self._secrets = dict.fromkeys(list(self._secrets | fresh)[-_MAX_SECRETS:])
+        self._mask = self._log.mask = Mask(self._secrets)
+        self._taps.know(fresh)
+
     def _guard(self) -> Guard:
         if self.config.needs_token:
             self.generated_token = secrets.token_urlsafe(32)
-            self._mask = self._log.mask = Mask((*self.config.secrets, self.generated_token))
         guard, tokens = guard_for(self.config, self.generated_token)
-        self._taps.know(tokens)
+        self._know(tokens)
         return guard
