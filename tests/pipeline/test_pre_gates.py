@@ -14,9 +14,11 @@ from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Tool
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.deadline import TimeoutQueue
-from pactgate.pipeline.pre_gates import Authorize
+from pactgate.pipeline.pre_gates import Authorize, ParseParams
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.policy.access import ADMINISTRATOR
+from pactgate.protocol import messages
+from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import open_gateway, text_of
 from tests.support.callers import caller, context, request
@@ -114,6 +116,19 @@ async def test_mirrored_arguments_must_agree_with_the_body(headers: dict[str, li
 async def test_callers_without_headers_are_not_asked_for_any() -> None:
     async with open_gateway(scripted(options={"definitions": [HEADER_TOOL]})) as inside:
         assert text_of(await inside.call("echo", {"text": "a"})) == "a"
+
+
+def test_arguments_are_passed_as_they_were_written_although_an_equal_value_is_spelt_otherwise_elsewhere() -> None:
+    meta = (
+        '{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+        '"io.modelcontextprotocol/clientCapabilities":{"experimental":{"x":{"n":100.0}}}}'
+    )
+    body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"n":1e2},"_meta":%s}}'
+    read = messages.decode((body % meta).encode())
+    assert isinstance(read, Request)
+    call = Call(context(), read, PolicyTable(Config(), b"{}"), TimeoutQueue(FaultBarrier(lambda event: None)))
+    ParseParams()(call)
+    assert bytes(call.members["arguments"]) == b'{"n":1e2}'
 
 
 def test_what_only_administrators_may_call_is_unknown_to_whoever_gets_hold_of_it() -> None:

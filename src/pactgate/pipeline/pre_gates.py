@@ -76,7 +76,9 @@ class ParseParams:
         elif len(values) != 3 or type(meta) is not dict or not modern.is_only_envelope(meta):
             return False
         encoded = encode_json(arguments)
-        if not call.request.contains(encoded):
+        if not call.request.contains(
+            b'"arguments":' + encoded
+        ):  # by its name: an equal value may be spelt so elsewhere
             return False
         call.requested = call.ctx.requested = name
         call.arguments = arguments
