@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.inbound.batch import MAX_ELEMENTS, is_batch, join, needs_answer, read_batch
+from pactgate.inbound.batch import MAX_ELEMENTS, BatchAnswers, is_batch, join, needs_answer, read_batch
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Rejection, Request, Response
 
@@ -76,3 +76,34 @@ def test_any_bytes_are_read_or_refused(noise: bytes) -> None:
 
 def test_answers_are_joined_to_an_array() -> None:
     assert json.loads(join([b"1", b'{"a":2}'])) == [1, {"a": 2}]
+
+
+def test_answers_come_together_in_the_order_of_their_messages_whatever_comes_first() -> None:
+    told: list[bytes | None] = []
+    answers = BatchAnswers(told.append)
+    first, refused, last = answers.expect(), answers.expect(), answers.expect()
+    answers.put(refused, b"2")
+    answers.put(last, b"3")
+    answers.close()
+    assert told == []
+    answers.put(first, b"1")
+    assert told == [b"[1,2,3]"]
+
+
+def test_an_answer_that_is_there_before_the_last_message_was_read_does_not_end_the_batch() -> None:
+    told: list[bytes | None] = []
+    answers = BatchAnswers(told.append)
+    answers.put(answers.expect(), b"1")
+    assert told == []
+    answers.put(answers.expect(), None)
+    answers.close()
+    assert told == [b"[1]"]
+
+
+def test_a_batch_whose_every_request_was_cancelled_has_no_answer() -> None:
+    told: list[bytes | None] = []
+    answers = BatchAnswers(told.append)
+    place = answers.expect()
+    answers.close()
+    answers.put(place, None)
+    assert told == [None]

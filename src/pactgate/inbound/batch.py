@@ -5,6 +5,7 @@ Must not: run anything. Bounds the number of elements; every element is decoded 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -57,3 +58,35 @@ def needs_answer(elements: list[Message | Rejection]) -> bool:
 
 def join(answers: list[bytes]) -> bytes:
     return b"[" + b",".join(answers) + b"]"
+
+
+class BatchAnswers:
+    """Collects the answers to one array in the order of its messages. `on_complete` gets them once, or None where there are none."""
+
+    def __init__(self, on_complete: Callable[[bytes | None], None]) -> None:
+        self._on_complete = on_complete
+        self._answers: list[bytes | None] = []
+        self._missing = 0
+        self._is_closed = False
+
+    def expect(self) -> int:
+        """The place of the next answer."""
+        self._missing += 1
+        self._answers.append(None)
+        return len(self._answers) - 1
+
+    def put(self, place: int, body: bytes | None) -> None:
+        """An answer, or None for a request that was cancelled, which is never answered."""
+        self._missing -= 1
+        self._answers[place] = body
+        self._complete()
+
+    def close(self) -> None:
+        """Nothing more is expected."""
+        self._is_closed = True
+        self._complete()
+
+    def _complete(self) -> None:
+        if self._is_closed and not self._missing:
+            wanted = [body for body in self._answers if body is not None]
+            self._on_complete(join(wanted) if wanted else None)

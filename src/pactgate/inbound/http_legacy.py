@@ -14,7 +14,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
 from pactgate.core.failures import Reply
 from pactgate.core.values import Caller, CallerChannel, Principal, Silence
-from pactgate.inbound.batch import join, needs_answer, read_batch
+from pactgate.inbound.batch import BatchAnswers, needs_answer, read_batch
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange, Work
 from pactgate.inbound.replies import (
     CANCELLED,
@@ -96,7 +96,7 @@ class LegacyHttpHandler:
             return
         channel = ResponseChannel(exchange, session, self._dropped, head.accepts.stream)
         exchange.on_disconnect = channel.client_gone
-        batch = _Batch(channel, elements)
+        batch = _Batch(channel)
         exchange.work = batch
         for element in elements:
             if isinstance(element, Request):
@@ -105,8 +105,8 @@ class LegacyHttpHandler:
                 responder = _BatchElement(batch, session, element)
                 self._start(session, head.principal, element, channel, responder)
             elif isinstance(element, Rejection):
-                batch.answered(messages.encode_rejection(element))
-        batch.close_when_complete()
+                batch.answers.put(batch.answers.expect(), messages.encode_rejection(element))
+        batch.answers.close()
 
     def get(self, exchange: HttpExchange, principal: Principal, scope: str | None, *, may_stream: bool) -> None:
         """The standing stream of a session, or a lost one taken up again."""
@@ -371,42 +371,25 @@ class _LegacyResponder:
 
 
 class _Batch:
-    """The answers to one array of messages, which go out together (`http_exchange.Work`)."""
+    """The requests of one array, which are answered together (`http_exchange.Work`)."""
 
-    def __init__(self, channel: ResponseChannel, elements: list[Message | Rejection]) -> None:
+    def __init__(self, channel: ResponseChannel) -> None:
         self._channel = channel
-        self._missing = sum(isinstance(element, Request | Rejection) for element in elements)
-        self._answers: list[bytes] = []
-        self._running: set[_BatchElement] = set()
-        self._is_cancelled = self._is_begun = False
-
-    def started(self, element: _BatchElement) -> None:
-        self._running.add(element)
-
-    def answered(self, body: bytes | None, element: _BatchElement | None = None) -> None:
-        """One element has its answer, or needs none because it was cancelled."""
-        self._missing -= 1
-        if element is not None:
-            self._running.discard(element)
-        if body is not None:
-            self._answers.append(body)
-        if self._is_begun:
-            self.close_when_complete()
+        self._is_cancelled = False
+        self.answers = BatchAnswers(self._complete)
+        self.running: set[_BatchElement] = set()
 
     def cancel(self) -> None:
         self._is_cancelled = True
-        for element in tuple(self._running):
+        for element in tuple(self.running):
             element.cancel()
 
-    def close_when_complete(self) -> None:
-        self._is_begun = True
-        if self._missing:
-            return
+    def _complete(self, body: bytes | None) -> None:
         self._channel.exchange.work = None
         if self._is_cancelled:
             self._channel.end(503, b"")
-        elif self._answers:
-            self._channel.finish(join(self._answers))
+        elif body is not None:
+            self._channel.finish(body)
         else:
             self._channel.end(202, b"")
 
@@ -419,6 +402,7 @@ class _BatchElement:
 
     def __init__(self, batch: _Batch, session: LegacySession, request: Request) -> None:
         self._batch = batch
+        self._place = batch.answers.expect()
         self._session = session
         self._request = request
         self._work: Work | None = None
@@ -427,7 +411,7 @@ class _BatchElement:
 
     def started(self, work: Work) -> None:
         self._work = work
-        self._batch.started(self)
+        self._batch.running.add(self)
 
     def stop(self, reason: str) -> None:
         self.cancel()
@@ -440,7 +424,8 @@ class _BatchElement:
         self.is_done = True
         self.ctx = None
         del self._session.running[self._request.key]
-        self._batch.answered(None if reply is None else answer(self._request, reply), self)
+        self._batch.running.discard(self)
+        self._batch.answers.put(self._place, None if reply is None else answer(self._request, reply))
 
     def broken(self) -> None:
         self._batch.broken()

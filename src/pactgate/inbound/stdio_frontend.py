@@ -18,7 +18,7 @@ from pactgate.core.events import Emit, RequestRefused
 from pactgate.core.failures import GatewayFailure, Kind, Reply
 from pactgate.core.recording import ConnectionRecorder
 from pactgate.core.values import Caller, Silence
-from pactgate.inbound.batch import is_batch, join, read_batch
+from pactgate.inbound.batch import BatchAnswers, is_batch, read_batch
 from pactgate.inbound.client_requests import PendingClientRequests
 from pactgate.inbound.http_exchange import Work
 from pactgate.inbound.replies import MAX_WAITING_BYTES, Kernel, answer, cancelled_key
@@ -218,26 +218,29 @@ class StdioFrontend:
         if isinstance(elements, Rejection):
             self._refuse(elements)
             return
-        batch = _StdioBatch(self)
+        batch = BatchAnswers(self._write_batch)
         requests: list[tuple[Request, Caller, _StdioResponder]] = []
         for element in elements:
             if isinstance(element, Request):
                 responder = _StdioResponder(self, element, batch)
                 caller = self._admit(element, responder)
                 if isinstance(caller, Caller):
+                    responder.place = batch.expect()
                     requests.append((element, caller, responder))
                     continue
                 element = caller
             if isinstance(element, Rejection):
-                batch.answers.append(messages.encode_rejection(element))
+                batch.put(batch.expect(), messages.encode_rejection(element))
             else:
                 self._take_notice(element)
         await self._until_open_at_most(MAX_RUNNING - len(requests))
-        batch.missing = len(requests)
         for request in requests:
             self._start(*request)
-        if not requests:
-            batch.write()
+        batch.close()
+
+    def _write_batch(self, body: bytes | None) -> None:
+        if body is not None:
+            self.write(body)
 
     async def _until_open_at_most(self, count: int) -> None:
         while len(self._open) > count:
@@ -302,34 +305,15 @@ class StdioFrontend:
             self._writer.write(messages.one_line(body) + b"\n")
 
 
-class _StdioBatch:
-    """The answers to one array of messages, which go out together."""
-
-    def __init__(self, frontend: StdioFrontend) -> None:
-        self._frontend = frontend
-        self.answers: list[bytes] = []
-        self.missing = 0
-
-    def answered(self, body: bytes | None) -> None:
-        self.missing -= 1
-        if body is not None:
-            self.answers.append(body)
-        if not self.missing:
-            self.write()
-
-    def write(self) -> None:
-        if self.answers:
-            self._frontend.write(join(self.answers))
-
-
 class _StdioResponder:
     """The way back of one request: silent once it is answered or cancelled."""
 
-    __slots__ = ("_batch", "_frontend", "_is_open", "request", "work")
+    __slots__ = ("_batch", "_frontend", "_is_open", "place", "request", "work")
 
-    def __init__(self, frontend: StdioFrontend, request: Request, batch: _StdioBatch | None = None) -> None:
+    def __init__(self, frontend: StdioFrontend, request: Request, batch: BatchAnswers | None = None) -> None:
         self._frontend = frontend
         self._batch = batch
+        self.place = 0
         self._is_open = True
         self.request = request
         self.work: Work | None = None
@@ -356,7 +340,7 @@ class _StdioResponder:
         self.work = None  # it points back here: nothing should wait for the garbage collector
         body = self._frontend.ended(self, reply)
         if self._batch is not None:
-            self._batch.answered(body)
+            self._batch.put(self.place, body)
         elif body is not None:
             self._frontend.write(body)
 
