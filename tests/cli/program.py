@@ -1,4 +1,7 @@
-"""The command line as people run it: a real process, in a folder of its own, with an environment of its own."""
+"""The command line in a folder of its own, with an environment of its own: in this process, or as people run it in one of its own.
+
+`run` and `run_on_terminal` start no process, because starting Python takes longer than most commands; `run_program` does.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,17 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
+from unittest.mock import patch
+
+from pactgate.cli import main
 
 WAIT_S = 5.0
 PROGRAM = [sys.executable, "-m", "pactgate"]
@@ -31,7 +41,7 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def run(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+def run_program(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*PROGRAM, *words],
         cwd=folder,
@@ -44,30 +54,55 @@ def run(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[st
     )
 
 
+def run(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """The same in this process; not for `serve` and `record`, which need descriptors and signals of their own."""
+    out, err = (TextIOWrapper(BytesIO(), "utf-8") for _ in range(2))
+    with _inside(folder, env, out, err):
+        code = main.run(list(words))
+    return subprocess.CompletedProcess(words, code, *map(_written, (out, err)))
+
+
 def run_on_terminal(folder: Path, *words: str, **env: str) -> tuple[int, bytes]:
     """The exit code, and everything a terminal would have received."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*PROGRAM, *words], cwd=folder, env=environment(folder, **env), stdin=theirs, stdout=theirs, stderr=theirs
-    )
-    os.close(theirs)
-    received = b""
-    deadline = time.monotonic() + 4 * WAIT_S
-    try:
-        while select.select([ours], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            chunk = os.read(ours, 65536)
-            if not chunk:
-                break
-            received += chunk
-    except OSError:
-        pass  # how Linux says that the other side of a terminal has closed
-    finally:
-        os.close(ours)
+    received = bytearray()
+
+    def receive() -> None:
         try:
-            code = process.wait(WAIT_S)
-        finally:
-            process.kill()
-    return code, received
+            while chunk := os.read(ours, 65536):
+                received.extend(chunk)
+        except OSError:
+            pass  # how Linux says that the other side of a terminal has closed
+
+    reader = threading.Thread(target=receive)
+    reader.start()
+    try:
+        with open(theirs, "w", encoding="utf-8") as screen, _inside(folder, {"COLUMNS": "80", **env}, screen, screen):
+            code = main.run(list(words))
+    finally:
+        reader.join(WAIT_S)
+        os.close(ours)
+    return code, bytes(received)
+
+
+@contextmanager
+def _inside(folder: Path, env: dict[str, str], out: TextIO, err: TextIO) -> Iterator[None]:
+    """This process as a program of its own would be started there."""
+    with (
+        patch.dict(os.environ, environment(folder, **env), clear=True),
+        chdir(folder),
+        open(os.devnull) as nothing,
+        patch.object(sys, "stdin", nothing),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        yield
+
+
+def _written(stream: TextIOWrapper) -> str:
+    stream.flush()
+    stream.seek(0)
+    return stream.read()
 
 
 class Served:
@@ -128,6 +163,9 @@ class Served:
     def run(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Another command, pointed at this gateway."""
         return run(self.folder, *words, PACTGATE_URL=self.url, **env)
+
+    def run_program(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return run_program(self.folder, *words, PACTGATE_URL=self.url, **env)
 
     def run_on_terminal(self, *words: str, **env: str) -> tuple[int, bytes]:
         return run_on_terminal(self.folder, *words, PACTGATE_URL=self.url, **env)

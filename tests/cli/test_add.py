@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.program import run, run_on_terminal
+from tests.cli.program import run, run_on_terminal, run_program
 from tests.support.openapi import document, operation
 from tests.support.rest_api import serving
 from tests.support.scripted_http import answer
@@ -36,7 +36,7 @@ def settings(folder: Path) -> Any:
 
 def test_a_document_is_added_and_what_it_becomes_is_shown(tmp_path: Path) -> None:
     written(tmp_path)
-    done = run(tmp_path, "add", "weather", "--openapi", "weather.json")
+    done = run_program(tmp_path, "add", "weather", "--openapi", "weather.json")
     assert done.returncode == 0, done.stderr
     assert settings(tmp_path) == {"weather": {"openapi": "weather.json", "baseUrl": "https://api.example/v1"}}
     assert "now   GET     /now  Weather now" in done.stdout

@@ -69,7 +69,7 @@ def test_without_a_log_the_invocation_is_wrong(words: tuple[str, ...], tmp_path:
 def test_the_log_of_a_running_gateway_is_found_by_its_configuration_and_shown(gateway: Served) -> None:
     gateway.run("call", "date_facts", "date=2026-06-21")
     gateway.run("call", "date_facts", f"date={CANARY}")
-    done = gateway.run("audit", "verify")
+    done = gateway.run_program("audit", "verify")
     assert done.returncode == 0, done.stderr
     shown = gateway.run("audit", "show").stdout
     assert "(log opened)" in shown
@@ -83,7 +83,7 @@ def test_the_log_of_a_running_gateway_is_found_by_its_configuration_and_shown(ga
 
 def test_the_story_of_a_refused_call_says_where_it_stopped_and_what_to_do(gateway: Served) -> None:
     refused = gateway.run("call", "date_facts", "date:=3")
-    done = gateway.run("explain", request_id(refused.stderr))
+    done = gateway.run_program("explain", request_id(refused.stderr))
     assert done.returncode == 0, done.stderr
     lines = dict(re.split(" {2,}", line.strip(), maxsplit=1) for line in done.stdout.splitlines()[1:])
     assert lines["stopped at"] == "validate the arguments"

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,11 @@ from tests.cli.program import (
     heed_interrupts,
     run,
     run_on_terminal,
+    run_program,
     scripted,
     write_config,
 )
+from tests.support.eventually import eventually_blocking
 
 BAD = """{
   "mcpServers": {
@@ -38,7 +39,7 @@ BAD = """{
 
 def test_every_problem_is_named_with_its_place_and_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "pactgate.json").write_text(BAD)
-    done = run(tmp_path, "check")
+    done = run_program(tmp_path, "check")
     assert (done.returncode, done.stdout) == (2, "")
     for place in ("pactgate.json:3:", "pactgate.json:4:", "pactgate.json:6:"):
         assert place in done.stderr
@@ -274,9 +275,7 @@ def test_live_whoever_has_waited_enough_leaves_nothing_behind(tmp_path: Path) ->
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, preexec_fn=heed_interrupts
     ) as process:
-        deadline = time.monotonic() + WAIT_S
-        while not log.exists() and time.monotonic() < deadline:
-            time.sleep(0)
+        eventually_blocking(log.exists)
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=2 * WAIT_S)[0] == b""
     assert process.returncode == 130

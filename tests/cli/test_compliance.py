@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pactgate.cli import main
-from tests.cli.program import PROGRAM, environment, run, run_on_terminal
+from tests.cli.program import PROGRAM, environment, run, run_on_terminal, run_program
 from tests.conformance.captures import call, capture, failed, handshake
 
 ROOT = Path(__file__).parents[2]
@@ -122,7 +122,7 @@ def test_standard_input_is_a_capture_too(tmp_path: Path) -> None:
 def test_the_same_bytes_give_the_same_report_byte_for_byte(tmp_path: Path, form: str) -> None:
     write(tmp_path, TWO)
     words = ("compliance", "invariants", "--capture", "session.json", "--format", form, "--rules", "all")
-    first, second = (run(tmp_path, *words, PYTHONHASHSEED=seed) for seed in ("1", "2"))
+    first, second = (run_program(tmp_path, *words, PYTHONHASHSEED=seed) for seed in ("1", "2"))
     assert first.stdout == second.stdout != ""
     assert first.returncode == second.returncode == 1
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.program import Served, run, scripted, write_config
 from tests.cli.test_reload import logged
+from tests.support.eventually import eventually_blocking
 
 TOKEN = {"PACTGATE_TOKEN": "0123456789-ops-token"}
 AUTH = {"anonymous": True, "tokens": {"ops": {"token": TOKEN["PACTGATE_TOKEN"], "roles": ["admin"]}}}
@@ -27,7 +28,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def test_a_setting_is_read_changed_and_written(gateway: Served) -> None:
-    assert gateway.run("config", "get", "limits.maxArraySize", **TOKEN).stdout == "100\n"
+    assert gateway.run_program("config", "get", "limits.maxArraySize", **TOKEN).stdout == "100\n"
     changed = gateway.run("config", "set", "limits.maxArraySize", "7", **TOKEN)
     assert changed.returncode == 0
     assert changed.stdout.startswith("limits.maxArraySize: 100 -> 7 (")
@@ -88,9 +89,9 @@ def test_what_the_gateway_wrote_itself_is_no_news_and_sighup_makes_the_file_coun
     with Served(tmp_path) as served:
         assert served.run("config", "set", "limits.maxArraySize", "7", **TOKEN).returncode == 0
         assert served.run("config", "set", "limits.maxObjectDepth", "7", "--persist", **TOKEN).returncode == 0
-        until = time.monotonic() + 1.3  # longer than the file is looked at
-        while time.monotonic() < until:
-            assert served.run("config", "get", "limits.maxArraySize", **TOKEN).stdout == "7\n"
+        seen = time.monotonic() + 1.3  # longer than the pause between two looks at the file
+        eventually_blocking(lambda: time.monotonic() > seen)
+        assert served.run("config", "get", "limits.maxArraySize", **TOKEN).stdout == "7\n"
         served.process.send_signal(signal.SIGHUP)
         told = logged(served, "ConfigurationReloaded")
         assert told["undone"] == ["limits.maxArraySize"]

@@ -31,7 +31,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def test_servers_piped_are_aligned_columns_without_colour(gateway: Served) -> None:
-    done = gateway.run("servers")
+    done = gateway.run_program("servers")
     assert (done.returncode, done.stderr) == (0, "")
     head, *rows = done.stdout.splitlines()
     facts = "SERVER STATUS PROTOCOL TRANSPORT TOOLS PROMPTS RESOURCES LATENCY SINCE NOTE"
@@ -49,7 +49,7 @@ def test_servers_as_json_are_what_the_gateway_said(gateway: Served) -> None:
 
 
 def test_tools_can_be_narrowed_to_one_server(gateway: Served) -> None:
-    everything = gateway.run("tools").stdout.splitlines()
+    everything = gateway.run_program("tools").stdout.splitlines()
     assert len(everything) == 1 + 3 + 3 + 7
     some = json.loads(gateway.run("tools", "--server", "almanac", "--json").stdout)
     assert {tool["serverId"] for tool in some} == {"almanac"}
@@ -78,7 +78,7 @@ def test_tools_show_their_category_with_the_reason(gateway: Served) -> None:
 
 
 def test_status_sums_it_up(gateway: Served) -> None:
-    done = gateway.run("status")
+    done = gateway.run_program("status")
     assert done.returncode == 0
     assert "3 connected, 1 disabled" in done.stdout
     assert json.loads(gateway.run("status", "--json").stdout)["name"] == "pactgate"
@@ -105,7 +105,7 @@ def test_arguments_follow_the_schema_of_the_tool(gateway: Served) -> None:
 
 
 def test_a_whole_object_of_arguments_can_be_given(gateway: Served) -> None:
-    done = gateway.run("call", "convert_units", "--args", '{"value": 1, "from": "km", "to": "m"}', "--json")
+    done = gateway.run_program("call", "convert_units", "--args", '{"value": 1, "from": "km", "to": "m"}', "--json")
     assert json.loads(done.stdout)["structuredContent"]["result"] == 1000
 
 

@@ -15,7 +15,7 @@ import pytest
 from pactgate.app import Gateway
 from pactgate.config.load import load
 from pactgate.upstreams.process.sandbox import probe
-from tests.cli.program import run, write_config
+from tests.cli.program import run, run_program, write_config
 
 BUSY = Path(__file__).parents[1] / "support" / "busy_server.py"
 needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
@@ -41,7 +41,7 @@ def busy(folder: Path, port: int, **more: Any) -> dict[str, Any]:
 @pytest.mark.requirement("S2/MCP-002")
 async def test_what_was_learned_is_enough_for_what_was_done_and_for_nothing_else(tmp_path: Path, port: int) -> None:
     write_config(tmp_path, {"busy": busy(tmp_path, port)})
-    done = run(tmp_path, "learn", "busy")
+    done = run_program(tmp_path, "learn", "busy")
     assert done.returncode == 0, done.stderr
     assert "called busy.look: answered" in done.stderr
     assert "skipped 1 of 2 tools" in done.stderr

@@ -11,7 +11,7 @@ import pytest
 
 import pactgate
 from pactgate.cli import commands, main
-from tests.cli.program import PROGRAM, environment, run, run_on_terminal
+from tests.cli.program import PROGRAM, environment, run, run_on_terminal, run_program
 
 COMMANDS = [name for name, lazy in commands.COMMANDS.items() if not lazy.is_hidden]
 
@@ -35,7 +35,7 @@ def test_each_command_has_help(command: str, flag: str, capsys: pytest.CaptureFi
 
 def test_the_version_is_the_packages(tmp_path: Path) -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    assert run(tmp_path, "--version").stdout == f"pactgate {pactgate.__version__}\n"
+    assert run_program(tmp_path, "--version").stdout == f"pactgate {pactgate.__version__}\n"
     assert project.get("version", pactgate.__version__) == pactgate.__version__
 
 
@@ -99,7 +99,7 @@ def test_a_reader_that_has_seen_enough_is_no_reason_for_a_traceback(tmp_path: Pa
 
 
 def test_a_terminal_without_unicode_gets_escapes_instead_of_a_traceback(tmp_path: Path) -> None:
-    done = run(tmp_path, "servers", "--url", "http://bücher:1/", PYTHONIOENCODING="ascii")
+    done = run_program(tmp_path, "servers", "--url", "http://bücher:1/", PYTHONIOENCODING="ascii")
     assert done.returncode == 1
     assert "b\\xfccher" in done.stderr
 

@@ -50,7 +50,7 @@ def calls(gateway: Served) -> int:
 @pytest.mark.requirement("S2/MCP-004")
 def test_the_same_answer_twice_is_good(gateway: Served) -> None:
     before = calls(gateway)
-    done = gateway.run("probe", "files.echo", "text=a")
+    done = gateway.run_program("probe", "files.echo", "text=a")
     assert (done.returncode, done.stderr) == (0, "")
     assert calls(gateway) == before + 2
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from pactgate.cli.record import label_of
+from tests.cli.program import PROGRAM, run
 
 SERVER = Path(__file__).parent.parent / "support" / "stdio_upstream.py"
-PACTGATE = [sys.executable, "-m", "pactgate"]
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 TALK: list[dict[str, Any]] = [
     {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE},
@@ -26,10 +26,10 @@ TALK: list[dict[str, Any]] = [
 ]
 
 
-def run(*words: str | Path, talk: list[Any] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
-    sent = "".join(json.dumps(message) + "\n" for message in talk or [])
+def converse(talk: list[Any], *words: str | Path, **more: Any) -> subprocess.CompletedProcess[str]:
+    sent = "".join(json.dumps(message) + "\n" for message in talk)
     return subprocess.run(
-        [*PACTGATE, *map(str, words)], input=sent, capture_output=True, text=True, timeout=20, check=False, **more
+        [*PROGRAM, *map(str, words)], input=sent, capture_output=True, text=True, timeout=20, check=False, **more
     )
 
 
@@ -37,10 +37,10 @@ def server(**options: Any) -> list[str]:
     return [sys.executable, str(SERVER), json.dumps(options)]
 
 
-@pytest.fixture
-def capture(tmp_path: Path) -> Path:
-    path = tmp_path / "session.json"
-    done = run("record", "-o", path, "--", *server(), talk=TALK)
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recorded") / "session.json"
+    done = converse(TALK, "record", "-o", path, "--", *server())
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1, 2, 3]
     assert re.search(rf"4 requests and notifications .*{re.escape(str(path))}", done.stderr)
@@ -48,22 +48,22 @@ def capture(tmp_path: Path) -> Path:
 
 
 def test_a_recorded_session_is_judged_in_the_order_in_which_things_passed(capture: Path) -> None:
-    done = run("compliance", "invariants", "--capture", capture, "--format", "json")
+    done = run(capture.parent, "compliance", "invariants", "--capture", str(capture), "--format", "json")
     failed = [each["id"] for each in json.loads(done.stdout)["sessions"][0]["results"] if each["status"] == "fail"]
     assert failed == ["INV-002"]  # this client sends everything at once and waits for no answer
 
 
 def test_a_file_nobody_named_is_never_overwritten(tmp_path: Path) -> None:
     for _ in range(2):
-        run("record", "--", *server(), talk=TALK, cwd=tmp_path)
+        converse(TALK, "record", "--", *server(), cwd=tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["session-2.json", "session.json"]
 
 
 @pytest.mark.parametrize(
     "words", [["record"], ["record", "--url", "http://x/", "--", "y"], ["record", "--url", "nonsense"]]
 )
-def test_a_wrong_invocation_is_said(words: list[str]) -> None:
-    done = run(*words)
+def test_a_wrong_invocation_is_said(tmp_path: Path, words: list[str]) -> None:
+    done = run(tmp_path, *words)
     assert done.returncode == 2
     assert "error:" in done.stderr
 
@@ -87,9 +87,8 @@ def test_a_server_is_called_by_its_program_and_never_by_its_options(command: lis
 
 def test_a_capture_serves_as_the_server_it_was_made_of(capture: Path) -> None:
     again = [{**message, "id": f"x{message['id']}"} if "id" in message else message for message in TALK]
-    done = run(
-        "replay", capture, talk=[*again, {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "y"}}]
-    )
+    unknown = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "y"}}
+    done = converse([*again, unknown], "replay", capture)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     recorded = [each["response"] for each in json.loads(capture.read_text())["exchanges"] if "response" in each]
     assert [answer["id"] for answer in answers] == ["x1", "x2", "x3", 9]
@@ -100,7 +99,7 @@ def test_a_capture_serves_as_the_server_it_was_made_of(capture: Path) -> None:
 
 
 def test_a_capture_serves_over_http(capture: Path) -> None:
-    words = [*PACTGATE, "replay", str(capture), "--port", "0"]
+    words = [*PROGRAM, "replay", str(capture), "--port", "0"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         running.stderr.readline()
@@ -120,9 +119,9 @@ def _post(url: str, message: Any) -> Any:
 
 
 def test_against_the_same_server_nothing_differs_and_against_another_every_place_is_named(capture: Path) -> None:
-    same = run("replay", capture, "--against", "--", *server())
+    same = run(capture.parent, "replay", str(capture), "--against", "--", *server())
     assert (same.returncode, same.stdout.split()[:4]) == (0, ["SAME:", "0", "of", "3"])
-    other = run("replay", capture, "--against", "--json", "--", *server(tools=["extra"]))
+    other = run(capture.parent, "replay", str(capture), "--against", "--json", "--", *server(tools=["extra"]))
     assert other.returncode == 1
     report = json.loads(other.stdout)
     assert not report["same"]
@@ -144,16 +143,16 @@ def test_against_the_same_server_nothing_differs_and_against_another_every_place
     ],
 )
 def test_what_can_not_be_played_is_said(capture: Path, words: list[str], code: int) -> None:
-    done = run("replay", capture, *words)
+    done = run(capture.parent, "replay", str(capture), *words)
     assert done.returncode == code, done.stderr
     assert "error:" in done.stderr
 
 
 def test_a_file_that_is_no_capture_is_said(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("[]")
-    assert run("replay", tmp_path / "x.json").returncode == 2
+    assert run(tmp_path, "replay", "x.json").returncode == 2
     (tmp_path / "x.json").write_text("nonsense")
-    assert run("replay", tmp_path / "x.json").returncode == 1
+    assert run(tmp_path, "replay", "x.json").returncode == 1
 
 
 # Live.
@@ -161,7 +160,7 @@ def test_a_file_that_is_no_capture_is_said(tmp_path: Path) -> None:
 
 def test_a_live_server_is_judged_and_its_capture_kept_on_request(tmp_path: Path) -> None:
     kept = tmp_path / "kept.json"
-    done = run("compliance", "invariants", "--live", "-o", kept, "--format", "json", "--", *server())
+    done = run(tmp_path, "compliance", "invariants", "--live", "-o", str(kept), "--format", "json", "--", *server())
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["passed"]
     assert str(kept) in done.stderr
@@ -178,7 +177,7 @@ def test_a_live_server_is_judged_and_its_capture_kept_on_request(tmp_path: Path)
         (["--live", "--", "no-such-program"], 1),
     ],
 )
-def test_what_can_not_be_judged_is_said(words: list[str], code: int) -> None:
-    done = run("compliance", "invariants", *words)
+def test_what_can_not_be_judged_is_said(tmp_path: Path, words: list[str], code: int) -> None:
+    done = run(tmp_path, "compliance", "invariants", *words)
     assert done.returncode == code
     assert "error:" in done.stderr

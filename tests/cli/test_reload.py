@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 from tests.cli.program import Served, write_config
+from tests.support.eventually import eventually_blocking
 from tests.support.servers import UPSTREAM
 
 
@@ -25,10 +25,7 @@ def servers(served: Served) -> dict[str, dict[str, Any]]:
 
 
 def until(served: Served, is_so: Callable[[dict[str, dict[str, Any]]], bool]) -> dict[str, dict[str, Any]]:
-    deadline = time.monotonic() + 10
-    while not is_so(rows := servers(served)):
-        assert time.monotonic() < deadline, rows
-    return rows
+    return eventually_blocking(lambda: rows if is_so(rows := servers(served)) else {})
 
 
 def all_connected(rows: dict[str, dict[str, Any]]) -> bool:
@@ -36,12 +33,7 @@ def all_connected(rows: dict[str, dict[str, Any]]) -> bool:
 
 
 def logged(served: Served, event: str) -> dict[str, Any]:
-    deadline = time.monotonic() + 10
-    while True:
-        found = [line for line in served.log_lines() if line["event"] == event]
-        if found:
-            return found[-1]
-        assert time.monotonic() < deadline, served.log_text()
+    return eventually_blocking(lambda: [line for line in served.log_lines() if line["event"] == event])[-1]
 
 
 def test_a_changed_file_adds_removes_and_changes_servers_without_touching_the_others(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -27,8 +26,10 @@ from tests.cli.program import (
     environment,
     evil,
     run,
+    run_program,
     write_config,
 )
+from tests.support.eventually import eventually_blocking
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -116,7 +117,7 @@ def test_a_bad_configuration_stops_the_start_before_anything_is_spawned_or_bound
     write_config(tmp_path, {"good": starts, "BAD": {"comand": "x"}})
     with socket.create_server(("127.0.0.1", 0)) as taken:
         # Whoever tried to bind this port would fail with another exit code, and say so.
-        done = run(tmp_path, "serve", "--port", str(taken.getsockname()[1]))
+        done = run_program(tmp_path, "serve", "--port", str(taken.getsockname()[1]))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("pactgate.json:1:") >= 2
     assert "in use" not in done.stderr
@@ -125,7 +126,7 @@ def test_a_bad_configuration_stops_the_start_before_anything_is_spawned_or_bound
 
 @pytest.mark.parametrize("words", [["--port", "70000"], ["--log-level", "loud"], ["--config", "missing.json"]])
 def test_a_wrong_flag_is_a_problem_of_the_configuration(words: list[str], tmp_path: Path) -> None:
-    done = run(tmp_path, "serve", *words)
+    done = run_program(tmp_path, "serve", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
 
@@ -133,7 +134,7 @@ def test_a_wrong_flag_is_a_problem_of_the_configuration(words: list[str], tmp_pa
 def test_a_taken_port_is_said_with_what_to_do(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = run(tmp_path, "serve", "--port", str(port))
+        done = run_program(tmp_path, "serve", "--port", str(port))
     assert (done.returncode, done.stdout) == (1, "")
     assert f"Can't listen: port {port} is in use" in done.stderr
     assert "--port" in done.stderr
@@ -141,7 +142,7 @@ def test_a_taken_port_is_said_with_what_to_do(tmp_path: Path) -> None:
 
 
 def test_an_address_of_somebody_else_can_not_be_listened_on(tmp_path: Path) -> None:
-    done = run(tmp_path, "serve", "--host", "192.0.2.1")
+    done = run_program(tmp_path, "serve", "--host", "192.0.2.1")
     assert done.returncode == 1
     assert "Can't listen: 192.0.2.1" in done.stderr
 
@@ -210,10 +211,9 @@ def test_started_without_standard_streams_it_serves_all_the_same(tmp_path: Path)
     command = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *PROGRAM, "serve", "--port", str(port)]
     process = subprocess.Popen(command, cwd=tmp_path, env=environment(tmp_path))
     try:
-        deadline = time.monotonic() + 2 * WAIT_S
-        while run(tmp_path, "call", "date_facts", "--url", f"http://127.0.0.1:{port}").returncode:
-            assert time.monotonic() < deadline
-            assert process.poll() is None
+        words = ("call", "date_facts", "--url", f"http://127.0.0.1:{port}")
+        eventually_blocking(lambda: run(tmp_path, *words).returncode == 0)
+        assert process.poll() is None
     finally:
         process.terminate()
         assert process.wait(2 * WAIT_S) == 0
@@ -282,7 +282,7 @@ def test_over_stdio_a_client_manages_the_gateway_only_where_it_was_said(
 
 
 def test_the_flag_for_it_means_nothing_over_http(tmp_path: Path) -> None:
-    done = run(tmp_path, "serve", "--admin")
+    done = run_program(tmp_path, "serve", "--admin")
     assert done.returncode == 2
     assert "role admin" in done.stderr
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.cli.program import PROGRAM, Served, environment, run, write_config
+from tests.cli.program import Served, environment, run, run_program, write_config
 from tests.runner.driving import write_tools
 
 KIT = '@tool(**query)\ndef double(number: int) -> int:\n    "Doubles."\n    return 2 * number\n'
@@ -90,13 +89,5 @@ def test_what_a_call_did_beside_its_declaration_is_shown_with_the_answer(tmp_pat
 
 def test_the_doctor_looks_at_the_file(tmp_path: Path) -> None:
     write_config(tmp_path, {"kit": {"tools": "absent.py"}})
-    done = subprocess.run(
-        [*PROGRAM, "doctor"],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=40,
-        check=False,
-    )
+    done = run_program(tmp_path, "doctor")
     assert "absent.py does not exist" in done.stdout
