@@ -9,14 +9,15 @@ import pytest
 from pactgate.capture.format import read
 from pactgate.capture.source import chunks_of_value
 from pactgate.conformance.runner import judge
-from pactgate.conformance.session_state import AS_RECORDED, ReadingOptions, SessionState
+from pactgate.conformance.selection import RuleSelection
+from pactgate.conformance.session_state import ReadingOptions, SessionState
 from pactgate.protocol.versions import Era
 from tests.conformance.captures import HINTS, call, capture, handshake, modern, notice, request
 
 
-def seen(session: Any, options: ReadingOptions = AS_RECORDED) -> SessionState:
+def seen(session: Any, era: Era | None = None) -> SessionState:
     for recorded in read(chunks_of_value(session)):
-        return judge([], recorded, options)[1]
+        return judge(RuleSelection((), frozenset()), recorded, ReadingOptions(era))[1]
     raise AssertionError("no session")
 
 
@@ -44,7 +45,7 @@ def test_the_era_is_what_the_messages_say_and_the_head_only_where_they_say_nothi
 
 
 def test_the_era_can_be_given() -> None:
-    assert seen(capture(LISTED), ReadingOptions(Era.LEGACY)).era is Era.LEGACY
+    assert seen(capture(LISTED), Era.LEGACY).era is Era.LEGACY
 
 
 def test_the_revision_is_the_negotiated_one_else_that_of_the_head() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pactgate.capture.format import Progress, read
 from pactgate.capture.source import chunks_of, chunks_of_value
-from pactgate.conformance.report import BaselineEntry, ComplianceReport, FailurePolicy, build
+from pactgate.conformance.report import BaselineEntry, ComplianceReport, FailurePolicy
 from pactgate.conformance.rule import RequirementLevel
 from pactgate.conformance.runner import run
 from pactgate.conformance.selection import select
@@ -44,4 +44,14 @@ def check_capture(
         source, chunks = _VALUE, chunks_of_value(capture)
     else:
         source, chunks = os.fspath(capture), chunks_of(capture, on_progress)
-    return build(source, run(selection.rules, read(chunks), options), selection, policy, tuple(baseline))
+    sessions, conflicts = run(selection, read(chunks), options)
+    return ComplianceReport(
+        source=source,
+        sessions=sessions,
+        findings=tuple(conflict for conflict in conflicts if conflict.code in selection.deciding),
+        advisory=tuple(conflict for conflict in conflicts if conflict.code not in selection.deciding),
+        rules=tuple(rule.code for rule in selection.rules),
+        deciding=selection.deciding,
+        policy=policy,
+        baseline=tuple(baseline),
+    )

@@ -84,16 +84,16 @@ class Composition:
                 holders.setdefault(name, []).append(server)
         yield from ((name, servers) for name, servers in sorted(holders.items()) if len(servers) > 1)
 
-    def alike(self, reading: Callable[[str], str]) -> Iterator[tuple[list[str], list[str]]]:
-        """Tools of different servers with different names that `reading` makes equal: the names, and the labels of the servers."""
-        groups: dict[str, dict[str, list[str]]] = {}
+    def alike(self, reading: Callable[[str], str]) -> Iterator[tuple[list[str], list[RecordedServer]]]:
+        """Tools of different servers with different names that `reading` makes equal: the names, and the servers."""
+        groups: dict[str, dict[str, list[RecordedServer]]] = {}
         for server in self.servers.values():
             for name in (name for name in server.tools if len(name) <= _READ_CHARS):
-                groups.setdefault(reading(name), {}).setdefault(name, []).append(server.label)
+                groups.setdefault(reading(name), {}).setdefault(name, []).append(server)
         for _, names in sorted(groups.items()):
-            labels = list(dict.fromkeys(label for held in names.values() for label in held))
-            if len(names) > 1 and len(labels) > 1:
-                yield sorted(names), labels
+            servers = list(dict.fromkeys(server for held in names.values() for server in held))
+            if len(names) > 1 and len(servers) > 1:
+                yield sorted(names), servers
 
     def shared_ids(self) -> Iterator[tuple[Key, list[RecordedServer]]]:
         """Request ids that two or more servers received, the first thousand of each pair."""

@@ -6,6 +6,7 @@ Must not: check anything, or change what was recorded.
 from __future__ import annotations
 
 from enum import StrEnum
+from itertools import product
 from typing import Any, Final
 
 from pactgate.capture.format import Body, RecordedExchange, Side
@@ -22,7 +23,16 @@ class Role(StrEnum):
     RESPONSE = "answer"
 
 
-EVERY_ROLE: Final = frozenset(Role)
+MessageKind = tuple[Side, Role, bool]
+"""The sender, the role, and whether the message is a response with a result."""
+
+EVERYTHING: Final[frozenset[MessageKind]] = frozenset(product(Side, Role, (False, True)))
+FROM_CLIENT: Final = frozenset(kind for kind in EVERYTHING if kind[0] is Side.CLIENT)
+FROM_SERVER: Final = EVERYTHING - FROM_CLIENT
+REQUESTS: Final = frozenset(kind for kind in EVERYTHING if kind[1] is Role.REQUEST)
+NOTIFICATIONS: Final = frozenset(kind for kind in EVERYTHING if kind[1] is Role.NOTIFICATION)
+RESPONSES: Final = EVERYTHING - REQUESTS - NOTIFICATIONS
+RESULTS: Final = frozenset(kind for kind in RESPONSES if kind[2])
 
 
 class ExchangeView:
@@ -132,6 +142,10 @@ class RecordedMessage:
             return self.request.method if self.request is not None else ""
         method = self.body["method"]
         return method if isinstance(method, str) else ""
+
+    @property
+    def kind(self) -> MessageKind:
+        return self.sender, self.role, self.role is Role.RESPONSE and self.is_success
 
     @property
     def key(self) -> Key | None:

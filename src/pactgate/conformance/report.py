@@ -6,7 +6,7 @@ not count; an entry of the baseline that no longer fails does. Must not: write a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -18,8 +18,6 @@ from pactgate.conformance.rule import (
     RequirementLevel,
     RuleResult,
 )
-from pactgate.conformance.runner import RunResult, SessionResult
-from pactgate.conformance.selection import RuleSelection
 
 SCHEMA_VERSION: Final = 1
 
@@ -48,6 +46,8 @@ class ReportFailure(Struct, frozen=True):
 
 
 class SessionReport(Struct, frozen=True):
+    """One session and the result of every rule for it: `advisory` are those of rules that do not decide."""
+
     label: str
     era: str
     protocol_version: str | None
@@ -137,36 +137,3 @@ class ComplianceReport(Struct, frozen=True):
 
     def _reaches(self, level: RequirementLevel) -> bool:
         return level is RequirementLevel.MUST or self.policy.fail_on is RequirementLevel.SHOULD
-
-
-def build(
-    source: str,
-    verdict: RunResult,
-    selection: RuleSelection,
-    policy: FailurePolicy,
-    baseline: tuple[BaselineEntry, ...] = (),
-) -> ComplianceReport:
-    return ComplianceReport(
-        source=source,
-        sessions=tuple(_session(session, selection.deciding) for session in verdict.sessions),
-        findings=tuple(conflict for conflict in verdict.conflicts if conflict.code in selection.deciding),
-        advisory=tuple(conflict for conflict in verdict.conflicts if conflict.code not in selection.deciding),
-        rules=tuple(rule.code for rule in selection.rules),
-        deciding=selection.deciding,
-        policy=policy,
-        baseline=baseline,
-    )
-
-
-def _session(verdict: SessionResult, deciding: frozenset[str]) -> SessionReport:
-    def of(wanted: Callable[[RuleResult], bool]) -> tuple[RuleResult, ...]:
-        return tuple(filter(wanted, verdict.results))
-
-    return SessionReport(
-        label=verdict.label,
-        era=verdict.era,
-        protocol_version=verdict.protocol_version,
-        exchange_count=verdict.exchange_count,
-        results=of(lambda result: result.code in deciding),
-        advisory=of(lambda result: result.code not in deciding),
-    )

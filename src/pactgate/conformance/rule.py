@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import StrEnum
 from inspect import cleandoc
 from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
-from pactgate.conformance.composition import Composition
-from pactgate.conformance.message import EVERY_ROLE, ExchangeView, RecordedMessage, Role
+from pactgate.conformance.composition import Composition, RecordedServer
+from pactgate.conformance.message import EVERYTHING, ExchangeView, MessageKind, RecordedMessage
 from pactgate.conformance.session_state import SessionState
 from pactgate.core.display import flat
-from pactgate.protocol.versions import KNOWN_VERSIONS
+from pactgate.protocol.versions import KNOWN_VERSIONS, LATEST_LEGACY, LATEST_MODERN
 
 SHOWN_EVIDENCE: Final = 20
 """Places that one result names; further ones are counted."""
@@ -130,11 +130,13 @@ class Rule:
 
 
 class SessionRule(Rule):
-    """A rule about one session. `roles` and `methods` select the messages that the rule sees (None: all)."""
+    """A rule about one session. `selects` and `methods` (None: all) name the messages that the rule sees."""
 
     needs: ClassVar[RequiredEvidence] = RequiredEvidence.NOTHING
-    roles: ClassVar[frozenset[Role]] = EVERY_ROLE
+    selects: ClassVar[frozenset[MessageKind]] = EVERYTHING
     methods: ClassVar[frozenset[str] | None] = None
+    if_nothing: ClassVar[str] = ""
+    """The reason that is reported when the rule checked nothing, where the rule can say more than the usual."""
 
     def __init__(self, session: SessionState) -> None:
         self.session = session
@@ -144,6 +146,10 @@ class SessionRule(Rule):
         self._fault_count = 0
         self._notes: dict[str, None] = {}
         self._unjudged: dict[str, None] = {}
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Called at the start of the session: set up what the rule remembers."""
 
     def on_exchange(self, view: ExchangeView) -> None:
         """Called at the start of each exchange."""
@@ -174,6 +180,8 @@ class SessionRule(Rule):
 
     def not_applicable(self) -> str:
         """The reason that is reported when the rule checked nothing."""
+        if self.if_nothing:
+            return self.if_nothing
         if self.session.exchange_count and not self.session.is_covered(self.revisions()):
             span = self.since if self.since == self.until else f"{self.since} to {self.until}"
             return f"Nothing in this session is of {span}."
@@ -210,25 +218,41 @@ class SessionRule(Rule):
         return False
 
 
+class LegacyRule(SessionRule):
+    """A rule about sessions with a handshake."""
+
+    until = LATEST_LEGACY
+
+
+class ModernRule(SessionRule):
+    """A rule about requests that carry their own protocol version."""
+
+    since = LATEST_MODERN
+
+
 class CompositionRule(Rule):
     """A rule about several servers. `kind` names the conflict in reports."""
 
     kind: ClassVar[str]
     category: ClassVar[str] = "composition"
 
-    @classmethod
-    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
+    def __init__(self) -> None:
+        self.conflicts: list[CompositionConflict] = []
+
+    def check(self, composition: Composition) -> None:
         raise NotImplementedError
 
-    @classmethod
     def conflict(
-        cls,
+        self,
         subject: str,
-        servers: Iterable[str],
+        servers: Iterable[RecordedServer],
         message: str,
-        severity: CompositionSeverity = CompositionSeverity.CONFLICT,
-    ) -> CompositionConflict:
-        return CompositionConflict(cls.code, cls.kind, subject, tuple(servers), severity, message)
+        severity: CompositionSeverity | None = None,
+    ) -> None:
+        """Report a conflict, as severe as the level of the rule unless `severity` says otherwise."""
+        labels = tuple(server.label for server in servers)
+        usual = CompositionSeverity.CONFLICT if self.level is RequirementLevel.MUST else CompositionSeverity.WARNING
+        self.conflicts.append(CompositionConflict(self.code, self.kind, subject, labels, severity or usual, message))
 
 
 def quoted(value: Any) -> str:

@@ -6,59 +6,43 @@ Must not: read files, or decide the exit code (`report` does).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
-
-from msgspec import Struct
+from collections.abc import Callable, Iterable, Iterator
 
 from pactgate.capture.format import RecordedSession
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
+from pactgate.conformance.message import ExchangeView, MessageKind, RecordedMessage
 from pactgate.conformance.message_order import MessageOrder
-from pactgate.conformance.rule import CompositionConflict, CompositionRule, Rule, RuleResult, SessionRule
-from pactgate.conformance.session_state import AS_RECORDED, ReadingOptions, SessionState
+from pactgate.conformance.report import SessionReport
+from pactgate.conformance.rule import CompositionConflict, CompositionRule, RuleResult, SessionRule
+from pactgate.conformance.selection import RuleSelection
+from pactgate.conformance.session_state import ReadingOptions, SessionState
 from pactgate.protocol.versions import LEGACY_VERSIONS
 
-RuleClass = type[Rule]
 _ON_MESSAGE = Callable[[RecordedMessage], None]
 
 
-class SessionResult(Struct, frozen=True):
-    """One session and the result of every rule for it."""
-
-    label: str
-    era: str
-    protocol_version: str | None
-    exchange_count: int
-    results: tuple[RuleResult, ...]
-
-
-class RunResult(Struct, frozen=True):
-    sessions: tuple[SessionResult, ...]
-    conflicts: tuple[CompositionConflict, ...]
-
-
 def run(
-    rules: Sequence[RuleClass], recorded: Iterable[RecordedSession], options: ReadingOptions = AS_RECORDED
-) -> RunResult:
+    selection: RuleSelection, recorded: Iterable[RecordedSession], options: ReadingOptions
+) -> tuple[tuple[SessionReport, ...], tuple[CompositionConflict, ...]]:
     """Check every session, then the conflicts between several servers."""
-    of_session = [rule for rule in rules if issubclass(rule, SessionRule)]
-    of_composition = [rule for rule in rules if issubclass(rule, CompositionRule)]
     composition = Composition()
     sessions = []
     for session in recorded:
-        verdict, subject = judge(of_session, session, options)
-        sessions.append(verdict)
+        report, subject = judge(selection, session, options)
+        sessions.append(report)
         composition.add(subject)
-    conflicts = chain.from_iterable(rule.check(composition) for rule in of_composition) if len(sessions) > 1 else ()
-    return RunResult(tuple(sessions), tuple(conflicts))
+    conflicts: list[CompositionConflict] = []
+    for rule in (rule() for rule in selection.rules if issubclass(rule, CompositionRule) and len(sessions) > 1):
+        rule.check(composition)
+        conflicts += rule.conflicts
+    return tuple(sessions), tuple(conflicts)
 
 
 def judge(
-    rules: Sequence[type[SessionRule]], recorded: RecordedSession, options: ReadingOptions
-) -> tuple[SessionResult, SessionState]:
+    selection: RuleSelection, recorded: RecordedSession, options: ReadingOptions
+) -> tuple[SessionReport, SessionState]:
     session = SessionState(recorded.head, options)
-    audience = _Audience([rule(session) for rule in rules])
+    audience = _Audience([rule(session) for rule in selection.rules if issubclass(rule, SessionRule)])
     order = MessageOrder()
     for exchange in recorded.exchanges:
         view = session.begin(exchange)
@@ -71,10 +55,16 @@ def judge(
         session.note(message)
         audience.show(message)
     session.head = recorded.head
-    results = tuple(audience.results())
-    version = session.negotiated or session.head.protocol_version or _latest(session)
-    verdict = SessionResult(session.head.label, session.era.value, version, session.exchange_count, results)
-    return verdict, session
+    results = list(audience.results())
+    report = SessionReport(
+        label=session.head.label,
+        era=session.era.value,
+        protocol_version=session.negotiated or session.head.protocol_version or _latest(session),
+        exchange_count=session.exchange_count,
+        results=tuple(result for result in results if result.code in selection.deciding),
+        advisory=tuple(result for result in results if result.code not in selection.deciding),
+    )
+    return report, session
 
 
 def _latest(session: SessionState) -> str | None:
@@ -88,7 +78,7 @@ class _Audience:
         self._rules = rules
         self._watched = frozenset(method for rule in rules for method in rule.methods or ())
         self._turns: dict[str | None, list[Callable[[ExchangeView], None]]] = {}
-        self._messages: dict[tuple[str | None, Role, str], list[_ON_MESSAGE]] = {}
+        self._messages: dict[tuple[str | None, MessageKind, str], list[_ON_MESSAGE]] = {}
 
     def show_exchange(self, view: ExchangeView) -> None:
         hooks = self._turns.get(view.version)
@@ -103,13 +93,13 @@ class _Audience:
 
     def show(self, message: RecordedMessage) -> None:
         view, method = message.view, message.method
-        key = (view.version, message.role, method if method in self._watched else "")
+        key = (view.version, message.kind, method if method in self._watched else "")
         hooks = self._messages.get(key)
         if hooks is None:
             hooks = self._messages[key] = [
                 rule.on_message
                 for rule in self._covering(view.version)
-                if key[1] in rule.roles
+                if key[1] in rule.selects
                 and (rule.methods is None or key[2] in rule.methods)
                 and type(rule).on_message is not SessionRule.on_message
             ]

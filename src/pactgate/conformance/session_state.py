@@ -28,9 +28,6 @@ class ReadingOptions(Struct, frozen=True):
     allow_missing_initialized: bool = False
 
 
-AS_RECORDED: Final = ReadingOptions()
-
-
 class ListedItem(Struct, frozen=True):
     """One listed tool, prompt, resource or template, with the message and the position it was listed at."""
 

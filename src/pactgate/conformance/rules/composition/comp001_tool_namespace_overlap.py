@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pactgate.conformance.composition import Composition
 from pactgate.conformance.names import is_prefixed
-from pactgate.conformance.rule import CompositionConflict, CompositionRule, quoted
+from pactgate.conformance.rule import CompositionRule, quoted
 
 
 class ToolNamespaceOverlap(CompositionRule):
@@ -31,9 +29,7 @@ class ToolNamespaceOverlap(CompositionRule):
     code = "COMP-001"
     kind = "tool_namespace_overlap"
 
-    @classmethod
-    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
+    def check(self, composition: Composition) -> None:
         for name, servers in composition.sharing(lambda server: server.tools):
             if not is_prefixed(name):
-                labels = [server.label for server in servers]
-                yield cls.conflict(name, labels, f"The tool {quoted(name)} is offered by {len(labels)} servers.")
+                self.conflict(name, servers, f"The tool {quoted(name)} is offered by {len(servers)} servers.")

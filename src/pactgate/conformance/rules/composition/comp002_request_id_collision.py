@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
 
 from pactgate.conformance.bounded import Key
 from pactgate.conformance.composition import Composition, RecordedServer
-from pactgate.conformance.rule import CompositionConflict, CompositionRule, CompositionSeverity, quoted
+from pactgate.conformance.rule import CompositionRule, CompositionSeverity, quoted
 
 _SHOWN_IDS = 5
 
@@ -33,20 +32,16 @@ class RequestIdCollision(CompositionRule):
     code = "COMP-002"
     kind = "request_id_collision"
 
-    @classmethod
-    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
-        groups: dict[tuple[str, ...], list[Key]] = {}
-        members: dict[tuple[str, ...], list[RecordedServer]] = {}
-        for key, servers in composition.shared_ids():
-            labels = tuple(server.label for server in servers)
-            groups.setdefault(labels, []).append(key)
-            members[labels] = servers
-        for labels, keys in groups.items():
-            is_shared = any(not one.is_apart_from(other) for one, other in combinations(members[labels], 2))
+    def check(self, composition: Composition) -> None:
+        groups: dict[tuple[RecordedServer, ...], list[Key]] = {}
+        for key, holders in composition.shared_ids():
+            groups.setdefault(tuple(holders), []).append(key)
+        for servers, keys in groups.items():
+            is_shared = any(not one.is_apart_from(other) for one, other in combinations(servers, 2))
             ids = [quoted(key) for key in keys[:_SHOWN_IDS] if not isinstance(key, bytes)]
             rest = len(keys) - len(ids)
             subject = ", ".join(ids) + (f" and {rest} more" if rest else "")
             severity = CompositionSeverity.CONFLICT if is_shared else CompositionSeverity.INFO
-            text = f"The request id {subject} was used towards {len(labels)} servers"
+            text = f"The request id {subject} was used towards {len(servers)} servers"
             why = "." if is_shared else ", each on a transport of its own."
-            yield cls.conflict(subject, labels, text + why, severity)
+            self.conflict(subject, servers, text + why, severity)

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pactgate.conformance.composition import Composition
 from pactgate.conformance.names import is_prefixed
-from pactgate.conformance.rule import (
-    CompositionConflict,
-    CompositionRule,
-    CompositionSeverity,
-    RequirementLevel,
-    quoted,
-)
+from pactgate.conformance.rule import CompositionRule, RequirementLevel, quoted
 
 
 class PromptNameOverlap(CompositionRule):
@@ -35,11 +27,9 @@ class PromptNameOverlap(CompositionRule):
     kind = "prompt_name_overlap"
     level = RequirementLevel.SHOULD
 
-    @classmethod
-    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
+    def check(self, composition: Composition) -> None:
         for name, servers in composition.sharing(lambda server: server.prompts):
             if is_prefixed(name):
                 continue
-            labels = [server.label for server in servers]
-            text = f"The prompt {quoted(name)} is offered by {len(labels)} servers."
-            yield cls.conflict(name, labels, text, CompositionSeverity.WARNING)
+            text = f"The prompt {quoted(name)} is offered by {len(servers)} servers."
+            self.conflict(name, servers, text)

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.rule import (
-    CompositionConflict,
-    CompositionRule,
-    CompositionSeverity,
-    RequirementLevel,
-    quoted,
-)
+from pactgate.conformance.rule import CompositionRule, RequirementLevel, quoted
 
 
 class ResourceUriOverlap(CompositionRule):
@@ -34,9 +26,7 @@ class ResourceUriOverlap(CompositionRule):
     kind = "resource_uri_overlap"
     level = RequirementLevel.SHOULD
 
-    @classmethod
-    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
+    def check(self, composition: Composition) -> None:
         for name, servers in composition.sharing(lambda server: server.uris):
-            labels = [server.label for server in servers]
-            text = f"The resource {quoted(name)} is offered by {len(labels)} servers."
-            yield cls.conflict(name, labels, text, CompositionSeverity.WARNING)
+            text = f"The resource {quoted(name)} is offered by {len(servers)} servers."
+            self.conflict(name, servers, text)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.rule import CompositionConflict, CompositionRule, quoted
+from pactgate.conformance.rule import CompositionRule, quoted
 
 
 class ToolShadowed(CompositionRule):
@@ -28,10 +26,8 @@ class ToolShadowed(CompositionRule):
     code = "GW-103"
     kind = "tool_shadowing"
 
-    @classmethod
-    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
+    def check(self, composition: Composition) -> None:
         for name, servers in composition.sharing(lambda server: server.tools):
             if len({server.tools[name].shape for server in servers}) > 1:
-                labels = [server.label for server in servers]
                 text = f"The tool {quoted(name)} has a different schema on each of its servers."
-                yield cls.conflict(name, labels, text)
+                self.conflict(name, servers, text)

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pactgate.catalog.lookalikes import fold
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.rule import (
-    CompositionConflict,
-    CompositionRule,
-    CompositionSeverity,
-    RequirementLevel,
-    quoted,
-)
+from pactgate.conformance.rule import CompositionRule, RequirementLevel, quoted
 
 
 class NamesFoldTogether(CompositionRule):
@@ -35,8 +27,7 @@ class NamesFoldTogether(CompositionRule):
     kind = "folded_name_overlap"
     level = RequirementLevel.SHOULD
 
-    @classmethod
-    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
-        for names, labels in composition.alike(fold):
+    def check(self, composition: Composition) -> None:
+        for names, servers in composition.alike(fold):
             text = f"The tools {', '.join(map(quoted, names))} differ only in case or spelling."
-            yield cls.conflict(names[0], labels, text, CompositionSeverity.WARNING)
+            self.conflict(names[0], servers, text)

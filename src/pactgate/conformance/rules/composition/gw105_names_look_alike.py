@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pactgate.catalog.lookalikes import drawn, separated
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.rule import (
-    CompositionConflict,
-    CompositionRule,
-    CompositionSeverity,
-    RequirementLevel,
-    quoted,
-)
+from pactgate.conformance.rule import CompositionRule, RequirementLevel, quoted
 
 
 class NamesLookAlike(CompositionRule):
@@ -37,9 +29,8 @@ class NamesLookAlike(CompositionRule):
     kind = "look_alike_names"
     level = RequirementLevel.SHOULD
 
-    @classmethod
-    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
-        for names, labels in composition.alike(drawn):
+    def check(self, composition: Composition) -> None:
+        for names, servers in composition.alike(drawn):
             if len({separated(name) for name in names}) > 1:
                 text = f"The tools {', '.join(map(quoted, names))} look alike."
-                yield cls.conflict(names[0], labels, text, CompositionSeverity.WARNING)
+                self.conflict(names[0], servers, text)

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pactgate.catalog.lookalikes import fold, separated
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.rule import (
-    CompositionConflict,
-    CompositionRule,
-    CompositionSeverity,
-    RequirementLevel,
-    quoted,
-)
+from pactgate.conformance.rule import CompositionRule, RequirementLevel, quoted
 
 
 class SeparatorsCollide(CompositionRule):
@@ -35,9 +27,8 @@ class SeparatorsCollide(CompositionRule):
     kind = "separator_overlap"
     level = RequirementLevel.SHOULD
 
-    @classmethod
-    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
-        for names, labels in composition.alike(separated):
+    def check(self, composition: Composition) -> None:
+        for names, servers in composition.alike(separated):
             if len({fold(name) for name in names}) > 1:
                 text = f"The tools {', '.join(map(quoted, names))} differ only in the separator."
-                yield cls.conflict(names[0], labels, text, CompositionSeverity.WARNING)
+                self.conflict(names[0], servers, text)

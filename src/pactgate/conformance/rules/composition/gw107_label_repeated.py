@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pactgate.conformance.composition import Composition
-from pactgate.conformance.rule import (
-    CompositionConflict,
-    CompositionRule,
-    CompositionSeverity,
-    RequirementLevel,
-    quoted,
-)
+from pactgate.conformance.rule import CompositionRule, CompositionSeverity, RequirementLevel, quoted
 
 
 class LabelRepeated(CompositionRule):
@@ -35,9 +27,8 @@ class LabelRepeated(CompositionRule):
     kind = "duplicate_label"
     level = RequirementLevel.SHOULD
 
-    @classmethod
-    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
+    def check(self, composition: Composition) -> None:
         for label, server in composition.servers.items():
             if server.session_count > 1:
                 text = f"{server.session_count} sessions have the label {quoted(label)}."
-                yield cls.conflict(label, [label], text, CompositionSeverity.INFO)
+                self.conflict(label, [server], text, CompositionSeverity.INFO)

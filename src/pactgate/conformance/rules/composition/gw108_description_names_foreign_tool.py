@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
 from pactgate.conformance.composition import Composition, RecordedServer
-from pactgate.conformance.rule import (
-    CompositionConflict,
-    CompositionRule,
-    CompositionSeverity,
-    RequirementLevel,
-    quoted,
-)
+from pactgate.conformance.rule import CompositionRule, RequirementLevel, quoted
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _SPECIAL: Final = re.compile(r"[_.-]|[a-z][A-Z]")
@@ -40,8 +33,7 @@ class DescriptionNamesForeignTool(CompositionRule):
     kind = "foreign_tool_mention"
     level = RequirementLevel.SHOULD
 
-    @classmethod
-    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
+    def check(self, composition: Composition) -> None:
         owners: dict[str, list[RecordedServer]] = {}
         for server in composition.servers.values():
             for name in server.tools:
@@ -51,8 +43,7 @@ class DescriptionNamesForeignTool(CompositionRule):
             for offer in server.tools.values():
                 for word in dict.fromkeys(word.rstrip(".") for word in _WORD.findall(offer.description)):
                     if word in owners and server not in owners[word]:
-                        labels = [server.label, *(owner.label for owner in owners[word])]
                         text = (
                             f"The description of {quoted(offer.name)} names {quoted(word)}, a tool of another server."
                         )
-                        yield cls.conflict(offer.name, labels, text, CompositionSeverity.WARNING)
+                        self.conflict(offer.name, [server, *owners[word]], text)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pactgate.conformance.composition import Composition
 from pactgate.conformance.names import is_prefixed
-from pactgate.conformance.rule import CompositionConflict, CompositionRule, quoted
+from pactgate.conformance.rule import CompositionRule, quoted
 
 
 class PrefixShared(CompositionRule):
@@ -29,11 +27,7 @@ class PrefixShared(CompositionRule):
     code = "GW-109"
     kind = "prefixed_name_overlap"
 
-    @classmethod
-    def check(cls, composition: Composition) -> Iterator[CompositionConflict]:
+    def check(self, composition: Composition) -> None:
         for name, servers in composition.sharing(lambda server: server.tools):
             if is_prefixed(name):
-                labels = [server.label for server in servers]
-                yield cls.conflict(
-                    name, labels, f"The prefixed tool {quoted(name)} is offered by {len(labels)} servers."
-                )
+                self.conflict(name, servers, f"The prefixed tool {quoted(name)} is offered by {len(servers)} servers.")

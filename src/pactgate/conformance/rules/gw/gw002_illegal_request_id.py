@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.bounded import id_key
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.message import NOTIFICATIONS, REQUESTS, RecordedMessage
 from pactgate.conformance.rule import SessionRule, quoted
 
 
@@ -26,7 +26,7 @@ class IllegalRequestId(SessionRule):
 
     code = "GW-002"
     category = "messages"
-    roles = frozenset({Role.REQUEST, Role.NOTIFICATION})
+    selects = REQUESTS | NOTIFICATIONS
 
     def on_message(self, message: RecordedMessage) -> None:
         if "id" not in message.body:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.capture.format import Side
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.message import REQUESTS, RecordedMessage
 from pactgate.conformance.rule import SessionRule, quoted
 
 
@@ -27,7 +27,7 @@ class RequestIdReused(SessionRule):
 
     code = "GW-003"
     category = "messages"
-    roles = frozenset({Role.REQUEST})
+    selects = REQUESTS
 
     def on_message(self, message: RecordedMessage) -> None:
         if message.key is None or (message.is_modern and message.view.exchange.http is not None):

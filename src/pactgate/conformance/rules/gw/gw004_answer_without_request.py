@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.message import RESPONSES, RecordedMessage, Role
 from pactgate.conformance.rule import SessionRule, quoted
 from pactgate.protocol.messages import INVALID_REQUEST, PARSE_ERROR
 
@@ -26,7 +26,7 @@ class AnswerWithoutRequest(SessionRule):
 
     code = "GW-004"
     category = "messages"
-    roles = frozenset({Role.RESPONSE})
+    selects = RESPONSES
 
     def on_message(self, message: RecordedMessage) -> None:
         request = message.request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.message import REQUESTS, RecordedMessage
 from pactgate.conformance.rule import RequirementLevel, SessionRule, quoted
 
 
@@ -26,7 +26,7 @@ class RequestUnanswered(SessionRule):
     code = "GW-006"
     category = "messages"
     level = RequirementLevel.SHOULD
-    roles = frozenset({Role.REQUEST})
+    selects = REQUESTS
 
     def on_message(self, message: RecordedMessage) -> None:
         self.seen += 1

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pactgate.capture.format import Side
 from pactgate.conformance.message import RecordedMessage, Role, as_list, as_object
 from pactgate.conformance.methods import REVISIONS
-from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.versions import KNOWN_VERSIONS, LATEST_LEGACY
+from pactgate.conformance.rule import LegacyRule, quoted
+from pactgate.protocol.versions import KNOWN_VERSIONS
 
 
-class VersionMisnegotiated(SessionRule):
+class VersionMisnegotiated(LegacyRule):
     """initialize agrees on a known revision, the requested one if the server has it, and nothing later goes beyond it.
 
     What it checks
@@ -30,10 +29,8 @@ class VersionMisnegotiated(SessionRule):
 
     code = "GW-007"
     category = "lifecycle"
-    until = LATEST_LEGACY
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._refused: list[tuple[RecordedMessage, str]] = []
         self._served: set[str] = set()
 

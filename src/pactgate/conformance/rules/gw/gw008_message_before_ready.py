@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pactgate.capture.format import Side
-from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import SHOWN_EVIDENCE, RequirementLevel, SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.versions import LATEST_LEGACY
+from pactgate.conformance.message import NOTIFICATIONS, REQUESTS, RecordedMessage, Role
+from pactgate.conformance.rule import SHOWN_EVIDENCE, LegacyRule, RequirementLevel, quoted
 
 _OF_SERVER = frozenset({"ping", "notifications/message", "notifications/progress"})
 
 
-class MessageBeforeReady(SessionRule):
+class MessageBeforeReady(LegacyRule):
     """Before the handshake is over the client sends only pings, and the server only pings and log messages.
 
     What it checks
@@ -31,11 +29,9 @@ class MessageBeforeReady(SessionRule):
     code = "GW-008"
     category = "lifecycle"
     level = RequirementLevel.SHOULD
-    until = LATEST_LEGACY
-    roles = frozenset({Role.REQUEST, Role.NOTIFICATION})
+    selects = REQUESTS | NOTIFICATIONS
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._early: list[tuple[RecordedMessage, str]] = []
 
     def on_message(self, message: RecordedMessage) -> None:

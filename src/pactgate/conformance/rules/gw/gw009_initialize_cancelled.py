@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.bounded import id_key
-from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import SessionRule
-from pactgate.protocol.versions import LATEST_LEGACY
+from pactgate.conformance.message import FROM_CLIENT, NOTIFICATIONS, RecordedMessage
+from pactgate.conformance.rule import LegacyRule
 
 
-class InitializeCancelled(SessionRule):
+class InitializeCancelled(LegacyRule):
     """The client never cancels initialize.
 
     What it checks
@@ -27,13 +25,10 @@ class InitializeCancelled(SessionRule):
 
     code = "GW-009"
     category = "lifecycle"
-    until = LATEST_LEGACY
-    roles = frozenset({Role.NOTIFICATION})
+    selects = NOTIFICATIONS & FROM_CLIENT
     methods = frozenset({"notifications/cancelled"})
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.sender is not Side.CLIENT:
-            return
         self.seen += 1
         opening = self.session.initialize
         key = id_key(message.params.get("requestId"))

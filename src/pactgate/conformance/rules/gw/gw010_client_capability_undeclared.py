@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pactgate.capture.format import Body, Side
+from pactgate.capture.format import Body
 from pactgate.conformance.capabilities import has
-from pactgate.conformance.message import RecordedMessage, Role, as_object
+from pactgate.conformance.message import FROM_SERVER, REQUESTS, RESPONSES, RecordedMessage, Role, as_object
 from pactgate.conformance.methods import INPUT_METHODS
 from pactgate.conformance.rule import RequirementLevel, SessionRule, pointer
 from pactgate.protocol.modern import CAPABILITIES_KEY
@@ -35,11 +35,9 @@ class ClientCapabilityUndeclared(SessionRule):
 
     code = "GW-010"
     category = "capability"
-    roles = frozenset({Role.REQUEST, Role.RESPONSE})
+    selects = (REQUESTS | RESPONSES) & FROM_SERVER
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.sender is not Side.SERVER:
-            return
         if message.role is Role.REQUEST and message.method in INPUT_METHODS:
             declared = self.session.client_capabilities
             if declared is None:

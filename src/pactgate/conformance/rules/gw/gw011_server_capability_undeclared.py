@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.capture.format import Side
 from pactgate.conformance.capabilities import has
-from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import RequirementLevel, SessionRule
-from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.versions import LATEST_LEGACY
+from pactgate.conformance.message import FROM_CLIENT, REQUESTS, RecordedMessage
+from pactgate.conformance.rule import LegacyRule, RequirementLevel
 
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "resources/subscribe": ("resources", "subscribe"),
@@ -25,7 +22,7 @@ _WITHOUT_COMPLETIONS: Final = "2024-11-05"
 _ONLY_ADVICE: Final = frozenset({_WITHOUT_COMPLETIONS, "2025-03-26"})
 
 
-class ServerCapabilityUndeclared(SessionRule):
+class ServerCapabilityUndeclared(LegacyRule):
     """A client subscribes, sets log levels, completes and handles tasks only where the server advertised that.
 
     What it checks
@@ -44,17 +41,15 @@ class ServerCapabilityUndeclared(SessionRule):
 
     code = "GW-011"
     category = "capability"
-    until = LATEST_LEGACY
-    roles = frozenset({Role.REQUEST})
+    selects = REQUESTS & FROM_CLIENT
     methods = frozenset(_NEEDED)
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._first: dict[str, RecordedMessage] = {}
 
     def on_message(self, message: RecordedMessage) -> None:
         is_free = message.method == "completion/complete" and message.version in (_WITHOUT_COMPLETIONS, None)
-        if message.sender is Side.CLIENT and not is_free:
+        if not is_free:
             self._first.setdefault(message.method, message)
 
     def at_end(self) -> None:

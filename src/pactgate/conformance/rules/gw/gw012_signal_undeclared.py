@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.capture.format import Side
 from pactgate.conformance.capabilities import has
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.message import FROM_SERVER, NOTIFICATIONS, RecordedMessage
 from pactgate.conformance.rule import RequiredEvidence, RequirementLevel, SessionRule
-from pactgate.conformance.session_state import SessionState
 
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "notifications/tools/list_changed": ("tools", "listChanged"),
@@ -39,16 +37,14 @@ class SignalUndeclared(SessionRule):
     code = "GW-012"
     category = "capability"
     needs = RequiredEvidence.SERVER_MESSAGES
-    roles = frozenset({Role.NOTIFICATION})
+    selects = NOTIFICATIONS & FROM_SERVER
     methods = frozenset(_NEEDED)
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._first: dict[str, RecordedMessage] = {}
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.sender is Side.SERVER:
-            self._first.setdefault(message.method, message)
+        self._first.setdefault(message.method, message)
 
     def at_end(self) -> None:
         advertised = self.session.advertised

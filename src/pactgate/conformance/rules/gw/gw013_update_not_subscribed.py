@@ -6,7 +6,6 @@ from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.message import RecordedMessage, Role, as_list, as_object
 from pactgate.conformance.rule import RequiredEvidence, RequirementLevel, SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
 from pactgate.conformance.uris import around
 from pactgate.protocol.modern import SUBSCRIPTION_ID_KEY
 
@@ -32,8 +31,7 @@ class UpdateNotSubscribed(SessionRule):
     category = "subscriptions"
     needs = RequiredEvidence.SERVER_MESSAGES
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._subscribed: BoundedDict[object] = BoundedDict()
 
     def on_message(self, message: RecordedMessage) -> None:

@@ -6,13 +6,11 @@ from typing import Any
 
 from pactgate.capture.format import Side
 from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import RequiredEvidence, RequirementLevel, SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
+from pactgate.conformance.rule import LegacyRule, RequiredEvidence, RequirementLevel, quoted
 from pactgate.protocol.modern import LOG_LEVELS
-from pactgate.protocol.versions import LATEST_LEGACY
 
 
-class LogBelowLevel(SessionRule):
+class LogBelowLevel(LegacyRule):
     """After logging/setLevel a server sends no log message of a lower level, and levels have one of the eight names.
 
     What it checks
@@ -31,12 +29,10 @@ class LogBelowLevel(SessionRule):
     code = "GW-014"
     category = "logging"
     level = RequirementLevel.SHOULD
-    until = LATEST_LEGACY
     needs = RequiredEvidence.SERVER_MESSAGES
     methods = frozenset({"notifications/message", "logging/setLevel"})
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._least = 0
 
     def on_message(self, message: RecordedMessage) -> None:

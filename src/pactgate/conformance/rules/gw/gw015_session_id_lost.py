@@ -8,14 +8,12 @@ from typing import Final
 from pactgate.capture.format import Side
 from pactgate.conformance.http import SESSION_HEADER, has_legacy_session, header
 from pactgate.conformance.message import ExchangeView
-from pactgate.conformance.rule import RequiredEvidence, SessionRule
-from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.versions import LATEST_LEGACY
+from pactgate.conformance.rule import LegacyRule, RequiredEvidence
 
 _VISIBLE: Final = re.compile(r"[!-~]+")
 
 
-class SessionIdLost(SessionRule):
+class SessionIdLost(LegacyRule):
     """The session id is visible ASCII, and every later request of the client carries it, unchanged.
 
     What it checks
@@ -35,11 +33,9 @@ class SessionIdLost(SessionRule):
     code = "GW-015"
     category = "http"
     since = "2025-03-26"
-    until = LATEST_LEGACY
     needs = RequiredEvidence.HTTP
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._id: str | None = None
 
     def on_exchange(self, view: ExchangeView) -> None:

@@ -6,12 +6,10 @@ from pactgate.capture.format import RecordedHttp
 from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.http import NOT_FOUND, SESSION_HEADER, has_legacy_session, header, is_success
 from pactgate.conformance.message import ExchangeView
-from pactgate.conformance.rule import RequiredEvidence, SessionRule
-from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.versions import LATEST_LEGACY
+from pactgate.conformance.rule import LegacyRule, RequiredEvidence
 
 
-class EndedSessionAnswered(SessionRule):
+class EndedSessionAnswered(LegacyRule):
     """A session that was ended stays ended: its id gets 404, and the client starts again without it.
 
     What it checks
@@ -31,11 +29,9 @@ class EndedSessionAnswered(SessionRule):
     code = "GW-016"
     category = "http"
     since = "2025-03-26"
-    until = LATEST_LEGACY
     needs = RequiredEvidence.HTTP
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._ended: BoundedDict[bool] = BoundedDict()
         self._must_initialize = False
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pactgate.capture.format import Side
 from pactgate.conformance.http import has_legacy_session, header
 from pactgate.conformance.message import ExchangeView
-from pactgate.conformance.rule import RequiredEvidence, RequirementLevel, SessionRule, quoted
+from pactgate.conformance.rule import LegacyRule, RequiredEvidence, RequirementLevel, quoted
 from pactgate.protocol.headers import VERSION_HEADER
-from pactgate.protocol.versions import LATEST_LEGACY
 
 
-class VersionHeaderMissing(SessionRule):
+class VersionHeaderMissing(LegacyRule):
     """After the handshake every HTTP request names the negotiated revision in MCP-Protocol-Version.
 
     What it checks
@@ -30,7 +29,6 @@ class VersionHeaderMissing(SessionRule):
     code = "GW-017"
     category = "http"
     since = "2025-06-18"
-    until = LATEST_LEGACY
     needs = RequiredEvidence.HTTP
 
     def on_exchange(self, view: ExchangeView) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pactgate.conformance.http import BAD_REQUEST, EVENTS_TYPE, media_type
-from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
-from pactgate.conformance.rule import RequiredEvidence, SessionRule
-from pactgate.protocol.versions import LATEST_LEGACY
+from pactgate.conformance.message import RESPONSES, ExchangeView, RecordedMessage
+from pactgate.conformance.rule import LegacyRule, RequiredEvidence
 
 
-class GetWithoutStream(SessionRule):
+class GetWithoutStream(LegacyRule):
     """A GET opens an event stream or is refused, and carries no answers unless it resumes one.
 
     What it checks
@@ -28,8 +27,8 @@ class GetWithoutStream(SessionRule):
     code = "GW-020"
     category = "http"
     since = "2025-03-26"
-    until = LATEST_LEGACY
     needs = RequiredEvidence.HTTP
+    selects = RESPONSES
 
     def on_exchange(self, view: ExchangeView) -> None:
         http = view.exchange.http
@@ -42,5 +41,5 @@ class GetWithoutStream(SessionRule):
     def on_message(self, message: RecordedMessage) -> None:
         http = message.view.exchange.http
         is_on_get = http is not None and http.verb == "GET" and "last-event-id" not in http.request_headers
-        if is_on_get and message.role is Role.RESPONSE:
+        if is_on_get:
             self.fault(message, "", "There is an answer on a stream that was opened by GET and resumes none.")

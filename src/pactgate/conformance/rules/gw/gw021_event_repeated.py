@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.composition import digest
-from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.versions import LATEST_LEGACY
+from pactgate.conformance.message import FROM_SERVER, RecordedMessage, Role
+from pactgate.conformance.rule import LegacyRule, RequiredEvidence, quoted
 
 _AT_ONCE = 2
 
 
-class EventRepeated(SessionRule):
+class EventRepeated(LegacyRule):
     """Event ids are unique in a session, and no message of the server travels on two streams.
 
     What it checks
@@ -34,19 +31,17 @@ class EventRepeated(SessionRule):
     code = "GW-021"
     category = "http"
     since = "2025-03-26"
-    until = LATEST_LEGACY
     needs = RequiredEvidence.HTTP
+    selects = FROM_SERVER
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._events: BoundedDict[bool] = BoundedDict()
         self._asked: BoundedDict[str] = BoundedDict()
         self._last: tuple[str, str, int] | None = None
 
     def on_message(self, message: RecordedMessage) -> None:
         exchange = message.view.exchange
-        resumed = exchange.http is not None and "last-event-id" in exchange.http.request_headers
-        if message.sender is not Side.SERVER or resumed:
+        if exchange.http is not None and "last-event-id" in exchange.http.request_headers:
             return
         if message.event_id is not None:
             self.seen += 1

@@ -9,7 +9,6 @@ from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict, Key, id_key
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.modern import PROGRESS_TOKEN
 
 _Place = tuple[Side, Key | None, int | None]
@@ -38,8 +37,7 @@ class ProgressOutOfTurn(SessionRule):
     category = "progress"
     needs = RequiredEvidence.SERVER_MESSAGES
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._active: BoundedDict[Any] = BoundedDict()
         self._done: BoundedDict[bool] = BoundedDict()
 

@@ -8,7 +8,6 @@ from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict, id_key
 from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
 from pactgate.conformance.rule import RequirementLevel, SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.modern import PROGRESS_TOKEN
 
 _IN_FLIGHT_MS: Final = 1000.0
@@ -35,8 +34,7 @@ class CancelledRequestAnswered(SessionRule):
     code = "GW-024"
     category = "cancellation"
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._cancelled: BoundedDict[tuple[RecordedMessage, int]] = BoundedDict()
         self._tokens: BoundedDict[tuple[Side, object]] = BoundedDict()
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.capture.format import Side
-from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import RequirementLevel, SessionRule
+from pactgate.conformance.message import FROM_CLIENT, FROM_SERVER, REQUESTS, RESPONSES, RecordedMessage, Role
+from pactgate.conformance.rule import ModernRule, RequirementLevel
 from pactgate.protocol.messages import HEADER_MISMATCH, INVALID_PARAMS
 from pactgate.protocol.modern import CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
-from pactgate.protocol.versions import LATEST_MODERN
 
 _RIGHT_ANSWERS: Final = frozenset({INVALID_PARAMS, HEADER_MISMATCH})
 
 
-class EnvelopeMissing(SessionRule):
+class EnvelopeMissing(ModernRule):
     """Every modern request carries its protocol version and the client's capabilities in _meta.
 
     What it checks
@@ -33,15 +31,14 @@ class EnvelopeMissing(SessionRule):
 
     code = "GW-025"
     category = "envelope"
-    since = LATEST_MODERN
-    roles = frozenset({Role.REQUEST, Role.RESPONSE})
+    selects = (REQUESTS & FROM_CLIENT) | (RESPONSES & FROM_SERVER)
 
     def on_message(self, message: RecordedMessage) -> None:
         if message.role is Role.RESPONSE:
             request = message.request
-            if request is not None and request.sender is Side.CLIENT and _lacks(request) is not None:
+            if request is not None and _lacks(request) is not None:
                 self._check_answer(message)
-        elif message.sender is Side.CLIENT:
+        else:
             self.seen += 1
             lacking = _lacks(message)
             if lacking is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pactgate.capture.format import Side
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.methods import REVISIONS
-from pactgate.conformance.rule import SessionRule, quoted
+from pactgate.conformance.rule import ModernRule, quoted
 from pactgate.protocol.versions import LATEST_MODERN
 
 
-class RemovedFeatureUsed(SessionRule):
+class RemovedFeatureUsed(ModernRule):
     """Modern servers send no requests, modern clients no answers, and no removed method succeeds.
 
     What it checks
@@ -28,7 +28,6 @@ class RemovedFeatureUsed(SessionRule):
 
     code = "GW-026"
     category = "envelope"
-    since = LATEST_MODERN
 
     def on_message(self, message: RecordedMessage) -> None:
         self.seen += 1

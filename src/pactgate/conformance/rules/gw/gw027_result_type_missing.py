@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.capture.format import Side
-from pactgate.conformance.message import RecordedMessage, Role, as_object
-from pactgate.conformance.rule import SessionRule, quoted
+from pactgate.conformance.message import FROM_SERVER, RESULTS, RecordedMessage, as_object
+from pactgate.conformance.rule import ModernRule, quoted
 from pactgate.protocol.modern import CAPABILITIES_KEY
-from pactgate.protocol.versions import LATEST_MODERN
 
 _CORE: Final = ("complete", "input_required")
 _TASKS: Final = "io.modelcontextprotocol/tasks"
 
 
-class ResultTypeMissing(SessionRule):
+class ResultTypeMissing(ModernRule):
     """Every modern result says in resultType what it is.
 
     What it checks
@@ -33,12 +31,9 @@ class ResultTypeMissing(SessionRule):
 
     code = "GW-027"
     category = "envelope"
-    since = LATEST_MODERN
-    roles = frozenset({Role.RESPONSE})
+    selects = RESULTS & FROM_SERVER
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.sender is not Side.SERVER or not message.is_success:
-            return
         kind = message.result.get("resultType")
         extensions = as_object(as_object(message.request_meta().get(CAPABILITIES_KEY)).get("extensions"))
         is_foreign = isinstance(kind, str) and kind not in (*_CORE, "task")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pactgate.capture.format import Side
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.message import FROM_SERVER, RESPONSES, RecordedMessage
 from pactgate.conformance.methods import INPUT_METHODS, INPUT_TAKERS
-from pactgate.conformance.rule import SessionRule, pointer, quoted
-from pactgate.protocol.versions import LATEST_MODERN
+from pactgate.conformance.rule import ModernRule, pointer, quoted
 
 
-class InputRequiredMisused(SessionRule):
+class InputRequiredMisused(ModernRule):
     """A result asks for input only where that is allowed, and says what it wants.
 
     What it checks
@@ -30,12 +28,11 @@ class InputRequiredMisused(SessionRule):
 
     code = "GW-028"
     category = "input"
-    since = LATEST_MODERN
-    roles = frozenset({Role.RESPONSE})
+    selects = RESPONSES & FROM_SERVER
 
     def on_message(self, message: RecordedMessage) -> None:
         result = message.result
-        if message.sender is not Side.SERVER or result.get("resultType") != "input_required":
+        if result.get("resultType") != "input_required":
             return
         self.seen += 1
         if message.method not in INPUT_TAKERS:

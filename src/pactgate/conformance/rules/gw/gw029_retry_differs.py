@@ -6,10 +6,8 @@ from typing import Any, Final
 
 from pactgate.capture.format import Side
 from pactgate.conformance.input_required import InputRequired, InputRequiredTracker, arguments_of, is_retry
-from pactgate.conformance.message import RecordedMessage, Role, as_object
-from pactgate.conformance.rule import RequirementLevel, SessionRule, pointer, quoted
-from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.versions import LATEST_MODERN
+from pactgate.conformance.message import REQUESTS, RESPONSES, RecordedMessage, Role, as_object
+from pactgate.conformance.rule import ModernRule, RequirementLevel, pointer, quoted
 
 _SHAPES: Final = {
     "elicitation/create": ("action", str),
@@ -18,7 +16,7 @@ _SHAPES: Final = {
 }
 
 
-class RetryDiffers(SessionRule):
+class RetryDiffers(ModernRule):
     """A request that answers questions repeats the one that was asked about, with a new id.
 
     What it checks
@@ -38,11 +36,9 @@ class RetryDiffers(SessionRule):
 
     code = "GW-029"
     category = "input"
-    since = LATEST_MODERN
-    roles = frozenset({Role.REQUEST, Role.RESPONSE})
+    selects = REQUESTS | RESPONSES
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._rounds = InputRequiredTracker()
 
     def on_message(self, message: RecordedMessage) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pactgate.capture.format import Side
 from pactgate.conformance.input_required import InputRequiredTracker, target_of
-from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.versions import LATEST_MODERN
+from pactgate.conformance.message import REQUESTS, RESPONSES, RecordedMessage, Role
+from pactgate.conformance.rule import ModernRule
 
 
-class RequestStateStrayed(SessionRule):
+class RequestStateStrayed(ModernRule):
     """A requestState is sent back byte for byte, to the request it was given for, and never before it was given.
 
     What it checks
@@ -28,11 +26,9 @@ class RequestStateStrayed(SessionRule):
 
     code = "GW-030"
     category = "input"
-    since = LATEST_MODERN
-    roles = frozenset({Role.REQUEST, Role.RESPONSE})
+    selects = REQUESTS | RESPONSES
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._rounds = InputRequiredTracker()
 
     def on_message(self, message: RecordedMessage) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict
-from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.versions import CACHEABLE, LATEST_MODERN
+from pactgate.conformance.message import FROM_SERVER, RESULTS, RecordedMessage
+from pactgate.conformance.rule import ModernRule, quoted
+from pactgate.protocol.versions import CACHEABLE
 
 _SCOPES: Final = ("public", "private")
 
 
-class CacheHintMissing(SessionRule):
+class CacheHintMissing(ModernRule):
     """Lists, reads and discovery say how long and for whom they may be kept.
 
     What it checks
@@ -33,18 +31,15 @@ class CacheHintMissing(SessionRule):
 
     code = "GW-031"
     category = "caching"
-    since = LATEST_MODERN
-    roles = frozenset({Role.RESPONSE})
+    selects = RESULTS & FROM_SERVER
     methods = CACHEABLE
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._chains: BoundedDict[str] = BoundedDict()
 
     def on_message(self, message: RecordedMessage) -> None:
         result = message.result
-        is_complete = message.is_success and result.get("resultType", "complete") == "complete"
-        if message.sender is not Side.SERVER or not is_complete:
+        if result.get("resultType", "complete") != "complete":
             return
         self.seen += 1
         ttl, scope = result.get("ttlMs"), result.get("cacheScope")

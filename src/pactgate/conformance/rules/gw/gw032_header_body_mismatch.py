@@ -5,14 +5,14 @@ from __future__ import annotations
 from pactgate.capture.format import RecordedHttp, Side
 from pactgate.conformance.http import BAD_REQUEST, header
 from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
-from pactgate.conformance.rule import RequiredEvidence, SessionRule
+from pactgate.conformance.rule import ModernRule, RequiredEvidence
 from pactgate.protocol.headers import METHOD_HEADER, NAME_HEADER, VERSION_HEADER, decode_value
 from pactgate.protocol.messages import HEADER_MISMATCH
 from pactgate.protocol.modern import PROTOCOL_VERSION_KEY
-from pactgate.protocol.versions import LATEST_MODERN, NAMED_BY
+from pactgate.protocol.versions import NAMED_BY
 
 
-class HeaderBodyMismatch(SessionRule):
+class HeaderBodyMismatch(ModernRule):
     """The headers of a modern request say what its body says, or the server refuses it.
 
     What it checks
@@ -31,7 +31,6 @@ class HeaderBodyMismatch(SessionRule):
 
     code = "GW-032"
     category = "http"
-    since = LATEST_MODERN
     needs = RequiredEvidence.HTTP
 
     def on_exchange(self, view: ExchangeView) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pactgate.capture.format import Side
 from pactgate.conformance.http import BAD_REQUEST
 from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import RequiredEvidence, SessionRule, pointer, quoted
+from pactgate.conformance.rule import ModernRule, RequiredEvidence, pointer, quoted
 from pactgate.protocol.headers import check_mirror, header_params
 from pactgate.protocol.messages import HEADER_MISMATCH
-from pactgate.protocol.versions import LATEST_MODERN
 
 
-class ParamHeaderMismatch(SessionRule):
+class ParamHeaderMismatch(ModernRule):
     """Arguments that a tool wants in headers are there, as the tool was listed, and listed annotations are valid.
 
     What it checks
@@ -30,7 +29,6 @@ class ParamHeaderMismatch(SessionRule):
 
     code = "GW-033"
     category = "http"
-    since = LATEST_MODERN
     needs = RequiredEvidence.HTTP
     methods = frozenset({"tools/list", "tools/call"})
 

@@ -6,14 +6,13 @@ from typing import Final
 
 from pactgate.conformance.http import BAD_REQUEST, NOT_FOUND
 from pactgate.conformance.message import ExchangeView
-from pactgate.conformance.rule import RequiredEvidence, SessionRule
+from pactgate.conformance.rule import ModernRule, RequiredEvidence
 from pactgate.protocol.messages import (
     HEADER_MISMATCH,
     METHOD_NOT_FOUND,
     MISSING_CLIENT_CAPABILITY,
     UNSUPPORTED_VERSION,
 )
-from pactgate.protocol.versions import LATEST_MODERN
 
 _STATUS: Final = {
     HEADER_MISMATCH: BAD_REQUEST,
@@ -23,7 +22,7 @@ _STATUS: Final = {
 }
 
 
-class WrongHttpStatus(SessionRule):
+class WrongHttpStatus(ModernRule):
     """The protocol's own errors come with their HTTP status.
 
     What it checks
@@ -42,7 +41,6 @@ class WrongHttpStatus(SessionRule):
 
     code = "GW-034"
     category = "http"
-    since = LATEST_MODERN
     needs = RequiredEvidence.HTTP
 
     def on_exchange(self, view: ExchangeView) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
-from pactgate.conformance.message import RecordedMessage, Role, as_list, as_object
-from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
+from pactgate.conformance.message import FROM_SERVER, RESPONSES, RecordedMessage, as_list, as_object
+from pactgate.conformance.rule import ModernRule, quoted
 from pactgate.protocol.messages import MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION
 from pactgate.protocol.modern import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
-from pactgate.protocol.versions import LATEST_MODERN
 
 
-class ErrorDataIncomplete(SessionRule):
+class ErrorDataIncomplete(ModernRule):
     """The errors about versions and capabilities carry what the client needs to do better.
 
     What it checks
@@ -31,16 +28,12 @@ class ErrorDataIncomplete(SessionRule):
 
     code = "GW-035"
     category = "errors"
-    since = LATEST_MODERN
-    roles = frozenset({Role.RESPONSE})
+    selects = RESPONSES & FROM_SERVER
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._listed: list[tuple[RecordedMessage, list[object]]] = []
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.sender is not Side.SERVER:
-            return
         data = as_object(message.error.get("data"))
         if message.code == UNSUPPORTED_VERSION:
             self.seen += 1

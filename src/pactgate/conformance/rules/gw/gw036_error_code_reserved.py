@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pactgate.conformance.message import RecordedMessage, Role, as_list, as_object
+from pactgate.conformance.message import RESPONSES, RecordedMessage, as_list, as_object
 from pactgate.conformance.rule import SessionRule
 from pactgate.protocol.messages import (
     HEADER_MISMATCH,
@@ -38,7 +38,7 @@ class ErrorCodeReserved(SessionRule):
 
     code = "GW-036"
     category = "errors"
-    roles = frozenset({Role.RESPONSE})
+    selects = RESPONSES
 
     def on_message(self, message: RecordedMessage) -> None:
         code = message.code

@@ -7,16 +7,14 @@ from typing import Final
 from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict, Key, id_key
 from pactgate.conformance.message import RecordedMessage, Role, as_object
-from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
+from pactgate.conformance.rule import ModernRule, RequiredEvidence, quoted
 from pactgate.conformance.subscriptions import FILTER_OF, UPDATED, RecordedSubscription
 from pactgate.protocol.modern import SUBSCRIPTION_ID_KEY
-from pactgate.protocol.versions import LATEST_MODERN
 
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
 
-class SubscriptionBreach(SessionRule):
+class SubscriptionBreach(ModernRule):
     """A listen begins with its acknowledgement, delivers what was granted under its own id, and ends with it.
 
     What it checks
@@ -36,11 +34,9 @@ class SubscriptionBreach(SessionRule):
 
     code = "GW-037"
     category = "subscriptions"
-    since = LATEST_MODERN
     needs = RequiredEvidence.SERVER_MESSAGES
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._listens: BoundedDict[RecordedSubscription] = BoundedDict()
 
     def on_message(self, message: RecordedMessage) -> None:
@@ -65,10 +61,8 @@ class SubscriptionBreach(SessionRule):
         on_listen = message.frame is not None and message.view.messages[0].method == "subscriptions/listen"
         if SUBSCRIPTION_ID_KEY not in message.meta:
             if on_listen:
-                self.seen += 1
                 self.fault(message, "", f"{quoted(message.method)} on a listen has no {SUBSCRIPTION_ID_KEY}.")
             elif message.method in FILTER_OF or message.method == UPDATED:
-                self.seen += 1
                 self.fault(message, "/method", f"{message.method} was sent outside of any listen.")
             return
         self.seen += 1

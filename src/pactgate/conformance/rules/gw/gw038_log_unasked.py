@@ -7,13 +7,11 @@ from typing import Any
 from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict, Key
 from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
+from pactgate.conformance.rule import ModernRule, RequiredEvidence, quoted
 from pactgate.protocol.modern import LOG_LEVEL_KEY, LOG_LEVELS
-from pactgate.protocol.versions import LATEST_MODERN
 
 
-class LogUnasked(SessionRule):
+class LogUnasked(ModernRule):
     """A modern server logs only for a request that asked for it, at that level or above, before its answer.
 
     What it checks
@@ -32,11 +30,9 @@ class LogUnasked(SessionRule):
 
     code = "GW-038"
     category = "logging"
-    since = LATEST_MODERN
     needs = RequiredEvidence.SERVER_MESSAGES
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._asked: BoundedDict[int] = BoundedDict(limit=1000)
 
     def on_message(self, message: RecordedMessage) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict, id_key
-from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.versions import LATEST_MODERN
+from pactgate.conformance.message import NOTIFICATIONS, REQUESTS, RecordedMessage, Role
+from pactgate.conformance.rule import ModernRule, quoted
 
 
-class CancelledMisdirected(SessionRule):
+class CancelledMisdirected(ModernRule):
     """A modern server cancels only listens, and a modern client cancels over HTTP by closing the stream.
 
     What it checks
@@ -28,12 +26,10 @@ class CancelledMisdirected(SessionRule):
 
     code = "GW-039"
     category = "cancellation"
-    since = LATEST_MODERN
-    roles = frozenset({Role.REQUEST, Role.NOTIFICATION})
+    selects = REQUESTS | NOTIFICATIONS
     methods = frozenset({"notifications/cancelled", "subscriptions/listen"})
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._listens: BoundedDict[bool] = BoundedDict()
 
     def on_message(self, message: RecordedMessage) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict
-from pactgate.conformance.message import RecordedMessage, Role, as_list
+from pactgate.conformance.message import FROM_SERVER, RESULTS, RecordedMessage, as_list
 from pactgate.conformance.rule import RequirementLevel, SessionRule, pointer, quoted
 from pactgate.conformance.schemas import RecordedSchema
-from pactgate.conformance.session_state import SessionState
 
 _MAX_COMPILED: Final = 5000
 _LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -36,19 +34,16 @@ class ToolListFaulty(SessionRule):
 
     code = "GW-040"
     category = "tools"
-    roles = frozenset({Role.RESPONSE})
+    selects = RESULTS & FROM_SERVER
     methods = frozenset({"tools/list"})
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._names: BoundedDict[bool] = BoundedDict()
         self._checked: BoundedDict[Any] = BoundedDict(limit=10_000)
         self._order: list[str] | None = None
         self._compiled = 0
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.sender is not Side.SERVER or not message.is_success:
-            return
         self.seen += 1
         if "cursor" not in message.request_params():
             self._names = BoundedDict()

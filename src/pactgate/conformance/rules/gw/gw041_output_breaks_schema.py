@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Body, Side
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.capture.format import Body
+from pactgate.conformance.message import FROM_SERVER, RESULTS, RecordedMessage
 from pactgate.conformance.rule import SessionRule, quoted
 from pactgate.conformance.schemas import ToolSchemas
-from pactgate.conformance.session_state import SessionState
 
 
 class OutputBreaksSchema(SessionRule):
@@ -29,16 +28,15 @@ class OutputBreaksSchema(SessionRule):
     code = "GW-041"
     category = "tools"
     since = "2025-06-18"
-    roles = frozenset({Role.RESPONSE})
+    selects = RESULTS & FROM_SERVER
     methods = frozenset({"tools/call"})
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._schemas = ToolSchemas("outputSchema")
 
     def on_message(self, message: RecordedMessage) -> None:
         result, name = message.result, message.request_params().get("name")
-        if message.sender is not Side.SERVER or not message.is_success or not isinstance(name, str):
+        if not isinstance(name, str):
             return
         item = self.session.lists["tools/list"].items.get(name)
         schema = None if item is None else self._schemas.of(name, item)

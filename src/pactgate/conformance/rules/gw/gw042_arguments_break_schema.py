@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.message import FROM_SERVER, RESPONSES, RecordedMessage
 from pactgate.conformance.rule import RequirementLevel, SessionRule, quoted
 from pactgate.conformance.schemas import ToolSchemas
-from pactgate.conformance.session_state import SessionState
 
 
 class ArgumentsBreakSchema(SessionRule):
@@ -28,17 +26,16 @@ class ArgumentsBreakSchema(SessionRule):
 
     code = "GW-042"
     category = "tools"
-    roles = frozenset({Role.RESPONSE})
+    selects = RESPONSES & FROM_SERVER
     methods = frozenset({"tools/call"})
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._schemas = ToolSchemas("inputSchema")
 
     def on_message(self, message: RecordedMessage) -> None:
         name = message.request_params().get("name")
         item = self.session.lists["tools/list"].items.get(name) if isinstance(name, str) else None
-        if message.sender is not Side.SERVER or item is None or not isinstance(name, str) or message.request is None:
+        if item is None or not isinstance(name, str) or message.request is None:
             return
         schema = self._schemas.of(name, item)
         if schema is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.message import FROM_SERVER, RESULTS, RecordedMessage
 from pactgate.conformance.rule import RequirementLevel, SessionRule, quoted
 
 
@@ -27,13 +26,13 @@ class ToolNeverListed(SessionRule):
     code = "GW-043"
     category = "tools"
     level = RequirementLevel.SHOULD
-    roles = frozenset({Role.RESPONSE})
+    selects = RESULTS & FROM_SERVER
     methods = frozenset({"tools/call"})
 
     def on_message(self, message: RecordedMessage) -> None:
         name = message.request_params().get("name")
-        was_served = message.is_success and message.result.get("isError") is not True
-        if message.sender is not Side.SERVER or not was_served or not isinstance(name, str) or message.request is None:
+        is_error = message.result.get("isError") is True
+        if is_error or not isinstance(name, str) or message.request is None:
             return
         listing = self.session.lists["tools/list"]
         if name in listing.ever:
@@ -41,5 +40,4 @@ class ToolNeverListed(SessionRule):
         elif not listing.is_whole:
             self.unjudged("The capture does not list the tools to the end before they are called.")
         else:
-            self.seen += 1
             self.fault(message.request, "/params/name", f"The tool {quoted(name)} was never listed, but can be called.")

@@ -7,7 +7,6 @@ from pactgate.conformance.composition import digest
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.methods import CHANGE_SIGNALS, LISTS
 from pactgate.conformance.rule import SHOWN_EVIDENCE, RequirementLevel, SessionRule
-from pactgate.conformance.session_state import SessionState
 
 
 class ListChangedSilently(SessionRule):
@@ -32,8 +31,7 @@ class ListChangedSilently(SessionRule):
     category = "tools"
     level = RequirementLevel.SHOULD
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._before: dict[tuple[str, str | None], str] = {}
         self._announced: dict[str, bool] = {}
         self._is_listening = False
@@ -68,7 +66,6 @@ class ListChangedSilently(SessionRule):
     def at_end(self) -> None:
         for message, could_announce in self._changes:
             if could_announce and self.session.has_server_messages:
-                self.seen += 1
                 text = f"{message.method} shows another list than before, and nothing announced it."
                 self.fault(message, "/result", text)
             else:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pactgate.capture.format import Side
-from pactgate.conformance.message import RecordedMessage, Role, as_list, as_object
+from pactgate.conformance.message import FROM_SERVER, RESPONSES, RecordedMessage, as_list, as_object
 from pactgate.conformance.rule import SessionRule, pointer
 
 _KINDS: Final = {
@@ -48,11 +47,9 @@ class SecretInError(SessionRule):
 
     code = "GW-045"
     category = "security"
-    roles = frozenset({Role.RESPONSE})
+    selects = RESPONSES & FROM_SERVER
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.sender is not Side.SERVER:
-            return
         if message.is_error:
             self._check(message, _texts(message.body.get("error"), "/error"))
         elif message.result.get("isError") is True:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pactgate.capture.format import Side
-from pactgate.conformance.message import RecordedMessage, Role, as_list
+from pactgate.conformance.message import FROM_SERVER, RESULTS, RecordedMessage, as_list
 from pactgate.conformance.methods import LISTS
 from pactgate.conformance.rule import SessionRule, pointer, quoted
 
@@ -41,12 +40,10 @@ class HiddenCharacters(SessionRule):
 
     code = "GW-046"
     category = "security"
-    roles = frozenset({Role.RESPONSE})
+    selects = RESULTS & FROM_SERVER
     methods = frozenset({*LISTS, "initialize", "server/discover"})
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.sender is not Side.SERVER or not message.is_success:
-            return
         self.seen += 1
         if message.method in LISTS:
             member = LISTS[message.method][0]

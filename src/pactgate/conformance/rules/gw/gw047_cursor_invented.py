@@ -7,7 +7,6 @@ from pactgate.conformance.bounded import BoundedDict, id_key
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.methods import LISTS
 from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.session_state import SessionState
 
 
 class CursorInvented(SessionRule):
@@ -31,8 +30,7 @@ class CursorInvented(SessionRule):
     category = "lists"
     methods = frozenset(LISTS)
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._given: BoundedDict[bool] = BoundedDict()
         self._chains: dict[str, BoundedDict[bool]] = {}
 

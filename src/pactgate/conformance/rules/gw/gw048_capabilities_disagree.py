@@ -24,6 +24,7 @@ class CapabilitiesDisagree(SessionRule):
 
     code = "GW-048"
     category = "capability"
+    if_nothing = "Neither initialize nor server/discover was answered with a result."
 
     def at_end(self) -> None:
         session = self.session
@@ -32,7 +33,6 @@ class CapabilitiesDisagree(SessionRule):
             return
         said = answer.result.get("capabilities")
         if not isinstance(said, dict):
-            self.seen += 1
             self.fault(answer, "/result", "The answer says nothing of the server's capabilities.")
         elif session.head.capabilities is None:
             self.unjudged("The capture has no server_capabilities.")
@@ -40,6 +40,3 @@ class CapabilitiesDisagree(SessionRule):
             self.seen += 1
             if said != session.head.capabilities:
                 self.fault(answer, "/result/capabilities", "server_capabilities of the capture says something else.")
-
-    def not_applicable(self) -> str:
-        return "Neither initialize nor server/discover was answered with a result."

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pactgate.capture.format import Side
 from pactgate.conformance.http import SESSION_HEADER
 from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.versions import LATEST_LEGACY
+from pactgate.conformance.rule import LegacyRule
 
 
-class InitializeRepeated(SessionRule):
+class InitializeRepeated(LegacyRule):
     """A session is initialized once.
 
     What it checks
@@ -29,11 +27,9 @@ class InitializeRepeated(SessionRule):
 
     code = "GW-049"
     category = "lifecycle"
-    until = LATEST_LEGACY
     methods = frozenset({"initialize"})
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._is_done = False
 
     def on_message(self, message: RecordedMessage) -> None:

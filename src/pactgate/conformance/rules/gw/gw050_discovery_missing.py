@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
-from pactgate.conformance.message import RecordedMessage, Role, as_list
-from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.session_state import SessionState
+from pactgate.conformance.message import FROM_SERVER, RESPONSES, RecordedMessage, as_list
+from pactgate.conformance.rule import ModernRule
 from pactgate.protocol.messages import METHOD_NOT_FOUND
 from pactgate.protocol.modern import PROTOCOL_VERSION_KEY
-from pactgate.protocol.versions import LATEST_MODERN
 
 
-class DiscoveryMissing(SessionRule):
+class DiscoveryMissing(ModernRule):
     """A modern server answers server/discover, and lists the versions it serves.
 
     What it checks
@@ -30,17 +27,14 @@ class DiscoveryMissing(SessionRule):
 
     code = "GW-050"
     category = "lifecycle"
-    since = LATEST_MODERN
-    roles = frozenset({Role.RESPONSE})
+    if_nothing = "server/discover was not asked."
+    selects = RESPONSES & FROM_SERVER
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._refused: RecordedMessage | None = None
         self._served: dict[str, RecordedMessage] = {}
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.sender is not Side.SERVER:
-            return
         if message.method == "server/discover":
             self._on_discovery(message)
         elif message.is_success:
@@ -60,13 +54,9 @@ class DiscoveryMissing(SessionRule):
 
     def at_end(self) -> None:
         if self._refused is not None and self._served:
-            self.seen += 1
             self.fault(self._refused, "/error", "The server serves modern requests, but not server/discover.")
         discovery = self.session.discovery
         listed = None if discovery is None else as_list(discovery.result.get("supportedVersions"))
         for version, message in self._served.items():
             if listed and version not in listed:
                 self.fault(message, "/result", f"A request in {version} was served, which discovery does not list.")
-
-    def not_applicable(self) -> str:
-        return "server/discover was not asked."

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
-from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.versions import LATEST_LEGACY, Era
+from pactgate.conformance.message import FROM_CLIENT, REQUESTS, RecordedMessage
+from pactgate.conformance.rule import LegacyRule, quoted
+from pactgate.protocol.versions import Era
 
 
-class InitializeNotFirst(SessionRule):
+class InitializeNotFirst(LegacyRule):
     """initialize is the first request the client sends.
 
     What it checks
@@ -31,15 +29,13 @@ class InitializeNotFirst(SessionRule):
 
     code = "INV-001"
     category = "lifecycle"
-    until = LATEST_LEGACY
-    roles = frozenset({Role.REQUEST})
+    selects = REQUESTS & FROM_CLIENT
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._first: RecordedMessage | None = None
 
     def on_message(self, message: RecordedMessage) -> None:
-        if self._first is None and message.sender is Side.CLIENT and not message.is_modern:
+        if self._first is None and not message.is_modern:
             self._first = message
 
     def at_end(self) -> None:

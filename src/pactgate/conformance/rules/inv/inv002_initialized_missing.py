@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pactgate.capture.format import Side
 from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
-from pactgate.protocol.versions import LATEST_LEGACY, Era
+from pactgate.conformance.rule import LegacyRule, quoted
+from pactgate.protocol.versions import Era
 
 _NOTICE = "notifications/initialized"
 
 
-class InitializedMissing(SessionRule):
+class InitializedMissing(LegacyRule):
     """The notifications/initialized notification follows the initialize response.
 
     What it checks
@@ -32,10 +31,8 @@ class InitializedMissing(SessionRule):
 
     code = "INV-002"
     category = "lifecycle"
-    until = LATEST_LEGACY
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._handshake: RecordedMessage | None = None
         self._early: RecordedMessage | None = None
         self._notice: RecordedMessage | None = None

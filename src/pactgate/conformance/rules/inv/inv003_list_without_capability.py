@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Body, Side
+from pactgate.capture.format import Body
 from pactgate.conformance.capabilities import is_advertised
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.message import FROM_SERVER, RESULTS, RecordedMessage
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import Era
 
 _CAPABILITY_OF = {"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"}
@@ -33,16 +32,15 @@ class ListWithoutCapability(SessionRule):
 
     code = "INV-003"
     category = "capability"
-    roles = frozenset({Role.RESPONSE})
+    if_nothing = "No list was answered with a result."
+    selects = RESULTS & FROM_SERVER
     methods = frozenset(_CAPABILITY_OF)
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._answered: dict[str, RecordedMessage] = {}
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.sender is Side.SERVER and message.is_success:
-            self._answered.setdefault(message.method, message)
+        self._answered.setdefault(message.method, message)
 
     def at_end(self) -> None:
         block = self._block()
@@ -70,6 +68,3 @@ class ListWithoutCapability(SessionRule):
         said = None if handshake is None else handshake.result.get("capabilities")
         if isinstance(said, dict) and (block or {}) != said:
             self.note("server_capabilities of the capture differs from the capabilities in the answer to initialize.")
-
-    def not_applicable(self) -> str:
-        return "No list was answered with a result."

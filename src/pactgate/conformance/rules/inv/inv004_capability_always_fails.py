@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Body, Side
+from pactgate.capture.format import Body
 from pactgate.conformance.capabilities import is_advertised
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.message import FROM_SERVER, RESPONSES, RecordedMessage
 from pactgate.conformance.rule import SessionRule
-from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.versions import Era
 
 _CAPABILITY_OF = {
@@ -38,17 +37,17 @@ class CapabilityAlwaysFails(SessionRule):
 
     code = "INV-004"
     category = "capability"
-    roles = frozenset({Role.RESPONSE})
+    if_nothing = "The server advertised none of the capabilities this invariant is about."
+    selects = RESPONSES & FROM_SERVER
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._answers: dict[str, int] = {}
         self._errors: dict[str, int] = {}
         self._first_error: dict[str, RecordedMessage] = {}
 
     def on_message(self, message: RecordedMessage) -> None:
         capability = _CAPABILITY_OF.get(message.method.partition("/")[0])
-        if capability is None or message.sender is not Side.SERVER:
+        if capability is None:
             return
         self._answers[capability] = self._answers.get(capability, 0) + 1
         if message.is_error:
@@ -77,6 +76,3 @@ class CapabilityAlwaysFails(SessionRule):
         if block is None and self.session.era is Era.MODERN:
             block = self.session.advertised
         return block or {}
-
-    def not_applicable(self) -> str:
-        return "The server advertised none of the capabilities this invariant is about."

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Body, Side
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.capture.format import Body
+from pactgate.conformance.message import FROM_SERVER, RESULTS, RecordedMessage
 from pactgate.conformance.rule import SessionRule, quoted
 
 _TASKS = "2025-11-25"
@@ -30,11 +30,12 @@ class ToolResultMisshapen(SessionRule):
 
     code = "INV-005"
     category = "result-shape"
-    roles = frozenset({Role.RESPONSE})
+    if_nothing = "No tools/call was answered with a result."
+    selects = RESULTS & FROM_SERVER
     methods = frozenset({"tools/call"})
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.sender is not Side.SERVER or not message.is_success or self._is_other_kind(message):
+        if self._is_other_kind(message):
             return
         self.seen += 1
         result = message.body["result"]
@@ -65,6 +66,3 @@ class ToolResultMisshapen(SessionRule):
             and "task" in message.request_params()
             and isinstance(message.result.get("task"), dict)
         )
-
-    def not_applicable(self) -> str:
-        return "No tools/call was answered with a result."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.message import RESPONSES, RecordedMessage
 from pactgate.conformance.rule import SessionRule, quoted
 
 
@@ -25,7 +25,8 @@ class ErrorMisshapen(SessionRule):
 
     code = "INV-006"
     category = "error-envelope"
-    roles = frozenset({Role.RESPONSE})
+    if_nothing = "No answer is an error."
+    selects = RESPONSES
 
     def on_message(self, message: RecordedMessage) -> None:
         if "error" not in message.body:
@@ -48,6 +49,3 @@ class ErrorMisshapen(SessionRule):
             self.fault(message, "/error/message", f"The message of the error is {quoted(text)}, not a string.")
         elif not text:
             self.note(f"The message of the error in exchange {message.index} is empty.")
-
-    def not_applicable(self) -> str:
-        return "No answer is an error."

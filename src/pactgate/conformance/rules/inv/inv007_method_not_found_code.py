@@ -7,10 +7,9 @@ from typing import Final
 
 from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.capabilities import is_advertised
-from pactgate.conformance.message import RecordedMessage, Role, as_object
+from pactgate.conformance.message import RESPONSES, RecordedMessage, as_object
 from pactgate.conformance.methods import REVISIONS
 from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.session_state import SessionState
 from pactgate.protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
 _SHOWN_CHARS: Final = 1000
@@ -49,10 +48,10 @@ class MethodNotFoundCode(SessionRule):
 
     code = "INV-007"
     category = "error-envelope"
-    roles = frozenset({Role.RESPONSE})
+    if_nothing = "No error says that a method is unknown."
+    selects = RESPONSES
 
-    def __init__(self, session: SessionState) -> None:
-        super().__init__(session)
+    def prepare(self) -> None:
         self._suspects: BoundedDict[RecordedMessage] = BoundedDict(limit=1000)
         self._working: BoundedDict[bool] = BoundedDict(limit=1000)
 
@@ -67,7 +66,6 @@ class MethodNotFoundCode(SessionRule):
         if code == METHOD_NOT_FOUND:
             self.seen += 1
         elif _says_so(message.error.get("message")):
-            self.seen += 1
             self.fault(message, "/error/code", f"The error says that the method is unknown, but its code is {code}.")
         elif code in _GENERAL_CODES and self._is_foreign(message):
             self._suspects[message.method] = message
@@ -80,7 +78,6 @@ class MethodNotFoundCode(SessionRule):
         for method, message in self._suspects.items():
             if method in self._working or self._is_announced(method):
                 continue
-            self.seen += 1
             self.fault(
                 message,
                 "/error/code",
@@ -92,9 +89,6 @@ class MethodNotFoundCode(SessionRule):
         family = method.partition("/")[0]
         extensions = [as_object(advertised.get(name)) for name in ("experimental", "extensions")]
         return is_advertised(advertised.get(family)) or any(extensions)
-
-    def not_applicable(self) -> str:
-        return "No error says that a method is unknown."
 
 
 def _says_so(text: object) -> bool:
