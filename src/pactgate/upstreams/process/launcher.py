@@ -314,16 +314,6 @@ def _install_filter(kernel: _Kernel, numbers: SyscallNumbers, program: Sequence[
 # Becoming the program.
 
 
-def _find(program: str, path: str) -> str:
-    if os.sep in program:
-        return program
-    for folder in path.split(os.pathsep):
-        candidate = os.path.join(folder, program)
-        if os.access(candidate, os.X_OK) and os.path.isfile(candidate):
-            return candidate
-    return program
-
-
 def _environment() -> list[bytes]:
     """The environment as it was given: the interpreter adds to its own copy."""
     try:
@@ -341,16 +331,16 @@ def _becoming(
     kernel: _Kernel, argv: Sequence[str], secret: Sequence[int], numbers: SyscallNumbers | None
 ) -> Callable[[], int]:
     """A prepared execve: once the rules are in force, nothing more can be looked up."""
-    file = os.fsencode(_find(argv[0], os.environ.get("PATH", os.defpath)))
-    arguments, environment = _texts([os.fsencode(one) for one in argv]), _texts(_environment())
+    words = [os.fsencode(one) for one in argv]
+    file, arguments, environment = words[0], _texts(words), _texts(_environment())
     if numbers is None:
         return lambda: kernel.execve(file, arguments, environment)
-    number, words = numbers.execve, [ctypes.c_uint64(word) for word in secret]
-    return lambda: kernel(number, file, arguments, environment, *words)
+    number, proof = numbers.execve, [ctypes.c_uint64(word) for word in secret]
+    return lambda: kernel(number, file, arguments, environment, *proof)
 
 
 def launch(rules: Mapping[str, Any], argv: Sequence[str]) -> NoReturn:
-    """Apply the rules and become the program. Raises Refusal."""
+    """Apply the rules and become the program, whose path is whole. Raises LaunchError."""
     abi, numbers, kernel = landlock_abi(), syscall_numbers(), _Kernel()
     missing = unenforceable_rules(rules, abi, numbers is not None)
     if missing and not rules["best_effort"]:

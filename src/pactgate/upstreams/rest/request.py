@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from msgspec import Raw, Struct
@@ -25,6 +25,7 @@ from pactgate.upstreams.rest.parameter_styles import UnwritableError
 _SAFE_PATH: Final = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 _SENDS_LENGTH: Final = frozenset({"POST", "PUT", "PATCH"})
 _MAX_PATH_CHARS: Final = 16_384
+_T = TypeVar("_T")
 
 
 class HttpRequest(Struct, frozen=True):
@@ -37,10 +38,9 @@ class HttpRequest(Struct, frozen=True):
 
 
 class ToolArgument(NamedTuple):
-    """One argument of the tool: its name there, its name in the request, its schema."""
+    """One argument of the tool."""
 
     name: str
-    wire_name: str
     required: bool
 
 
@@ -56,10 +56,15 @@ class RequestPlan:
         by_place: dict[str, list[Parameter]] = {"path": [], "query": [], "header": [], "body": []}
         for parameter in endpoint.parameters:
             by_place[parameter.in_].append(parameter)
-        self._in_path = {parameter.name: parameter for parameter in by_place["path"]}
+        in_path = {parameter.name: parameter for parameter in by_place["path"]}
+        self._in_path = [in_path[name] for name in self._pieces[1::2]]
         self._in_query = by_place["query"]
         self._in_header = by_place["header"]
-        self._body_of = self._body_maker(by_place["body"])
+        self._in_body = {_argument(parameter): parameter.name for parameter in by_place["body"]}
+        self._sends_empty_body = bool(self._in_body) and endpoint.method in _SENDS_LENGTH
+        if endpoint.body is not None and is_spread(endpoint.body):
+            self._in_body = {name: name for name in endpoint.body.schema["properties"]}
+            self._sends_empty_body = endpoint.body.required
         self._known = frozenset(argument.name for argument in arguments_of(endpoint))
         self._required = tuple(argument.name for argument in arguments_of(endpoint) if argument.required)
 
@@ -67,8 +72,8 @@ class RequestPlan:
         """The request of one call. Raises GatewayFailure for invalid arguments."""
         self._check_names(arguments)
         path = self._path(arguments)
-        query = self._query(arguments)
-        headers = b"".join(map(self._header_of(arguments), self._in_header))
+        query = "&".join(filter(None, self._written(self._in_query, arguments, _pairs)))
+        headers = b"".join(self._written(self._in_header, arguments, _header))
         body = self._body(arguments)
         target = f"{path}?{query}" if query else path
         if len(target) > _MAX_PATH_CHARS:
@@ -89,22 +94,27 @@ class RequestPlan:
             raise self._refusal(name, f"is unknown (allowed: {', '.join(sorted(self._known)) or 'none'})")
 
     def _path(self, arguments: Mapping[str, Raw]) -> str:
-        if len(self._pieces) == 1:
+        if not self._in_path:
             return self._pieces[0]
         parts = list(self._pieces)
-        for at in range(1, len(parts), 2):
-            parts[at] = self._segment(self._in_path[parts[at]], arguments)
+        parts[1::2] = self._written(self._in_path, arguments, _segment)
         path = "".join(parts)
         self._require_same_shape(path)
         return path
 
-    def _segment(self, parameter: Parameter, arguments: Mapping[str, Raw]) -> str:
-        name = parameter.argument or parameter.name
-        style, explode = parameter.style or "simple", bool(parameter.explode)
-        try:
-            return parameter_styles.path_value(arguments[name], parameter.name, style, explode)
-        except UnwritableError as problem:
-            raise self._refusal(name, str(problem)) from None
+    def _written(
+        self, parameters: list[Parameter], arguments: Mapping[str, Raw], write: Callable[[Parameter, Raw], _T]
+    ) -> list[_T]:
+        """The arguments of these parameters, each written for its place."""
+        found: list[_T] = []
+        for parameter in parameters:
+            name = _argument(parameter)
+            if name in arguments:
+                try:
+                    found.append(write(parameter, arguments[name]))
+                except (UnwritableError, UnsafeHeaderError) as problem:
+                    raise self._refusal(name, str(problem)) from None
+        return found
 
     def _require_same_shape(self, path: str) -> None:
         """The last line of defence: as many segments as the template, its literals in place, and no dot segments."""
@@ -115,50 +125,18 @@ class RequestPlan:
         if not is_same or not _SAFE_PATH.fullmatch(path) or any(map(_is_dots, segments)):
             raise self._refusal("", "would lead to another path")
 
-    def _query(self, arguments: Mapping[str, Raw]) -> str:
-        pairs: list[str] = []
-        for parameter in self._in_query:
-            name = parameter.argument or parameter.name
-            held = arguments.get(name)
-            if held is None:
-                continue
-            style = parameter.style or "form"
-            explode = style == "form" if parameter.explode is None else parameter.explode
-            try:
-                pairs.extend(parameter_styles.query_pairs(held, parameter.name, style, explode))
-            except UnwritableError as problem:
-                raise self._refusal(name, str(problem)) from None
-        return "&".join(pairs)
-
-    def _header_of(self, arguments: Mapping[str, Raw]) -> Callable[[Parameter], bytes]:
-        def write(parameter: Parameter) -> bytes:
-            name = parameter.argument or parameter.name
-            held = arguments.get(name)
-            try:
-                text = None if held is None else parameter_styles.header_value(held, bool(parameter.explode))
-                return b"" if text is None else header_line(parameter.name, text)
-            except (UnwritableError, UnsafeHeaderError) as problem:
-                raise self._refusal(name, str(problem)) from None
-
-        return write
-
     def _body(self, arguments: Mapping[str, Raw]) -> body.EncodedBody | None:
+        declared = self._endpoint.body
         try:
-            return self._body_of(arguments)
+            if declared is not None and not is_spread(declared):
+                held = arguments.get(declared.argument or WHOLE_BODY)
+                return None if held is None else body.from_whole(declared.content_type, declared.schema, held)
+            members = {wire: arguments[name] for name, wire in self._in_body.items() if name in arguments}
+            if not members and not self._sends_empty_body:
+                return None
+            return body.from_members(declared.content_type if declared else "application/json", members)
         except UnwritableError as problem:
             raise self._refusal("", f"can't be sent: the body {problem}") from None
-
-    def _body_maker(self, parameters: list[Parameter]) -> Callable[[Mapping[str, Raw]], body.EncodedBody | None]:
-        body = self._endpoint.body
-        if body is not None and not is_spread(body):
-            return _whole_body(body)
-        if body is not None:
-            wire_names = {name: name for name in body.schema["properties"]}
-            return _spread_body(body.content_type, wire_names, is_sent_empty=body.required)
-        if parameters:
-            wire_names = {parameter.argument or parameter.name: parameter.name for parameter in parameters}
-            return _spread_body("application/json", wire_names, is_sent_empty=self._endpoint.method in _SENDS_LENGTH)
-        return lambda arguments: None
 
     def _refusal(self, name: str, why: str) -> GatewayFailure:
         subject = f"The argument {name!r}" if name else "The arguments"
@@ -178,38 +156,34 @@ def is_spread(body: Body) -> bool:
 
 def arguments_of(endpoint: Endpoint) -> list[ToolArgument]:
     """The arguments of the tool, in the order they are declared."""
-    found = [
-        ToolArgument(parameter.argument or parameter.name, parameter.name, parameter.required)
-        for parameter in endpoint.parameters
-    ]
+    found = [ToolArgument(_argument(parameter), parameter.required) for parameter in endpoint.parameters]
     body = endpoint.body
     if body is not None and is_spread(body):
         required = frozenset(body.schema.get("required", ())) if body.required else frozenset()
-        found.extend(ToolArgument(name, name, name in required) for name in body.schema["properties"])
+        found.extend(ToolArgument(name, name in required) for name in body.schema["properties"])
     elif body is not None:
-        name = body.argument or WHOLE_BODY
-        found.append(ToolArgument(name, name, body.required))
+        found.append(ToolArgument(body.argument or WHOLE_BODY, body.required))
     return found
 
 
-def _whole_body(declared: Body) -> Callable[[Mapping[str, Raw]], body.EncodedBody | None]:
-    name = declared.argument or WHOLE_BODY
-
-    def write(arguments: Mapping[str, Raw]) -> body.EncodedBody | None:
-        held = arguments.get(name)
-        return None if held is None else body.from_whole(declared.content_type, declared.schema, held)
-
-    return write
+def _argument(parameter: Parameter) -> str:
+    return parameter.argument or parameter.name
 
 
-def _spread_body(
-    content_type: str, wire_names: dict[str, str], *, is_sent_empty: bool
-) -> Callable[[Mapping[str, Raw]], body.EncodedBody | None]:
-    def write(arguments: Mapping[str, Raw]) -> body.EncodedBody | None:
-        members = {wire: arguments[name] for name, wire in wire_names.items() if name in arguments}
-        return body.from_members(content_type, members) if members or is_sent_empty else None
+def _segment(parameter: Parameter, held: Raw) -> str:
+    style = parameter.style or "simple"
+    return parameter_styles.path_value(held, parameter.name, style, bool(parameter.explode))
 
-    return write
+
+def _pairs(parameter: Parameter, held: Raw) -> str:
+    style = parameter.style or "form"
+    explode = style == "form" if parameter.explode is None else parameter.explode
+    return "&".join(parameter_styles.query_pairs(held, parameter.name, style, explode))
+
+
+def _header(parameter: Parameter, held: Raw) -> bytes:
+    text = parameter_styles.header_value(held, bool(parameter.explode))
+    return b"" if text is None else header_line(parameter.name, text)
 
 
 def _literals(template: str) -> list[str | None]:

@@ -54,31 +54,15 @@ def written_api(config: ServerConfig) -> RestApi:
     return RestApi(endpoints, config.base_url or "", frozenset({*hosts, *config.allowed_hosts}), info)
 
 
-class _Tool:
-    """One endpoint, ready to be called."""
+class _Tool(Struct, frozen=True, kw_only=True):
+    """One endpoint, ready to be called. `own` are the headers of the operator, `query` is that of the credentials."""
 
-    __slots__ = ("base_url", "endpoint", "headers", "method", "own", "plan", "query", "reader")
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        base_url: str,
-        reading: ResponseOptions,
-        own: ConfiguredHeaders,
-        accept: str,
-        query: str = "",
-    ) -> None:
-        parts = urlsplit(base_url)
-        target = f"{endpoint.method} {parts.hostname}"
-        meta = encode_json({OPERATIONS: [{"kind": "network", "target": target}]})
-        self.endpoint = endpoint
-        self.base_url = base_url
-        self.method = endpoint.method.encode()
-        self.plan = RequestPlan(endpoint, parts.path)
-        self.reader = ResponseReader(endpoint, reading, own, meta)
-        self.own = own.block
-        self.query = query
-        self.headers = header_line("Accept", accept or _ACCEPTS.get(endpoint.response, "*/*"))
+    base_url: str
+    plan: RequestPlan
+    reader: ResponseReader
+    own: bytes
+    headers: bytes
+    query: str
 
 
 class RestServer:
@@ -112,7 +96,16 @@ class RestServer:
                 secrets = [one.value for one in needed]
                 owns[needed] = ConfiguredHeaders(config.id, given | headers_of(needed), secrets)
             base_url = endpoint.base_url or api.base_url
-            self._tools[endpoint.name] = _Tool(endpoint, base_url, reading, owns[needed], accept, query_of(needed))
+            parts = urlsplit(base_url)
+            meta = encode_json({OPERATIONS: [{"kind": "network", "target": f"{endpoint.method} {parts.hostname}"}]})
+            self._tools[endpoint.name] = _Tool(
+                base_url=base_url,
+                plan=RequestPlan(endpoint, parts.path),
+                reader=ResponseReader(endpoint, reading, owns[needed], meta),
+                own=owns[needed].block,
+                headers=header_line("Accept", accept or _ACCEPTS.get(endpoint.response, "*/*")),
+                query=query_of(needed),
+            )
         self._definitions = [definition(one, announces_output=reading.checks_output) for one in api.endpoints]
         home = host_of(api.base_url)
         self._strangers = frozenset(
@@ -147,7 +140,7 @@ class RestServer:
         request = tool.plan.build(messages.members(bytes(arguments)) if arguments is not None else {})
         target = self._target(tool.base_url)
         headers, tail = tool.own + tool.headers + request.headers, target.tail_of(with_query(request.path, tool.query))
-        response = await self._send(tool.method, target, headers, request.body, tail)
+        response = await self._send(request.method, target, headers, request.body, tail)
         if self._hops and response.status in _FOLLOWED:
             try:
                 response = await self._follow(tool, request, target, response)
@@ -156,9 +149,9 @@ class RestServer:
                 raise
         return tool.reader.read(response.status, response.headers, response.body)
 
-    async def _send(self, method: bytes, target: HttpTarget, headers: bytes, body: bytes, tail: bytes) -> HttpResponse:
+    async def _send(self, method: str, target: HttpTarget, headers: bytes, body: bytes, tail: bytes) -> HttpResponse:
         return await self._client.request(
-            method, target, headers, body, tail=tail, max_body_bytes=self._max_body_bytes, takes_any=True
+            method.encode(), target, headers, body, tail=tail, max_body_bytes=self._max_body_bytes, takes_any=True
         )
 
     def _target(self, base_url: str) -> HttpTarget:
@@ -184,7 +177,7 @@ class RestServer:
                 headers = tool.own + headers + (request.headers if method == request.method else b"")
             else:
                 headers = _AGENT + headers
-            response = await self._send(method.encode(), target, headers, body, target.tail)
+            response = await self._send(method, target, headers, body, target.tail)
         return response
 
     def _hop(self, url: str, start: HttpTarget, method: str, response: HttpResponse) -> HttpTarget:
