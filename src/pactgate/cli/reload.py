@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pactgate.app import Gateway
-from pactgate.config.load import load
+from pactgate.config.load import file_state, load
 from pactgate.config.problems import ConfigurationError
 from pactgate.core.events import ConfigurationRefused, Emit
 
@@ -32,7 +32,7 @@ class Reloader:
         self._emit = emit
         self._poll_s = poll_s
         self._requested = asyncio.Event()
-        self._seen = self._stat()
+        self._seen = file_state(self._path)
 
     def ask(self) -> None:
         self._requested.set()
@@ -41,7 +41,7 @@ class Reloader:
         """Until cancelled."""
         while True:
             is_requested = await self._wait()
-            seen = self._stat()
+            seen = file_state(self._path)
             if is_requested or (seen is not None and seen != self._seen):
                 self._seen = seen
                 await self._reload(is_requested=is_requested)
@@ -62,11 +62,3 @@ class Reloader:
             self._emit(ConfigurationRefused(tuple(str(problem) for problem in error.problems[:_SHOWN_PROBLEMS])))
             return
         await self._gateway.reload(config, only_if_news=not is_requested)
-
-    def _stat(self) -> tuple[int, int, int] | None:
-        """The modification time, size and inode of the file, or None while there is no file."""
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino

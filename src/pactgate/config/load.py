@@ -74,6 +74,19 @@ def kind_of(struct: type[msgspec.Struct]) -> inspect.Type:
     return inspect.type_info(struct)
 
 
+FileState = tuple[int, int, int]
+"""Tells one state of a file from another: modification time, size and inode."""
+
+
+def file_state(path: str | Path) -> FileState | None:
+    """None while there is no such file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
 def read_regular_file(path: str | Path, max_bytes: int) -> tuple[bytes, int]:
     """The first bytes of a regular file, and its mode. Never waits for a pipe or device. Raises UnreadableError."""
     try:

@@ -11,12 +11,12 @@ import os
 import ssl
 from typing import Final
 
+from pactgate.config.load import FileState, file_state
 from pactgate.config.sections.network import TlsSettings
 from pactgate.core.failures import GatewayFailure, Kind
 
 _MAX_CONTEXTS: Final = 1000
 _CERTIFICATE_ALERTS: Final = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
-_Stamp = tuple[int, int, int]
 
 
 class TlsContexts:
@@ -24,7 +24,7 @@ class TlsContexts:
 
     def __init__(self, default: ssl.SSLContext | None = None) -> None:
         self._default = default
-        self._contexts: dict[TlsSettings, tuple[tuple[_Stamp, ...], ssl.SSLContext]] = {}
+        self._contexts: dict[TlsSettings, tuple[list[FileState | None], ssl.SSLContext]] = {}
 
     def default(self) -> ssl.SSLContext:
         if self._default is None:
@@ -35,14 +35,17 @@ class TlsContexts:
         """Raises an INVALID_CONFIG failure that names the setting that can't be used."""
         if settings is None:
             return self.default()
-        stamps = _stamps(settings)
+        paths = (settings.ca_file, settings.cert_file, settings.key_file)
+        states = [
+            file_state(path) for path in paths if path is not None
+        ]  # a missing file has none: reading it says why
         stored = self._contexts.get(settings)
-        if stored is not None and stored[0] == stamps:
+        if stored is not None and stored[0] == states:
             return stored[1]
         context = _make(server, settings)
         if len(self._contexts) >= _MAX_CONTEXTS:
             self._contexts.clear()
-        self._contexts[settings] = (stamps, context)
+        self._contexts[settings] = (states, context)
         return context
 
 
@@ -74,18 +77,6 @@ def certificate_refused(problem: ssl.SSLError, server: str, settings: TlsSetting
 def _http1_only(context: ssl.SSLContext) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-def _stamps(settings: TlsSettings) -> tuple[_Stamp, ...]:
-    """What tells one state of the files from another. A missing file has none: reading it says why."""
-    stamps = []
-    for path in (settings.ca_file, settings.cert_file, settings.key_file):
-        try:
-            found = os.stat(path) if path is not None else None
-        except OSError:
-            found = None
-        stamps.append((found.st_mtime_ns, found.st_size, found.st_ino) if found is not None else (0, 0, 0))
-    return tuple(stamps)
 
 
 def _make(server: str, settings: TlsSettings) -> ssl.SSLContext:

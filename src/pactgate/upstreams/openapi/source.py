@@ -11,7 +11,7 @@ import asyncio
 import os
 from typing import Any, Final, NamedTuple
 
-from pactgate.config.load import read_regular_file
+from pactgate.config.load import FileState, file_state, read_regular_file
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.tree import UnreadableError
@@ -25,15 +25,12 @@ from pactgate.upstreams.openapi.mapping import MappedDocument, map_document
 MAX_ALL_FILES_BYTES: Final = 2 * MAX_DOCUMENT_BYTES
 _ACCEPT: Final = ("Accept", "application/json, application/yaml, application/vnd.oai.openapi;q=0.9, */*;q=0.1")
 
-Stamp = tuple[int, int, int]
-"""Identifies one state of a file: modification time, size and inode."""
-
 
 class LoadedDocument(NamedTuple):
     """A mapped document; `files` are its files and their states, none for a URL."""
 
     mapped: MappedDocument
-    files: dict[str, Stamp]
+    files: dict[str, FileState]
 
 
 async def load_document(config: ServerConfig, client: HttpClient) -> LoadedDocument:
@@ -58,8 +55,8 @@ def map_file(config: ServerConfig) -> MappedDocument:
     return _map(config, None).mapped
 
 
-def has_changed(files: dict[str, Stamp]) -> bool:
-    return any(_stamp(path) != stamp for path, stamp in files.items())
+def has_changed(files: dict[str, FileState]) -> bool:
+    return any(file_state(path) != state for path, state in files.items())
 
 
 def _map(config: ServerConfig, fetched: bytes | None) -> LoadedDocument:
@@ -100,7 +97,7 @@ class _Folder:
         self._document = os.path.realpath(document)
         self._folder = os.path.dirname(self._document)
         self._bytes = 0
-        self.files: dict[str, Stamp] = {}
+        self.files: dict[str, FileState] = {}
 
     def read_root(self) -> Any:
         return self._read(self._document)
@@ -120,15 +117,6 @@ class _Folder:
         self._bytes += len(data)
         if self._bytes > MAX_ALL_FILES_BYTES:
             raise UnreadableDocumentError("is too large with all its files")
-        stamp = _stamp(path)
-        if stamp is not None:
-            self.files[path] = stamp
+        if (state := file_state(path)) is not None:
+            self.files[path] = state
         return read_text(data)
-
-
-def _stamp(path: str) -> Stamp | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
