@@ -178,8 +178,6 @@ class _Mapping:
         if (fault := check_path_template(path)) is not None:
             raise NotMappableError(f"its path can't be called: {fault.message}")
         needed = self._security.needed(one.spot)
-        if isinstance(needed, str):
-            raise NotMappableError(needed)
         base_url = self._own_base_url(one, has_secrets=bool(needed or self._config.headers))
         request = read_request(one.item, one.spot, method, path, self._references, self._schemas)
         answer = read_answer(one.spot, method, self._references)
@@ -216,9 +214,10 @@ class _Mapping:
         if self._config.base_url is not None:
             return self._config.base_url
         listed = root.inside("servers").items()
-        found = self._address(listed[0]) if listed else self._resolved("/")
-        if isinstance(found, NotMappableError):
-            raise UnreadableDocumentError(f"names no server that can be called ({found.why}); set baseUrl")
+        try:
+            found = self._address(listed[0]) if listed else self._resolved("/")
+        except NotMappableError as problem:
+            raise UnreadableDocumentError(f"names no server that can be called ({problem.why}); set baseUrl") from None
         if self._url is not None and self._has_secrets and not _same_origin(found, self._url):
             raise UnreadableDocumentError(
                 "wants calls to go to another host than it comes from: credentials are sent there only when baseUrl names it"
@@ -231,8 +230,6 @@ class _Mapping:
         if self._config.base_url is not None or not listed:
             return None
         found = self._address(listed[0])
-        if isinstance(found, NotMappableError):
-            raise NotMappableError(*found.args) from found
         is_known = _same_origin(found, self._base_url) or urlsplit(found).hostname in self._config.allowed_hosts
         if has_secrets and not is_known:
             raise NotMappableError(
@@ -244,25 +241,27 @@ class _Mapping:
     def _has_secrets(self) -> bool:
         return bool(self._config.credentials or self._config.headers)
 
-    def _address(self, server: DocumentNode) -> str | NotMappableError:
+    def _address(self, server: DocumentNode) -> str:
+        """The base URL of a server object. Raises NotMappableError."""
         text = server.text("url")
         if text is None:
-            return NotMappableError("a server has no url")
+            raise NotMappableError("a server has no url")
         variables = server.inside("variables")
         for name in list(variables.members())[:_MAX_VARIABLES]:
             text = text.replace(f"{{{name}}}", str(variables.inside(name).members().get("default", "")))[:2000]
         if "{" in text:
-            return NotMappableError(f"{flat(text, _SHOWN_CHARS)} has a variable without a value")
+            raise NotMappableError(f"{flat(text, _SHOWN_CHARS)} has a variable without a value")
         return self._resolved(text)
 
-    def _resolved(self, text: str) -> str | NotMappableError:
+    def _resolved(self, text: str) -> str:
         shown = flat(text, _SHOWN_CHARS)
         try:
-            joined = urljoin(self._url, text) if self._url is not None else text
+            joined = urljoin(self._url or "", text)
         except ValueError:
-            return NotMappableError(f"{shown} is not a URL")
-        fault = check_base_url(joined)
-        return joined.rstrip("/") if fault is None else NotMappableError(f"{shown}: {fault.message}")
+            raise NotMappableError(f"{shown} is not a URL") from None
+        if (fault := check_base_url(joined)) is not None:
+            raise NotMappableError(f"{shown}: {fault.message}")
+        return joined.rstrip("/")
 
 
 def _require_version(root: Any) -> bool:

@@ -73,14 +73,6 @@ def _is_count(value: Any) -> bool:
     return _is_number(value) and value >= 0 and value == int(value)
 
 
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
-
-
 def _is_light(value: Any) -> bool:
     """Whether a value is small enough to be copied."""
     count, waiting = 0, [(value, 0)]
@@ -111,9 +103,9 @@ _PLAIN: Final[dict[str, Callable[[Any], bool]]] = {
     "multipleOf": lambda value: _is_number(value) and value > 0,
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), _is_count),
     **dict.fromkeys(("minContains", "maxContains"), _is_count),
-    **dict.fromkeys(("uniqueItems", "deprecated"), _is_flag),
-    "enum": lambda value: _is_list(value) and len(value) > 0 and _is_light(value),
-    **dict.fromkeys(("const", "default"), lambda value: _is_light(value)),
+    **dict.fromkeys(("uniqueItems", "deprecated"), lambda value: isinstance(value, bool)),
+    "enum": lambda value: isinstance(value, list) and len(value) > 0 and _is_light(value),
+    **dict.fromkeys(("const", "default"), _is_light),
 }
 _ONE: Final = frozenset(
     {"not", "additionalProperties", "contains", "propertyNames", "if", "then", "else", "items"}

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from pactgate.config.value_checks import check_header_name
 from pactgate.core.display import flat
+from pactgate.upstreams.openapi.document_text import DocumentError
 from pactgate.upstreams.openapi.references import BrokenReferenceError, DocumentNode, References
 from pactgate.upstreams.rest.credentials import Credential
 
@@ -44,8 +45,8 @@ class Security:
     def names(self) -> tuple[str, ...]:
         return tuple(self._schemes.members())
 
-    def needed(self, operation: DocumentNode) -> tuple[Credential, ...] | str:
-        """The credentials of an operation, or why it can't be called."""
+    def needed(self, operation: DocumentNode) -> tuple[Credential, ...]:
+        """The credentials of an operation. Raises DocumentError if the operator did not give them."""
         asked = operation.inside("security")
         asked = asked if isinstance(asked.value, list) else self._default
         alternatives = [one.members() for one in asked.items()[:_MAX_ALTERNATIVES]]
@@ -53,37 +54,30 @@ class Security:
             return ()
         problems: dict[str, None] = {}
         for alternative in sorted(alternatives, key=lambda one: not one):  # no credentials at all is the last resort
-            met = self._meet(alternative)
-            if not isinstance(met, str):
-                return met
-            problems[met] = None
-        return f"it needs {', or '.join(problems)}"
-
-    def _meet(self, alternative: dict[str, Any]) -> tuple[Credential, ...] | str:
-        """The credentials for all schemes of one alternative, or the first that is missing."""
-        sent: list[Credential] = []
-        for name in list(alternative)[:_MAX_SCHEMES]:
             try:
-                scheme = self._references.follow(self._schemes.inside(name))
-            except BrokenReferenceError as broken:
-                return f"the credential {_shown(name)}, which can't be read: {broken.why}"
-            credential = self._credential(name, scheme)
-            if isinstance(credential, str):
-                return credential
-            if credential is not None:
-                sent.append(credential)
-        return tuple(sent)
+                found = [self._credential(name) for name in list(alternative)[:_MAX_SCHEMES]]
+                return tuple(one for one in found if one is not None)
+            except DocumentError as problem:
+                problems[problem.why] = None
+        raise DocumentError(f"it needs {', or '.join(problems)}")
 
-    def _credential(self, name: str, scheme: DocumentNode) -> Credential | str | None:
-        """The credential, None where a configured header already carries it, or what is missing."""
+    def _credential(self, name: str) -> Credential | None:
+        """The credential for a scheme, None where a configured header already carries it. Raises DocumentError."""
+        shown = f"the credential {flat(name, _SHOWN_CHARS)}"
+        try:
+            scheme = self._references.follow(self._schemes.inside(name))
+        except BrokenReferenceError as broken:
+            raise DocumentError(f"{shown}, which can't be read: {broken.why}") from None
         header = _header_of(scheme)
         if header is not None and header.casefold() in self._headers:
             return None
         value = self._given.get(name)
         if value is None:
-            return f"the credential {_shown(name)} ({_kind(scheme)})"
+            raise DocumentError(f"{shown} ({_kind(scheme)})")
         sent = _sent(scheme, value)
-        return sent or f"the credential {_shown(name)} ({_kind(scheme)}), which is not supported"
+        if sent is None:
+            raise DocumentError(f"{shown} ({_kind(scheme)}), which is not supported")
+        return sent
 
 
 def _sent(scheme: DocumentNode, value: str) -> Credential | None:
@@ -122,7 +116,3 @@ def _kind(scheme: DocumentNode) -> str:
     kind = scheme.text("type") or "unknown"
     detail = scheme.text("scheme") if kind == "http" else scheme.text("in") if kind == "apiKey" else None
     return flat(f"{kind} {detail}" if detail else kind, _SHOWN_CHARS)
-
-
-def _shown(name: str) -> str:
-    return flat(name, _SHOWN_CHARS)
