@@ -71,12 +71,7 @@ class PipeWriter:
             return
         data = b"".join(self._gathered)
         self._forget_gathered()
-        self._begun_bytes += len(data)
-        self._rest = memoryview(data)
-        self._put()
-        if self._rest:
-            self._clear.clear()
-            self._loop.add_writer(self._fd, self._on_writable)
+        self._begin(data)
 
     def _forget_gathered(self) -> None:
         self._gathered.clear()
@@ -94,15 +89,19 @@ class PipeWriter:
     async def _write_through(self, frame: bytes) -> bool:
         if self._pipe.closed:
             return False
-        self._begun_bytes += len(frame)
-        end_bytes = self._begun_bytes
-        self._rest = memoryview(frame)
+        end_bytes = self._begin(frame)
+        await self._clear.wait()
+        return self._written_bytes >= end_bytes
+
+    def _begin(self, data: bytes) -> int:
+        """Write what the pipe takes now, the rest later. Returns how many bytes are written when all of it is."""
+        self._begun_bytes += len(data)
+        self._rest = memoryview(data)
         self._put()
         if self._rest:
             self._clear.clear()
             self._loop.add_writer(self._fd, self._on_writable)
-            await self._clear.wait()
-        return self._written_bytes >= end_bytes
+        return self._begun_bytes
 
     def _put(self) -> None:
         try:

@@ -12,7 +12,6 @@ import asyncio
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -45,7 +44,6 @@ REST_PER_FRAME_S: Final = 0.00005
 """At most 20,000 messages nobody asked for in a second: enough for any honest server, a tenth of a core for a flood."""
 MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
 STDERR_RING_BYTES: Final = 64 * 1024
-STDERR_LINE_CHARS: Final = 8 * 1024
 SAMPLE_CHARS: Final = 200
 NOISE_EVENTS: Final = 5
 NOISE_IN_A_ROW: Final = 1000
@@ -87,13 +85,6 @@ def frames_of(line: bytes) -> list[bytes]:
         return []
 
 
-class _Phase(StrEnum):
-    NEW = "new"
-    OPEN = "open"
-    LOST = "lost"
-    CLOSED = "closed"
-
-
 class StdioChannel:
     """A `Channel` to one child process. Used once: open, send, close; a new connection is a new channel."""
 
@@ -125,7 +116,7 @@ class StdioChannel:
         self._shutdown_steps = shutdown_steps
         self._tap = tap
         self._decoder = LineDecoder(max_frame_bytes)
-        self._phase = _Phase.NEW
+        self._is_used = False
         self._receiver: Receiver | None = None
         self._child: ChildProcess | None = None
         self._stdin: PipeWriter | None = None
@@ -146,8 +137,9 @@ class StdioChannel:
         return self._stdin.held_bytes if self._stdin else 0
 
     async def open(self, receiver: Receiver) -> None:
-        if self._phase is not _Phase.NEW:
-            raise RuntimeError(f"the channel to {self._server} was {self._phase} before; a connection needs a new one")
+        if self._is_used:
+            raise RuntimeError(f"the channel to {self._server} was used before; a connection needs a new one")
+        self._is_used = True
         self._child_reaper.start()
         try:
             child = ChildProcess.spawn(self._confined(), self._on_exit, guard=self._child_reaper)
@@ -163,7 +155,6 @@ class StdioChannel:
         assert stdin is not None
         assert stdout is not None
         assert stderr is not None
-        self._phase = _Phase.OPEN
         self._receiver = receiver
         self._child = child
         self._stdin = PipeWriter(stdin, lambda: self._on_pipe_closed("stdin"))
@@ -199,7 +190,7 @@ class StdioChannel:
             )
 
     async def close(self) -> None:
-        self._phase = _Phase.CLOSED
+        self._is_used = True
         self._receiver = None
         if self._child is None or self._stdin is None:
             return
@@ -208,12 +199,8 @@ class StdioChannel:
         await self._child.end(self._shutdown_steps)
         self._release()
 
-    def stderr_tail(self) -> str:
-        """What it last wrote to stderr, fit for a log or a terminal."""
-        return "\n".join(printable(line.rstrip(b"\r"), STDERR_LINE_CHARS) for line in self._stderr.split(b"\n"))
-
     def _on_stdout(self, data: bytes) -> None:
-        if self._phase is not _Phase.OPEN:
+        if self._receiver is None:
             return
         try:
             lines = self._decoder.feed(data)
@@ -264,7 +251,7 @@ class StdioChannel:
 
     def _on_pipe_closed(self, name: str) -> None:
         """Mostly a sign that it is dying: its exit says more, if it comes soon."""
-        if self._phase is _Phase.OPEN and self._last_call is None:
+        if self._receiver is not None and self._last_call is None:
             loop = asyncio.get_running_loop()
             self._last_call = loop.call_later(CLOSED_PIPE_GRACE_S, self._on_deaf_or_mute, name)
 
@@ -280,7 +267,7 @@ class StdioChannel:
 
     def _failure(self, kind: Kind, what: str, details: dict[str, Any] | None = None) -> GatewayFailure:
         last = self._stderr.rstrip().rsplit(b"\n", 1)[-1]
-        said = f"; its last words on stderr: {printable(last, SAMPLE_CHARS)}" if last else ""
+        said = f"; its last output on stderr: {printable(last, SAMPLE_CHARS)}" if last else ""
         return GatewayFailure(kind, f"{self._server} {what}{said}", server=self._server, details=details)
 
     def _lose(self, failure: GatewayFailure) -> None:
@@ -288,7 +275,6 @@ class StdioChannel:
         receiver, self._receiver = self._receiver, None
         if receiver is None or self._child is None:
             return
-        self._phase = _Phase.LOST
         self._child.signal_group(signal.SIGKILL)
         self._release()
         receiver.lost(failure)
