@@ -173,7 +173,7 @@ async def test_a_proxy_that_is_not_there_is_named(scheme: str) -> None:
         unknown = await failure_of(client, through("http://no-such-proxy.invalid:1", f"{scheme}://{NAME}/mcp"))
     assert refused.kind is unknown.kind is Kind.CONNECTION_FAILED
     assert f"through the proxy {url}: nothing listens there" in refused.message
-    assert "http://no-such-proxy.invalid:1: its name can't be resolved" in unknown.message
+    assert "http://no-such-proxy.invalid:1: the name of its host can't be resolved" in unknown.message
 
 
 async def test_a_proxy_that_does_not_answer_is_a_timeout_that_names_it() -> None:

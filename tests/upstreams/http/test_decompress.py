@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.upstreams.http.decompress import (
-    CorruptEncodingError,
     DecompressionBombError,
-    UnknownEncodingError,
+    UndecodableBodyError,
     decompress,
 )
 
@@ -48,7 +47,7 @@ def test_a_bomb_costs_no_more_than_the_bound() -> None:
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, gzip", "compress", "x" * 500])
 def test_other_codings_are_refused(coding: str) -> None:
-    with pytest.raises(UnknownEncodingError) as raised:
+    with pytest.raises(UndecodableBodyError) as raised:
         decompress(b"x", coding, MEGABYTE)
     assert len(str(raised.value)) < 200
 
@@ -58,5 +57,5 @@ def test_other_codings_are_refused(coding: str) -> None:
 def test_damaged_data_is_refused(coding: str, damage: str) -> None:
     data = gzip.compress(b"hello " * 100) if coding == "gzip" else zlib.compress(b"hello " * 100)
     damaged = {"cut": data[:-8], "junk": b"not compressed at all", "tail": data + b"more"}[damage]
-    with pytest.raises(CorruptEncodingError):
+    with pytest.raises(UndecodableBodyError):
         decompress(damaged, coding, MEGABYTE)

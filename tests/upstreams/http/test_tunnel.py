@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pactgate.upstreams.http.proxy import Proxy
-from pactgate.upstreams.http.tunnel import ConnectReply, TunnelRefusedError, TunnelReplyError
+from pactgate.upstreams.http.tunnel import MAX_HEAD_BYTES, TunnelRefusedError, TunnelReplyError, establish
 
 
 class Written:
@@ -21,18 +21,14 @@ class Written:
 
 async def established(reply: bytes, *cuts: int, host: str = "api.example") -> bytes:
     """What was written to the proxy, if it gave the tunnel."""
-    protocol, written = ConnectReply(), Written()
+    reader, written = asyncio.StreamReader(MAX_HEAD_BYTES), Written()
     transport: Any = written
-    protocol.connection_made(transport)
-    asking = asyncio.ensure_future(
-        protocol.establish(
-            Proxy(scheme="http", host="p", port=1, source="x", authorization=b"Proxy-Authorization: y\r\n"), host, 443
-        )
-    )
+    proxy = Proxy(scheme="http", host="p", port=1, source="x", authorization=b"Proxy-Authorization: y\r\n")
+    asking = asyncio.ensure_future(establish(reader, transport, proxy, host, 443))
     await asyncio.sleep(0)
     for start, end in zip((0, *cuts), (*cuts, len(reply)), strict=True):
-        protocol.data_received(reply[start:end])
-    protocol.connection_lost(None)
+        reader.feed_data(reply[start:end])
+    reader.feed_eof()
     await asking
     return written.data
 
@@ -61,7 +57,15 @@ async def test_any_other_status_is_a_refusal(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/2 200\r\n\r\n", b"\x16\x03\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\nmore"]
+    "reply",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/2 200\r\n\r\n",
+        b"\x16\x03\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\nmore",
+        b"HTTP/1.1 200 OK\r\n" + b"x" * 20_000,
+    ],
 )
 async def test_anything_else_is_no_tunnel(reply: bytes) -> None:
     with pytest.raises(TunnelReplyError):

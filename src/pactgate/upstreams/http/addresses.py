@@ -6,11 +6,9 @@ import socket
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
-_NAT64: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
-_COMPATIBLE: Final = IPv6Network("::/96")
 _ISATAP: Final = frozenset({0x00005EFE, 0x02005EFE})
-_SITE_LOCAL: Final = IPv6Network("fec0::/10")
 _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
+"""Does not hold mapped, compatible and NAT64 addresses, site-local ones and multicast."""
 
 
 def address_of(host: str) -> IPv4Address | IPv6Address | None:
@@ -31,24 +29,7 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
     """Whether an address belongs to the public internet. An IPv6 address that carries an IPv4 address never does."""
     if isinstance(address, IPv4Address):
         return address.is_global and not address.is_multicast and not address.is_reserved
-    if _embedded_ipv4(address) is not None:
+    is_isatap = (int(address) >> 32) & 0xFFFFFFFF in _ISATAP
+    if is_isatap or address.sixtofour is not None or address.teredo is not None:
         return False  # a detour to an IPv4 address, which can be written as one
-    return address in _GLOBAL_UNICAST and address.is_global and not address.is_multicast and address not in _SITE_LOCAL
-
-
-def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address inside an IPv6 address: mapped, compatible, 6to4, Teredo, NAT64 or ISATAP."""
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address.sixtofour is not None:
-        return address.sixtofour
-    if address.teredo is not None:
-        return address.teredo[1]
-    number = int(address)
-    if (
-        address in _COMPATIBLE
-        or any(address in network for network in _NAT64)
-        or (number >> 32) & 0xFFFFFFFF in _ISATAP
-    ):
-        return IPv4Address(number & 0xFFFFFFFF)
-    return None
+    return address in _GLOBAL_UNICAST and address.is_global

@@ -21,11 +21,11 @@ from pactgate.upstreams.http.egress import Resolve, checked_addresses, resolve_h
 from pactgate.upstreams.http.proxy import Proxy, credentials_refused
 from pactgate.upstreams.http.request_message import HttpTarget
 from pactgate.upstreams.http.tls import TlsContexts, certificate_refused, why_untrusted
-from pactgate.upstreams.http.tunnel import ConnectReply, TunnelRefusedError, TunnelReplyError
+from pactgate.upstreams.http.tunnel import MAX_HEAD_BYTES, TunnelRefusedError, TunnelReplyError, establish
 
 _NUMBER: Final = re.compile(r"\[Errno (\d{1,4})\]")
 _REASONS: Final = {
-    errno.ECONNREFUSED: "nothing listens there (connection refused); start it or correct its address in the configuration",
+    errno.ECONNREFUSED: "nothing listens there (connection refused); start it or correct its address",
     errno.ENETUNREACH: "the network can't be reached",
     errno.EHOSTUNREACH: "the host can't be reached",
     errno.ECONNRESET: "it reset the connection while connecting",
@@ -72,15 +72,15 @@ class Connector:
         for host in hosts:
             try:
                 if target.proxy is None:
-                    return await _open(host, target.port, make, tls, target.host)
+                    return (await _open(host, target.port, make, tls, target.host))[1]
                 if tls is None:
-                    return await self._open_proxy(target.proxy, make)
+                    return (await self._open_proxy(target.proxy, make))[1]
                 return await self._open_tunnel(target, target.proxy, host, make, tls)
             except OSError as refusal:
                 problem = refusal
         raise problem or OSError("it has no address")
 
-    async def _open_proxy(self, proxy: Proxy, make: Callable[[], _P]) -> _P:
+    async def _open_proxy(self, proxy: Proxy, make: Callable[[], _P]) -> tuple[asyncio.Transport, _P]:
         tls = self._contexts.default() if proxy.is_tls else None
         try:
             return await _open(proxy.host, proxy.port, make, tls, proxy.host)
@@ -90,30 +90,32 @@ class Connector:
     async def _open_tunnel(
         self, target: HttpTarget, proxy: Proxy, host: str, make: Callable[[], ClientConnection], tls: ssl.SSLContext
     ) -> ClientConnection:
-        reply = await self._open_proxy(proxy, ConnectReply)
+        reader = asyncio.StreamReader(MAX_HEAD_BYTES)
+        transport, _ = await self._open_proxy(proxy, lambda: asyncio.StreamReaderProtocol(reader))
         encrypted: asyncio.Transport | None = None
         try:
-            await reply.establish(proxy, host, target.port)
+            await establish(reader, transport, proxy, host, target.port)
             connection = make()
             loop = asyncio.get_running_loop()
-            encrypted = await loop.start_tls(reply.transport, connection, tls, server_hostname=target.host)
+            encrypted = await loop.start_tls(transport, connection, tls, server_hostname=target.host)
         except TunnelRefusedError as refusal:
             if refusal.status < 500:
                 raise _proxy_refusal(target, proxy, refusal.status) from refusal
             raise  # the proxy can't reach this address; there may be another
         finally:
             if encrypted is None:
-                reply.transport.abort()
+                transport.abort()
         assert encrypted is not None
         connection.connection_made(encrypted)  # `start_tls` leaves this to its caller
         return connection
 
 
-async def _open(host: str, port: int, make: Callable[[], _P], tls: ssl.SSLContext | None, name: str) -> _P:
+async def _open(
+    host: str, port: int, make: Callable[[], _P], tls: ssl.SSLContext | None, name: str
+) -> tuple[asyncio.Transport, _P]:
     """`name` is the host the certificate must be for; `host` may be an address of it."""
     loop = asyncio.get_running_loop()
-    _, protocol = await loop.create_connection(make, host, port, ssl=tls, server_hostname=name if tls else None)
-    return protocol
+    return await loop.create_connection(make, host, port, ssl=tls, server_hostname=name if tls else None)
 
 
 def _unreachable(target: HttpTarget, problem: OSError | UnicodeError, timeout_s: float) -> GatewayFailure:
@@ -134,13 +136,8 @@ def _unreachable(target: HttpTarget, problem: OSError | UnicodeError, timeout_s:
         case ssl.SSLError():
             refused = certificate_refused(problem, target.server, target.tls)
             return refused or _failed(target, f"TLS failed ({problem.reason or problem}); does it speak https?")
-        case socket.gaierror() | UnicodeError():
-            return _failed(
-                target, "the name of its host can't be resolved; check its address in the configuration and the DNS"
-            )
         case _:
-            number = _error_number(problem)
-            return _failed(target, _REASONS.get(number) or (os.strerror(number) if number else "connecting failed"))
+            return _failed(target, _why_no_connection(problem))
 
 
 def _why_no_proxy(problem: OSError | UnicodeError) -> str:
@@ -149,13 +146,17 @@ def _why_no_proxy(problem: OSError | UnicodeError) -> str:
             return f"its certificate is not valid: {problem.verify_message}; name its authority's file in SSL_CERT_FILE"
         case ssl.SSLError():
             return "TLS failed; does the proxy speak https itself? Most are http:// also for https servers"
-        case socket.gaierror() | UnicodeError():
-            return "its name can't be resolved"
         case _:
-            number = _error_number(problem)
-            if number == errno.ECONNREFUSED:
-                return "nothing listens there (connection refused)"
-            return _REASONS.get(number) or (os.strerror(number) if number else "connecting failed")
+            return _why_no_connection(problem)
+
+
+def _why_no_connection(problem: OSError | UnicodeError) -> str:
+    if isinstance(problem, socket.gaierror | UnicodeError):
+        return "the name of its host can't be resolved; check its address and the DNS"
+    # A name with several addresses fails with one error for all of them, whose text has the numbers.
+    found = _NUMBER.search(str(problem))
+    number = problem.errno or (int(found[1]) if found else 0)
+    return _REASONS.get(number) or (os.strerror(number) if number else "connecting failed")
 
 
 def _proxy_refusal(target: HttpTarget, proxy: Proxy, status: int) -> GatewayFailure:
@@ -175,12 +176,6 @@ def _proxy_failed(target: HttpTarget, proxy: Proxy, why: str, *, is_permanent: b
         server=target.server,
         details={"permanent": True} if is_permanent else None,
     )
-
-
-def _error_number(problem: OSError) -> int:
-    """A name with several addresses fails with one error for all of them, whose text has the numbers."""
-    found = _NUMBER.search(str(problem))
-    return problem.errno or (int(found[1]) if found else 0)
 
 
 def _failed(target: HttpTarget, why: str, *, is_permanent: bool = False) -> GatewayFailure:

@@ -15,16 +15,12 @@ _FREE_BYTES: Final = 1024 * 1024
 _WINDOWS: Final = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 
 
-class UnknownEncodingError(ValueError):
-    """An encoding that is not supported."""
-
-
 class DecompressionBombError(ValueError):
     """The decompressed body exceeds the bound."""
 
 
-class CorruptEncodingError(ValueError):
-    """The body is not in the encoding its header names, or is incomplete."""
+class UndecodableBodyError(ValueError):
+    """The encoding is not supported, or the body is not in the encoding its header names, or is incomplete."""
 
 
 def decompress(body: bytes, coding: str, max_bytes: int) -> bytes:
@@ -34,17 +30,15 @@ def decompress(body: bytes, coding: str, max_bytes: int) -> bytes:
         return body
     window = _WINDOWS.get(name)
     if window is None:
-        raise UnknownEncodingError(f"the encoding {name[:40]!r}, though only identity was asked for")
+        raise UndecodableBodyError(f"the encoding {name[:40]!r}, though only identity was asked for")
     bound = min(max_bytes, max(_FREE_BYTES, MAX_RATIO * len(body)))
-    try:
-        return _unpack(body, window, bound)
-    except zlib.error:
-        if name != "deflate":
-            raise CorruptEncodingError(f"{name} that can't be unpacked") from None
-    try:
-        return _unpack(body, -zlib.MAX_WBITS, bound)  # many servers send raw deflate without the zlib header
-    except zlib.error:
-        raise CorruptEncodingError(f"{name} that can't be unpacked") from None
+    # Many servers send raw deflate without the zlib header.
+    for wbits in (window, -zlib.MAX_WBITS) if name == "deflate" else (window,):
+        try:
+            return _unpack(body, wbits, bound)
+        except zlib.error:
+            continue
+    raise UndecodableBodyError(f"{name} that can't be unpacked")
 
 
 def _unpack(body: bytes, window: int, bound: int) -> bytes:
@@ -53,7 +47,7 @@ def _unpack(body: bytes, window: int, bound: int) -> bytes:
     if len(data) > bound:
         raise DecompressionBombError(f"more than {bound} bytes when unpacked")
     if not decompressor.eof:
-        raise CorruptEncodingError("compressed data that ends too early")
+        raise UndecodableBodyError("compressed data that ends too early")
     if decompressor.unused_data:
-        raise CorruptEncodingError("compressed data with something behind it")
+        raise UndecodableBodyError("compressed data with something behind it")
     return data

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
+from pactgate.core.display import Mask, flat
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.request_message import HttpTarget, UnsafeHeaderError, header_block
 from pactgate.upstreams.http.response import HttpResponse
@@ -47,22 +48,12 @@ class ConfiguredHeaders:
         except UnsafeHeaderError as problem:
             raise _unusable(server, str(problem)) from problem
         parts = (part for value in headers.values() for part in (value, value.rpartition(" ")[2]))
-        hidden = {*parts, *also_secret}
-        self._secrets = tuple(
-            sorted({part for part in hidden if len(part) >= _MIN_SECRET_CHARS}, key=len, reverse=True)
-        )
+        self.mask = Mask(part for part in (*parts, *also_secret) if len(part) >= _MIN_SECRET_CHARS)
+        """Masks configured header values, because a server may repeat them."""
 
     def quote(self, body: bytes) -> str:
         """The beginning of a response body for a message: one line, printable, configured header values masked."""
-        text = self.mask(body[: _SNIPPET_CHARS * 8].decode("utf-8", "replace"))
-        words = " ".join("".join(character if character.isprintable() else " " for character in text).split())
-        return words if len(words) <= _SNIPPET_CHARS else words[:_SNIPPET_CHARS] + "…"
-
-    def mask(self, text: str) -> str:
-        """The text with configured header values masked, because a server may repeat them."""
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
+        return flat(self.mask(body[: _SNIPPET_CHARS * 8].decode("utf-8", "replace")), _SNIPPET_CHARS)
 
 
 def _unusable(server: str, why: str) -> GatewayFailure:

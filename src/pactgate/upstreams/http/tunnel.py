@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Final, cast
+from typing import Final
 
 from pactgate.upstreams.http.proxy import Proxy
 
-_MAX_HEAD_BYTES: Final = 16 * 1024
+MAX_HEAD_BYTES: Final = 16 * 1024
 _END: Final = b"\r\n\r\n"
 _STATUS: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: |\r)")
 
@@ -29,46 +29,28 @@ class TunnelRefusedError(OSError):
         self.status = status
 
 
-class ConnectReply(asyncio.Protocol):
-    """The protocol of a connection to a proxy until the tunnel stands."""
-
-    transport: asyncio.Transport
-
-    def __init__(self) -> None:
-        self._head: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._received = b""
-
-    async def establish(self, proxy: Proxy, host: str, port: int) -> None:
-        """Ask for the tunnel and wait for the reply. Raises TunnelRefusedError or TunnelReplyError."""
-        authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        lines = f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: pactgate\r\n"
-        self.transport.write(b"%b%b\r\n" % (lines.encode("ascii"), proxy.authorization))
-        status = _STATUS.match(await self._head)
-        if status is None:
-            raise TunnelReplyError("it does not speak HTTP/1.1")
-        if not 200 <= int(status[1]) < 300:
-            raise TunnelRefusedError(int(status[1]))
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclass
-
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        end = self._received.find(_END)
-        if end < 0 and len(self._received) <= _MAX_HEAD_BYTES:
-            return
-        if self._head.done():
-            return
-        is_refusal = not self._received.startswith((b"HTTP/1.1 2", b"HTTP/1.0 2"))
-        if end < 0 or (end + len(_END) < len(self._received) and not is_refusal):
-            self._fail("its reply to CONNECT is too long")  # behind a success nothing may follow: TLS begins with us
-        else:
-            self._head.set_result(self._received)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._fail("it closed the connection")
-
-    def _fail(self, why: str) -> None:
-        if not self._head.done():
-            self._head.set_exception(TunnelReplyError(why))
-            self._head.exception()  # it may be that nobody waits any more
+async def establish(
+    reader: asyncio.StreamReader, transport: asyncio.WriteTransport, proxy: Proxy, host: str, port: int
+) -> None:
+    """Ask for the tunnel and wait for the reply. Raises TunnelRefusedError or TunnelReplyError."""
+    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    lines = f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: pactgate\r\n"
+    transport.write(b"%b%b\r\n" % (lines.encode("ascii"), proxy.authorization))
+    received = b""
+    while _END not in received and len(received) <= MAX_HEAD_BYTES:
+        try:
+            data = await reader.read(MAX_HEAD_BYTES)
+        except OSError:
+            data = b""  # reset
+        if not data:
+            raise TunnelReplyError("it closed the connection")
+        received += data
+    status = _STATUS.match(received)
+    if status is None:
+        raise TunnelReplyError("it does not speak HTTP/1.1")
+    if not 200 <= int(status[1]) < 300:
+        raise TunnelRefusedError(int(status[1]))
+    if (
+        not received.endswith(_END) or received.count(_END) > 1
+    ):  # behind a success nothing may follow: TLS begins with us
+        raise TunnelReplyError("its reply to CONNECT is too long")

@@ -17,16 +17,12 @@ import msgspec
 from msgspec import Raw, Struct
 
 from pactgate.config.sections.endpoints import Endpoint
+from pactgate.core.display import cut, visible
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.protocol import messages
 from pactgate.protocol.json_limits import check_shape
 from pactgate.protocol.messages import encode_json
-from pactgate.upstreams.http.decompress import (
-    CorruptEncodingError,
-    DecompressionBombError,
-    UnknownEncodingError,
-    decompress,
-)
+from pactgate.upstreams.http.decompress import DecompressionBombError, UndecodableBodyError, decompress
 from pactgate.upstreams.http.refusals import REFUSED_UNREAD, ConfiguredHeaders, retry_after_ms
 from pactgate.upstreams.rest.body import essence, is_json
 
@@ -155,7 +151,7 @@ class ResponseReader:
             return decompress(body, headers[b"content-encoding"].decode("latin-1"), self._reading.max_bytes)
         except DecompressionBombError as problem:
             raise self._failure(Kind.RESPONSE_TOO_LARGE, f"answered with {problem}.", {}) from None
-        except (UnknownEncodingError, CorruptEncodingError) as problem:
+        except UndecodableBodyError as problem:
             raise self._failure(Kind.UNDECODABLE_RESPONSE, f"answered with {problem}.", {}) from None
 
     def _decoded(self, headers: Mapping[bytes, bytes], body: bytes) -> str:
@@ -280,6 +276,4 @@ def _named(status: int) -> str:
 
 def _readable(body: bytes, chars: int) -> str:
     """The beginning of a body as printable text, with its line breaks."""
-    text = body[: chars * 4].decode("utf-8", "replace").strip()
-    shown = "".join(character if character.isprintable() or character in "\n\t" else " " for character in text)
-    return shown if len(shown) <= chars else shown[:chars] + "…"
+    return cut(visible(body[: chars * 4].decode("utf-8", "replace").strip()), chars)
