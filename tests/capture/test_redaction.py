@@ -9,6 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.capture.redaction import MASKED, Redaction, block_identity, header_pairs, secrets_of
+from pactgate.core.recording import Headers
+
+
+def shown(redaction: Redaction, headers: Headers) -> dict[str, list[str]]:
+    headers_shown: dict[str, list[str]] = json.loads(bytes(redaction.block(headers).shown(b"body")))
+    return headers_shown
+
 
 SECRET = 's3cr"et/\\ü-value'
 
@@ -58,7 +65,7 @@ def test_credentials_in_headers_are_masked_and_the_rest_is_kept() -> None:
         "accept": ["application/json"],
         "www-authenticate": ["Bearer realm=x"],
     }
-    assert Redaction().headers(headers) == {
+    assert shown(Redaction(), headers) == {
         "authorization": [f"Bearer {MASKED}"],
         "cookie": [MASKED],
         "x-api-key": [MASKED],
@@ -68,17 +75,17 @@ def test_credentials_in_headers_are_masked_and_the_rest_is_kept() -> None:
 
 
 def test_headers_come_as_lines_too_and_one_sent_twice_has_two_values() -> None:
-    assert Redaction().headers(b"X-A: 1\r\nx-a: 2\r\n") == {"x-a": ["1", "2"]}
-    assert Redaction().headers({b"X-A": b"1"}) == {"x-a": ["1"]}
+    assert shown(Redaction(), b"X-A: 1\r\nx-a: 2\r\n") == {"x-a": ["1", "2"]}
+    assert shown(Redaction(), {b"X-A": b"1"}) == {"x-a": ["1"]}
 
 
 def test_a_session_id_becomes_a_digest_that_tells_sessions_apart_and_shows_what_is_wrong_with_it() -> None:
     redaction = Redaction()
     first, second, odd = (
-        redaction.headers({"mcp-session-id": [value]})["mcp-session-id"][0] for value in ("a", "b", "ü")
+        shown(redaction, {"mcp-session-id": [value]})["mcp-session-id"][0] for value in ("a", "b", "ü")
     )
     assert first != second
-    assert first == redaction.headers(b"Mcp-Session-Id: a")["mcp-session-id"][0]
+    assert first == shown(redaction, b"Mcp-Session-Id: a")["mcp-session-id"][0]
     assert first.startswith("session-")
     assert first.strip() == first
     assert odd.strip() != odd
@@ -86,9 +93,9 @@ def test_a_session_id_becomes_a_digest_that_tells_sessions_apart_and_shows_what_
 
 def test_a_token_that_was_seen_in_a_header_is_masked_in_messages_from_then_on() -> None:
     redaction = Redaction()
-    digest = redaction.credentials({"authorization": ["Bearer a-long-token"]})
-    assert digest == redaction.credentials(b"Authorization: Bearer a-long-token\r\n")
-    assert redaction.credentials({}) is None
+    digest = redaction.block({"authorization": ["Bearer a-long-token"]}).auth
+    assert digest == redaction.block(b"Authorization: Bearer a-long-token\r\n").auth
+    assert redaction.block({}).auth is None
     assert b"a-long-token" not in redaction.message(b'{"result": "you sent a-long-token"}')
 
 
@@ -127,10 +134,22 @@ def test_a_block_is_read_once_and_again_when_more_is_known() -> None:
     block = redaction.block(headers)
     assert redaction.block(headers) is block
     assert (block.session, block.is_json) == ("s", False)
-    assert b"a-long-token" not in bytes(block.shown)
+    assert b"a-long-token" not in bytes(block.shown(b""))
     redaction.know(["harmless"])
-    assert b"harmless" not in bytes(redaction.block(headers).shown)
+    assert b"harmless" not in bytes(redaction.block(headers).shown(b""))
     assert redaction.block(b"Content-Type: application/json\r\n").is_json
+
+
+def test_the_length_of_the_body_counts_and_not_that_of_the_block_which_was_read() -> None:
+    redaction = Redaction()
+    for length in (1, 20):
+        answer = {b"content-length": b"%d" % length, b"server": b"x"}
+        block = redaction.block(answer)
+        assert block is redaction.block({b"content-length": b"0", b"server": b"x"})
+        assert json.loads(bytes(block.shown(b"a" * length))) == {"content-length": [str(length)], "server": ["x"]}
+        assert json.loads(bytes(block.shown(None))) == {"server": ["x"]}
+    assert shown(redaction, {b"content-length": b"9"}) == {"content-length": ["4"]}
+    assert shown(redaction, b"Content-Length: 9\r\n") == {"content-length": ["9"]}
 
 
 def test_blocks_that_never_come_again_are_not_kept_for_ever() -> None:

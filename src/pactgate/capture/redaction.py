@@ -11,6 +11,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -25,23 +26,35 @@ _SHORTEST: Final = 4
 _MAX_LEARNED: Final = 256
 _LEARNED_CHARS: Final = 8
 _SESSION: Final = "mcp-session-id"
+_LENGTH: Final = "content-length"
 _VERSION: Final = "mcp-protocol-version"
 _VISIBLE: Final = re.compile(r"[!-~]+")
 _CREDENTIALS: Final = re.compile(r"auth|cookie|credential|key|passw|secret|token|signature", re.IGNORECASE)
 _HARMLESS: Final = frozenset({"www-authenticate"})
 _ODD_ESCAPES: Final = (b"\\u", b"\\/")
 _MAX_BLOCKS: Final = 256
+_MAX_NAMES: Final = 256
 
 
 class HeaderBlock(Struct, frozen=True):
-    """A block of headers that was read. Only `shown`, which is JSON, and `auth` may be written to a capture."""
+    """A block of headers that was read, but for `content-length`, which changes with each body.
+
+    Only `shown` and `auth` may be written to a capture.
+    """
 
     source: Headers
-    shown: Raw
+    members: bytes
+    has_length: bool
     auth: str | None
     session: str | None
     version: str | None
     is_json: bool
+
+    def shown(self, body: bytes | None) -> Raw:
+        """The headers as JSON, with the length of the body. A stream, whose body is None, has no length."""
+        if not self.has_length or body is None:
+            return Raw(b"{" + self.members)
+        return Raw(b'{"content-length":["%d"]%b%b' % (len(body), b"," if len(self.members) > 1 else b"", self.members))
 
 
 class Redaction:
@@ -85,7 +98,7 @@ class Redaction:
 
     def block(self, headers: Headers) -> HeaderBlock:
         """Read a block of headers, each block once. A token in it is masked from now on, wherever it occurs."""
-        key = headers if type(headers) is bytes else block_identity(headers)
+        key = block_identity(headers)
         block = self._blocks.get(key)
         if block is None:
             block = self._read(headers)
@@ -94,35 +107,32 @@ class Redaction:
             self._blocks[key] = block
         return block
 
-    def headers(self, headers: Headers) -> dict[str, list[str]]:
-        """Every header by its name in lower case, with credentials masked."""
-        found: dict[str, list[str]] = {}
-        for name, value in header_pairs(headers):
-            found.setdefault(name, []).append(self._header(name, value))
-        return found
-
-    def credentials(self, headers: Headers) -> str | None:
+    def _credentials(self, given: Sequence[str]) -> str | None:
         """A digest of the credentials. The token itself is masked from now on, wherever it occurs."""
-        given = [value for name, value in header_pairs(headers) if name == "authorization"]
         if not given:
             return None
         if len(self._known) < _MAX_LEARNED:
-            words = [word for value in given for word in value.split() if len(word) >= _LEARNED_CHARS]
-            self.know(words)
+            self.know(word for value in given for word in value.split() if len(word) >= _LEARNED_CHARS)
         return self.digest("\n".join(given))
 
     def digest(self, text: str) -> str:
         return blake2b(text.encode("utf-8", "surrogatepass"), key=self._salt, digest_size=6).hexdigest()
 
     def _read(self, headers: Headers) -> HeaderBlock:
-        given = dict(reversed(header_pairs(headers)))
+        given: dict[str, list[str]] = {}
+        for name, value in header_pairs(headers):
+            given.setdefault(name, []).append(value)
+        has_length = not isinstance(headers, bytes) and given.pop(_LENGTH, None) is not None
+        auth = self._credentials(given.get("authorization", ()))  # first: a token in it may occur in other headers
+        shown = {name: [self._header(name, value) for value in values] for name, values in given.items()}
         return HeaderBlock(
             source=headers,
-            auth=self.credentials(headers),  # first, because it learns tokens that may occur in other headers
-            shown=Raw(msgspec.json.encode(self.headers(headers))),
-            session=given.get(_SESSION),
-            version=given.get(_VERSION),
-            is_json="json" in given.get("content-type", ""),
+            members=msgspec.json.encode(shown)[1:],
+            has_length=has_length,
+            auth=auth,
+            session=given.get(_SESSION, [None])[0],
+            version=given.get(_VERSION, [None])[0],
+            is_json="json" in given.get("content-type", [""])[0],
         )
 
     def _is_suspect(self, data: bytes) -> bool:
@@ -136,10 +146,15 @@ class Redaction:
         if name == _SESSION:
             # A fault of the id must stay visible to the checker: a space stands for characters that an id may not have.
             return f"session-{self.digest(value)}" + ("" if _VISIBLE.fullmatch(value) else " ")
-        if _CREDENTIALS.search(name) and name not in _HARMLESS:
+        if _is_credential(name):
             scheme, blank, _ = value.partition(" ")
             return f"{scheme} {MASKED}" if blank and name == "authorization" else MASKED
         return self._pattern.sub(MASKED, value) if self._pattern is not None else value
+
+
+@lru_cache(maxsize=_MAX_NAMES)
+def _is_credential(name: str) -> bool:
+    return _CREDENTIALS.search(name) is not None and name not in _HARMLESS
 
 
 def _plain(value: str) -> str:
@@ -170,21 +185,20 @@ def header_pairs(headers: Headers) -> list[tuple[str, str]]:
     if isinstance(headers, bytes):
         split = [line.partition(":") for line in headers.decode("latin-1").split("\r\n") if ":" in line]
         return [(name.strip().lower(), value.strip()) for name, _, value in split]
-    return [pair for name, value in headers.items() for pair in _pairs_of(name, value)]
+    pairs: list[tuple[str, str]] = []
+    for name, value in headers.items():
+        shown = name.decode("latin-1") if isinstance(name, bytes) else name
+        values = [value.decode("latin-1")] if isinstance(value, bytes) else value
+        pairs += [(shown.lower(), each) for each in values]
+    return pairs
 
 
 def block_identity(headers: Headers) -> Hashable:
-    """Equal for the same block of headers, as long as the first one lives. Cheap: it saves reading a block twice."""
+    """Equal for blocks that differ in nothing but `content-length`, as long as the first one lives. Saves reading a block twice."""
     if isinstance(headers, bytes):
         return headers
     for name in headers:
-        return tuple(headers.items()) if isinstance(name, bytes) else id(headers)
+        if isinstance(name, bytes):
+            return tuple([pair for pair in headers.items() if pair[0] != b"content-length"])
+        return id(headers)
     return None
-
-
-def _pairs_of(name: str | bytes, value: list[str] | bytes) -> list[tuple[str, str]]:
-    if isinstance(name, bytes) or isinstance(value, bytes):
-        assert isinstance(name, bytes)
-        assert isinstance(value, bytes)
-        return [(name.decode("latin-1").lower(), value.decode("latin-1"))]
-    return [(name.lower(), text) for text in value]

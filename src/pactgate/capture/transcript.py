@@ -143,7 +143,7 @@ class Transcript:
     def requested(self, at_ms: float, number: int, verb: str, headers: Headers, body: bytes) -> None:
         block = self._redaction.block(headers)
         message = classify(body, self._redaction.ahead) if body else None
-        http = HttpPart(verb, block.shown)
+        http = HttpPart(verb, block.shown(body))
         exchange = self._begin(at_ms, True, http, block.auth)
         self._requests[number] = _HttpRequest(exchange, http)
         if message is None:
@@ -161,7 +161,7 @@ class Transcript:
         if request is None:
             return
         block, http = self._redaction.block(headers), request.http
-        http.status, http.response_headers, http.response_bytes = status, block.shown, len(body)
+        http.status, http.response_headers, http.response_bytes = status, block.shown(body), len(body)
         request.exchange.is_done = True
         if not body or not block.is_json:
             return
@@ -178,7 +178,7 @@ class Transcript:
         exchange, http = request.exchange, request.http
         exchange.part.stream = f"s{number}"
         request.decoder = EventDecoder(MAX_EVENT_BYTES)
-        http.status, http.response_headers = status, self._redaction.block(headers).shown
+        http.status, http.response_headers = status, self._redaction.block(headers).shown(None)
         exchange.is_done = http.verb != "POST" or exchange.method == _STANDING
 
     def events(self, at_ms: float, number: int, data: bytes, *, is_transport: bool = False) -> None:

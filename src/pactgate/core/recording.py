@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 Headers = bytes | Mapping[str, list[str]] | Mapping[bytes, bytes]
-"""A block of encoded lines, or a mapping of lower-case names, whichever the caller has."""
+"""A block of encoded lines, or a mapping of lower-case names, whichever the caller has. In a mapping the value of `content-length` may
+be that of another message: the length of the body counts."""
 
 
 class HttpExchangeRecorder(Protocol):

@@ -114,10 +114,7 @@ class HttpFrontend:
 
     def _note(self, exchange: HttpExchange) -> None:
         if self._tap is not None:
-            headers = exchange.headers
-            if "content-length" in headers:  # a memoised head has that of an earlier request
-                headers = headers | {"content-length": [str(len(exchange.body))]}
-            exchange.hop = self._tap.requested(exchange.method, exchange.path, headers, exchange.body)
+            exchange.hop = self._tap.requested(exchange.method, exchange.path, exchange.headers, exchange.body)
 
     def _is_served(self, scope: str | None, admitted: Principal) -> bool:
         return scope is None or scope in self._servers(admitted.roles)
