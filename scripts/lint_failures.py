@@ -25,7 +25,7 @@ BUILT_IN = {
     ("audit/chain_file.py", "OSError"): "becomes a failure at the start, and later what `audit.onFailure` says",
     ("capture/http_relay.py", "ConnectionResetError"): "an OSError, which ends this connection of the relay",
     ("capture/json_stream.py", "ValueError"): "told to the JSON reader, which makes NotJsonError of it",
-    ("capture/recorder.py", "NotImplementedError"): "a message given to what carries requests: a bug of ours",
+    ("capture/router.py", "NotImplementedError"): "a message given to what carries requests: a bug of ours",
     ("cli/call.py", "ValueError"): "told to the JSON reader, which makes BadArgumentsError of it",
     ("cli/gateway_client.py", "TimeoutError"): "becomes GatewayClientError a few lines on",
     ("conformance/rule.py", "NotImplementedError"): "a rule without a check is no rule",

@@ -7,7 +7,8 @@ from typing import TypeVarTuple
 
 from pactgate.capture.capture_files import CaptureStore
 from pactgate.capture.redaction import Redaction
-from pactgate.capture.session_writer import FinishedCapture, RecordingContext
+from pactgate.capture.session_writer import RecordingContext
+from pactgate.core.events import Emit
 
 Ts = TypeVarTuple("Ts")
 
@@ -21,14 +22,12 @@ def inline_context(
     store: CaptureStore,
     *,
     max_file_bytes: int = 1_000_000,
-    on_end: Callable[[FinishedCapture], None] = lambda _: None,
-    on_trouble: Callable[[str], None] = print,
+    emit: Emit = print,
 ) -> RecordingContext:
     return RecordingContext(
         store=store,
         redaction=Redaction(),
         jobs=InlineJobs(),
         max_file_bytes=max_file_bytes,
-        on_end=on_end,
-        on_trouble=on_trouble,
+        emit=emit,
     )

@@ -8,13 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pactgate.capture import transcript
 from pactgate.capture.capture_files import CaptureFolder
+from pactgate.capture.message_kind import ClassifiedMessage, Mask, classify
 from pactgate.capture.recorder import Recorder, WriterThread
 from pactgate.capture.redaction import Redaction
+from pactgate.core.events import Event, InternalFailure
 
 
 def recorder(folder: Path, **bounds: Any) -> Recorder:
-    return Recorder(CaptureFolder(folder, 100), Redaction(), max_file_bytes=10**8, **bounds)
+    return Recorder(CaptureFolder(folder, 100), Redaction(), max_file_bytes=10**8, emit=print, **bounds)
 
 
 def captures(folder: Path) -> list[dict[str, Any]]:
@@ -136,7 +141,7 @@ class Turn:
 
 def test_on_a_loop_many_notes_cost_one_turn_and_nothing_is_read_before_it(tmp_path: Path) -> None:
     turn = Turn()
-    made = Recorder(CaptureFolder(tmp_path, 100), Redaction(), max_file_bytes=10**8, later=turn.later)
+    made = Recorder(CaptureFolder(tmp_path, 100), Redaction(), max_file_bytes=10**8, emit=print, later=turn.later)
     tap = made.connection("a", "servers", "stdio")
     for number in range(50):
         tap.passed(b'{"id":%d,"method":"x"}' % number, from_client=True)
@@ -150,7 +155,7 @@ def test_on_a_loop_many_notes_cost_one_turn_and_nothing_is_read_before_it(tmp_pa
 
 def test_on_a_loop_many_notes_are_read_in_several_turns(tmp_path: Path) -> None:
     turn = Turn()
-    made = Recorder(CaptureFolder(tmp_path, 100), Redaction(), max_file_bytes=10**8, later=turn.later)
+    made = Recorder(CaptureFolder(tmp_path, 100), Redaction(), max_file_bytes=10**8, emit=print, later=turn.later)
     tap = made.connection("a", "servers", "stdio")
     for number in range(1000):
         tap.passed(b'{"id":%d,"method":"x"}' % number, from_client=True)
@@ -163,7 +168,7 @@ def test_on_a_loop_many_notes_are_read_in_several_turns(tmp_path: Path) -> None:
 
 def test_a_secret_that_was_learned_between_two_notes_of_one_turn_is_not_written(tmp_path: Path) -> None:
     turn = Turn()
-    made = Recorder(CaptureFolder(tmp_path, 100), Redaction(), max_file_bytes=10**8, later=turn.later)
+    made = Recorder(CaptureFolder(tmp_path, 100), Redaction(), max_file_bytes=10**8, emit=print, later=turn.later)
     tap = made.address("gateway", "callers", is_shared=True)
     hop = tap.requested("POST", "/mcp", {"authorization": ["Bearer a-long-token"]}, b'{"id":1,"method":"x"}')
     hop.answered(200, b"Content-Type: application/json\r\n", b'{"id":1,"result":"you are a-long-token"}')
@@ -175,7 +180,7 @@ def test_a_secret_that_was_learned_between_two_notes_of_one_turn_is_not_written(
 
 def test_a_secret_cut_in_two_by_a_stream_is_not_written(tmp_path: Path) -> None:
     made = Recorder(
-        CaptureFolder(tmp_path, 100), Redaction(["a-long-secret"]), max_file_bytes=10**8, later=Turn().later
+        CaptureFolder(tmp_path, 100), Redaction(["a-long-secret"]), max_file_bytes=10**8, emit=print, later=Turn().later
     )
     tap = made.address("gateway", "callers", is_shared=True)
     hop = tap.requested("POST", "/mcp", {}, b'{"id":1,"method":"x"}')
@@ -191,7 +196,12 @@ def test_a_secret_cut_in_two_by_a_stream_is_not_written(tmp_path: Path) -> None:
 def test_when_the_disk_hangs_memory_is_bounded_and_the_recording_ends(tmp_path: Path) -> None:
     turn, go = Turn(), threading.Event()
     made = Recorder(
-        CaptureFolder(tmp_path, 100), Redaction(), max_file_bytes=10**8, max_queued_bytes=50_000, later=turn.later
+        CaptureFolder(tmp_path, 100),
+        Redaction(),
+        max_file_bytes=10**8,
+        emit=print,
+        max_queued_bytes=50_000,
+        later=turn.later,
     )
     made._writer.put(0, lambda: (go.wait(5), None)[1])
     tap = made.connection("a", "servers", "stdio")
@@ -251,3 +261,31 @@ def test_without_a_job_there_is_no_thread() -> None:
     writer = WriterThread()
     assert threading.active_count() == before
     writer.close(5)
+
+
+def test_a_note_that_can_not_be_read_ends_its_recording_alone_and_is_reported_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(data: bytes, mask: Mask | None) -> ClassifiedMessage | None:
+        if b"breaks" in data:
+            raise ZeroDivisionError("a recorder")
+        return classify(data, mask)
+
+    monkeypatch.setattr(transcript, "classify", breaks)
+    turn, events = Turn(), list[Event]()
+    made = Recorder(
+        CaptureFolder(tmp_path, 100), Redaction(), max_file_bytes=10**8, emit=events.append, later=turn.later
+    )
+    broken, sound = (made.connection(name, "servers", "stdio") for name in "ab")
+    for tap in (broken, sound):
+        tap.passed(b'{"id":1,"method":"x"}', from_client=True)
+    broken.passed(b"breaks", from_client=True)
+    for tap in (broken, sound):
+        tap.passed(b'{"id":2,"method":"x"}', from_client=True)
+    turn.run()
+    broken.passed(b"{}", from_client=True)
+    made.close()
+    assert [event.where for event in events if isinstance(event, InternalFailure)] == ["recorder"]
+    first, second = captures(tmp_path)
+    assert (len(first["exchanges"]), first["missing"]) == (1, 3)
+    assert (len(second["exchanges"]), "missing" in second) == (2, False)

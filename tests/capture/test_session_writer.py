@@ -7,20 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from pactgate.capture.capture_files import CaptureFolder, SessionFile
-from pactgate.capture.session_writer import FinishedCapture, RecordedConnection, SessionWriter
+from pactgate.capture.session_writer import RecordedConnection, SessionWriter
+from pactgate.core.events import CaptureEnded, CaptureFailed, Event
 from tests.capture.inline import inline_context
 
 SUBJECT = RecordedConnection("almanac", "servers", "stdio")
 
 
-def session_writer(folder: Path, max_bytes: int = 1_000_000) -> tuple[SessionWriter, list[FinishedCapture], list[str]]:
-    endings: list[FinishedCapture] = []
-    troubles: list[str] = []
-    context = inline_context(
-        CaptureFolder(folder, 10), max_file_bytes=max_bytes, on_end=endings.append, on_trouble=troubles.append
-    )
-    made = SessionWriter(SUBJECT, context)
-    return made, endings, troubles
+def session_writer(folder: Path, max_bytes: int = 1_000_000) -> tuple[SessionWriter, list[Event]]:
+    events: list[Event] = []
+    context = inline_context(CaptureFolder(folder, 10), max_file_bytes=max_bytes, emit=events.append)
+    return SessionWriter(SUBJECT, context), events
 
 
 def tell(made: SessionWriter, number: int, size: int = 0) -> None:
@@ -35,7 +32,7 @@ def only(folder: Path) -> dict[str, Any]:
 
 
 def test_a_session_says_what_it_is_of(tmp_path: Path) -> None:
-    made, endings, _ = session_writer(tmp_path)
+    made, events = session_writer(tmp_path)
     tell(made, 1)
     made.close()
     capture = only(tmp_path)
@@ -43,13 +40,15 @@ def test_a_session_says_what_it_is_of(tmp_path: Path) -> None:
     assert capture["capture_version"] == 1
     assert capture["closed"] is True
     assert "missing" not in capture
-    assert [(ending.exchange_count, ending.missing) for ending in endings] == [(1, 0)]
+    (ending,) = events
+    assert isinstance(ending, CaptureEnded)
+    assert (ending.exchanges, ending.missing) == (1, 0)
 
 
 def test_every_recording_has_a_transport_of_its_own(tmp_path: Path) -> None:
     ids = set()
     for name in "ab":
-        made, _, _ = session_writer(tmp_path / name)
+        made, _ = session_writer(tmp_path / name)
         tell(made, 1)
         made.close()
         ids.add(only(tmp_path / name)["transport_id"])
@@ -57,7 +56,7 @@ def test_every_recording_has_a_transport_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_file_in_the_making_can_be_read_with_what_is_still_open(tmp_path: Path) -> None:
-    made, _, _ = session_writer(tmp_path)
+    made, _ = session_writer(tmp_path)
     tell(made, 1)
     made.message(3.0, b'{"id": 2, "method": "open"}', True)
     made.sync()
@@ -67,7 +66,7 @@ def test_a_file_in_the_making_can_be_read_with_what_is_still_open(tmp_path: Path
 
 
 def test_beyond_its_bound_a_session_is_cut_and_says_how_much_is_missing(tmp_path: Path) -> None:
-    made, endings, _ = session_writer(tmp_path, max_bytes=10_000)
+    made, events = session_writer(tmp_path, max_bytes=10_000)
     for number in range(100):
         tell(made, number, 1000)
     made.close(missing=5)
@@ -75,7 +74,7 @@ def test_beyond_its_bound_a_session_is_cut_and_says_how_much_is_missing(tmp_path
     recorded = len(capture["exchanges"])
     assert recorded < 12
     assert capture["missing"] == 200 - 2 * recorded + 5
-    assert endings[0].missing == capture["missing"]
+    assert [event.missing for event in events if isinstance(event, CaptureEnded)] == [capture["missing"]]
     assert next(tmp_path.iterdir()).stat().st_size < 12_000
 
 
@@ -91,16 +90,16 @@ class FullDisk:
 
 
 def test_a_disk_that_refuses_ends_the_recording_and_is_told_once() -> None:
-    troubles: list[str] = []
-    made = SessionWriter(SUBJECT, inline_context(FullDisk(), on_trouble=troubles.append))
+    events: list[Event] = []
+    made = SessionWriter(SUBJECT, inline_context(FullDisk(), emit=events.append))
     tell(made, 1)
     made.sync()
     made.close()
-    assert troubles == ["No space left on device"]
+    assert events == [CaptureFailed("No space left on device")]
 
 
 def test_a_session_without_messages_leaves_no_file(tmp_path: Path) -> None:
-    made, endings, _ = session_writer(tmp_path)
+    made, events = session_writer(tmp_path)
     made.sync()
     made.close()
-    assert (list(tmp_path.iterdir()), endings) == ([], [])
+    assert (list(tmp_path.iterdir()), events) == ([], [])

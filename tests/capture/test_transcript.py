@@ -118,7 +118,7 @@ def test_a_batch_and_its_answers_are_one_exchange() -> None:
 
 
 def posted(transcript: Transcript, number: int, **message: Any) -> None:
-    transcript.requested(0.0, number, "POST", {"authorization": ["Bearer xyz12345"]}, text(**message))
+    transcript.requested(0.0, number, "POST", "", {"authorization": ["Bearer xyz12345"]}, text(**message))
 
 
 def test_a_posted_request_with_a_json_answer_keeps_status_and_headers() -> None:
@@ -159,7 +159,7 @@ def test_a_stream_that_ends_without_an_answer_says_who_closed_it() -> None:
 
 def test_a_standing_stream_holds_nothing_back() -> None:
     transcript = Transcript(Redaction())
-    transcript.requested(0.0, 1, "GET", {}, b"")
+    transcript.requested(0.0, 1, "GET", "", {}, b"")
     transcript.streaming(1, 200, b"")
     posted(transcript, 2, id=1, method="a")
     transcript.answered(1.0, 2, 200, b"Content-Type: application/json\r\n", text(id=1, result={}))
@@ -182,7 +182,7 @@ def test_the_clients_answer_to_a_server_is_an_answer_of_the_other_direction() ->
 
 def test_everything_it_writes_can_be_read_back() -> None:
     transcript = talk(("client", {"id": 1, "method": "a"}), ("server", {"id": 9, "result": {}}))
-    transcript.requested(3.0, 1, "DELETE", {}, b"")
+    transcript.requested(3.0, 1, "DELETE", "", {}, b"")
     transcript.answered(4.0, 1, 200, b"", b"")
     capture = json.dumps({"exchanges": written(transcript)}).encode()
     assert [len(list(session.exchanges)) for session in read([capture])] == [3]
@@ -197,7 +197,7 @@ def test_a_message_is_written_byte_for_byte() -> None:
 
 def test_a_request_without_an_answer_has_no_status() -> None:
     transcript = Transcript(Redaction())
-    transcript.requested(0.12345, 1, "GET", {}, b"")
+    transcript.requested(0.12345, 1, "GET", "", {}, b"")
     assert written(transcript) == [{"seq": 1, "at_ms": 0.123, "http": {"verb": "GET", "request_headers": {}}}]
 
 

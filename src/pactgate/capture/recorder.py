@@ -5,7 +5,8 @@ interpreter from calls in the middle of their work, which costs more than the re
 Without an event loop that thread also reads.
 
 When reading or writing falls behind the bound, the recording ends there, and its file says how many messages are missing. `close`
-ends the thread within a time limit; what is written by then is complete. Must not: raise towards the caller.
+ends the thread within a time limit; what is written by then is complete. A note that can't be read ends its recording, and is reported.
+Must not: raise towards the caller.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from msgspec import Struct
 from pactgate.capture.capture_files import CaptureStore
 from pactgate.capture.redaction import Redaction
 from pactgate.capture.router import SessionRouter
-from pactgate.capture.session_writer import FinishedCapture, RecordedConnection, RecordingContext, SessionWriter
+from pactgate.capture.session_writer import RecordedConnection, RecordingContext, SessionWriter
+from pactgate.core.events import CaptureFailed, Emit
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.recording import ConnectionRecorder, Headers, HttpExchangeRecorder
 
 MAX_QUEUED_BYTES: Final = 16 * 1024 * 1024
@@ -46,14 +49,11 @@ _Sink = SessionWriter | SessionRouter
 class _Note(Struct, frozen=True, gc=False):
     """`data` is the payload that redaction searches; it is among `details` too."""
 
+    recording: _Recording | None
     data: bytes
     act: Callable[..., None]
     details: tuple[Any, ...]
     size_bytes: int
-
-
-def _ignore(_: Any) -> None:
-    return
 
 
 class WriterThread:
@@ -110,7 +110,7 @@ class WriterThread:
 class Recorder:
     """Makes the recorders of connections. With `later` all but writing happens where that calls back, and they may be used only there.
 
-    `on_end` and `on_trouble` are called on the writer thread.
+    `emit` is called on the writer thread too.
     """
 
     def __init__(
@@ -119,16 +119,16 @@ class Recorder:
         redaction: Redaction,
         *,
         max_file_bytes: int,
+        emit: Emit,
         max_queued_bytes: int = MAX_QUEUED_BYTES,
-        on_end: Callable[[FinishedCapture], None] = _ignore,
-        on_trouble: Callable[[str], None] = _ignore,
         later: Later | None = None,
     ) -> None:
         self.redaction = redaction
         self._max_queued_bytes = max_queued_bytes
         self._room_bytes = max_queued_bytes
         self._writer = WriterThread()
-        self._context = RecordingContext(store, redaction, self._writer, max_file_bytes, on_end, on_trouble)
+        self._context = RecordingContext(store, redaction, self._writer, max_file_bytes, emit)
+        self._barrier = FaultBarrier(emit)
         self._later = later or self._writer.later
         self._notes: deque[_Note] = deque()
         self._noting = threading.Lock() if later is None else None
@@ -144,7 +144,7 @@ class Recorder:
 
     def connection(self, label: str, leg: str, transport: str) -> ConnectionRecorder:
         """For one connection, which is one session."""
-        return _Connection(self, SessionWriter(RecordedConnection(label, leg, transport), self._context))
+        return _Recording(self, SessionWriter(RecordedConnection(label, leg, transport), self._context))
 
     def address(self, label: str, leg: str, *, is_shared: bool) -> ConnectionRecorder:
         """For one HTTP address with many sessions; `label` and the path name the server."""
@@ -164,7 +164,7 @@ class Recorder:
             while self._notes:
                 self._read()
             for recording in list(self._open):
-                self.end(recording)
+                self._barrier.run("recorder", self.end, recording)
             self._room_bytes = 0
         finally:
             self._reading.release()
@@ -187,13 +187,13 @@ class Recorder:
         else:
             with self._noting:
                 self._noted_bytes += size_bytes
-        self._notes.append(_Note(data, act, details, size_bytes))
+        self._notes.append(_Note(recording, data, act, details, size_bytes))
         if not self._is_scheduled:
             self._schedule()
 
     def must_put(self, act: Callable[[*Ts], None], *details: *Ts) -> None:
         """Leave a note that is rare and needed to finish a file: it has no bound."""
-        self._notes.append(_Note(b"", act, details, 0))
+        self._notes.append(_Note(None, b"", act, details, 0))
         if not self._is_scheduled:
             self._schedule()
 
@@ -224,7 +224,7 @@ class Recorder:
             if self._is_dirty and now - self._synced_at >= _SYNC_S:
                 self._is_dirty = False
                 for sink in list(self._open.values()):
-                    sink.sync()
+                    self._barrier.run("recorder", sink.sync)
                 self._synced_at = now
         finally:
             self._reading.release()
@@ -238,29 +238,41 @@ class Recorder:
         self._read_bytes += sum(note.size_bytes for note in batch)
         self.redaction.look_ahead([note.data for note in batch])
         for note in batch:
-            note.act(*note.details)
+            recording = note.recording
+            if recording is not None and recording.is_broken:
+                recording.missing += 1
+            elif not self._barrier.run("recorder", note.act, *note.details) and recording is not None:
+                recording.is_broken = True
+                recording.missing += 1
         self.redaction.look_ahead(())
 
     def _close_store(self) -> None:
         try:
             self._context.store.close()
         except OSError as problem:
-            self._context.on_trouble(problem.strerror or str(problem))
+            self._context.emit(CaptureFailed(problem.strerror or str(problem)))
 
 
 class _Recording:
-    """Leaves notes about one connection or address. `missing` counts the notes that found no room."""
+    """Leaves notes about one connection. After a loss nothing more of it is recorded.
+
+    `missing` counts the notes that found no room, or came after one that could not be read.
+    """
 
     def __init__(self, recorder: Recorder, sink: _Sink) -> None:
         self.recorder = recorder
         self.sink = sink
         self.missing = 0
+        self.is_broken = False
         self._started = time.monotonic()
         self._numbers = count(1)
         recorder.must_put(recorder.begin, self)
 
     def at_ms(self) -> float:
         return (time.monotonic() - self._started) * 1000
+
+    def passed(self, data: bytes, *, from_client: bool) -> None:
+        self.recorder.put(self, data, self.sink.message, self.at_ms(), data, from_client)
 
     def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> HttpExchangeRecorder:
         number = next(self._numbers)
@@ -271,17 +283,6 @@ class _Recording:
         self.recorder.must_put(self.recorder.end, self)
 
 
-class _Connection(_Recording):
-    """One connection. After a loss nothing more of it is recorded."""
-
-    def __init__(self, recorder: Recorder, writer: SessionWriter) -> None:
-        super().__init__(recorder, writer)
-        self._writer = writer
-
-    def passed(self, data: bytes, *, from_client: bool) -> None:
-        self.recorder.put(self, data, self._writer.message, self.at_ms(), data, from_client)
-
-
 class _Address(_Recording):
     """One address with many sessions. After a loss every session is closed, and recording starts again."""
 
@@ -289,11 +290,8 @@ class _Address(_Recording):
         super().__init__(recorder, router)
         self._router = router
 
-    def passed(self, data: bytes, *, from_client: bool) -> None:
-        raise NotImplementedError("an address carries requests, not messages")
-
     def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> HttpExchangeRecorder:
-        if self.missing and self.recorder.backlog_bytes < len(body) + _NOTE_BYTES:
+        if self.missing and not self.is_broken and self.recorder.backlog_bytes < len(body) + _NOTE_BYTES:
             self.recorder.must_put(self._router.restart, self.missing)
             self.missing = 0
         return super().requested(verb, path, headers, body)

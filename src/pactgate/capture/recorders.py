@@ -12,15 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pactgate.capture.guarded_recorder import GuardedRecorder
 from pactgate.config.sections.capture import Capture
-from pactgate.core.events import CaptureEnded, CaptureFailed, Emit, Event
-from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.core.events import CaptureFailed, Emit, Event
 from pactgate.core.recording import ConnectionRecorder
 
 if TYPE_CHECKING:
     from pactgate.capture.recorder import Recorder
-    from pactgate.capture.session_writer import FinishedCapture
 
 CALLERS = "callers"
 SERVERS = "servers"
@@ -41,16 +38,16 @@ class GatewayRecorders:
     def server(self, server: str, transport: str) -> ConnectionRecorder | None:
         """For a new connection to a server."""
         recorder = self._wanted(SERVERS)
-        return None if recorder is None else self._guarded(recorder.connection(server, SERVERS, transport))
+        return None if recorder is None else recorder.connection(server, SERVERS, transport)
 
     def http_callers(self) -> ConnectionRecorder | None:
         """For all clients that connect over HTTP."""
         recorder = self._wanted(CALLERS)
-        return None if recorder is None else self._guarded(recorder.address(self._label, CALLERS, is_shared=True))
+        return None if recorder is None else recorder.address(self._label, CALLERS, is_shared=True)
 
     def stdio_caller(self) -> ConnectionRecorder | None:
         recorder = self._wanted(CALLERS)
-        return None if recorder is None else self._guarded(recorder.connection(self._label, CALLERS, "stdio"))
+        return None if recorder is None else recorder.connection(self._label, CALLERS, "stdio")
 
     def know(self, secrets: Iterable[str]) -> None:
         """Mask these values in captures from now on."""
@@ -64,9 +61,6 @@ class GatewayRecorders:
         self._is_off = True
         if recorder is not None:
             await asyncio.to_thread(recorder.close)
-
-    def _guarded(self, recorder: ConnectionRecorder) -> ConnectionRecorder:
-        return GuardedRecorder(recorder, FaultBarrier(self._emit))
 
     def _wanted(self, leg: str) -> Recorder | None:
         if self._is_off or self._settings.dir is None or self._settings.legs not in ("both", leg):
@@ -91,8 +85,7 @@ class GatewayRecorders:
             store,
             Redaction(self._secrets),
             max_file_bytes=self._settings.max_file_bytes,
-            on_end=lambda ending: self._tell(_ended(ending)),
-            on_trouble=lambda why: self._tell(CaptureFailed(why)),
+            emit=self._tell,
             later=self._loop.call_later,
         )
 
@@ -102,7 +95,3 @@ class GatewayRecorders:
         with suppress(RuntimeError):
             if loop is not None:
                 loop.call_soon_threadsafe(self._emit, event)
-
-
-def _ended(ending: FinishedCapture) -> Event:
-    return CaptureEnded(str(ending.path), ending.exchange_count, ending.missing)

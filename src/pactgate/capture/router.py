@@ -51,6 +51,9 @@ class SessionRouter:
         self._sse_transport: tuple[str, SessionWriter] | None = None
         """The path and the session of the latest HTTP+SSE stream."""
 
+    def message(self, at_ms: float, data: bytes, from_client: bool) -> None:
+        raise NotImplementedError("an address carries requests, not messages")
+
     def requested(self, at_ms: float, number: int, verb: str, path: str, headers: Headers, body: bytes) -> None:
         block = self._redaction.block(headers)
         sse = self._sse_transport
@@ -92,7 +95,7 @@ class SessionRouter:
         if request.verb == "GET" and not request.is_transport and data[:256].lstrip().startswith(_ENDPOINT):
             request.is_transport = True
             self._sse_transport = (request.key[0], request.writer)
-        request.writer.events(at_ms, number, data, request.is_transport)
+        request.writer.events(at_ms, number, data)
 
     def ended(self, number: int, by_client: bool) -> None:
         request = self._requests.pop(number, None)

@@ -8,9 +8,9 @@ Must not: touch the disk on the caller's thread; jobs for the disk go to the wri
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final, Protocol, TypeVarTuple
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from pactgate.capture.capture_files import CaptureStore, SessionFile
 from pactgate.capture.format import CAPTURE_VERSION
 from pactgate.capture.redaction import Redaction
 from pactgate.capture.transcript import Transcript
-from pactgate.core.recording import Headers
+from pactgate.core.events import CaptureEnded, CaptureFailed, Emit
 
 _SYNC_BYTES: Final = 1024 * 1024
 _SHOWN_HELD_BYTES: Final = 256 * 1024
@@ -37,14 +37,6 @@ class RecordedConnection(Struct, frozen=True):
     is_shared: bool = False
 
 
-class FinishedCapture(Struct, frozen=True):
-    """A capture file that is complete. `missing` is how many messages are not in it."""
-
-    path: Path
-    exchange_count: int
-    missing: int
-
-
 class JobQueue(Protocol):
     """Runs jobs one after the other, on the writer thread. `size_bytes` is the memory that a job holds until it ran."""
 
@@ -52,14 +44,24 @@ class JobQueue(Protocol):
 
 
 class RecordingContext(Struct, frozen=True):
-    """What all recordings of one recorder share. The two callbacks are called on the writer thread."""
+    """What all recordings of one recorder share. `emit` is called on the writer thread."""
 
     store: CaptureStore
     redaction: Redaction
     jobs: JobQueue
     max_file_bytes: int
-    on_end: Callable[[FinishedCapture], None]
-    on_trouble: Callable[[str], None]
+    emit: Emit
+
+
+def _recorded(step: Callable[[Transcript, *Ts], None]) -> Callable[[SessionWriter, *Ts], None]:
+    """The method of a writer that adds an event to its transcript, unless the file is full or broken."""
+
+    def record(writer: SessionWriter, *details: *Ts) -> None:
+        if writer.takes():
+            step(writer.transcript, *details)
+            writer.keep()
+
+    return record
 
 
 class SessionWriter:
@@ -71,7 +73,7 @@ class SessionWriter:
         self._subject = subject
         self._put = context.jobs.put
         self._max_bytes = context.max_file_bytes
-        self._transcript = Transcript(context.redaction)
+        self.transcript = Transcript(context.redaction)
         self._file = _FileJobs(context)
         self._has_begun = False
         self._is_dirty = False
@@ -80,42 +82,19 @@ class SessionWriter:
         self._unwritten_bytes = 0
         self._size_bytes = 0
 
-    def message(self, at_ms: float, data: bytes, from_client: bool) -> None:
-        if self._takes():
-            self._transcript.message(at_ms, data, from_client)
-            self._keep()
-
-    def requested(self, at_ms: float, number: int, verb: str, _path: str, headers: Headers, body: bytes) -> None:
-        if self._takes():
-            self._transcript.requested(at_ms, number, verb, headers, body)
-            self._keep()
-
-    def answered(self, at_ms: float, number: int, status: int, headers: Headers, body: bytes) -> None:
-        if self._takes():
-            self._transcript.answered(at_ms, number, status, headers, body)
-            self._keep()
-
-    def streaming(self, number: int, status: int, headers: Headers) -> None:
-        if self._takes():
-            self._transcript.streaming(number, status, headers)
-            self._keep()
-
-    def events(self, at_ms: float, number: int, data: bytes, is_transport: bool = False) -> None:
-        if self._takes():
-            self._transcript.events(at_ms, number, data, is_transport=is_transport)
-            self._keep()
-
-    def ended(self, number: int, by_client: bool) -> None:
-        if self._takes():
-            self._transcript.ended(number, by_client)
-            self._keep()
+    message = _recorded(Transcript.message)
+    requested = _recorded(Transcript.requested)
+    answered = _recorded(Transcript.answered)
+    streaming = _recorded(Transcript.streaming)
+    events = _recorded(Transcript.events)
+    ended = _recorded(Transcript.ended)
 
     def sync(self) -> None:
         """Bring the file up to date."""
         if not self._is_dirty or self._is_closed or self._file.has_failed:
             return
         self._is_dirty = False
-        held = self._transcript.held()
+        held = self.transcript.held()
         held_bytes = sum(map(len, held))
         if held_bytes > _SHOWN_HELD_BYTES:
             held, held_bytes = [], 0
@@ -130,11 +109,11 @@ class SessionWriter:
         if self._is_closed:
             return
         self._is_closed = True
-        final = [*self._final, *self._transcript.held()]
+        final = [*self._final, *self.transcript.held()]
         self._final = []
         self._put(sum(map(len, final)), self._file.finish, final, self._facts(is_closed=True), self.missing)
 
-    def _takes(self) -> bool:
+    def takes(self) -> bool:
         """Whether the next event is recorded. One that is not counts as missing."""
         if not self.is_open or self._file.has_failed:
             self.missing += 1
@@ -157,10 +136,10 @@ class SessionWriter:
         }
         self._put(0, self._file.begin, f"{subject.leg}-{subject.label}", head)
 
-    def _keep(self) -> None:
+    def keep(self) -> None:
         """Take the exchanges that are final now, and write them when there are many."""
         self._is_dirty = True
-        exchanges = self._transcript.ready()
+        exchanges = self.transcript.ready()
         if not exchanges:
             return
         size_bytes = sum(map(len, exchanges)) + _SEPARATOR_BYTES * len(exchanges)
@@ -174,7 +153,7 @@ class SessionWriter:
 
     def _facts(self, *, is_closed: bool) -> dict[str, Any]:
         missing = {"missing": self.missing} if self.missing else {}
-        return {**self._transcript.facts(), **missing, "closed": is_closed or not self.is_open}
+        return {**self.transcript.facts(), **missing, "closed": is_closed or not self.is_open}
 
 
 class _FileJobs:
@@ -186,35 +165,29 @@ class _FileJobs:
         self._file: SessionFile | None = None
 
     def begin(self, label: str, head: dict[str, Any]) -> None:
-        try:
+        with self._failing():
             self._file = self._context.store.begin(label, head)
-        except OSError as problem:
-            self._fail(problem)
 
     def sync(self, final: Sequence[bytes], held: Sequence[bytes], facts: dict[str, Any]) -> None:
-        if self._file is None:
-            return
-        try:
-            self._file.append(final)
-            self._file.sync(held, facts)
-        except OSError as problem:
-            self._fail(problem)
+        if self._file is not None:
+            with self._failing():
+                self._file.append(final)
+                self._file.sync(held, facts)
 
     def finish(self, final: Sequence[bytes], facts: dict[str, Any], missing: int) -> None:
-        file, self._file = self._file, None
-        if file is None:
-            return
-        try:
-            path = file.finish(facts, final)
-            self._context.store.finished(path)
-        except OSError as problem:
-            self._fail(problem)
-            return
-        self._context.on_end(FinishedCapture(path, file.exchange_count, missing))
+        if self._file is not None:
+            with self._failing():
+                path = self._file.finish(facts, final)
+                self._context.store.finished(path)
+                self._context.emit(CaptureEnded(str(path), self._file.exchange_count, missing))
 
-    def _fail(self, problem: OSError) -> None:
-        self.has_failed = True
-        file, self._file = self._file, None
-        if file is not None:
-            file.abandon()
-        self._context.on_trouble(problem.strerror or str(problem))
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            self.has_failed = True
+            file, self._file = self._file, None
+            if file is not None:
+                file.abandon()
+            self._context.emit(CaptureFailed(problem.strerror or str(problem)))

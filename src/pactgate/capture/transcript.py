@@ -73,7 +73,10 @@ class ExchangePart(Struct, omit_defaults=True, gc=False):
 
 
 class _Pending(Struct, gc=False):
-    """An exchange on its way to the file. `is_done`: nothing more comes; `is_given`: it was given out and can't change."""
+    """An exchange on its way to the file. `is_done`: nothing more comes; `is_given`: it was given out and can't change.
+
+    `is_transport`: its stream is that of the HTTP+SSE transport, which carries every message of the server.
+    """
 
     part: ExchangePart
     size_bytes: int
@@ -81,18 +84,12 @@ class _Pending(Struct, gc=False):
     method: str = ""
     is_done: bool = False
     is_given: bool = False
+    decoder: EventDecoder | None = None
+    is_transport: bool = False
 
     @property
     def from_client(self) -> bool:
         return self.part.direction is None
-
-
-class _HttpRequest(Struct):
-    """One HTTP request, and the exchange that it makes."""
-
-    exchange: _Pending
-    http: HttpPart
-    decoder: EventDecoder | None = None
 
 
 class Transcript:
@@ -108,7 +105,7 @@ class Transcript:
         self._waiting: deque[_Pending] = deque()
         self._held_bytes = 0
         self._open: dict[tuple[bool, Key], _Pending] = {}
-        self._requests: dict[int, _HttpRequest] = {}
+        self._requests: dict[int, _Pending] = {}
 
     def facts(self) -> dict[str, Any]:
         """The members of the session that are known so far."""
@@ -140,12 +137,11 @@ class Transcript:
         """A message on a connection that carries nothing but messages."""
         self._add_message(at_ms, classify(data, self._redaction.ahead), from_client)
 
-    def requested(self, at_ms: float, number: int, verb: str, headers: Headers, body: bytes) -> None:
+    def requested(self, at_ms: float, number: int, verb: str, _path: str, headers: Headers, body: bytes) -> None:
         block = self._redaction.block(headers)
         message = classify(body, self._redaction.ahead) if body else None
-        http = HttpPart(verb, block.shown(body))
-        exchange = self._begin(at_ms, True, http, block.auth)
-        self._requests[number] = _HttpRequest(exchange, http)
+        exchange = self._begin(at_ms, True, HttpPart(verb, block.shown(body)), block.auth)
+        self._requests[number] = exchange
         if message is None:
             self.noise_count += bool(body)
         elif message.is_response:
@@ -157,63 +153,63 @@ class Transcript:
             self._set_request(exchange, message)
 
     def answered(self, at_ms: float, number: int, status: int, headers: Headers, body: bytes) -> None:
-        request = self._requests.pop(number, None)
-        if request is None:
+        exchange = self._requests.pop(number, None)
+        if exchange is None:
             return
-        block, http = self._redaction.block(headers), request.http
-        http.status, http.response_headers, http.response_bytes = status, block.shown(body), len(body)
-        request.exchange.is_done = True
+        block = self._redaction.block(headers)
+        self._set_http(exchange, status, block.shown(body)).response_bytes = len(body)
+        exchange.is_done = True
         if not body or not block.is_json:
             return
         message = classify(body, self._redaction.ahead)
         if message is None:
             self.noise_count += 1
         else:
-            self._add_http_message(request, at_ms, message, None)
+            self._add_http_message(exchange, at_ms, message, None)
 
     def streaming(self, number: int, status: int, headers: Headers) -> None:
-        request = self._requests.get(number)
-        if request is None:
+        exchange = self._requests.get(number)
+        if exchange is None:
             return
-        exchange, http = request.exchange, request.http
         exchange.part.stream = f"s{number}"
-        request.decoder = EventDecoder(MAX_EVENT_BYTES)
-        http.status, http.response_headers = status, self._redaction.block(headers).shown(None)
+        exchange.decoder = EventDecoder(MAX_EVENT_BYTES)
+        http = self._set_http(exchange, status, self._redaction.block(headers).shown(None))
         exchange.is_done = http.verb != "POST" or exchange.method == _STANDING
 
-    def events(self, at_ms: float, number: int, data: bytes, *, is_transport: bool = False) -> None:
-        """A part of an event stream. With `is_transport` it is the HTTP+SSE transport: one stream carries every server message."""
-        request = self._requests.get(number)
-        if request is None or request.decoder is None:
+    def events(self, at_ms: float, number: int, data: bytes) -> None:
+        """A part of an event stream."""
+        exchange = self._requests.get(number)
+        if exchange is None or exchange.decoder is None:
             return
         try:
-            events = request.decoder.feed(data)
+            events = exchange.decoder.feed(data)
         except OversizedError:
             self.noise_count += 1
-            request.decoder = None
+            exchange.decoder = None
             return
         for event in events:
-            if event.event == "message" and event.data:
-                self._add_event(request, at_ms, event, is_transport=is_transport)
+            if event.event == "endpoint":
+                exchange.is_transport = True
+            elif event.event == "message" and event.data:
+                self._add_event(exchange, at_ms, event)
 
     def ended(self, number: int, by_client: bool) -> None:
-        request = self._requests.pop(number, None)
-        if request is None:
+        exchange = self._requests.pop(number, None)
+        if exchange is None:
             return
-        exchange = request.exchange
         is_unanswered = exchange.part.request is not None and exchange.part.response is None
         if exchange.from_client and is_unanswered and not exchange.is_given:
             exchange.part.closed_by = "client" if by_client else "server"
         exchange.is_done = True
 
-    def _add_event(self, request: _HttpRequest, at_ms: float, event: ServerEvent, *, is_transport: bool) -> None:
+    def _add_event(self, exchange: _Pending, at_ms: float, event: ServerEvent) -> None:
         message = classify(event.data, self._redaction.message)
-        if is_transport:
+        if exchange.is_transport:
             self._add_message(at_ms, message, False)
         elif message is None:
             self.noise_count += 1
         else:
-            self._add_http_message(request, at_ms, message, event.id)
+            self._add_http_message(exchange, at_ms, message, event.id)
 
     def _add_message(self, at_ms: float, message: ClassifiedMessage | None, from_client: bool) -> None:
         if message is None:
@@ -239,10 +235,9 @@ class Transcript:
         exchange.is_done = True
 
     def _add_http_message(
-        self, request: _HttpRequest, at_ms: float, message: ClassifiedMessage, event_id: str | None
+        self, exchange: _Pending, at_ms: float, message: ClassifiedMessage, event_id: str | None
     ) -> None:
         """Add a message that an HTTP response carried: the response to its request, or another message on its stream."""
-        exchange = request.exchange
         is_its_own = message.is_response and (exchange.key in message.keys or message.keys == (None,))
         for key in message.keys if message.is_response else ():
             asked = self._open.pop((True, key), None)
@@ -253,16 +248,16 @@ class Transcript:
             exchange.part.event_id = event_id
             self._set_response(exchange, at_ms, message)
         else:
-            self._add_stream_message(request, at_ms, message, event_id)
+            self._add_stream_message(exchange, at_ms, message, event_id)
 
     def _add_stream_message(
-        self, request: _HttpRequest, at_ms: float, message: ClassifiedMessage, event_id: str | None
+        self, exchange: _Pending, at_ms: float, message: ClassifiedMessage, event_id: str | None
     ) -> None:
         """Add a message to the stream of an exchange. One that was given out continues in another exchange of the same stream."""
-        exchange = request.exchange
-        stream, held = exchange.part.stream, exchange.part.notifications or []
+        part = exchange.part
+        stream, held = part.stream, part.notifications or []
         if exchange.is_done or exchange.is_given or len(held) >= MAX_STREAM_MESSAGES:
-            exchange, held = self._begin(at_ms, True, request.http), []
+            exchange, held = self._begin(at_ms, True, part.http), []
             exchange.part.stream = stream
             exchange.is_done = True
         else:
@@ -284,6 +279,12 @@ class Transcript:
         self._waiting.append(exchange)
         self._held_bytes += size_bytes
         return exchange
+
+    def _set_http(self, exchange: _Pending, status: int, headers: Raw) -> HttpPart:
+        http = exchange.part.http
+        assert http is not None
+        http.status, http.response_headers = status, headers
+        return http
 
     def _set_request(self, exchange: _Pending, message: ClassifiedMessage) -> None:
         exchange.part.request = Raw(message.data)

@@ -20,10 +20,10 @@ from pactgate.capture.http_relay import BadUrlError, HttpRelay
 from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction, secrets_of
 from pactgate.capture.relay import relay
-from pactgate.capture.session_writer import FinishedCapture
 from pactgate.cli.errors import CommandError
 from pactgate.cli.interruption import until_interrupted
 from pactgate.core.display import visible
+from pactgate.core.events import CaptureEnded, CaptureFailed, Event
 
 MAX_CAPTURE_BYTES: Final = 1024 * 1024 * 1024
 _DEFAULT: Final = "session.json"
@@ -132,17 +132,15 @@ def _choose(output: str | None) -> Path:
 
 
 def _recorder(path: Path) -> Recorder:
-    def tell(ending: FinishedCapture) -> None:
-        missing = f"; {ending.missing} messages are missing" if ending.missing else ""
-        _say(f"{ending.exchange_count} requests and notifications recorded in {path}{missing}")
+    def tell(event: Event) -> None:
+        if isinstance(event, CaptureEnded):
+            missing = f"; {event.missing} messages are missing" if event.missing else ""
+            _say(f"{event.exchanges} requests and notifications recorded in {path}{missing}")
+        elif isinstance(event, CaptureFailed):
+            _say(f"the capture can't be written: {event.reason}")
 
-    return Recorder(
-        SingleCaptureFile(path),
-        Redaction(secrets_of(os.environ)),
-        max_file_bytes=MAX_CAPTURE_BYTES,
-        on_end=tell,
-        on_trouble=lambda why: _say(f"the capture can't be written: {why}"),
-    )
+    redaction = Redaction(secrets_of(os.environ))
+    return Recorder(SingleCaptureFile(path), redaction, max_file_bytes=MAX_CAPTURE_BYTES, emit=tell)
 
 
 def _say(text: str) -> None:

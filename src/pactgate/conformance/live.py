@@ -14,6 +14,7 @@ from pactgate.capture.redaction import Redaction, secrets_of
 from pactgate.conformance.check import check_capture
 from pactgate.conformance.probe import ProbeTarget, probe
 from pactgate.conformance.report import BaselineEntry, ComplianceReport
+from pactgate.core.events import CaptureFailed, Event
 from pactgate.protocol.versions import Era
 
 MAX_CAPTURE_BYTES: Final = 256 * 1024 * 1024
@@ -24,12 +25,12 @@ async def record_live(
     target: ProbeTarget, output: Path, *, label: str, era: Era | None = None, timeout_s: float = TIMEOUT_S
 ) -> None:
     """Write a capture of a scripted session with a live server. Raises GatewayFailure when it can't be reached, OSError."""
-    problems: list[str] = []
+    events: list[Event] = []
     recorder = Recorder(
         SingleCaptureFile(output),
         Redaction((*target.headers.values(), *secrets_of(target.env), *secrets_of(os.environ))),
         max_file_bytes=MAX_CAPTURE_BYTES,
-        on_trouble=problems.append,
+        emit=events.append,
     )
     try:
         await probe(
@@ -40,8 +41,9 @@ async def record_live(
         )
     finally:
         recorder.close()
-    if problems:
-        raise OSError(f"The capture {output} can't be written: {problems[0]}.")
+    for event in events:
+        if isinstance(event, CaptureFailed):
+            raise OSError(f"The capture {output} can't be written: {event.reason}.")
 
 
 async def check_live(
