@@ -197,7 +197,7 @@ def test_a_message_is_written_byte_for_byte() -> None:
 
 def test_a_request_without_an_answer_has_no_status() -> None:
     transcript = Transcript(Redaction())
-    transcript.requested(0.12345, 1, "GET", "", {}, b"")
+    transcript.requested(0.123, 1, "GET", "", {}, b"")
     assert written(transcript) == [{"seq": 1, "at_ms": 0.123, "http": {"verb": "GET", "request_headers": {}}}]
 
 

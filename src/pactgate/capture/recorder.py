@@ -264,12 +264,12 @@ class _Recording:
         self.sink = sink
         self.missing = 0
         self.is_broken = False
-        self._started = time.monotonic()
+        self._started_ns = time.monotonic_ns()
         self._numbers = count(1)
         recorder.must_put(recorder.begin, self)
 
     def at_ms(self) -> float:
-        return (time.monotonic() - self._started) * 1000
+        return (time.monotonic_ns() - self._started_ns) // 1000 / 1000
 
     def passed(self, data: bytes, *, from_client: bool) -> None:
         self.recorder.put(self, data, self.sink.message, self.at_ms(), data, from_client)

@@ -122,7 +122,7 @@ class SessionRouter:
         """The session of a request, and whether the request opens it."""
         if block.session is not None:
             return (path, "id " + block.session), False
-        if _PV_DATA in body or (block.version is not None and block.version not in LEGACY_VERSIONS):
+        if (block.version is not None and block.version not in LEGACY_VERSIONS) or _PV_DATA in body:
             return (path, _MODERN), False
         return (path, _WITHOUT_ID), b'"initialize"' in body[:4096]
 

@@ -262,9 +262,7 @@ class Transcript:
             exchange.is_done = True
         else:
             self._seq += 1
-        held += [
-            StreamMessagePart(Raw(data), self._seq, round(at_ms, 3), event_id) for data in batch_items(message.data)
-        ]
+        held += [StreamMessagePart(Raw(data), self._seq, at_ms, event_id) for data in batch_items(message.data)]
         exchange.part.notifications = held
         self._grow(exchange, len(message.data))
         self._await_response(exchange, message, from_client=False)
@@ -275,7 +273,7 @@ class Transcript:
         self._seq += 1
         size_bytes = _EXCHANGE_BYTES if http is None else _EXCHANGE_BYTES + _HTTP_BYTES
         direction = None if from_client else _TO_CLIENT
-        exchange = _Pending(ExchangePart(self._seq, round(at_ms, 3), direction, http=http, auth=auth), size_bytes)
+        exchange = _Pending(ExchangePart(self._seq, at_ms, direction, http=http, auth=auth), size_bytes)
         self._waiting.append(exchange)
         self._held_bytes += size_bytes
         return exchange
@@ -296,7 +294,7 @@ class Transcript:
 
     def _set_response(self, exchange: _Pending, at_ms: float, message: ClassifiedMessage) -> None:
         part = exchange.part
-        part.response, part.response_seq, part.response_at_ms = Raw(message.data), self._seq, round(at_ms, 3)
+        part.response, part.response_seq, part.response_at_ms = Raw(message.data), self._seq, at_ms
         self._grow(exchange, len(message.data))
 
     def _await_response(self, exchange: _Pending, message: ClassifiedMessage, *, from_client: bool) -> None:
