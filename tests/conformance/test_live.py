@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from pactgate.capture.format import read
-from pactgate.conformance.live import check_live, record_live
+from pactgate.conformance.check import check_capture
+from pactgate.conformance.live import record_live
 from pactgate.conformance.probe import ProbeTarget
+from pactgate.protocol.versions import Era
 from tests.support.sdk_http import official_server
 
 SERVER = Path(__file__).parent.parent / "support" / "stdio_upstream.py"
@@ -22,15 +24,18 @@ def target(**options: Any) -> ProbeTarget:
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_a_good_server_passes_in_either_era(era: str) -> None:
-    report = await check_live(target(era="dual"), label="x", era=era)
+async def test_a_good_server_passes_in_either_era(era: str, tmp_path: Path) -> None:
+    path = tmp_path / "capture.json"
+    await record_live(target(era="dual"), path, label="x", era=Era(era))
+    report = check_capture(path)
     assert report.passed
     assert [session.era for session in report.sessions] == [era]
 
 
 async def test_a_capability_that_always_fails_is_found(tmp_path: Path) -> None:
     kept = tmp_path / "kept.json"
-    report = await check_live(target(era="legacy", broken_lists=["tools/list"]), label="x", output=kept)
+    await record_live(target(era="legacy", broken_lists=["tools/list"]), kept, label="x")
+    report = check_capture(kept)
     assert not report.passed
     assert [result.code for _, result in report.failures()] == ["INV-004"]
     assert [session.head.label for session in read([kept.read_bytes()])] == ["x"]
@@ -58,7 +63,8 @@ async def test_an_http_server_is_judged_by_what_passed_on_the_wire(
 ) -> None:
     kept = tmp_path / "capture.json"
     with official_server(kind) as origin:
-        report = await check_live(ProbeTarget(url=origin + path), label="x", output=kept, rules="all", era="legacy")
+        await record_live(ProbeTarget(url=origin + path), kept, label="x", era=Era.LEGACY)
+    report = check_capture(kept, rules="all")
     assert report.passed, [result.message for _, result in report.failures()]
     capture = json.loads(kept.read_text())
     assert capture["transport"] == transport
