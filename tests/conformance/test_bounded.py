@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.conformance import bounded
-from pactgate.conformance.bounded import BoundedDict, UsedIds, id_key
+from pactgate.conformance.bounded import BoundedDict, UsedIds, digest, id_key
 
 ids = st.lists(st.one_of(st.integers(-3, 12), st.text("ab", max_size=2)), max_size=40)
 
@@ -61,3 +61,8 @@ def test_ids_keep_their_type_and_long_ones_are_shortened() -> None:
     assert id_key(1) != id_key("1")
     assert id_key("x" * 1000) == id_key("x" * 1000) != id_key("x" * 1001)
     assert isinstance(id_key("\ud800" * 100), bytes)
+
+
+def test_equal_json_has_equal_digests_whatever_the_order_of_members() -> None:
+    assert digest({"a": 1, "b": [2]}) == digest({"b": [2], "a": 1})
+    assert digest({"a": 1}) != digest({"a": "1"})

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pactgate.conformance.message import RecordedMessage
-from pactgate.conformance.schemas import RecordedSchema, ToolSchemas, encoded
-from pactgate.conformance.session_state import ListedItem
+from pactgate.conformance.rule import CheckStatus
+from pactgate.conformance.schemas import RecordedSchema, encoded
+from tests.conformance.captures import call, capture, handshake, verdicts
 
 
 def test_a_value_that_breaks_the_schema_is_told_where() -> None:
@@ -73,12 +73,13 @@ def test_values_that_have_no_bytes_can_not_be_judged() -> None:
     assert RecordedSchema({"type": "object"}).check("\ud800") is None
 
 
-def test_a_tools_schema_is_compiled_again_when_it_is_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = ToolSchemas("inputSchema")
-    message: Any = RecordedMessage.__new__(RecordedMessage)
-    one = ListedItem({"inputSchema": {"type": "object"}}, message, 0)
-    other = ListedItem({"inputSchema": {"type": "string"}}, message, 0)
-    first = kept.of("x", one)
-    assert kept.of("x", one) is first
-    assert kept.of("x", other) is not first
-    assert kept.of("x", ListedItem({}, message, 0)) is None
+def test_a_call_is_validated_against_the_latest_listing() -> None:
+    listings = [
+        call(id_, "tools/list", None, {"tools": [{"name": "x", "inputSchema": {"type": "object", **more}}]})
+        for id_, more in ((2, {}), (4, {"required": ["n"]}))
+    ]
+    calls = [call(id_, "tools/call", {"name": "x", "arguments": {}}, {"content": []}) for id_ in (3, 5)]
+    good = capture(*handshake(), listings[0], *calls)
+    assert verdicts(good)["GW-042"].status is CheckStatus.PASS
+    stale = capture(*handshake(), listings[0], calls[0], listings[1], calls[1])
+    assert [found.exchange for found in verdicts(stale)["GW-042"].evidence] == [5]

@@ -8,7 +8,7 @@ import pytest
 
 from pactgate.capture.format import RecordedExchange
 from pactgate.conformance.message import ExchangeView, RecordedMessage, messages_of
-from pactgate.conformance.subscriptions import RecordedSubscription
+from pactgate.conformance.subscriptions import RecordedSubscription, around
 from pactgate.protocol.versions import Era
 
 
@@ -47,3 +47,19 @@ def test_a_listen_covers_what_was_granted(message: RecordedMessage, expected: bo
     listen = RecordedSubscription({})
     listen.grant({"toolsListChanged": True, "resourceSubscriptions": ["a://b"], "taskIds": ["t"]})
     assert listen.covers(message) is expected
+
+
+def test_a_resource_lies_in_itself_and_in_what_encloses_it() -> None:
+    enclosing = set(around("file:///a/b?c#d"))
+    assert {"file:///a/b?c#d", "file:///a/b?c", "file:///a/b", "file:///a", "file:///a/"} <= enclosing
+    assert "file:///a/bb" not in enclosing
+    assert "" not in enclosing
+
+
+def test_a_name_that_only_begins_alike_is_another_resource() -> None:
+    assert "file:///a" not in set(around("file:///ab"))
+
+
+def test_an_endless_uri_is_only_itself() -> None:
+    uri = "a:" + "/" * 10_000
+    assert list(around(uri)) == [uri]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, Final, Generic, TypeVar
+
+import msgspec
 
 Key = str | int | bytes
 V = TypeVar("V")
@@ -12,6 +15,7 @@ V = TypeVar("V")
 MAX_REMEMBERED: Final = 100_000
 _MAX_IDS: Final = 500_000
 _LONG_CHARS: Final = 64
+_CANONICAL: Final = msgspec.json.Encoder(order="deterministic", decimal_format="number")
 
 
 def id_key(value: Any) -> Key | None:
@@ -21,6 +25,15 @@ def id_key(value: Any) -> Key | None:
     if isinstance(value, str):
         return value if len(value) <= _LONG_CHARS else blake2b(value.encode("utf-8", "surrogatepass")).digest()
     return None
+
+
+def digest(value: Any) -> str:
+    """Equal for equal JSON, whatever the order of its members."""
+    try:
+        text = _CANONICAL.encode(value)
+    except ValueError:
+        text = json.dumps(value, sort_keys=True, default=str).encode()  # a lone surrogate has no UTF-8, only an escape
+    return blake2b(text, digest_size=16).hexdigest()
 
 
 class BoundedDict(dict[Any, V], Generic[V]):

@@ -5,21 +5,19 @@ Sessions with the same label are one server. Must not: check anything.
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Iterable, Iterator
-from hashlib import blake2b
 from itertools import combinations
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
-from pactgate.conformance.bounded import Key, UsedIds
+from pactgate.conformance.bounded import Key, UsedIds, digest
 from pactgate.conformance.session_state import SessionState
 
+_PREFIXED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*?__.+|[a-z][a-z0-9-]*\..+", re.DOTALL)
 _DESCRIPTION_CHARS: Final = 20_000
 _SHARED_IDS: Final = 1000
-_CANONICAL: Final = msgspec.json.Encoder(order="deterministic", decimal_format="number")
 _READ_CHARS: Final = 512
 """Longer names are not compared by appearance: no person reads them, and folding them is slow."""
 
@@ -118,10 +116,6 @@ def _offer(name: str, definition: dict[str, Any]) -> RecordedTool:
     return RecordedTool(name, text, digest(shape))
 
 
-def digest(value: Any) -> str:
-    """Equal for equal JSON, whatever the order of its members."""
-    try:
-        text = _CANONICAL.encode(value)
-    except ValueError:
-        text = json.dumps(value, sort_keys=True, default=str).encode()  # a lone surrogate has no UTF-8, only an escape
-    return blake2b(text, digest_size=16).hexdigest()
+def is_prefixed(name: str) -> bool:
+    """Whether a name has the form `server__tool` or `server.tool`."""
+    return _PREFIXED.fullmatch(name) is not None

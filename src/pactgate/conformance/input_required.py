@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pactgate.conformance.bounded import BoundedDict, Key
-from pactgate.conformance.composition import digest
+from pactgate.conformance.bounded import BoundedDict, Key, digest
 from pactgate.conformance.message import RecordedMessage, as_object
 from pactgate.conformance.methods import INPUT_TAKERS
 

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from itertools import product
-from typing import Any, Final
+from typing import Any, ClassVar, Final
+
+from msgspec import Struct
 
 from pactgate.capture.format import Body, RecordedExchange, Side
 from pactgate.conformance.bounded import Key, id_key
+from pactgate.conformance.http import BAD_REQUEST
+from pactgate.protocol.messages import HEADER_MISMATCH
+from pactgate.protocol.modern import LOG_LEVELS
 from pactgate.protocol.versions import Era
 
 META: Final = "_meta"
@@ -35,19 +40,16 @@ RESPONSES: Final = EVERYTHING - REQUESTS - NOTIFICATIONS
 RESULTS: Final = frozenset(kind for kind in RESPONSES if kind[2])
 
 
-class ExchangeView:
+class ExchangeView(Struct, eq=False):
     """One exchange with its era. `version` is None where the capture does not say the revision."""
 
-    __slots__ = ("_requests", "era", "exchange", "messages", "version")
+    exchange: RecordedExchange
+    era: Era
+    version: str | None
+    messages: list[RecordedMessage] = []
+    _requests: dict[Key | None, RecordedMessage] | None = None
 
-    pointer: Final = ""
-
-    def __init__(self, exchange: RecordedExchange, era: Era, version: str | None) -> None:
-        self.exchange = exchange
-        self.era = era
-        self.version = version
-        self.messages: list[RecordedMessage] = []
-        self._requests: dict[Key | None, RecordedMessage] | None = None
+    pointer: ClassVar[str] = ""
 
     @property
     def requests(self) -> dict[Key | None, RecordedMessage]:
@@ -79,49 +81,32 @@ class ExchangeView:
                 return message
         return None
 
+    @property
+    def is_refused_for_headers(self) -> bool:
+        """Whether the server refused the request because its headers differ from its body."""
+        http, answer = self.exchange.http, self.first_response
+        is_bad = http is not None and http.status == BAD_REQUEST
+        return is_bad and (answer is None or answer.code == HEADER_MISMATCH)
 
-class RecordedMessage:
+
+class RecordedMessage(Struct, eq=False):
     """One message. `request` is the request of a response; `frame` is the index of a message on the stream of an exchange."""
 
-    __slots__ = (
-        "at_ms",
-        "body",
-        "event_id",
-        "frame",
-        "is_repeated_id",
-        "pointer",
-        "request",
-        "role",
-        "sender",
-        "seq",
-        "view",
-    )
+    view: ExchangeView
+    pointer: str
+    body: Body
+    sender: Side
+    seq: int | None = None
+    at_ms: float | None = None
+    event_id: str | None = None
+    frame: int | None = None
+    request: RecordedMessage | None = None
+    is_repeated_id: bool = False
+    role: Role = Role.RESPONSE
 
-    def __init__(
-        self,
-        view: ExchangeView,
-        pointer: str,
-        body: Body,
-        sender: Side,
-        seq: int | None = None,
-        at_ms: float | None = None,
-        event_id: str | None = None,
-        frame: int | None = None,
-    ) -> None:
-        self.view = view
-        self.pointer = pointer
-        self.body = body
-        self.sender = sender
-        self.seq = seq
-        self.at_ms = at_ms
-        self.event_id = event_id
-        self.frame = frame
-        self.request: RecordedMessage | None = None
-        self.is_repeated_id = False
-        if "method" in body:
-            self.role = Role.NOTIFICATION if body.get("id") is None else Role.REQUEST
-        else:
-            self.role = Role.RESPONSE
+    def __post_init__(self) -> None:
+        if "method" in self.body:
+            self.role = Role.NOTIFICATION if self.body.get("id") is None else Role.REQUEST
 
     @property
     def index(self) -> int:
@@ -195,6 +180,11 @@ def as_object(value: Any) -> Body:
 
 def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def log_rank(level: Any) -> int | None:
+    """The position of a log level, or None where it is none."""
+    return LOG_LEVELS.index(level) if isinstance(level, str) and level in LOG_LEVELS else None
 
 
 def messages_of(view: ExchangeView) -> list[RecordedMessage]:

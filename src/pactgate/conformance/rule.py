@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from inspect import cleandoc
 from typing import Any, ClassVar, Final
@@ -135,6 +135,8 @@ class SessionRule(Rule):
     needs: ClassVar[RequiredEvidence] = RequiredEvidence.NOTHING
     selects: ClassVar[frozenset[MessageKind]] = EVERYTHING
     methods: ClassVar[frozenset[str] | None] = None
+    must_since: ClassVar[str] = KNOWN_VERSIONS[0]
+    """The first revision in which a breach is one of a MUST; in earlier ones it is one of a SHOULD."""
     if_nothing: ClassVar[str] = ""
     """The reason that is reported when the rule checked nothing, where the rule can say more than the usual."""
 
@@ -166,7 +168,8 @@ class SessionRule(Rule):
         """Report a breach. `pointer` is relative to the message, or to the exchange."""
         self._fault_count += 1
         if len(self._faults) < SHOWN_EVIDENCE:
-            self._faults.append(Evidence(where.index, where.pointer + pointer, text, level or self.level))
+            level = level or self._level_in(where.version)
+            self._faults.append(Evidence(where.index, where.pointer + pointer, text, level))
 
     def note(self, text: str) -> None:
         """Report a remark that is not a breach."""
@@ -205,6 +208,11 @@ class SessionRule(Rule):
         return RuleResult(
             self.code, self.slug(), self.category, level, status, message, tuple(self._faults), count, tuple(notes)
         )
+
+    def _level_in(self, version: str | None) -> RequirementLevel:
+        """Where the revision is unknown, it is a legacy one."""
+        earlier = KNOWN_VERSIONS[: KNOWN_VERSIONS.index(self.must_since)]
+        return RequirementLevel.SHOULD if (version or LATEST_LEGACY) in earlier else self.level
 
     def _is_moot(self) -> bool:
         """Whether the rule needs HTTP and the session used none."""
@@ -268,6 +276,23 @@ def quoted(value: Any) -> str:
 def pointer(*parts: str | int) -> str:
     """A JSON pointer (RFC 6901)."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def texts_in(value: Any, place: str, most: int, *, with_names: bool = False) -> Iterator[tuple[str, str]]:
+    """Every text inside a value with its place, member names included on demand. Looks at no more than `most` values."""
+    waiting = [(place, value)]
+    for _ in range(most):
+        if not waiting:
+            return
+        at, held = waiting.pop()
+        if isinstance(held, str):
+            yield at, held
+        elif isinstance(held, dict):
+            if with_names:
+                yield from ((at + pointer(quoted(name)), name) for name in held)
+            waiting += [(at + pointer(name), below) for name, below in reversed(held.items())]
+        elif isinstance(held, list):
+            waiting += [(at + pointer(n), held[n]) for n in range(len(held) - 1, -1, -1)]
 
 
 def _sentence(text: str) -> str:

@@ -1,15 +1,16 @@
 """JSON Schemas of recorded tools, compiled once and applied within bounds. No reference is ever fetched.
 
 A schema that the checker can't use (too large, references that can't be followed, an unknown dialect) is not called invalid: it is
-unjudged, with a reason. Must not: check a session.
+unjudged, with a reason.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
+from pactgate.conformance.rule import SessionRule, quoted
 from pactgate.conformance.session_state import ListedItem
 from pactgate.policy.schema.validation import Schema as Compiled
 from pactgate.policy.schema.validation import compile_schema
@@ -50,22 +51,29 @@ class RecordedSchema:
         return found.pointer, found.message
 
 
-class ToolSchemas:
-    """The schemas of listed tools, each compiled once as long as the tool is not listed again."""
+class ToolSchemaRule(SessionRule):
+    """A rule that validates calls against a schema of the listed tool. `member` names the schema in the definition."""
 
-    def __init__(self, member: str) -> None:
-        self._member = member
-        self._compiled: dict[str, tuple[ListedItem, RecordedSchema | None]] = {}
+    member: ClassVar[str]
 
-    def of(self, name: str, item: ListedItem) -> RecordedSchema | None:
-        """None where the tool has no such schema."""
+    def prepare(self) -> None:
+        self._compiled: dict[str, tuple[ListedItem, RecordedSchema]] = {}
+
+    def schema_of(self, name: Any) -> RecordedSchema | None:
+        """None where the tool has no such schema, or none that can be used, which is reported."""
+        item = self.session.lists["tools/list"].items.get(name) if isinstance(name, str) else None
+        if item is None or item.definition.get(self.member) is None:
+            return None
         held = self._compiled.get(name)
         if held is None or held[0] is not item:
             if len(self._compiled) >= _MAX_COMPILED:
                 self._compiled.clear()
-            schema = item.definition.get(self._member)
-            held = self._compiled[name] = (item, None if schema is None else RecordedSchema(schema))
-        return held[1]
+            held = self._compiled[name] = (item, RecordedSchema(item.definition[self.member]))
+        schema = held[1]
+        why = schema.unjudged or schema.invalid
+        if why is not None:
+            self.unjudged(f"The {self.member} of {quoted(name)}: {why}.")
+        return schema if why is None else None
 
 
 def encoded(value: Any) -> bytes | None:

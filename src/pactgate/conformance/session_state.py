@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from pactgate.capture.format import Body, RecordedExchange, SessionHead, Side
 from pactgate.conformance.bounded import BoundedDict, Key, UsedIds, id_key
+from pactgate.conformance.input_required import InputRequiredTracker
 from pactgate.conformance.message import META, ExchangeView, RecordedMessage, Role, as_list, as_object
 from pactgate.conformance.methods import LISTS
 from pactgate.protocol.headers import VERSION_HEADER
@@ -83,6 +84,7 @@ class SessionState:
         """Requests without a response so far, by sender and id."""
         self.cancelled: BoundedDict[RecordedMessage] = BoundedDict()
         """Cancellation notifications, by sender and id of the request."""
+        self.input_required = InputRequiredTracker()
         self.client_ids: list[UsedIds] = []
         self._ids: dict[Side, UsedIds] = {}
         self._new_ids()
@@ -124,6 +126,12 @@ class SessionState:
             if answer is not None and isinstance(answer.result.get("capabilities"), dict):
                 return as_object(answer.result["capabilities"])
         return None
+
+    @property
+    def declared(self) -> Body | None:
+        """The capability block of the capture. In a modern session without one, what the server advertised."""
+        is_block = self.head.capabilities is not None or self.era is not Era.MODERN
+        return self.head.capabilities if is_block else self.advertised
 
     @property
     def client_capabilities(self) -> Body | None:
@@ -181,6 +189,8 @@ class SessionState:
         message.request = paired or found
         if paired is not None and paired is not found and paired.key is not None:
             self.open.pop((paired.sender, paired.key), None)
+        if message.is_modern and message.result.get("resultType") == "input_required":
+            self.input_required.ask(message)
         if message.request is None or not message.is_success:
             return
         method = message.method

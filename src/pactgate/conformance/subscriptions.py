@@ -5,10 +5,10 @@ Must not: check anything.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from pactgate.conformance.message import RecordedMessage, as_list, as_object
-from pactgate.conformance.uris import around
 
 FILTER_OF: Final = {
     "notifications/tools/list_changed": "toolsListChanged",
@@ -16,6 +16,8 @@ FILTER_OF: Final = {
     "notifications/resources/list_changed": "resourcesListChanged",
 }
 UPDATED: Final = "notifications/resources/updated"
+_BOUNDARIES: Final = "/?#"
+_LONGEST: Final = 8192
 
 
 class RecordedSubscription:
@@ -43,6 +45,16 @@ class RecordedSubscription:
         if notice.method == "notifications/cancelled":
             return True  # one of the two ways to end a subscription
         return bool(self._granted.get(FILTER_OF.get(notice.method, "")))
+
+
+def around(uri: str) -> Iterator[str]:
+    """The URI and the URIs that enclose it: `a://b/c` lies in `a://b/` and `a://b`."""
+    yield uri
+    if len(uri) <= _LONGEST:
+        for end, letter in enumerate(uri):
+            if letter in _BOUNDARIES and end:
+                yield uri[:end]
+                yield uri[: end + 1]
 
 
 def _exceeds(granted: Any, requested: Any) -> bool:

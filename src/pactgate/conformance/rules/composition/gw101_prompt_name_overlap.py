@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.composition import Composition
-from pactgate.conformance.names import is_prefixed
+from pactgate.conformance.composition import Composition, is_prefixed
 from pactgate.conformance.rule import CompositionRule, RequirementLevel, quoted
 
 

@@ -11,8 +11,6 @@ from pactgate.conformance.methods import INPUT_METHODS
 from pactgate.conformance.rule import RequirementLevel, SessionRule, pointer
 from pactgate.protocol.modern import CAPABILITIES_KEY
 
-_ONLY_ADVICE = frozenset({"2024-11-05", "2025-03-26"})
-
 
 class ClientCapabilityUndeclared(SessionRule):
     """A server asks a client only for what the client has declared.
@@ -35,6 +33,7 @@ class ClientCapabilityUndeclared(SessionRule):
 
     code = "GW-010"
     category = "capability"
+    must_since = "2025-06-18"
     selects = (REQUESTS | RESPONSES) & FROM_SERVER
 
     def on_message(self, message: RecordedMessage) -> None:
@@ -55,20 +54,17 @@ class ClientCapabilityUndeclared(SessionRule):
         if not isinstance(method, str) or method not in INPUT_METHODS:
             return
         self.seen += 1
-        level = RequirementLevel.SHOULD if message.version in _ONLY_ADVICE else RequirementLevel.MUST
         kind = method.partition("/")[0]
         if not has(declared, kind):
-            self.fault(message, place, f"The server sends {method}, but the client did not declare {kind}.", level)
+            self.fault(message, place, f"The server sends {method}, but the client did not declare {kind}.")
         elif method == "elicitation/create" and not _takes_mode(declared[kind], params.get("mode", "form")):
-            self.fault(message, place, "The server elicits in a mode the client did not declare.", level)
+            self.fault(message, place, "The server elicits in a mode the client did not declare.")
         elif method == "sampling/createMessage":
-            self._check_sampling(message, place, params, declared, level)
+            self._check_sampling(message, place, params, declared)
 
-    def _check_sampling(
-        self, message: RecordedMessage, place: str, params: Body, declared: Body, level: RequirementLevel
-    ) -> None:
+    def _check_sampling(self, message: RecordedMessage, place: str, params: Body, declared: Body) -> None:
         if ("tools" in params or "toolChoice" in params) and not has(declared, "sampling", "tools"):
-            self.fault(message, place, "The server samples with tools, but the client did not declare them.", level)
+            self.fault(message, place, "The server samples with tools, but the client did not declare them.")
         if params.get("includeContext") not in (None, "none") and not has(declared, "sampling", "context"):
             text = "The server asks for context, but the client did not declare sampling.context."
             self.fault(message, place, text, RequirementLevel.SHOULD)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.conformance.capabilities import has
+from pactgate.conformance.capabilities import NeededCapabilityRule
 from pactgate.conformance.message import FROM_CLIENT, REQUESTS, RecordedMessage
-from pactgate.conformance.rule import LegacyRule, RequirementLevel
+from pactgate.conformance.rule import LegacyRule
 
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "resources/subscribe": ("resources", "subscribe"),
@@ -19,10 +19,9 @@ _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "tasks/list": ("tasks",),
 }
 _WITHOUT_COMPLETIONS: Final = "2024-11-05"
-_ONLY_ADVICE: Final = frozenset({_WITHOUT_COMPLETIONS, "2025-03-26"})
 
 
-class ServerCapabilityUndeclared(LegacyRule):
+class ServerCapabilityUndeclared(NeededCapabilityRule, LegacyRule):
     """A client subscribes, sets log levels, completes and handles tasks only where the server advertised that.
 
     What it checks
@@ -41,25 +40,13 @@ class ServerCapabilityUndeclared(LegacyRule):
 
     code = "GW-011"
     category = "capability"
+    must_since = "2025-06-18"
     selects = REQUESTS & FROM_CLIENT
+    needed = _NEEDED
+    sentence = "The client sends {method}, but {capability} was not advertised."
     methods = frozenset(_NEEDED)
-
-    def prepare(self) -> None:
-        self._first: dict[str, RecordedMessage] = {}
 
     def on_message(self, message: RecordedMessage) -> None:
         is_free = message.method == "completion/complete" and message.version in (_WITHOUT_COMPLETIONS, None)
         if not is_free:
-            self._first.setdefault(message.method, message)
-
-    def at_end(self) -> None:
-        advertised = self.session.advertised
-        for method, message in self._first.items():
-            if advertised is None:
-                self.unjudged("The capture does not tell what the server advertised.")
-                continue
-            self.seen += 1
-            if not has(advertised, *_NEEDED[method]):
-                level = RequirementLevel.SHOULD if message.version in _ONLY_ADVICE else RequirementLevel.MUST
-                name = ".".join(_NEEDED[method])
-                self.fault(message, "/method", f"The client sends {method}, but {name} was not advertised.", level)
+            super().on_message(message)

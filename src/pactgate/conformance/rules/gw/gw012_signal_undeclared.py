@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.conformance.capabilities import has
-from pactgate.conformance.message import FROM_SERVER, NOTIFICATIONS, RecordedMessage
-from pactgate.conformance.rule import RequiredEvidence, RequirementLevel, SessionRule
+from pactgate.conformance.capabilities import NeededCapabilityRule
+from pactgate.conformance.message import FROM_SERVER, NOTIFICATIONS
+from pactgate.conformance.rule import RequiredEvidence, RequirementLevel
 
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "notifications/tools/list_changed": ("tools", "listChanged"),
@@ -17,7 +17,7 @@ _NEEDED: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-class SignalUndeclared(SessionRule):
+class SignalUndeclared(NeededCapabilityRule):
     """A server signals changes, updates and logs only where it advertised that.
 
     What it checks
@@ -38,22 +38,9 @@ class SignalUndeclared(SessionRule):
     category = "capability"
     needs = RequiredEvidence.SERVER_MESSAGES
     selects = NOTIFICATIONS & FROM_SERVER
+    needed = _NEEDED
+    sentence = "The server sends {method}, but did not advertise {capability}."
     methods = frozenset(_NEEDED)
 
-    def prepare(self) -> None:
-        self._first: dict[str, RecordedMessage] = {}
-
-    def on_message(self, message: RecordedMessage) -> None:
-        self._first.setdefault(message.method, message)
-
-    def at_end(self) -> None:
-        advertised = self.session.advertised
-        for method, message in self._first.items():
-            if advertised is None:
-                self.unjudged("The capture does not tell what the server advertised.")
-                continue
-            self.seen += 1
-            if not has(advertised, *_NEEDED[method]):
-                level = RequirementLevel.MUST if method == "notifications/message" else RequirementLevel.SHOULD
-                name = ".".join(_NEEDED[method])
-                self.fault(message, "/method", f"The server sends {method}, but did not advertise {name}.", level)
+    def level_of(self, method: str) -> RequirementLevel | None:
+        return None if method == "notifications/message" else RequirementLevel.SHOULD

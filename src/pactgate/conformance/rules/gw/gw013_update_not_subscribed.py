@@ -5,9 +5,10 @@ from __future__ import annotations
 from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.message import RecordedMessage, Role, as_list, as_object
-from pactgate.conformance.rule import RequiredEvidence, RequirementLevel, SessionRule, quoted
-from pactgate.conformance.uris import around
+from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
+from pactgate.conformance.subscriptions import around
 from pactgate.protocol.modern import SUBSCRIPTION_ID_KEY
+from pactgate.protocol.versions import LATEST_MODERN
 
 
 class UpdateNotSubscribed(SessionRule):
@@ -29,6 +30,7 @@ class UpdateNotSubscribed(SessionRule):
 
     code = "GW-013"
     category = "subscriptions"
+    must_since = LATEST_MODERN
     needs = RequiredEvidence.SERVER_MESSAGES
 
     def prepare(self) -> None:
@@ -66,8 +68,7 @@ class UpdateNotSubscribed(SessionRule):
         self.seen += 1
         uri = message.params.get("uri")
         if not isinstance(uri, str) or not any(place in self._subscribed for place in around(uri)):
-            level = RequirementLevel.MUST if message.is_modern else RequirementLevel.SHOULD
-            self.fault(message, "/params/uri", f"{quoted(uri)} is not subscribed at this time.", level)
+            self.fault(message, "/params/uri", f"{quoted(uri)} is not subscribed at this time.")
 
 
 def _uri(params: dict[str, object]) -> str:

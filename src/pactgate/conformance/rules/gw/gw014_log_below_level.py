@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pactgate.capture.format import Side
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.message import RecordedMessage, Role, log_rank
 from pactgate.conformance.rule import LegacyRule, RequiredEvidence, RequirementLevel, quoted
 from pactgate.protocol.modern import LOG_LEVELS
 
@@ -37,19 +35,15 @@ class LogBelowLevel(LegacyRule):
 
     def on_message(self, message: RecordedMessage) -> None:
         if message.method == "logging/setLevel":
-            rank = _rank(message.request_params().get("level"))
+            rank = log_rank(message.request_params().get("level"))
             if message.role is Role.RESPONSE and message.is_success and rank is not None:
                 self._least = rank
         elif message.sender is Side.SERVER:
             self.seen += 1
             level = message.params.get("level")
-            rank = _rank(level)
+            rank = log_rank(level)
             if rank is None:
                 self.fault(message, "/params/level", f"{quoted(level)} is no log level.")
             elif rank < self._least:
                 wanted = LOG_LEVELS[self._least]
                 self.fault(message, "/params/level", f"The level {level} is below {wanted}, which was asked for.")
-
-
-def _rank(level: Any) -> int | None:
-    return LOG_LEVELS.index(level) if isinstance(level, str) and level in LOG_LEVELS else None

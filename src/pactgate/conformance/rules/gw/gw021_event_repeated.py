@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.bounded import BoundedDict
-from pactgate.conformance.composition import digest
+from pactgate.conformance.bounded import BoundedDict, digest
 from pactgate.conformance.message import FROM_SERVER, RecordedMessage, Role
 from pactgate.conformance.rule import LegacyRule, RequiredEvidence, quoted
 

@@ -7,8 +7,9 @@ from typing import Final
 from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict, id_key
 from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
-from pactgate.conformance.rule import RequirementLevel, SessionRule, quoted
+from pactgate.conformance.rule import SessionRule, quoted
 from pactgate.protocol.modern import PROGRESS_TOKEN
+from pactgate.protocol.versions import LATEST_MODERN
 
 _IN_FLIGHT_MS: Final = 1000.0
 
@@ -33,6 +34,7 @@ class CancelledRequestAnswered(SessionRule):
 
     code = "GW-024"
     category = "cancellation"
+    must_since = LATEST_MODERN
 
     def prepare(self) -> None:
         self._cancelled: BoundedDict[tuple[RecordedMessage, int]] = BoundedDict()
@@ -63,8 +65,7 @@ class CancelledRequestAnswered(SessionRule):
         if message.is_modern and message.sender is Side.SERVER:
             return  # a server may only end a listen, which GW-039 looks at
         if key is None or not self.session.has_sent(message.sender, key):
-            level = RequirementLevel.MUST if message.is_modern else RequirementLevel.SHOULD
-            self.fault(message, "/params/requestId", f"The {message.sender} sent no request {quoted(raw)}.", level)
+            self.fault(message, "/params/requestId", f"The {message.sender} sent no request {quoted(raw)}.")
             return
         place = (message.sender, key)
         request = self.session.open.get(place)
@@ -82,5 +83,4 @@ class CancelledRequestAnswered(SessionRule):
         self._cancelled[place] = (notice, count + 1)
         waited_ms = 0.0 if message.at_ms is None or notice.at_ms is None else message.at_ms - notice.at_ms
         if count or waited_ms > _IN_FLIGHT_MS:
-            level = RequirementLevel.MUST if message.is_modern else RequirementLevel.SHOULD
-            self.fault(message, "", "This follows the cancellation of the request it belongs to.", level)
+            self.fault(message, "", "This follows the cancellation of the request it belongs to.")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pactgate.capture.format import Side
-from pactgate.conformance.input_required import InputRequired, InputRequiredTracker, arguments_of, is_retry
-from pactgate.conformance.message import REQUESTS, RESPONSES, RecordedMessage, Role, as_object
+from pactgate.conformance.input_required import InputRequired, arguments_of, is_retry
+from pactgate.conformance.message import FROM_CLIENT, REQUESTS, RecordedMessage, as_object
 from pactgate.conformance.rule import ModernRule, RequirementLevel, pointer, quoted
 
 _SHAPES: Final = {
@@ -36,24 +35,16 @@ class RetryDiffers(ModernRule):
 
     code = "GW-029"
     category = "input"
-    selects = REQUESTS | RESPONSES
-
-    def prepare(self) -> None:
-        self._rounds = InputRequiredTracker()
+    selects = REQUESTS & FROM_CLIENT
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.role is Role.RESPONSE:
-            if message.result.get("resultType") == "input_required":
-                self._rounds.ask(message)
-        elif message.sender is Side.CLIENT and is_retry(message):
-            self._on_retry(message)
-
-    def _on_retry(self, message: RecordedMessage) -> None:
+        if not is_retry(message):
+            return
         self.seen += 1
-        question = self._rounds.parent(message)
+        question = self.session.input_required.parent(message)
         if question is not None:
             self._compare(message, question)
-        elif self._rounds.has_forgotten:
+        elif self.session.input_required.has_forgotten:
             self.unjudged("There were more questions than the checker remembers.")
         elif "requestState" not in message.params:
             self.fault(message, "/params/inputResponses", "The request answers questions that were not asked about it.")

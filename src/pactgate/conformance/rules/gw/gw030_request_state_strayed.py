@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
-from pactgate.conformance.input_required import InputRequiredTracker, target_of
-from pactgate.conformance.message import REQUESTS, RESPONSES, RecordedMessage, Role
+from pactgate.conformance.input_required import target_of
+from pactgate.conformance.message import FROM_CLIENT, REQUESTS, RecordedMessage
 from pactgate.conformance.rule import ModernRule
 
 
@@ -26,21 +25,13 @@ class RequestStateStrayed(ModernRule):
 
     code = "GW-030"
     category = "input"
-    selects = REQUESTS | RESPONSES
-
-    def prepare(self) -> None:
-        self._rounds = InputRequiredTracker()
+    selects = REQUESTS & FROM_CLIENT
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.role is Role.RESPONSE:
-            if message.result.get("resultType") == "input_required":
-                self._rounds.ask(message)
-        elif message.sender is Side.CLIENT and "requestState" in message.params:
-            self._on_state(message)
-
-    def _on_state(self, message: RecordedMessage) -> None:
-        question = self._rounds.issued(message.params["requestState"])
-        if question is None and self._rounds.has_forgotten:
+        if "requestState" not in message.params:
+            return
+        question = self.session.input_required.issued(message.params["requestState"])
+        if question is None and self.session.input_required.has_forgotten:
             self.unjudged("There were more questions than the checker remembers.")
             return
         self.seen += 1

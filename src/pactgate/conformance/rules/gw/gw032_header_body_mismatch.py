@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pactgate.capture.format import RecordedHttp, Side
-from pactgate.conformance.http import BAD_REQUEST, header
+from pactgate.conformance.http import header
 from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
 from pactgate.conformance.rule import ModernRule, RequiredEvidence
 from pactgate.protocol.headers import METHOD_HEADER, NAME_HEADER, VERSION_HEADER, decode_value
-from pactgate.protocol.messages import HEADER_MISMATCH
 from pactgate.protocol.modern import PROTOCOL_VERSION_KEY
 from pactgate.protocol.versions import NAMED_BY
 
@@ -41,7 +40,7 @@ class HeaderBodyMismatch(ModernRule):
             return  # GW-025 looks at requests without envelope
         self.seen += 1
         wrong = _differs(http, message)
-        if wrong is not None and not _is_refused(view, http):
+        if wrong is not None and not view.is_refused_for_headers:
             self.fault(view, "/http/request_headers", f"{wrong}, and the server did not refuse it with 400 and -32020.")
 
 
@@ -56,8 +55,3 @@ def _differs(http: RecordedHttp, message: RecordedMessage) -> str | None:
         if value is None or decode_value(value) != named:
             return "Mcp-Name differs from the body"
     return None
-
-
-def _is_refused(view: ExchangeView, http: RecordedHttp) -> bool:
-    answer = view.first_response
-    return http.status == BAD_REQUEST and (answer is None or answer.code == HEADER_MISMATCH)

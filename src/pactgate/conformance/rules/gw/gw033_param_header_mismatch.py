@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pactgate.capture.format import Side
-from pactgate.conformance.http import BAD_REQUEST
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import ModernRule, RequiredEvidence, pointer, quoted
 from pactgate.protocol.headers import check_mirror, header_params
-from pactgate.protocol.messages import HEADER_MISMATCH
 
 
 class ParamHeaderMismatch(ModernRule):
@@ -61,7 +59,5 @@ class ParamHeaderMismatch(ModernRule):
             return
         self.seen += 1
         wrong = check_mirror(params, message.params.get("arguments"), http.request_headers)
-        answer = message.view.first_response
-        is_refused = http.status == BAD_REQUEST and (answer is None or answer.code == HEADER_MISMATCH)
-        if wrong is not None and not is_refused:
+        if wrong is not None and not message.view.is_refused_for_headers:
             self.fault(message, "/params/arguments", f"{wrong} The server did not refuse it.")

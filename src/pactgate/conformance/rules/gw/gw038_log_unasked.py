@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict, Key
-from pactgate.conformance.message import RecordedMessage, Role
+from pactgate.conformance.message import RecordedMessage, Role, log_rank
 from pactgate.conformance.rule import ModernRule, RequiredEvidence, quoted
 from pactgate.protocol.modern import LOG_LEVEL_KEY, LOG_LEVELS
 
@@ -37,7 +35,7 @@ class LogUnasked(ModernRule):
 
     def on_message(self, message: RecordedMessage) -> None:
         if message.role is Role.REQUEST and message.sender is Side.CLIENT:
-            rank = _rank(message.meta.get(LOG_LEVEL_KEY))
+            rank = log_rank(message.meta.get(LOG_LEVEL_KEY))
             if rank is not None and message.key is not None:
                 self._asked[self._owner(message)] = rank
         elif message.role is Role.RESPONSE and message.request is not None:
@@ -48,7 +46,7 @@ class LogUnasked(ModernRule):
     def _on_log(self, message: RecordedMessage) -> None:
         self.seen += 1
         level = message.params.get("level")
-        rank = _rank(level)
+        rank = log_rank(level)
         least = self._least(message)
         if rank is None:
             self.fault(message, "/params/level", f"{quoted(level)} is no log level.")
@@ -67,7 +65,3 @@ class LogUnasked(ModernRule):
     def _owner(self, request: RecordedMessage) -> Key | tuple[int] | None:
         """Clients that share a capture may use the same ids."""
         return (request.index,) if self.session.head.is_shared else request.key
-
-
-def _rank(level: Any) -> int | None:
-    return LOG_LEVELS.index(level) if isinstance(level, str) and level in LOG_LEVELS else None

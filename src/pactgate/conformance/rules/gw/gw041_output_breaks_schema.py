@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pactgate.capture.format import Body
 from pactgate.conformance.message import FROM_SERVER, RESULTS, RecordedMessage
-from pactgate.conformance.rule import SessionRule, quoted
-from pactgate.conformance.schemas import ToolSchemas
+from pactgate.conformance.rule import quoted
+from pactgate.conformance.schemas import ToolSchemaRule
 
 
-class OutputBreaksSchema(SessionRule):
+class OutputBreaksSchema(ToolSchemaRule):
     """What a tool returns fits the output schema it was listed with.
 
     What it checks
@@ -27,23 +27,15 @@ class OutputBreaksSchema(SessionRule):
 
     code = "GW-041"
     category = "tools"
+    member = "outputSchema"
     since = "2025-06-18"
     selects = RESULTS & FROM_SERVER
     methods = frozenset({"tools/call"})
 
-    def prepare(self) -> None:
-        self._schemas = ToolSchemas("outputSchema")
-
     def on_message(self, message: RecordedMessage) -> None:
         result, name = message.result, message.request_params().get("name")
-        if not isinstance(name, str):
-            return
-        item = self.session.lists["tools/list"].items.get(name)
-        schema = None if item is None else self._schemas.of(name, item)
-        if schema is None or _is_exempt(result):
-            return
-        if schema.unjudged is not None or schema.invalid is not None:
-            self.unjudged(f"The outputSchema of {quoted(name)}: {schema.unjudged or schema.invalid}.")
+        schema = None if _is_exempt(result) else self.schema_of(name)
+        if schema is None:
             return
         self.seen += 1
         if "structuredContent" not in result:

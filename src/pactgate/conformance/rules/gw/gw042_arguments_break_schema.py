@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pactgate.conformance.message import FROM_SERVER, RESPONSES, RecordedMessage
-from pactgate.conformance.rule import RequirementLevel, SessionRule, quoted
-from pactgate.conformance.schemas import ToolSchemas
+from pactgate.conformance.rule import RequirementLevel, quoted
+from pactgate.conformance.schemas import ToolSchemaRule
 
 
-class ArgumentsBreakSchema(SessionRule):
+class ArgumentsBreakSchema(ToolSchemaRule):
     """The arguments of a call fit the input schema the tool was listed with, or the server refuses them.
 
     What it checks
@@ -26,22 +26,14 @@ class ArgumentsBreakSchema(SessionRule):
 
     code = "GW-042"
     category = "tools"
+    member = "inputSchema"
     selects = RESPONSES & FROM_SERVER
     methods = frozenset({"tools/call"})
 
-    def prepare(self) -> None:
-        self._schemas = ToolSchemas("inputSchema")
-
     def on_message(self, message: RecordedMessage) -> None:
         name = message.request_params().get("name")
-        item = self.session.lists["tools/list"].items.get(name) if isinstance(name, str) else None
-        if item is None or not isinstance(name, str) or message.request is None:
-            return
-        schema = self._schemas.of(name, item)
-        if schema is None:
-            return
-        if schema.unjudged is not None or schema.invalid is not None:
-            self.unjudged(f"The inputSchema of {quoted(name)}: {schema.unjudged or schema.invalid}.")
+        schema = self.schema_of(name)
+        if schema is None or message.request is None:
             return
         self.seen += 1
         arguments = message.request_params().get("arguments")

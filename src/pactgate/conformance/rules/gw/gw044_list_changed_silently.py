@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.capture.format import Side
-from pactgate.conformance.composition import digest
+from pactgate.conformance.bounded import digest
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.methods import CHANGE_SIGNALS, LISTS
 from pactgate.conformance.rule import SHOWN_EVIDENCE, RequirementLevel, SessionRule

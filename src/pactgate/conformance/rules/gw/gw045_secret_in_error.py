@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from pactgate.conformance.message import FROM_SERVER, RESPONSES, RecordedMessage, as_list, as_object
-from pactgate.conformance.rule import SessionRule, pointer
+from pactgate.conformance.rule import SessionRule, pointer, texts_in
 
 _KINDS: Final = {
     "a private key": re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"),
@@ -51,7 +51,7 @@ class SecretInError(SessionRule):
 
     def on_message(self, message: RecordedMessage) -> None:
         if message.is_error:
-            self._check(message, _texts(message.body.get("error"), "/error"))
+            self._check(message, texts_in(message.body.get("error"), "/error", _MAX_TEXTS))
         elif message.result.get("isError") is True:
             blocks = enumerate(as_list(message.result.get("content")))
             texts = [(pointer("result", "content", n, "text"), as_object(block).get("text")) for n, block in blocks]
@@ -64,18 +64,3 @@ class SecretInError(SessionRule):
                 if pattern.search(text[:_SCANNED_CHARS]):
                     self.fault(message, place, f"The error holds what looks like {kind}.")
                     break
-
-
-def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
-    """Every text inside a value, up to a bound, with its place."""
-    waiting = [(place, value)]
-    for _ in range(_MAX_TEXTS):
-        if not waiting:
-            return
-        at, held = waiting.pop()
-        if isinstance(held, str):
-            yield at, held
-        elif isinstance(held, dict):
-            waiting += [(at + pointer(name), below) for name, below in reversed(held.items())]
-        elif isinstance(held, list):
-            waiting += [(at + pointer(n), held[n]) for n in range(len(held) - 1, -1, -1)]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, Final
 
 from pactgate.conformance.message import FROM_SERVER, RESULTS, RecordedMessage, as_list
 from pactgate.conformance.methods import LISTS
-from pactgate.conformance.rule import SessionRule, pointer, quoted
+from pactgate.conformance.rule import SessionRule, pointer, texts_in
 
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls other than tab and line ends
@@ -53,7 +52,7 @@ class HiddenCharacters(SessionRule):
             self._check(message, "/result/instructions", message.result.get("instructions"))
 
     def _check(self, message: RecordedMessage, place: str, value: Any) -> None:
-        for at, text in _texts(value, place):
+        for at, text in texts_in(value, place, _MAX_TEXTS, with_names=True):
             found = None if text.isascii() and text.isprintable() else _HIDDEN.search(text)
             if found is not None:
                 self.fault(message, at, f"The text holds the invisible character {_spelt(found[0])}.")
@@ -61,20 +60,3 @@ class HiddenCharacters(SessionRule):
 
 def _spelt(letter: str) -> str:
     return f"U+{ord(letter):04X}"
-
-
-def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
-    """Every text inside a definition, its member names included."""
-    waiting = [(place, value)]
-    for _ in range(_MAX_TEXTS):
-        if not waiting:
-            return
-        at, held = waiting.pop()
-        if isinstance(held, str):
-            yield at, held
-        elif isinstance(held, dict):
-            for name in held:
-                yield at + pointer(quoted(name)), name
-            waiting += [(at + pointer(name), below) for name, below in reversed(held.items())]
-        elif isinstance(held, list):
-            waiting += [(at + pointer(n), held[n]) for n in range(len(held) - 1, -1, -1)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Body
 from pactgate.conformance.capabilities import is_advertised
 from pactgate.conformance.message import FROM_SERVER, RESULTS, RecordedMessage
 from pactgate.conformance.rule import SessionRule, quoted
@@ -43,7 +42,7 @@ class ListWithoutCapability(SessionRule):
         self._answered.setdefault(message.method, message)
 
     def at_end(self) -> None:
-        block = self._block()
+        block = self.session.declared
         if self._answered and block is None and self.session.era is Era.MODERN:
             self.unjudged("The capture has neither server_capabilities nor an answer to server/discover.")
             return
@@ -56,12 +55,6 @@ class ListWithoutCapability(SessionRule):
             elif not isinstance(value, dict):
                 self.note(f"The capability {capability} should be an object, not {quoted(value)}.")
         self._compare()
-
-    def _block(self) -> Body | None:
-        block = self.session.head.capabilities
-        if block is None and self.session.era is Era.MODERN:
-            return self.session.advertised
-        return block
 
     def _compare(self) -> None:
         block, handshake = self.session.head.capabilities, self.session.handshake

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Body
 from pactgate.conformance.capabilities import is_advertised
 from pactgate.conformance.message import FROM_SERVER, RESPONSES, RecordedMessage
 from pactgate.conformance.rule import SessionRule
-from pactgate.protocol.versions import Era
 
 _CAPABILITY_OF = {
     "tools": "tools",
@@ -55,8 +53,9 @@ class CapabilityAlwaysFails(SessionRule):
             self._first_error.setdefault(capability, message)
 
     def at_end(self) -> None:
+        declared = self.session.declared or {}
         for capability in _CAPABILITY_OF.values():
-            if not is_advertised(self._block().get(capability)):
+            if not is_advertised(declared.get(capability)):
                 continue
             self.seen += 1
             errors = self._errors.get(capability, 0)
@@ -70,9 +69,3 @@ class CapabilityAlwaysFails(SessionRule):
             )
             if errors == 1:
                 self.note(f"Weak evidence: there was one call to {capability} only.")
-
-    def _block(self) -> Body:
-        block = self.session.head.capabilities
-        if block is None and self.session.era is Era.MODERN:
-            block = self.session.advertised
-        return block or {}
