@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pactgate.config.problems import (
     ConfigFindings,
     ConfigProblem,
     ConfigurationError,
     FilePosition,
+    LineIndex,
+    UnreadableError,
+    ValuePosition,
     nearest,
+    require_encodable,
     show,
     spell,
 )
@@ -31,9 +37,8 @@ def test_a_bad_configuration_is_one_failure_of_the_one_taxonomy() -> None:
 
 def test_a_problem_reads_as_place_setting_fault_and_advice() -> None:
     found = ConfigFindings("pactgate.json")
-    found.add(
-        ("mcpServers", "files", "maxRetries"), FilePosition(12, 5), "99 is more than 10.", "Use a number from 0 to 10."
-    )
+    path = ("mcpServers", "files", "maxRetries")
+    found.add_at(FilePosition(12, 5), path, "99 is more than 10.", "Use a number from 0 to 10.")
     assert str(ConfigurationError(found.problems)) == (
         "pactgate.json:12:5 mcpServers.files.maxRetries: 99 is more than 10. Use a number from 0 to 10."
     )
@@ -76,3 +81,33 @@ def test_text_of_a_file_can_not_move_the_cursor_and_is_cut() -> None:
 )
 def test_the_nearest_known_word_is_found_whatever_its_case(word: str, meant: str | None) -> None:
     assert nearest(word, ["maxRetries", "headers", "url"]) == meant
+
+
+@given(st.text(alphabet="ab\nü\r"), st.data())
+def test_an_offset_is_a_line_and_a_column(text: str, data: st.DataObject) -> None:
+    offset = data.draw(st.integers(0, len(text)))
+    before = text[:offset].split("\n")
+    assert LineIndex(text).place(offset) == FilePosition(len(before), len(before[-1]) + 1)
+
+
+def test_a_problem_is_at_its_key_or_at_its_value_or_at_what_is_around_it() -> None:
+    found = ConfigFindings("")
+    found.lines = LineIndex('{\n "a": [7]}')
+    found.positions = {("a",): ValuePosition(8, 11, key_start=3), ("a", 0): ValuePosition(9, 10)}
+    assert found.place_of(("a",)) == FilePosition(2, 2)
+    assert found.place_of(("a",), at_value=True) == FilePosition(2, 7)
+    assert found.place_of(("a", 0)) == FilePosition(2, 8)
+    assert found.place_of(("a", "b", "c")) == FilePosition(2, 2)
+    assert found.place_of(("b",)) is None
+
+
+@given(st.text())
+def test_every_text_that_can_be_written_is_accepted(text: str) -> None:
+    require_encodable(text, None)
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfff", "\ude00\ud83d"])
+def test_half_a_surrogate_pair_is_refused_at_its_place(text: str) -> None:
+    with pytest.raises(UnreadableError) as raised:
+        require_encodable(text, FilePosition(1, 2))
+    assert raised.value.place == FilePosition(1, 2)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.config.problems import ConfigFindings, ConfigProblem, FilePosition
 from pactgate.config.reader import Format, read
-from pactgate.config.tree import ConfigNode
-from tests.config.writing import plain
 
 TEXT = """\
 # settings
@@ -36,12 +36,11 @@ tables = 2
 """
 
 
-def tree_of(text: str) -> ConfigNode:
+def read_of(text: str) -> tuple[Any, ConfigFindings]:
     found = ConfigFindings("")
-    node = read(text, Format.TOML, found)
-    assert node is not None
+    value = read(text, Format.TOML, found)
     assert found.problems == []
-    return node
+    return value, found
 
 
 def problem_of(text: str) -> ConfigProblem:
@@ -52,11 +51,11 @@ def problem_of(text: str) -> ConfigProblem:
 
 
 def test_values_are_those_of_the_file() -> None:
-    assert plain(tree_of(TEXT))["mcpServers"] == {
+    assert read_of(TEXT)[0]["mcpServers"] == {
         "files": {"command": "serve", "env": {"A": "1", "B": "2"}, "args": ["x", "y"]},
         "crm": {"url": "https://crm.example", "headers": {"X-Key": "k"}},
     }
-    assert plain(tree_of("")) == {}
+    assert read_of("")[0] == {}
 
 
 @pytest.mark.parametrize(
@@ -74,24 +73,20 @@ def test_values_are_those_of_the_file() -> None:
 def test_a_key_that_begins_a_line_has_its_place(
     path: tuple[str, ...], key_place: FilePosition, place: FilePosition
 ) -> None:
-    node = tree_of(TEXT)
-    for key in path:
-        node = node.value[key]
-    assert (node.key_place, node.place) == (key_place, place)
+    _, found = read_of(TEXT)
+    assert (found.place_of(path), found.place_of(path, at_value=True)) == (key_place, place)
 
 
 def test_what_is_inside_a_line_or_list_has_the_place_of_its_key() -> None:
-    files = tree_of(TEXT).value["mcpServers"].value["files"]
-    assert files.value["env"].value["B"].anchor == FilePosition(8, 1)
-    assert files.value["args"].value[1].anchor == FilePosition(9, 1)
+    _, found = read_of(TEXT)
+    assert found.place_of(("mcpServers", "files", "env", "B")) == FilePosition(8, 1)
+    assert found.place_of(("mcpServers", "files", "args", 1)) == FilePosition(9, 1)
 
 
 def test_tables_in_a_list_are_told_apart() -> None:
-    first, second = tree_of(TEXT).value["list"].value["of"].value
-    assert (first.value["tables"].key_place, second.value["tables"].key_place) == (
-        FilePosition(19, 1),
-        FilePosition(21, 1),
-    )
+    _, found = read_of(TEXT)
+    places = [found.place_of(("list", "of", number, "tables")) for number in range(2)]
+    assert places == [FilePosition(19, 1), FilePosition(21, 1)]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import pytest
 from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigProblem, ConfigurationError
-from pactgate.config.tree import ConfigNode
 
 PROGRAM = {"command": "serve-files"}
 TOKEN = "0123456789abcdef-ops"
@@ -51,12 +50,3 @@ def server(**settings: Any) -> dict[str, Any]:
 def remote(**settings: Any) -> dict[str, Any]:
     """A configuration of one remote server with these settings."""
     return {"mcpServers": {"crm": {"url": "https://crm.example/mcp"} | settings}}
-
-
-def plain(node: ConfigNode) -> Any:
-    """The values of a tree, without their places."""
-    if isinstance(node.value, dict):
-        return {key: plain(member) for key, member in node.value.items()}
-    if isinstance(node.value, list):
-        return [plain(item) for item in node.value]
-    return node.value

@@ -22,7 +22,6 @@ from pactgate.config.load import check_together, kind_of
 from pactgate.config.model import Config, Sections
 from pactgate.config.problems import SHOWN_PROBLEMS, ConfigFindings, Path, nearest, show, spell
 from pactgate.config.server_settings import ServerConfig, ServerSettings
-from pactgate.config.tree import to_node
 from pactgate.config.validate import Validation
 from pactgate.core.display import Mask
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
@@ -96,12 +95,10 @@ def plan(config: Config, path: Path, value: Any) -> Config:
     found = ConfigFindings("")
     reading = Validation(found, {})
     servers = {
-        id_: reading.take(to_node(entry), kind_of(ServerSettings), (SERVERS, id_))
-        for id_, entry in tree.pop(SERVERS).items()
+        id_: reading.take(entry, kind_of(ServerSettings), (SERVERS, id_)) for id_, entry in tree.pop(SERVERS).items()
     }
-    root = to_node(tree)
-    settings = reading.take(root, kind_of(Sections))
-    check_together(settings, root, found)
+    settings = reading.take(tree, kind_of(Sections))
+    check_together(settings, found)
     if found.problems:
         raise _invalid(path, found)
     sections = msgspec.convert(settings, Sections)

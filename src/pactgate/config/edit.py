@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pactgate.config.node_edit import NodeEditor, block_text, nested
-from pactgate.config.problems import ConfigFindings, EditError
+from pactgate.config.problems import ConfigFindings, EditError, Path, ValuePosition
 from pactgate.config.reader import Format, read
-from pactgate.config.tree import ConfigNode, plain_value
+from pactgate.config.text_edit import TextEditor, block_text, nested
 
 SERVER_KEYS: Final = ("mcpServers", "servers")
 _NOT_EDITABLE: Final = "The file is written in a way that can't be edited without touching the rest."
@@ -25,23 +24,25 @@ def put(text: str, form: Format, path: Sequence[str], value: Any) -> str:
         return _read_back(edited, form, nested(path, value))
     if form is Format.JSON and _is_blank(text, form):
         text = "{\n}\n"
-    root = _read(text, form)
-    wanted = _with(plain_value(root), path, value)
-    edited = _put_toml(text, path, value) if form is Format.TOML else NodeEditor(text, root, form).put(path, value)
+    root, positions = _read(text, form)
+    wanted = _with(root, path, value)
+    editor = TextEditor(text, root, positions, form)
+    edited = _put_toml(text, path, value) if form is Format.TOML else editor.put(path, value)
     return _read_back(edited, form, wanted)
 
 
 def remove(text: str, form: Format, path: Sequence[str]) -> str:
     """The text without this key and its value."""
-    root = _read(text, form)
-    wanted = _without(plain_value(root), path)
-    edited = _remove_toml(text, path) if form is Format.TOML else NodeEditor(text, root, form).remove(path)
+    root, positions = _read(text, form)
+    wanted = _without(root, path)
+    editor = TextEditor(text, root, positions, form)
+    edited = _remove_toml(text, path) if form is Format.TOML else editor.remove(path)
     return _read_back(edited, form, wanted)
 
 
 def add_server(text: str, form: Format, name: str, entry: dict[str, Any]) -> str:
     """The text with one more server. The error has the lines to paste by hand, where that helps."""
-    given = {} if _is_blank(text, form) else plain_value(_read(text, form))
+    given = {} if _is_blank(text, form) else _read(text, form)[0]
     key = next((key for key in SERVER_KEYS if key in given), SERVER_KEYS[0])
     if any(name in servers for one in SERVER_KEYS if isinstance(servers := given.get(one), dict)):
         raise EditError(f"There is a server {name} already. Choose another name, or remove it first.")
@@ -57,18 +58,17 @@ def _is_blank(text: str, form: Format) -> bool:
     return not any(line and (form is not Format.YAML or not line.startswith("#")) for line in lines)
 
 
-def _read(text: str, form: Format) -> ConfigNode:
+def _read(text: str, form: Format) -> tuple[dict[str, Any], dict[Path, ValuePosition]]:
     found = ConfigFindings("")
     root = read(text, form, found)
-    if root is None or found.problems or not isinstance(root.value, dict):
+    if found.problems or not isinstance(root, dict):
         raise EditError("The file can't be read as it is; `pactgate check` says why.")
-    return root
+    return root, found.positions
 
 
 def _read_back(edited: str, form: Format, wanted: Any) -> str:
     found = ConfigFindings("")
-    root = read(edited, form, found)
-    if root is None or found.problems or plain_value(root) != wanted:
+    if read(edited, form, found) != wanted or found.problems:
         raise EditError(_NOT_EDITABLE)
     return edited
 

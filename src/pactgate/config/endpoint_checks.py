@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pactgate.config.problems import ConfigFindings, Path, ValueFault, show
-from pactgate.config.tree import ConfigNode
 from pactgate.config.value_checks import PLACEHOLDER, check_header_name
 
 WHOLE_BODY: Final = "body"
@@ -28,22 +27,19 @@ _PLAIN_BODY_WORDS: Final = frozenset(
 )
 
 
-def check_endpoints(
-    entry: dict[str, Any], headers: dict[str, str], node: ConfigNode, path: Path, found: ConfigFindings
-) -> None:
+def check_endpoints(entry: dict[str, Any], headers: dict[str, str], path: Path, found: ConfigFindings) -> None:
     """Every problem of the endpoints of one entry."""
     seen: dict[str, int] = {}
     for number, endpoint in enumerate(entry["endpoints"]):
-        place = node.value[number].anchor
         where: Path = (*path, number)
         for key, fault in _faults(endpoint, headers):
-            found.add((*where, *key), place, *fault)
+            found.add((*where, *key), *fault)
         name = endpoint.get("name", "")
         if name in seen:
-            found.add(where, place, f"There are two endpoints {show(name)}.", "Give each its own name.")
+            found.add(where, f"There are two endpoints {show(name)}.", "Give each its own name.")
         seen.setdefault(name, number)
         if not endpoint.get("baseUrl") and not entry.get("baseUrl"):
-            found.add(where, place, "The endpoint has no baseUrl.", "Set baseUrl of the endpoint or of the server.")
+            found.add(where, "The endpoint has no baseUrl.", "Set baseUrl of the endpoint or of the server.")
 
 
 def spreads(schema: dict[str, Any]) -> bool:

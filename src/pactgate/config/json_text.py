@@ -1,4 +1,4 @@
-"""Reads JSON and JSONC as a tree with positions. Strict: a key given twice, a lone surrogate, a stray character are problems.
+"""Reads JSON and JSONC, with positions. Strict: a key given twice, a lone surrogate, a stray character are problems.
 
 Comments and trailing commas are allowed, also in `.json`, because editors of client files write them. Must not: know any setting.
 """
@@ -9,15 +9,15 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
-from pactgate.config.problems import ConfigFindings, Path, show
-from pactgate.config.tree import (
+from pactgate.config.problems import (
     MAX_DEPTH,
     MAX_VALUES,
-    ConfigNode,
-    LineIndex,
+    ConfigFindings,
+    Path,
     UnreadableError,
-    note_duplicate,
+    ValuePosition,
     require_encodable,
+    show,
 )
 
 BLANK: Final = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*.*?\*/)*+", re.DOTALL)
@@ -28,7 +28,7 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 _MAX_DIGITS: Final = 300
 
 
-def read_json(text: str, found: ConfigFindings) -> ConfigNode:
+def read_json(text: str, found: ConfigFindings) -> Any:
     return _Text(text, found).document()
 
 
@@ -38,23 +38,22 @@ class _Text:
     def __init__(self, text: str, found: ConfigFindings) -> None:
         self._text = text
         self._found = found
-        self._positions = LineIndex(text)
         self._at = 0
         self._values = 0
 
-    def document(self) -> ConfigNode:
+    def document(self) -> Any:
         self._skip_blank()
         if self._at == len(self._text):
             raise UnreadableError("The file is empty.", "An empty configuration is {}.")
-        node = self._value((), None)
+        value = self._value((), None)
         self._skip_blank()
         if self._at < len(self._text):
             self._stop(
                 "There is more text after the end of the configuration.", "Remove it, or look for a brace too many."
             )
-        return node
+        return value
 
-    def _value(self, path: Path, key_start: int | None) -> ConfigNode:
+    def _value(self, path: Path, key_start: int | None) -> Any:
         self._values += 1
         if self._values > MAX_VALUES:
             self._stop(f"There are more than {MAX_VALUES} values in this file.")
@@ -73,17 +72,11 @@ class _Text:
             value = self._number()
         else:
             value = self._word()
-        return ConfigNode(
-            value=value,
-            place=self._positions.place(start),
-            key_place=None if key_start is None else self._positions.place(key_start),
-            start=start,
-            end=self._at,
-            key_start=key_start or 0,
-        )
+        self._found.positions.setdefault(path, ValuePosition(start, self._at, key_start))
+        return value
 
-    def _object(self, path: Path) -> dict[str, ConfigNode]:
-        members: dict[str, ConfigNode] = {}
+    def _object(self, path: Path) -> dict[str, Any]:
+        members: dict[str, Any] = {}
         self._step()
         while not self._took("}"):
             if self._peek() != '"':
@@ -94,16 +87,16 @@ class _Text:
             if not self._took(":"):
                 self._stop(f"A colon is expected here, after the key {show(key)}.")
             self._skip_blank()
-            node = self._value((*path, key), key_start)
+            value = self._value((*path, key), key_start)
             if key in members:
-                note_duplicate(self._found, (*path, key), node.key_place, members[key].key_place)
+                self._found.add_duplicate(self._found.lines.place(key_start), (*path, key))
             else:
-                members[key] = node
+                members[key] = value
             self._end_of_item("}")
         return members
 
-    def _array(self, path: Path) -> list[ConfigNode]:
-        items: list[ConfigNode] = []
+    def _array(self, path: Path) -> list[Any]:
+        items: list[Any] = []
         self._step()
         while not self._took("]"):
             items.append(self._value((*path, len(items)), None))
@@ -117,7 +110,7 @@ class _Text:
         self._skip_blank()
 
     def _string(self) -> str:
-        place = self._positions.place(self._at)
+        place = self._found.lines.place(self._at)
         start, match = self._at, _STRING.match(self._text, self._at)
         self._at = match.end() if match else start
         ending = self._peek()
@@ -170,4 +163,4 @@ class _Text:
         self._at = match.end() if match else self._at
 
     def _stop(self, message: str, hint: str = "") -> NoReturn:
-        raise UnreadableError(message, hint, self._positions.place(self._at))
+        raise UnreadableError(message, hint, self._found.lines.place(self._at))

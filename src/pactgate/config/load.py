@@ -17,11 +17,10 @@ import msgspec
 from msgspec import inspect
 
 from pactgate.config.model import Config, ConfigFile, ListenSection, Sections
-from pactgate.config.problems import ConfigFindings, ConfigProblem, ConfigurationError, FilePosition, show
+from pactgate.config.problems import ConfigFindings, ConfigProblem, ConfigurationError, LineIndex, UnreadableError, show
 from pactgate.config.reader import FORMATS, read
 from pactgate.config.sections.cache import check_cache
 from pactgate.config.server_entries import settle
-from pactgate.config.tree import ConfigNode, LineIndex, UnreadableError, to_node
 from pactgate.config.validate import Validation
 from pactgate.config.value_checks import is_loopback
 
@@ -52,13 +51,13 @@ def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[st
     `overrides` are flags by the dotted name of their setting, as `{"listen.port": 0}`; None means that the flag was not given.
     """
     found, flags = ConfigFindings(str(path) if path else ""), ConfigFindings(COMMAND_LINE)
-    root = _read_file(path, found) if path else ConfigNode({})
+    root = _read_file(path, found) if path else {}
     reading = Validation(found, environ)
-    settings = _settings(reading, root, found, str(path.parent) if path else "") if root else {}
+    settings = _settings(reading, root, found, str(path.parent) if path else "") if root is not None else {}
     given = Validation(flags, environ).take(_tree(overrides or {}), kind_of(Sections))
     if not found.problems and not flags.problems:
         _merge(settings, given)
-        _warn(settings, root, found)
+        _warn(settings, found)
     if problems := found.problems + flags.problems:
         raise ConfigurationError(problems)
     config = msgspec.convert(settings, Config)
@@ -70,7 +69,7 @@ def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[st
 
 @cache
 def kind_of(struct: type[msgspec.Struct]) -> inspect.Type:
-    """The type `Validation` validates a tree against."""
+    """The type `Validation` validates values against."""
     return inspect.type_info(struct)
 
 
@@ -104,16 +103,18 @@ def read_regular_file(path: str | Path, max_bytes: int) -> tuple[bytes, int]:
         raise UnreadableError(f"The file can't be read: {reason}.", "Check the path and its permissions.") from None
 
 
-def _read_file(path: Path, found: ConfigFindings) -> ConfigNode | None:
+def _read_file(path: Path, found: ConfigFindings) -> dict[str, Any] | None:
     try:
         root = read(_read_text(path, found), FORMATS[path.suffix.lower()], found)
-        if root is not None and not isinstance(root.value, dict):
-            hint = 'It begins like {"mcpServers": {...}}.'
-            raise UnreadableError("A configuration is an object.", hint, root.place)
     except UnreadableError as problem:
-        found.add((), problem.place, problem.message, problem.hint)
+        found.add_at(problem.place, (), problem.message, problem.hint)
         return None
-    return root
+    if isinstance(root, dict):
+        return root
+    if () in found.positions:
+        place = found.lines.place(found.positions[()].start)
+        found.add_at(place, (), "A configuration is an object.", 'It begins like {"mcpServers": {...}}.')
+    return None
 
 
 def _read_text(path: Path, found: ConfigFindings) -> str:
@@ -125,7 +126,7 @@ def _read_text(path: Path, found: ConfigFindings) -> str:
         raise UnreadableError(f"The file is larger than {MAX_FILE_BYTES} bytes.", "Is it the right file?")
     if os.name == "posix" and mode & (stat.S_IWGRP | stat.S_IWOTH):
         message = "Other users may write this file, and it names programs to start."
-        found.warn((), None, message, f"Run: chmod go-w {path.name}")
+        found.warn((), message, f"Run: chmod go-w {path.name}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -134,65 +135,53 @@ def _read_text(path: Path, found: ConfigFindings) -> str:
         raise UnreadableError("This is not UTF-8 text.", "Save the file as UTF-8.", place) from None
 
 
-def _settings(reading: Validation, root: ConfigNode, found: ConfigFindings, folder: str) -> dict[str, Any]:
+def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings, folder: str) -> dict[str, Any]:
     """The settings of a file, with its server entries normalized."""
     settings: dict[str, Any] = reading.take(root, kind_of(ConfigFile))
-    lists = [key for key in ("mcpServers", "servers") if key in root.value]
+    lists = [key for key in ("mcpServers", "servers") if key in root]
     if len(lists) > 1:
-        found.add(
-            ("servers",), root.value["servers"].anchor, "mcpServers and servers are both given.", "Keep mcpServers."
-        )
+        found.add(("servers",), "mcpServers and servers are both given.", "Keep mcpServers.")
     servers: dict[str, Any] = {}
     for key in lists:
         entries = settings.pop(key, {})
         for server_id, entry in entries.items():
-            node = root.value[key].value[server_id]
-            servers[server_id] = settle(server_id, entry, node, (key, server_id), found, folder)
+            servers[server_id] = settle(server_id, entry, root[key][server_id], (key, server_id), found, folder)
     settings["servers"] = servers
-    _check_tokens(settings, root, found)
-    for section, key in (("audit", "file"), ("capture", "dir")):
-        if path := settings.get(section, {}).get(key):  # absolute: nothing depends on where the gateway was started
-            settings[section][key] = os.path.normpath(os.path.join(os.path.abspath(folder or "."), path))
-    check_together(settings, root, found)
+    _check_tokens(settings, found)
+    for section, name in (("audit", "file"), ("capture", "dir")):
+        if path := settings.get(section, {}).get(name):  # absolute: nothing depends on where the gateway was started
+            settings[section][name] = os.path.normpath(os.path.join(os.path.abspath(folder or "."), path))
+    check_together(settings, found)
     return settings
 
 
-def check_together(settings: dict[str, Any], root: ConfigNode, found: ConfigFindings) -> None:
+def check_together(settings: dict[str, Any], found: ConfigFindings) -> None:
     """Check the values of sections against each other, once each of them is valid."""
-    check_cache(settings.get("cache", {}), root.value.get("cache"), found)
+    check_cache(settings.get("cache", {}), found)
 
 
-def _check_tokens(settings: dict[str, Any], root: ConfigNode, found: ConfigFindings) -> None:
+def _check_tokens(settings: dict[str, Any], found: ConfigFindings) -> None:
     holders: dict[str, str] = {}
     for name, holder in settings.get("auth", {}).get("tokens", {}).items():
         first = holders.setdefault(holder.get("token", f"(none) {name}"), name)
         if first != name:
             path = ("auth", "tokens", name, "token")
-            found.add(path, _place(root, *path), f"{show(first)} has the same token.", "Give each holder its own.")
+            found.add(path, f"{show(first)} has the same token.", "Give each holder its own.", at_value=True)
 
 
-def _warn(settings: dict[str, Any], root: ConfigNode | None, found: ConfigFindings) -> None:
+def _warn(settings: dict[str, Any], found: ConfigFindings) -> None:
     """Warn about what is allowed and unusual."""
     host = settings.get("listen", {}).get("host", ListenSection().host)
-    path = ("auth", "anonymous")
     if settings.get("auth", {}).get("anonymous") is True and not is_loopback(host):
         message = f"Everybody who can reach {host} may call every tool."
-        found.warn(path, _place(root, *path), message, "Use auth.tokens, or listen on 127.0.0.1.")
+        hint = "Use auth.tokens, or listen on 127.0.0.1."
+        found.warn(("auth", "anonymous"), message, hint, at_value=True)
     if found.file and not settings["servers"]:
-        found.warn(("mcpServers",), None, "There are no servers.", "Add one under mcpServers.")
+        found.warn(("mcpServers",), "There are no servers.", "Add one under mcpServers.")
 
 
-def _place(root: ConfigNode | None, *keys: str) -> FilePosition | None:
-    node = root
-    for key in keys:
-        if node is None or not isinstance(node.value, dict) or key not in node.value:
-            return None
-        node = node.value[key]
-    return node.place if node else None
-
-
-def _tree(overrides: Mapping[str, Any]) -> ConfigNode:
-    """Flags as a tree without positions."""
+def _tree(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags as a file would have them."""
     root: dict[str, Any] = {}
     for name, value in overrides.items():
         if value is None:
@@ -200,9 +189,9 @@ def _tree(overrides: Mapping[str, Any]) -> ConfigNode:
         *sections, key = name.split(".")
         table = root
         for section in sections:
-            table = table.setdefault(section, ConfigNode({})).value
-        table[key] = to_node(value)
-    return ConfigNode(root)
+            table = table.setdefault(section, {})
+        table[key] = value
+    return root
 
 
 def _merge(settings: dict[str, Any], given: dict[str, Any]) -> None:

@@ -19,7 +19,6 @@ from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigFindings, ConfigurationError, EditError, Path, show, spell
 from pactgate.config.reader import FORMATS, read
-from pactgate.config.tree import plain_value
 from pactgate.core.failures import GatewayFailure, Kind
 
 
@@ -30,8 +29,7 @@ def keep(running: Config, path: Path, value: Any) -> None:
     file = FilePath(os.path.realpath(running.file))
     _require_unchanged(file, running)
     text, form = file.read_bytes().decode("utf-8-sig"), FORMATS[file.suffix.lower()]
-    root = read(text, form, ConfigFindings(file.name))
-    values = {} if root is None else plain_value(root)
+    values = read(text, form, ConfigFindings(file.name)) or {}
     keys = _keys(path, values)
     if value is None and not _is_given(values, keys):
         return

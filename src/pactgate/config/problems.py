@@ -1,4 +1,4 @@
-"""Problems of a configuration, with position and suggestion, and the error that carries all of them.
+"""Problems of a configuration, with position and suggestion, the error that carries all of them, and the bounds of every reader.
 
 Must not: stop at the first problem, or repeat a value that may be a secret. Text from a file is shown escaped and cut, so that
 a file can't move the cursor of a terminal. Enforces S4/F4.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +18,8 @@ from pactgate.core.failures import GatewayFailure, Kind
 
 Path = tuple[str | int, ...]
 
+MAX_DEPTH: Final = 40
+MAX_VALUES: Final = 50_000
 SHOWN_PROBLEMS: Final = 50
 """The rest are counted."""
 _SHOWN_CHARACTERS: Final = 60
@@ -28,6 +31,25 @@ class FilePosition(NamedTuple):
 
     line: int
     column: int
+
+
+class ValuePosition(NamedTuple):
+    """The offsets of one value in its text, and of its key; an item of a list has none. TOML, which another library edits, has no end."""
+
+    start: int
+    end: int = 0
+    key_start: int | None = None
+
+
+class LineIndex:
+    """Turns offsets of a text into lines and columns."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def place(self, offset: int) -> FilePosition:
+        line = bisect_right(self._starts, offset)
+        return FilePosition(line, offset - self._starts[line - 1] + 1)
 
 
 class ValueFault(NamedTuple):
@@ -55,20 +77,43 @@ class ConfigProblem(Struct, frozen=True):
 
 
 class ConfigFindings:
-    """Collects the problems and warnings of one source, in order."""
+    """Collects the problems and warnings of one source, in order. The reader of the source notes its lines and the positions of its values.
+
+    A problem has the position of its key, or, with `at_value`, of its value. A path that is not in the source has the position
+    of the nearest object around it.
+    """
 
     def __init__(self, file: str) -> None:
         self.file = file
+        self.lines = LineIndex("")
+        self.positions: dict[Path, ValuePosition] = {}
         self.problems: list[ConfigProblem] = []
         self.warnings: list[ConfigProblem] = []
 
-    def add(self, path: Path, place: FilePosition | None, message: str, hint: str = "") -> None:
-        self.problems.append(self._problem(path, place, message, hint))
+    def add(self, path: Path, message: str, hint: str = "", *, at_value: bool = False) -> None:
+        self.add_at(self.place_of(path, at_value=at_value), path, message, hint)
 
-    def warn(self, path: Path, place: FilePosition | None, message: str, hint: str = "") -> None:
-        self.warnings.append(self._problem(path, place, message, hint))
+    def add_at(self, place: FilePosition | None, path: Path, message: str, hint: str = "") -> None:
+        self.problems.append(self._problem(place, path, message, hint))
 
-    def _problem(self, path: Path, place: FilePosition | None, message: str, hint: str) -> ConfigProblem:
+    def add_duplicate(self, place: FilePosition | None, path: Path) -> None:
+        """Add the problem of a key that was given before."""
+        first = self.place_of(path)
+        where = f" (first in line {first.line})" if first else ""
+        self.add_at(place, path, f"This key is given twice{where}.", "Keep one of them.")
+
+    def warn(self, path: Path, message: str, hint: str = "", *, at_value: bool = False) -> None:
+        self.warnings.append(self._problem(self.place_of(path, at_value=at_value), path, message, hint))
+
+    def place_of(self, path: Path, *, at_value: bool = False) -> FilePosition | None:
+        while path and path not in self.positions:
+            path = path[:-1]
+        if not path:
+            return None
+        start, _, key_start = self.positions[path]
+        return self.lines.place(start if at_value or key_start is None else key_start)
+
+    def _problem(self, place: FilePosition | None, path: Path, message: str, hint: str) -> ConfigProblem:
         line, column = place or (None, None)
         return ConfigProblem(spell(path), message, hint, line, column, self.file)
 
@@ -95,6 +140,16 @@ class ConfigurationError(GatewayFailure):
         return "\n".join(lines)
 
 
+class UnreadableError(Exception):
+    """The text can't be read any further."""
+
+    def __init__(self, message: str, hint: str = "", place: FilePosition | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.place = place
+
+
 class EditError(Exception):
     """`why` is a sentence; `lines` are what to add by hand, if that helps."""
 
@@ -102,6 +157,11 @@ class EditError(Exception):
         super().__init__(why)
         self.why = why
         self.lines = lines
+
+
+def require_encodable(text: str, place: FilePosition | None) -> None:
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise UnreadableError("This string has half of a surrogate pair.", "Write the character itself.", place)
 
 
 def spell(path: Path) -> str:

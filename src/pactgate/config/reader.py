@@ -1,15 +1,15 @@
-"""Reads the text of a file in any format into a tree with positions.
+"""Reads the text of a file in any format into plain values.
 
-Must not: know any setting, or import the readers of formats that are not asked for.
+The reader notes the position of each value by its path, for messages and for the editor. Must not: know any setting, or import
+the readers of formats that are not asked for.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
-from pactgate.config.problems import ConfigFindings
-from pactgate.config.tree import ConfigNode, UnreadableError
+from pactgate.config.problems import ConfigFindings, LineIndex, UnreadableError
 
 
 class Format(StrEnum):
@@ -28,16 +28,17 @@ FORMATS: Final = {
 """Formats by file suffix, in the order of the search."""
 
 
-def read(text: str, form: Format, found: ConfigFindings) -> ConfigNode | None:
-    """The tree, or None when the text is not of its format. The problems go to `found`."""
+def read(text: str, form: Format, found: ConfigFindings) -> Any:
+    """The values, or None when the text is not of its format. The problems go to `found`."""
+    found.lines = LineIndex(text)
     try:
         return _read(text, form, found)
     except UnreadableError as stop:
-        found.add((), stop.place, stop.message, stop.hint)
+        found.add_at(stop.place, (), stop.message, stop.hint)
         return None
 
 
-def _read(text: str, form: Format, found: ConfigFindings) -> ConfigNode:
+def _read(text: str, form: Format, found: ConfigFindings) -> Any:
     if form is Format.YAML:
         from pactgate.config.yaml_text import read_yaml
 

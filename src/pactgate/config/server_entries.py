@@ -1,6 +1,6 @@
 """Normalizes one entry of `mcpServers`: keys of other clients become ours, and contradictions are problems.
 
-Takes values that have passed `validate`, and the tree, because an invalid command is still a command. Must not: check whether a
+Takes values that have passed `validate`, and those of the file, because an invalid command is still a command. Must not: check whether a
 server exists or answers. Enforces S4/UNDECIDED-2.
 """
 
@@ -15,7 +15,6 @@ from pactgate.config.sections.effects import settle_effects
 from pactgate.config.sections.network import settle_tls
 from pactgate.config.sections.openapi import OPENAPI_ONLY, settle_openapi
 from pactgate.config.server_settings import ServerConfig
-from pactgate.config.tree import ConfigNode
 from pactgate.config.validate import PLAIN_HEADERS
 
 _TRANSPORTS: Final = {
@@ -53,47 +52,46 @@ _KNOWN: Final = frozenset(ServerConfig.__struct_encode_fields__)
 
 
 class _Entry(NamedTuple):
-    """One entry: its valid values, and its tree for positions."""
+    """One entry: its valid values, and all that were given."""
 
     values: dict[str, Any]
-    node: ConfigNode
+    given: dict[str, Any]
     path: Path
     found: ConfigFindings
 
     def problem(self, key: str, message: str, hint: str) -> None:
-        self.found.add((*self.path, key), self.node.value[key].anchor, message, hint)
+        self.found.add((*self.path, key), message, hint)
 
     def is_given(self, key: str) -> bool:
-        return key in self.node.value and self.node.value[key].value is not None
+        return self.given.get(key) is not None
 
 
 def settle(
-    server_id: str, values: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings, folder: str
+    server_id: str, values: dict[str, Any], given: dict[str, Any], path: Path, found: ConfigFindings, folder: str
 ) -> dict[str, Any]:
     """The entry, ready to become a `ServerConfig`."""
-    entry = _Entry(values, node, path, found)
+    entry = _Entry(values, given, path, found)
     _check_kind(entry)
     settled = {key: value for key, value in values.items() if key in _KNOWN}
     settled |= {"id": server_id, "transport": _transport(entry), "enabled": _enabled(entry)}
     if headers := values.get("headers"):
         own = PLAIN_HEADERS - {"user-agent"} if values.get("endpoints") is None else _BODY_HEADERS
-        settled["headers"] = _sendable(headers, node.value["headers"], (*path, "headers"), found, own)
+        settled["headers"] = _sendable(headers, (*path, "headers"), found, own)
     if values.get("endpoints") is not None:
-        own = settled.get("headers", {})
-        check_endpoints(values, own, node.value["endpoints"], (*path, "endpoints"), found)
+        check_endpoints(values, settled.get("headers", {}), (*path, "endpoints"), found)
     if values.get("openapi") is not None:
-        settled |= settle_openapi(values, node, path, found, folder)
+        settled |= settle_openapi(values, path, found, folder)
     if cwd := values.get("cwd"):
         settled["cwd"] = os.path.normpath(os.path.join(folder, cwd))
     if tools := values.get("tools"):
         settled["tools"] = os.path.abspath(os.path.join(folder, tools))
     if tls := values.get("tls"):
-        settled["tls"] = settle_tls(tls, node.value["tls"], (*path, "tls"), found, folder)
+        settled["tls"] = settle_tls(tls, (*path, "tls"), found, folder)
     if (effects := values.get("effects")) is not None:
-        settled["effects"] = settle_effects(effects, node.value["effects"], (*path, "effects"), found, folder)
-    if "timeout" in node.value:
+        settled["effects"] = settle_effects(effects, (*path, "effects"), found, folder)
+    if "timeout" in given:
         message = "This is ignored, because clients disagree about its unit."
-        found.warn((*path, "timeout"), node.value["timeout"].anchor, message, "Use requestTimeoutMs.")
+        found.warn((*path, "timeout"), message, "Use requestTimeoutMs.")
     return settled
 
 
@@ -102,7 +100,7 @@ def _check_kind(entry: _Entry) -> None:
     if len(kinds) != 1:
         has = f"has {' and '.join(kinds)}" if kinds else f"has none of {', '.join(_KINDS)}"
         message = f"This server {has}."
-        entry.found.add(entry.path, entry.node.anchor, message, f"Give it {', or '.join(_KINDS.values())}.")
+        entry.found.add(entry.path, message, f"Give it {', or '.join(_KINDS.values())}.")
         return
     kind = kinds[0]
     for key, owners in _OWN_KEYS.items():
@@ -133,19 +131,17 @@ def _enabled(entry: _Entry) -> bool:
     return not disabled
 
 
-def _sendable(
-    headers: dict[str, str], node: ConfigNode, path: Path, found: ConfigFindings, own: frozenset[str]
-) -> dict[str, str]:
+def _sendable(headers: dict[str, str], path: Path, found: ConfigFindings, own: frozenset[str]) -> dict[str, str]:
     """The headers to send: each once, and none the transport writes."""
     sent: dict[str, str] = {}
     seen: dict[str, str] = {}
     for name, value in headers.items():
-        place, folded = node.value[name].anchor, name.casefold()
+        folded = name.casefold()
         first = seen.setdefault(folded, name)
         if first != name:
-            found.add((*path, name), place, f"This is the same header as {first}.", "Keep one of them.")
+            found.add((*path, name), f"This is the same header as {first}.", "Keep one of them.")
         elif folded in own:
-            found.warn((*path, name), place, "This is ignored: the gateway writes this header itself.", "Remove it.")
+            found.warn((*path, name), "This is ignored: the gateway writes this header itself.", "Remove it.")
         else:
             sent[name] = value
     return sent

@@ -1,4 +1,4 @@
-"""Reads TOML as a tree with positions. `tomllib` parses it; the positions come from the lines of the keys.
+"""Reads TOML, with positions. `tomllib` parses it; the positions come from the lines of the keys.
 
 A value inside an inline table or a list has the position of the nearest key that begins a line. Bounded: `tomllib` needs time
 quadratic in the parts of a dotted key, so keys with too many parts are refused first.
@@ -10,8 +10,16 @@ import re
 import tomllib
 from typing import Any, Final
 
-from pactgate.config.problems import ConfigFindings, FilePosition, Path
-from pactgate.config.tree import MAX_DEPTH, MAX_VALUES, ConfigNode, LineIndex, UnreadableError, require_encodable
+from pactgate.config.problems import (
+    MAX_DEPTH,
+    MAX_VALUES,
+    ConfigFindings,
+    FilePosition,
+    Path,
+    UnreadableError,
+    ValuePosition,
+    require_encodable,
+)
 
 _KEY: Final = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _DOTTED: Final = rf"{_KEY}(?:[ \t]*\.[ \t]*{_KEY})*"
@@ -24,7 +32,7 @@ _REPORTED_PLACE: Final = re.compile(
 )
 
 
-def read_toml(text: str, found: ConfigFindings) -> ConfigNode:
+def read_toml(text: str, found: ConfigFindings) -> dict[str, Any]:
     if _ABSURD_KEY.search(text):
         raise UnreadableError(f"A key of this file has more than {MAX_DEPTH} parts.")
     try:
@@ -32,86 +40,67 @@ def read_toml(text: str, found: ConfigFindings) -> ConfigNode:
     except RecursionError:
         raise UnreadableError(f"This is nested more than {MAX_DEPTH} levels deep.") from None
     except ValueError as error:
-        raise _unreadable(str(error), text) from None
-    return _Tree(_places(text)).node(document, ())
+        raise _unreadable(str(error), found.lines.place(len(text))) from None
+    _note_positions(text, found.positions)
+    _Check(found).value(document, ())
+    return document
 
 
-def _unreadable(reason: str, text: str) -> UnreadableError:
+def _unreadable(reason: str, end: FilePosition) -> UnreadableError:
     match = _REPORTED_PLACE.fullmatch(reason)
     if match is None:
         return UnreadableError("This is not TOML: a number or date is out of range.")
-    place = (
-        FilePosition(int(match["line"]), int(match["column"])) if match["line"] else LineIndex(text).place(len(text))
-    )
+    place = FilePosition(int(match["line"]), int(match["column"])) if match["line"] else end
     return UnreadableError(f"This is not TOML: {match['what']}.", "", place)
 
 
-class _Tree:
-    """Plain values joined with the positions of their keys."""
+class _Check:
+    """Refuses values that a configuration can't have."""
 
-    def __init__(self, places: dict[Path, tuple[FilePosition, FilePosition]]) -> None:
-        self._places = places
+    def __init__(self, found: ConfigFindings) -> None:
+        self._found = found
         self._values = 0
 
-    def node(self, value: Any, path: Path) -> ConfigNode:
+    def value(self, value: Any, path: Path) -> None:
         self._values += 1
-        key_place, place = self._place(path)
+        place = self._found.place_of(path, at_value=True)
         if len(path) > MAX_DEPTH:
             raise UnreadableError(f"This is nested more than {MAX_DEPTH} levels deep.", "", place)
         if self._values > MAX_VALUES:
             raise UnreadableError(f"There are more than {MAX_VALUES} values in this file.")
-        if isinstance(value, dict):
-            members = {}
-            for key, member in value.items():
-                require_encodable(key, place)
-                members[key] = self.node(member, (*path, key))
-            return ConfigNode(members, place, key_place)
-        if isinstance(value, list):
-            return ConfigNode([self.node(item, (*path, index)) for index, item in enumerate(value)], place, key_place)
-        if not isinstance(value, str | int | float):
-            raise UnreadableError("A date or time can't be used here.", "Put it in quotes.", place)
-        if isinstance(value, str):
+        if isinstance(value, dict | list):
+            for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+                require_encodable(str(key), place)
+                self.value(member, (*path, key))
+        elif isinstance(value, str):
             require_encodable(value, place)
-        return ConfigNode(value, place, key_place)
-
-    def _place(self, path: Path) -> tuple[FilePosition | None, FilePosition | None]:
-        known = self._places.get(path)
-        while known is None and path:
-            path = path[:-1]
-            known = self._places.get(path)
-        return known or (None, None)
+        elif not isinstance(value, int | float):
+            raise UnreadableError("A date or time can't be used here.", "Put it in quotes.", place)
 
 
-def _places(text: str) -> dict[Path, tuple[FilePosition, FilePosition]]:
-    """Positions of key and value by path. The first line that names a path, or a part of it, counts."""
-    places: dict[Path, tuple[FilePosition, FilePosition]] = {}
+def _note_positions(text: str, positions: dict[Path, ValuePosition]) -> None:
+    """The first line that names a path, or a part of it, counts."""
     table: Path = ()
     counts: dict[Path, int] = {}
-    for number, line in enumerate(text.split("\n"), 1):
+    at = 0
+    for line in text.split("\n"):
         if header := _HEADER.match(line):
             table = _parts(header["key"])
             if header["brackets"] == "[[":
                 counts[table] = counts.get(table, -1) + 1
                 table = (*table, counts[table])
-            place = FilePosition(number, header.start("key") + 1)
-            _note(places, table, place, place)
+            key_start = start = at + header.start("key")
+            _note(positions, table, key_start, start)
         elif pair := _PAIR.match(line):
-            value_at = pair.start("value") if pair["value"] else pair.end()
-            _note(
-                places,
-                (*table, *_parts(pair["key"])),
-                FilePosition(number, pair.start("key") + 1),
-                FilePosition(number, value_at + 1),
-            )
-    return places
+            start = at + (pair.start("value") if pair["value"] else pair.end())
+            _note(positions, (*table, *_parts(pair["key"])), at + pair.start("key"), start)
+        at += len(line) + 1
 
 
-def _note(
-    places: dict[Path, tuple[FilePosition, FilePosition]], path: Path, key_place: FilePosition, place: FilePosition
-) -> None:
+def _note(positions: dict[Path, ValuePosition], path: Path, key_start: int, start: int) -> None:
     for length in range(1, len(path)):
-        places.setdefault(path[:length], (key_place, key_place))
-    places.setdefault(path, (key_place, place))
+        positions.setdefault(path[:length], ValuePosition(key_start, key_start=key_start))
+    positions.setdefault(path, ValuePosition(start, key_start=key_start))
 
 
 def _parts(dotted: str) -> Path:

@@ -1,4 +1,4 @@
-"""Validates a tree against the structs of `model`: reports every problem, and returns the valid part as plain values.
+"""Validates values against the structs of `model`: reports every problem, and returns the valid part.
 
 Driven by the types alone: a new setting never changes this file. It also fills in variables and collects secrets.
 Must not: convert one type into another, fill in defaults, or repeat a secret. Enforces S4/F4 and S4/UNDECIDED-2.
@@ -15,7 +15,6 @@ from msgspec import UNSET, inspect
 from pactgate.config.expand import expand
 from pactgate.config.model import ELSEWHERE
 from pactgate.config.problems import SHOWN_PROBLEMS, ConfigFindings, Path, ValueFault, nearest, show
-from pactgate.config.tree import ConfigNode, plain_value
 
 SECRET_MIN_CHARACTERS: Final = 6
 """Shorter values are not masked: they occur in too many log lines by chance."""
@@ -31,13 +30,13 @@ _Extra = Mapping[str, Any]
 
 
 class Validation:
-    """One pass over one tree. An invalid value is reported once and is not part of the result."""
+    """One pass over the values of one source. An invalid value is reported once and is not part of the result."""
 
     def __init__(self, found: ConfigFindings, environ: Mapping[str, str]) -> None:
         self.secrets: set[str] = set()
         self._found = found
         self._environ = environ
-        self._takers: dict[type, Callable[[ConfigNode, Any, Path, _Extra], Any]] = {
+        self._takers: dict[type, Callable[[Any, Any, Path, _Extra], Any]] = {
             inspect.Metadata: self._metadata,
             inspect.UnionType: self._optional,
             inspect.StructType: self._struct,
@@ -51,95 +50,95 @@ class Validation:
             inspect.AnyType: self._anything,
         }
 
-    def take(self, node: ConfigNode, kind: inspect.Type, path: Path = (), extra: _Extra | None = None) -> Any:
-        """The plain value, or UNSET when it is invalid or ignored."""
-        return self._takers[type(kind)](node, kind, path, extra or {})
+    def take(self, value: Any, kind: inspect.Type, path: Path = (), extra: _Extra | None = None) -> Any:
+        """The valid value, or UNSET when it is invalid or ignored."""
+        return self._takers[type(kind)](value, kind, path, extra or {})
 
-    def _metadata(self, node: ConfigNode, kind: inspect.Metadata, path: Path, extra: _Extra) -> Any:
-        return self.take(node, kind.type, path, {**extra, **(kind.extra or {})})
+    def _metadata(self, value: Any, kind: inspect.Metadata, path: Path, extra: _Extra) -> Any:
+        return self.take(value, kind.type, path, {**extra, **(kind.extra or {})})
 
-    def _optional(self, node: ConfigNode, kind: inspect.UnionType, path: Path, extra: _Extra) -> Any:
+    def _optional(self, value: Any, kind: inspect.UnionType, path: Path, extra: _Extra) -> Any:
         """A value that may be absent, or a list instead of a single value."""
         kinds = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
-        if node.value is None and len(kinds) < len(kind.types):
+        if value is None and len(kinds) < len(kind.types):
             return UNSET
         lists = [one for one in kinds if isinstance(_bare(one), inspect.VarTupleType)]
-        return self.take(node, lists[0] if lists and isinstance(node.value, list) else kinds[0], path, extra)
+        return self.take(value, lists[0] if lists and isinstance(value, list | tuple) else kinds[0], path, extra)
 
-    def _anything(self, node: ConfigNode, kind: inspect.AnyType, path: Path, extra: _Extra) -> Any:
+    def _anything(self, value: Any, kind: inspect.AnyType, path: Path, extra: _Extra) -> Any:
         """Any JSON, such as a schema; or a client's own setting, which is ignored."""
-        return UNSET if extra.get("ignored") else plain_value(node)
+        return UNSET if extra.get("ignored") else value
 
-    def _struct(self, node: ConfigNode, kind: inspect.StructType, path: Path, extra: _Extra) -> Any:
-        if not isinstance(node.value, dict):
-            return self._misfit(node, path, extra, "an object")
+    def _struct(self, value: Any, kind: inspect.StructType, path: Path, extra: _Extra) -> Any:
+        if not isinstance(value, dict):
+            return self._misfit(value, path, extra, "an object")
         fields = {one.encode_name: one for one in kind.fields}
         taken = {}
-        for key, member in node.value.items():
+        for key, member in value.items():
             if key not in fields:
-                self._found.add((*path, key), member.anchor, *self._unknown(key, fields))
+                self._found.add((*path, key), *self._unknown(key, fields))
                 continue
-            value = self.take(member, fields[key].type, (*path, key))
-            if value is not UNSET:
-                taken[key] = value
+            valid = self.take(member, fields[key].type, (*path, key))
+            if valid is not UNSET:
+                taken[key] = valid
         for key, one in fields.items():
-            if one.required and key not in node.value:
-                self._found.add((*path, key), node.anchor, "This is missing.", f"Add {key}.")
+            if one.required and key not in value:
+                self._found.add((*path, key), "This is missing.", f"Add {key}.")
         return taken
 
-    def _dict(self, node: ConfigNode, kind: inspect.DictType, path: Path, extra: _Extra) -> Any:
-        if not isinstance(node.value, dict):
-            return self._misfit(node, path, extra, "an object with one entry per name")
-        self._count(node, kind.max_length, path, "entries")
+    def _dict(self, value: Any, kind: inspect.DictType, path: Path, extra: _Extra) -> Any:
+        if not isinstance(value, dict):
+            return self._misfit(value, path, extra, "an object with one entry per name")
+        self._count(value, kind.max_length, path, "entries")
         taken = {}
-        for key, member in node.value.items():
-            self.take(ConfigNode(key, member.key_place), kind.key_type, (*path, key))
-            value = self.take(member, kind.value_type, (*path, key))
-            if value is not UNSET:
-                taken[key] = value
+        for key, member in value.items():
+            self.take(key, kind.key_type, (*path, key), {"is_key": True})
+            valid = self.take(member, kind.value_type, (*path, key))
+            if valid is not UNSET:
+                taken[key] = valid
         return taken
 
-    def _list(self, node: ConfigNode, kind: inspect.VarTupleType, path: Path, extra: _Extra) -> Any:
-        if not isinstance(node.value, list):
-            return self._misfit(node, path, extra, "a list")
-        self._count(node, kind.max_length, path, "items")
-        taken = [self.take(item, kind.item_type, (*path, index)) for index, item in enumerate(node.value)]
-        return [value for value in taken if value is not UNSET]
+    def _list(self, value: Any, kind: inspect.VarTupleType, path: Path, extra: _Extra) -> Any:
+        if not isinstance(value, list | tuple):
+            return self._misfit(value, path, extra, "a list")
+        self._count(value, kind.max_length, path, "items")
+        taken = [self.take(item, kind.item_type, (*path, index)) for index, item in enumerate(value)]
+        return [valid for valid in taken if valid is not UNSET]
 
-    def _choice(self, node: ConfigNode, kind: inspect.LiteralType, path: Path, extra: _Extra) -> Any:
-        if isinstance(node.value, str) and node.value in kind.values:
-            return node.value
+    def _choice(self, value: Any, kind: inspect.LiteralType, path: Path, extra: _Extra) -> Any:
+        if isinstance(value, str) and value in kind.values:
+            return value
         words = [str(word) for word in kind.values]
-        if not isinstance(node.value, str):
-            return self._misfit(node, path, extra, f"one of {', '.join(words)}")
-        message = f"{show(node.value)} is not one of {', '.join(words)}."
-        return self._refuse(node, path, message, self._guess(node.value, words))
+        if not isinstance(value, str):
+            return self._misfit(value, path, extra, f"one of {', '.join(words)}")
+        message = f"{show(value)} is not one of {', '.join(words)}."
+        return self._refuse(path, message, self._guess(value, words))
 
-    def _boolean(self, node: ConfigNode, kind: inspect.BoolType, path: Path, extra: _Extra) -> Any:
-        if not isinstance(node.value, bool):
-            return self._misfit(node, path, extra, "true or false")
-        return node.value
-
-    def _number(self, node: ConfigNode, kind: inspect.IntType | inspect.FloatType, path: Path, extra: _Extra) -> Any:
-        value, is_integer = node.value, isinstance(kind, inspect.IntType)
-        if type(value) not in ((int,) if is_integer else (int, float)) or value != value:
-            return self._misfit(node, path, extra, "an integer" if is_integer else "a number")
-        hint = f"Use a number from {kind.ge} to {kind.le}."
-        if kind.ge is not None and value < kind.ge:
-            return self._refuse(node, path, f"{show(value)} is less than {kind.ge}.", hint)
-        if kind.le is not None and value > kind.le:
-            return self._refuse(node, path, f"{show(value)} is more than {kind.le}.", hint)
+    def _boolean(self, value: Any, kind: inspect.BoolType, path: Path, extra: _Extra) -> Any:
+        if not isinstance(value, bool):
+            return self._misfit(value, path, extra, "true or false")
         return value
 
-    def _text(self, node: ConfigNode, kind: inspect.StrType, path: Path, extra: _Extra) -> Any:
-        text = node.value
-        if not isinstance(text, str):
-            return self._misfit(node, path, extra, "a string")
+    def _number(self, value: Any, kind: inspect.IntType | inspect.FloatType, path: Path, extra: _Extra) -> Any:
+        is_integer = isinstance(kind, inspect.IntType)
+        if type(value) not in ((int,) if is_integer else (int, float)) or value != value:
+            return self._misfit(value, path, extra, "an integer" if is_integer else "a number")
+        hint = f"Use a number from {kind.ge} to {kind.le}."
+        if kind.ge is not None and value < kind.ge:
+            return self._refuse(path, f"{show(value)} is less than {kind.ge}.", hint)
+        if kind.le is not None and value > kind.le:
+            return self._refuse(path, f"{show(value)} is more than {kind.le}.", hint)
+        return value
+
+    def _text(self, value: Any, kind: inspect.StrType, path: Path, extra: _Extra) -> Any:
+        if not isinstance(value, str):
+            return self._misfit(value, path, extra, "a string")
+        text = value
         fault = _length_fault(text, kind)
         if fault is None and extra.get("expand"):
             expansion = expand(text, self._environ)
             for one in expansion.faults:
-                self._refuse(node, path, *one)
+                self._refuse(path, *one)
             if expansion.faults:
                 return UNSET
             self._keep_secret(*(value for name, value in expansion.taken if name not in PLAIN_VARIABLES))
@@ -150,7 +149,7 @@ class Validation:
         if fault is None and kind.pattern is not None and not re.fullmatch(kind.pattern, text):
             fault = ValueFault(f"{show(text)} can't be used here.", f"It must match {kind.pattern}.")
         if fault is not None:
-            return self._refuse(node, path, *fault)
+            return self._refuse(path, *fault, at_value=not extra.get("is_key"))
         secret = extra.get("secret")
         if callable(secret):
             self._keep_secret(*secret(text))
@@ -171,21 +170,21 @@ class Validation:
     def _keep_secret(self, *values: str) -> None:
         self.secrets.update(value for value in values if len(value) >= SECRET_MIN_CHARACTERS)
 
-    def _count(self, node: ConfigNode, limit: int | None, path: Path, what: str) -> None:
-        if limit is not None and len(node.value) > limit:
-            self._found.add(path, node.anchor, f"There are {len(node.value)} {what}.", f"At most {limit} are allowed.")
+    def _count(self, value: Any, limit: int | None, path: Path, what: str) -> None:
+        if limit is not None and len(value) > limit:
+            self._found.add(path, f"There are {len(value)} {what}.", f"At most {limit} are allowed.")
 
-    def _misfit(self, node: ConfigNode, path: Path, extra: _Extra, expected: str) -> Any:
-        value, hint = node.value, ""
+    def _misfit(self, value: Any, path: Path, extra: _Extra, expected: str) -> Any:
+        hint = ""
         if expected == "a string" and isinstance(value, bool | int | float):
             hint = "Put it in quotes."
         elif isinstance(value, str) and _says(value, expected):
             hint = "Write it without quotes."
         found = _kind_of(value) if extra.get("secret") else _describe(value)
-        return self._refuse(node, path, f"Expected {expected}, found {found}.", hint)
+        return self._refuse(path, f"Expected {expected}, found {found}.", hint)
 
-    def _refuse(self, node: ConfigNode, path: Path, message: str, hint: str = "") -> Any:
-        self._found.add(path, node.place or node.key_place, message, hint)
+    def _refuse(self, path: Path, message: str, hint: str = "", *, at_value: bool = True) -> Any:
+        self._found.add(path, message, hint, at_value=at_value)
         return UNSET
 
 

@@ -1,4 +1,4 @@
-"""Reads YAML 1.2: a configuration as a tree with positions, a document of somebody else as plain values.
+"""Reads YAML 1.2: a configuration with positions, a document of somebody else as plain values.
 
 Both are built from the parser's events without recursion. No tag makes an object, and plain words have the meaning of the
 YAML 1.2 core schema (`no` is a string, `1:30` is not 90). Depth and number of values are bounded, an alias counts as much as the
@@ -15,15 +15,17 @@ from typing import Any, Final
 import yaml
 from yaml import events
 
-from pactgate.config.problems import ConfigFindings, FilePosition, show
-from pactgate.config.tree import (
+from pactgate.config.problems import (
     MAX_DEPTH,
     MAX_VALUES,
-    ConfigNode,
+    ConfigFindings,
+    FilePosition,
     LineIndex,
+    Path,
     UnreadableError,
-    note_duplicate,
+    ValuePosition,
     require_encodable,
+    show,
 )
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -39,12 +41,12 @@ _WORDS: Final[dict[str, Any]] = {
 }
 
 
-def read_yaml(text: str, found: ConfigFindings) -> ConfigNode:
-    """The tree of a configuration: strict, and with positions. Raises UnreadableError."""
-    root: ConfigNode | None = _Builder(text, MAX_DEPTH, MAX_VALUES, found).build()
-    if root is None:
+def read_yaml(text: str, found: ConfigFindings) -> Any:
+    """The values of a configuration: strict, and with positions. Raises UnreadableError."""
+    value = _Builder(text, MAX_DEPTH, MAX_VALUES, found).build()
+    if () not in found.positions:
         raise UnreadableError("The file is empty.", "An empty configuration is {}.")
-    return root
+    return value
 
 
 def read_yaml_values(text: str, *, max_depth: int, max_values: int) -> Any:
@@ -82,7 +84,7 @@ class _Open:
 
 
 class _Builder:
-    """Builds values from events; with `found`, strictly and as a tree."""
+    """Builds values from events; with `found`, strictly and with positions."""
 
     def __init__(self, text: str, max_depth: int, max_values: int, found: ConfigFindings | None = None) -> None:
         self._text = text
@@ -170,33 +172,27 @@ class _Builder:
     def _put(self, value: Any, start: Any, end: int, size: int, height: int) -> None:
         if start.anchor is not None:
             self._anchors[start.anchor] = value, size, height
+        if self._found is not None:
+            key_start = self._open[-1].key.start_mark.index if self._open and self._open[-1].key else None
+            position = ValuePosition(start.start_mark.index, end, key_start)
+            self._found.positions.setdefault(self._path(), position)
         if not self._open:
-            self._root = self._made(value, start.start_mark, end, None)
+            self._root = value
             return
         around = self._open[-1]
         around.end = end
         around.height = max(around.height, height)
         key, around.key = around.key, None
-        made = self._made(value, start.start_mark, end, key)
         if isinstance(around.value, list):
-            around.value.append(made)
+            around.value.append(value)
         elif self._found is None and key.value == _MERGE and isinstance(value, dict | list):
             around.keys.pop(_MERGE)
             around.merged += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
         elif not around.dropped:
-            around.value[key.value] = made
+            around.value[key.value] = value
 
-    def _made(self, value: Any, start: Any, end: int, key: Any) -> Any:
-        if self._found is None:
-            return value
-        return ConfigNode(
-            value=value,
-            place=_place(start),
-            key_place=_place(key.start_mark) if key is not None else None,
-            start=start.index,
-            end=end,
-            key_start=key.start_mark.index if key is not None else 0,
-        )
+    def _path(self) -> Path:
+        return tuple(one.key.value if isinstance(one.value, dict) else len(one.value) for one in self._open)
 
     def _take_key(self, event: Any) -> None:
         around, mark = self._open[-1], event.start_mark
@@ -206,13 +202,13 @@ class _Builder:
             if first is not mark:
                 raise _unreadable(f"The key {show(event.value)} is given twice (first in line {first.line + 1}).", mark)
             return
-        path = tuple(one.key.value if isinstance(one.value, dict) else len(one.value) for one in self._open[:-1])
+        path = self._path()
         is_string = isinstance(self._scalar_value(event), str)
         around.dropped = first is not mark or not is_string
         if not is_string:
-            self._found.add(path, _place(mark), "A key must be a string.", "Put the key in quotes.")
+            self._found.add_at(_place(mark), path[:-1], "A key must be a string.", "Put the key in quotes.")
         elif first is not mark:
-            note_duplicate(self._found, (*path, event.value), _place(mark), _place(first))
+            self._found.add_duplicate(_place(mark), path)
 
     def _scalar_value(self, event: Any) -> Any:
         text: str = event.value

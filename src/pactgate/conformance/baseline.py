@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from pactgate.config.problems import ConfigFindings
 from pactgate.config.reader import Format, read
-from pactgate.config.tree import ConfigNode
 from pactgate.conformance.report import BaselineEntry
 from pactgate.conformance.selection import BY_CODE
 
@@ -40,16 +39,10 @@ def read_plain(path: Path) -> Any:
     except UnicodeDecodeError:
         raise BaselineError(f"{path} is not UTF-8.") from None
     found = ConfigFindings(str(path))
-    tree = read(text, Format.YAML, found)
-    if tree is None or found.problems:
+    value = read(text, Format.YAML, found)
+    if found.problems:
         raise BaselineError("; ".join(map(str, found.problems)))
-    return _plain(tree)
-
-
-def _plain(node: ConfigNode) -> Any:
-    if isinstance(node.value, dict):
-        return {name: _plain(held) for name, held in node.value.items()}
-    return [_plain(held) for held in node.value] if isinstance(node.value, list) else node.value
+    return value
 
 
 def _entry(path: Path, number: int, entry: Any) -> BaselineEntry:

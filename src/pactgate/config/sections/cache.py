@@ -13,7 +13,6 @@ from msgspec import Meta
 from pactgate.config.problems import ConfigFindings
 from pactgate.config.sections import Section, doc
 from pactgate.config.sections.limits import ToolPattern
-from pactgate.config.tree import ConfigNode
 
 LONGEST_MS: Final = 2_592_000_000
 """Thirty days."""
@@ -62,17 +61,12 @@ class Cache(Section, frozen=True, kw_only=True):
     ] = {}
 
 
-def check_cache(settings: dict[str, object], node: ConfigNode | None, found: ConfigFindings) -> None:
+def check_cache(settings: dict[str, object], found: ConfigFindings) -> None:
     """Check the water marks against each other. `settings` are those that were given, each valid by itself."""
     low = settings.get("lowWaterMark", Cache().low_water_mark)
     high = settings.get("highWaterMark", Cache().high_water_mark)
     if not isinstance(low, int | float) or not isinstance(high, int | float) or low < high:
         return
     given = "lowWaterMark" if "lowWaterMark" in settings else "highWaterMark"
-    place = node.value[given].place if node is not None else None
-    found.add(
-        ("cache", given),
-        place,
-        f"The low water mark {low} is not below the high one {high}.",
-        "Entries are evicted from the high mark down to the low one.",
-    )
+    message = f"The low water mark {low} is not below the high one {high}."
+    found.add(("cache", given), message, "Entries are evicted from the high mark down to the low one.", at_value=True)

@@ -14,7 +14,6 @@ from msgspec import Meta
 
 from pactgate.config.problems import ConfigFindings, Path, show
 from pactgate.config.sections import Folder, Section, doc
-from pactgate.config.tree import ConfigNode
 
 MAX_PATHS: Final = 64
 MAX_PORTS: Final = 256
@@ -60,9 +59,7 @@ class Effects(Section, frozen=True, kw_only=True):
     ] = False
 
 
-def settle_effects(
-    effects: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings, folder: str
-) -> dict[str, Any]:
+def settle_effects(effects: dict[str, Any], path: Path, found: ConfigFindings, folder: str) -> dict[str, Any]:
     """The declaration with absolute paths. Names of programs without a slash stay names: they are looked up when it starts."""
     base = os.path.abspath(folder or ".")
     settled = dict(effects)
@@ -73,15 +70,10 @@ def settle_effects(
         settled[key] = [text if key == "run" and os.sep not in text else _absolute(base, text) for text in texts]
         for number, (text, full) in enumerate(zip(texts, settled[key], strict=True)):
             if os.path.isabs(full) and not os.path.exists(full):
-                _warn_of_absence((*path, key, number), text, node.value[key], found)
+                hint = "Nothing is allowed there if it is created after the start."
+                found.warn((*path, key, number), f"{show(text)} does not exist.", hint)
     return settled
 
 
 def _absolute(base: str, text: str) -> str:
     return os.path.normpath(os.path.join(base, text))
-
-
-def _warn_of_absence(path: Path, text: str, node: ConfigNode, found: ConfigFindings) -> None:
-    found.warn(
-        path, node.anchor, f"{show(text)} does not exist.", "Nothing is allowed there if it is created after the start."
-    )

@@ -15,7 +15,6 @@ from msgspec import Meta
 from pactgate.config import value_checks
 from pactgate.config.problems import ConfigFindings, Path, ValueFault
 from pactgate.config.sections import Folder, Section, doc
-from pactgate.config.tree import ConfigNode
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
@@ -93,9 +92,7 @@ ServerProxy = Annotated[
 ServerTls = Annotated[TlsSettings | None, doc("Certificate authorities and client certificate for this server.")]
 
 
-def settle_tls(
-    tls: Mapping[str, Any], node: ConfigNode, path: Path, found: ConfigFindings, folder: str
-) -> dict[str, Any]:
+def settle_tls(tls: Mapping[str, Any], path: Path, found: ConfigFindings, folder: str) -> dict[str, Any]:
     """The settings with absolute paths."""
     settled = dict(tls)
     for key in _FILES:
@@ -104,8 +101,8 @@ def settle_tls(
         settled[key] = os.path.abspath(os.path.join(folder, file))
         if not os.access(settled[key], os.R_OK):
             what = "can't be read" if os.path.exists(settled[key]) else "does not exist"
-            found.warn((*path, key), node.value[key].anchor, f"This file {what}.", "The server can't be connected.")
+            found.warn((*path, key), f"This file {what}.", "The server can't be connected.")
     for key in ("keyFile", "keyPassword"):
         if tls.get(key) is not None and tls.get("certFile") is None:
-            found.add((*path, key), node.value[key].anchor, f"{key} belongs to a certFile.", "Name it, too.")
+            found.add((*path, key), f"{key} belongs to a certFile.", "Name it, too.")
     return settled

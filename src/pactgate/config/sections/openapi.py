@@ -15,7 +15,6 @@ from msgspec import Meta
 from pactgate.config import value_checks
 from pactgate.config.problems import ConfigFindings, Path, ValueFault
 from pactgate.config.sections import Section, doc
-from pactgate.config.tree import ConfigNode
 
 _IS_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 OPENAPI_ONLY: Final = ("include", "exclude", "credentials")
@@ -91,16 +90,13 @@ class OpenApiSettings(Section, frozen=True, kw_only=True):
     ] = {}
 
 
-def settle_openapi(
-    entry: dict[str, Any], node: ConfigNode, path: Path, found: ConfigFindings, folder: str
-) -> dict[str, Any]:
+def settle_openapi(entry: dict[str, Any], path: Path, found: ConfigFindings, folder: str) -> dict[str, Any]:
     """The settings an entry with a document implies. Responses are not validated unless the operator asks for it: the schemas of a
     document are not the operator's promise."""
     source: str = entry["openapi"]
     for name in entry.get("credentials", {}):
         if not name.isprintable():
-            place = node.value["credentials"].value[name].anchor
-            found.add((*path, "credentials", name), place, "This is not the name of a security scheme.", "")
+            found.add((*path, "credentials", name), "This is not the name of a security scheme.")
     return {
         "openapi": source if is_url(source) else os.path.normpath(os.path.join(folder, source)),
         "outputValidation": entry.get("outputValidation", "off"),

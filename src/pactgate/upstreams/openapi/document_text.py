@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pactgate.config.tree import UnreadableError
+from pactgate.config.problems import UnreadableError
 from pactgate.core.display import flat
 
 MAX_DEPTH: Final = 100

@@ -12,9 +12,9 @@ import os
 from typing import Any, Final, NamedTuple
 
 from pactgate.config.load import FileState, file_state, read_regular_file
+from pactgate.config.problems import UnreadableError
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
-from pactgate.config.tree import UnreadableError
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.proxy import network_of

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from pactgate.config.node_edit import NodeEditor, block_text, nested
 from pactgate.config.problems import ConfigFindings, EditError
 from pactgate.config.reader import Format, read
+from pactgate.config.text_edit import TextEditor, block_text, nested
 
 
-def editor(text: str, form: Format) -> NodeEditor:
-    root = read(text, form, ConfigFindings(""))
-    assert root is not None
-    return NodeEditor(text, root, form)
+def editor(text: str, form: Format) -> TextEditor:
+    found = ConfigFindings("")
+    return TextEditor(text, read(text, form, found), found.positions, form)
 
 
 def test_members_of_yaml_are_written_one_a_line_and_keys_that_are_words_in_quotes() -> None:

@@ -1,4 +1,4 @@
-"""Edits JSON, JSONC and YAML text at the offsets of its tree.
+"""Edits JSON, JSONC and YAML text at the positions of its values.
 
 The text around an edit is kept byte for byte. A new member goes behind the last one, with the indentation of its neighbours.
 Must not: be trusted; an unusual text may defeat it, so `edit` reads every result back.
@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from pactgate.config.json_text import BLANK
-from pactgate.config.problems import EditError
+from pactgate.config.problems import EditError, Path, ValuePosition
 from pactgate.config.reader import Format
-from pactgate.config.tree import ConfigNode
 
 _YAML_BLANK: Final = re.compile(r"(?:\s++|#[^\n]*+)*+")
 _REST_OF_LINE: Final = re.compile(r"[ \t]*(?:(?://|#)[^\n]*|/\*[^\n]*?\*/[ \t]*)?\r?(?:\n|\Z)")
 _COMMENT_LINE: Final = re.compile(r"\r?\n(?P<indent>[ \t]*)#[^\r\n]*")
+_YAML_MARK: Final = "An anchor, alias or tag of YAML stands where the edit belongs."
 _PLAIN_KEY: Final = re.compile(r"(?!(?:true|false|null)$)[A-Za-z_][A-Za-z0-9_.-]*", re.IGNORECASE)
+
+
+class _Holder(NamedTuple):
+    """An object: where it begins and ends, and the positions of its members."""
+
+    start: int
+    end: int
+    members: dict[str, ValuePosition]
 
 
 def nested(path: Sequence[str], value: Any) -> Any:
@@ -40,56 +48,65 @@ def block_text(indent: str, members: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-class NodeEditor:
-    """One edit of one text; `root` is its tree."""
+class TextEditor:
+    """One edit of one text; `root` are its values."""
 
-    def __init__(self, text: str, root: ConfigNode, form: Format) -> None:
+    def __init__(self, text: str, root: Any, positions: Mapping[Path, ValuePosition], form: Format) -> None:
         self._text = text
         self._root = root
+        self._positions = positions
         self._is_yaml = form is Format.YAML
         self._newline = "\r\n" if "\r\n" in text else "\n"
 
     def put(self, path: Sequence[str], value: Any) -> str:
-        node = self._root
+        held = self._root
         for depth, key in enumerate(path):
-            rest = path[depth + 1 :]
-            if node.value is None:  # `mcpServers:` with nothing behind it
-                return self._replace(node, nested(path[depth:], value))
-            if key not in node.value:
-                return self._add(node, key, nested(rest, value))
-            node = node.value[key]
-        return self._replace(node, value)
+            if held is None:  # `mcpServers:` with nothing behind it
+                return self._replace(self._position(path[:depth]), nested(path[depth:], value))
+            if key not in held:
+                return self._add(self._holder(path[:depth], held), key, nested(path[depth + 1 :], value))
+            held = held[key]
+        return self._replace(self._position(path), value)
 
     def remove(self, path: Sequence[str]) -> str:
-        holder = self._root
+        held = self._root
         for key in path[:-1]:
-            holder = holder.value[key]
+            held = held[key]
+        holder = self._holder(path[:-1], held)
         if self._is_flow(holder):
             return self._remove_from_flow(holder, path[-1])
         return self._remove_from_block(holder, path[-1])
 
-    def _replace(self, node: ConfigNode, value: Any) -> str:
-        if node.start != node.end:
-            return self._cut(node.start, node.end, _json(value))
+    def _position(self, path: Sequence[str]) -> ValuePosition:
+        position = self._positions.get(tuple(path))
+        if position is None:  # a value within an alias stands elsewhere
+            raise EditError(_YAML_MARK)
+        return position
+
+    def _holder(self, path: Sequence[str], held: Mapping[str, Any]) -> _Holder:
+        start, end, _ = self._position(path)
+        if self._text[start] in "&*!":
+            raise EditError(_YAML_MARK)
+        return _Holder(start, end, {key: self._position((*path, key)) for key in held})
+
+    def _replace(self, at: ValuePosition, value: Any) -> str:
+        if at.start != at.end:
+            return self._cut(at.start, at.end, _json(value))
         if isinstance(value, dict) and value:
-            indent = " " * ((node.key_place.column - 1 if node.key_place else -2) + 2)
-            return self._cut(node.start, node.end, "\n" + block_text(indent, value))
-        return self._cut(node.start, node.end, f" {_json(value)}")
+            indent = "" if at.key_start is None else " " * (self._column(at.key_start) + 2)
+            return self._cut(at.start, at.end, "\n" + block_text(indent, value))
+        return self._cut(at.start, at.end, f" {_json(value)}")
 
-    def _add(self, holder: ConfigNode, key: str, value: Any) -> str:
-        return (
-            self._add_to_flow(holder, key, value) if self._is_flow(holder) else self._add_to_block(holder, key, value)
-        )
+    def _add(self, holder: _Holder, key: str, value: Any) -> str:
+        add = self._add_to_flow if self._is_flow(holder) else self._add_to_block
+        return add(holder, key, value)
 
-    def _is_flow(self, holder: ConfigNode) -> bool:
-        first = self._text[holder.start]
-        if first in "&*!":
-            raise EditError("An anchor, alias or tag of YAML stands where the edit belongs.")
-        return first == "{"
+    def _is_flow(self, holder: _Holder) -> bool:
+        return self._text[holder.start] == "{"
 
     # Objects in braces.
 
-    def _add_to_flow(self, holder: ConfigNode, key: str, value: Any) -> str:
+    def _add_to_flow(self, holder: _Holder, key: str, value: Any) -> str:
         text, close = self._text, holder.end - 1
         close_line = text.rfind("\n", 0, close) + 1
         has_lines = close_line > holder.start and not text[close_line:close].strip()
@@ -101,12 +118,12 @@ class NodeEditor:
             member = f"{indent}{name}: {_json_lines(value, indent, step)}\n"
         else:
             member = f"{name}: {_json(value)}"
-        if not holder.value:
+        if not holder.members:
             if has_lines:
                 return self._cut(close_line, close_line, member)
             comment = text[holder.start + 1 : close].strip() and text[holder.start + 1 : close]
             return self._cut(holder.start + 1, close, member + comment)
-        last = list(holder.value.values())[-1].end
+        last = list(holder.members.values())[-1].end
         comma = self._comma(last)
         if has_lines:
             separator = "" if comma is not None else ","
@@ -114,19 +131,20 @@ class NodeEditor:
         at = last if comma is None else comma + 1
         return self._cut(at, at, f"{',' if comma is None else ''} {member}")
 
-    def _member_indent(self, holder: ConfigNode) -> str | None:
+    def _member_indent(self, holder: _Holder) -> str | None:
         """The indentation of the members, if the first of them begins its line."""
-        for member in holder.value.values():
+        for member in holder.members.values():
             line = self._text.rfind("\n", 0, member.key_start) + 1
             indent = self._text[line : member.key_start]
             return indent if not indent.strip() and line > holder.start else None
         return None
 
-    def _remove_from_flow(self, holder: ConfigNode, key: str) -> str:
-        text, node = self._text, holder.value[key]
-        names = list(holder.value)
-        comma = self._comma(node.end)
-        start, end = node.key_start, node.end if comma is None else comma + 1
+    def _remove_from_flow(self, holder: _Holder, key: str) -> str:
+        text, (_, end, start) = self._text, holder.members[key]
+        assert start is not None
+        names = list(holder.members)
+        comma = self._comma(end)
+        end = end if comma is None else comma + 1
         line = text.rfind("\n", 0, start) + 1
         rest = _REST_OF_LINE.match(text, end)
         if rest is not None and not text[line:start].strip() and line > holder.start:
@@ -136,7 +154,7 @@ class NodeEditor:
         index = names.index(key)
         if comma is not None or index == 0:
             return self._cut(start, end, "")
-        before = self._comma(holder.value[names[index - 1]].end)
+        before = self._comma(holder.members[names[index - 1]].end)
         assert before is not None
         between = text[before + 1 : start]
         return text[:before] + (between if between.strip() or "\n" in between else "") + text[end:]
@@ -149,24 +167,26 @@ class NodeEditor:
 
     # Blocks of YAML.
 
-    def _add_to_block(self, holder: ConfigNode, key: str, value: Any) -> str:
-        column = self._column(holder)
+    def _add_to_block(self, holder: _Holder, key: str, value: Any) -> str:
+        column = self._member_column(holder)
         at = self._end_of_lines(holder.end, max(column, 1))  # a comment at the margin belongs to what follows
         return self._cut(at, at, "\n" + block_text(" " * column, {key: value}))
 
-    def _remove_from_block(self, holder: ConfigNode, key: str) -> str:
-        node = holder.value[key]
-        line = self._text.rfind("\n", 0, node.key_start) + 1
-        if len(holder.value) == 1:
+    def _remove_from_block(self, holder: _Holder, key: str) -> str:
+        member = holder.members[key]
+        line = self._text.rfind("\n", 0, member.key_start) + 1
+        if len(holder.members) == 1:
             return self._cut(holder.start, holder.end, "{}")
-        if self._text[line : node.key_start].strip():
+        if self._text[line : member.key_start].strip():
             raise EditError("The key does not begin its line.")
-        end = self._end_of_lines(node.end, self._column(holder) + 1)
+        end = self._end_of_lines(member.end, self._member_column(holder) + 1)
         return self._cut(line, self._text.find("\n", end) + 1 or len(self._text), "")
 
-    def _column(self, holder: ConfigNode) -> int:
-        first = next(iter(holder.value.values()))
-        return first.key_place.column - 1 if first.key_place else 0
+    def _member_column(self, holder: _Holder) -> int:
+        return self._column(next(iter(holder.members.values())).key_start or 0)
+
+    def _column(self, offset: int) -> int:
+        return offset - self._text.rfind("\n", 0, offset) - 1
 
     def _end_of_lines(self, at: int, min_indent: int) -> int:
         """The end of the line of a value, and of comments below it that are indented at least so far."""
