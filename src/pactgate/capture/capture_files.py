@@ -42,20 +42,19 @@ class SessionFile:
 
     def append(self, exchanges: Iterable[bytes]) -> None:
         """Add exchanges that are final. They reach the disk with the next `sync`."""
-        encoded = list(exchanges)
-        if encoded:
-            self._unwritten.append((b",\n" if self.exchange_count else b"\n") + b",\n".join(encoded))
-            self.exchange_count += len(encoded)
+        for exchange in exchanges:
+            self._unwritten += (b",\n" if self.exchange_count else b"\n", exchange)
+            self.exchange_count += 1
 
     def sync(self, held: Iterable[bytes], facts: dict[str, Any]) -> None:
         """Write a complete capture. `held` are exchanges that may still change, `facts` the members after the exchanges."""
-        final = b"".join(self._unwritten)
-        waiting = list(held)
+        waiting = b",\n".join(held)
         lead = b",\n" if self.exchange_count and waiting else b"\n" if waiting else b""
         members = msgspec.json.encode(facts)[1:-1]
-        end = lead + b",\n".join(waiting) + b"\n]" + (b"," + members if members else b"") + b"}\n"
-        self._write(final + end)
-        self._final_bytes += len(final)
+        end = lead + waiting + b"\n]" + (b"," + members if members else b"") + b"}\n"
+        data = b"".join((*self._unwritten, end))
+        self._write(data)
+        self._final_bytes += len(data) - len(end)
         self._unwritten.clear()
 
     def finish(self, facts: dict[str, Any], held: Iterable[bytes] = ()) -> Path:

@@ -49,7 +49,7 @@ _batch: Final = msgspec.json.Decoder(list[_Item])
 
 def classify(data: bytes, mask: Mask | None) -> ClassifiedMessage | None:
     """None for data that is not a message. Without `mask` the data is known to hold no secrets."""
-    if not data.startswith(b"{") or not data.isascii() or data.count(b"{") + data.count(b"[") > _MAX_DEPTH:
+    if not data.startswith(b"{") or not data.isascii() or _may_be_deep(data):
         return _classify_any(data, mask)
     try:
         message = _plain.decode(data)
@@ -70,6 +70,13 @@ def batch_items(data: bytes) -> list[bytes]:
     if data.lstrip()[:1] != b"[":
         return [data]
     return [bytes(item) for item in msgspec.json.decode(data, type=list[Raw])]
+
+
+def _may_be_deep(data: bytes) -> bool:
+    """Whether there are enough brackets to nest too deep. `replace` finds them three times as fast as `count`."""
+    if len(data) <= 2 * _MAX_DEPTH:
+        return False
+    return 2 * len(data) - len(data.replace(b"{", b"")) - len(data.replace(b"[", b"")) > _MAX_DEPTH
 
 
 def _without_id(data: bytes, method: Any) -> ClassifiedMessage:

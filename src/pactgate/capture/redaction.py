@@ -43,7 +43,7 @@ class HeaderBlock(Struct, frozen=True):
     """
 
     source: Headers
-    members: bytes
+    without_length: Raw
     has_length: bool
     auth: str | None
     session: str | None
@@ -53,8 +53,9 @@ class HeaderBlock(Struct, frozen=True):
     def shown(self, body: bytes | None) -> Raw:
         """The headers as JSON, with the length of the body. A stream, whose body is None, has no length."""
         if not self.has_length or body is None:
-            return Raw(b"{" + self.members)
-        return Raw(b'{"content-length":["%d"]%b%b' % (len(body), b"," if len(self.members) > 1 else b"", self.members))
+            return self.without_length
+        members = bytes(self.without_length)[1:]
+        return Raw(b'{"content-length":["%d"]%b%b' % (len(body), b"," if len(members) > 1 else b"", members))
 
 
 class Redaction:
@@ -127,7 +128,7 @@ class Redaction:
         shown = {name: [self._header(name, value) for value in values] for name, values in given.items()}
         return HeaderBlock(
             source=headers,
-            members=msgspec.json.encode(shown)[1:],
+            without_length=Raw(msgspec.json.encode(shown)),
             has_length=has_length,
             auth=auth,
             session=given.get(_SESSION, [None])[0],
