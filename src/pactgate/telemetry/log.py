@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from logging import DEBUG, ERROR, INFO, WARNING
+from typing import Any, Final, NamedTuple
 
 from pactgate.core import events
 from pactgate.core.display import Mask, cut, flat, visible
@@ -29,62 +30,10 @@ _PER_SECOND: Final = 2.0
 _MAX_KEYS: Final = 1024
 _AUDIT_POLICIES: Final = {"refuse": "are refused until it can", "continue": "go on without a record"}
 _RECORD_FACTS: Final = (
-    *(
-        "request_id",
-        "method",
-        "subject",
-        "client",
-        "era",
-        "version",
-        "duration_ms",
-        "server",
-        "tool",
-        "outcome",
-        "failure",
-    ),
-    *("is_cached", "is_truncated", "effects_level", "via"),
+    *("request_id", "method", "subject", "client", "era", "version", "duration_ms", "server", "tool", "outcome"),
+    *("failure", "is_cached", "is_truncated", "effects_level", "via"),
 )
-
-LEVELS: Final[dict[type[Event], int]] = {
-    events.GatewayStarted: logging.INFO,
-    events.GatewayStopped: logging.INFO,
-    events.ServerConnecting: logging.DEBUG,
-    events.ServerConnected: logging.INFO,
-    events.ServerDiscovered: logging.INFO,
-    events.ServerDisconnected: logging.WARNING,
-    events.ServerFailed: logging.ERROR,
-    events.DiscoveryFailed: logging.WARNING,
-    events.ConfigurationReloaded: logging.INFO,
-    events.ConfigurationRefused: logging.ERROR,
-    events.ConfigurationChanged: logging.INFO,
-    events.ConfigurationRestored: logging.WARNING,
-    events.EffectsExceeded: logging.WARNING,
-    events.CodeReplaced: logging.WARNING,
-    events.ToolReported: logging.WARNING,
-    events.CacheFailed: logging.WARNING,
-    events.CaptureEnded: logging.DEBUG,
-    events.CaptureFailed: logging.WARNING,
-    events.AuditFailed: logging.ERROR,
-    events.AuditRecovered: logging.WARNING,
-    events.UpstreamNoise: logging.WARNING,
-    events.CompositionHazard: logging.WARNING,
-    events.RequestRefused: logging.WARNING,
-    events.InternalFailure: logging.ERROR,
-}
-_PARTY_LEVELS: Final = {"caller": logging.INFO, "upstream": logging.WARNING}
-_PROVOKED: Final = (
-    events.EffectsExceeded,
-    events.CodeReplaced,
-    events.ToolReported,
-    events.CacheFailed,
-    events.CaptureFailed,
-    events.UpstreamNoise,
-    events.CompositionHazard,
-    events.RequestRefused,
-    events.RequestFinished,
-    events.InternalFailure,
-)
-"""Events that a client or a server can cause as often as it likes."""
+_PARTY_LEVELS: Final = {"caller": INFO, "upstream": WARNING}
 
 
 class EventLogger:
@@ -100,7 +49,7 @@ class EventLogger:
             return
         suppressed = 0
         # At level DEBUG every request is logged, but no flood that a server or a stranger can start.
-        if isinstance(event, _PROVOKED) and not (level == logging.DEBUG and isinstance(event, events.RequestFinished)):
+        if LINES[type(event)].is_provoked and not (level == DEBUG and isinstance(event, events.RequestFinished)):
             allowed, suppressed = self._rates.take(f"{type(event).__name__} {getattr(event, 'server', '')}")
             if not allowed:
                 return
@@ -108,8 +57,8 @@ class EventLogger:
 
     def _record(self, event: Event, level: int, suppressed: int) -> logging.LogRecord:
         facts = {name: _fit(fact, self.mask, name) for name, fact in _facts(event).items()}
-        sentence = SENTENCES.get(type(event))
-        message = type(event).__name__ if sentence is None else sentence(facts)
+        sentence = LINES[type(event)].sentence
+        message = sentence.format_map(facts) if isinstance(sentence, str) else sentence(facts)
         if suppressed:
             facts["suppressed"] = suppressed
             message += f" ({suppressed} similar lines suppressed)"
@@ -143,13 +92,13 @@ def level_of(event: Event) -> int:
     if isinstance(event, events.RequestFinished):
         record = event.record
         if record.outcome == "ok":
-            return logging.DEBUG
+            return DEBUG
         if record.failure is None:
-            return logging.INFO  # the tool itself reported a failure
-        return _PARTY_LEVELS.get(record.failure["party"], logging.ERROR)
+            return INFO  # the tool itself reported a failure
+        return _PARTY_LEVELS.get(record.failure["party"], ERROR)
     if isinstance(event, events.CompositionHazard) and event.severity == "note":
-        return logging.INFO
-    return LEVELS.get(type(event), logging.INFO)
+        return INFO
+    return LINES[type(event)].level
 
 
 def _facts(event: Event) -> dict[str, Any]:
@@ -198,41 +147,68 @@ def _changed(facts: dict[str, Any]) -> str:
     return f"{facts['who']} changed {what}, {lasts}; revision {facts['revision']}"
 
 
-SENTENCES: Final[dict[type[Event], Callable[[dict[str, Any]], str]]] = {
-    events.GatewayStarted: lambda f: f"listening at {f['address']}, {f['servers']} servers configured",
-    events.GatewayStopped: lambda f: f"stopped: {f['reason']}",
-    events.ServerConnecting: lambda f: f"{f['server']}: connecting, attempt {f['attempt']}",
-    events.ServerConnected: lambda f: f"{f['server']}: connected, {f['era']} {f['version']}, {f['duration_ms']:.0f} ms",
-    events.ServerDiscovered: lambda f: f"{f['server']}: {f['tools']} tools",
-    events.ServerDisconnected: lambda f: f"{f['server']}: connection lost: {f['reason']}",
-    events.ServerFailed: lambda f: f"{f['server']}: no connection after {f['attempts']} attempts: {f['reason']}",
-    events.DiscoveryFailed: lambda f: f"{f['server']}: listing its tools failed: {f['reason']}",
-    events.ConfigurationReloaded: _reloaded,
-    events.ConfigurationRefused: lambda f: "the configuration was not applied: " + "; ".join(f["problems"]),
-    events.EffectsExceeded: lambda f: (
-        f"{f['tool']} did what its contract does not allow: {', '.join(f['operations'])}"
-        + (f", request {f['request_id']}" if f["request_id"] else ", after its answer")
+def _exceeded(facts: dict[str, Any]) -> str:
+    when = f"request {facts['request_id']}" if facts["request_id"] else "after its answer"
+    return f"{facts['tool']} did what its contract does not allow: {', '.join(facts['operations'])}, {when}"
+
+
+def _reported(facts: dict[str, Any]) -> str:
+    return f"{facts['server']}: {facts['tool'] or 'the file'} {facts['what'].replace('_', ' ')}: {facts['text']}"
+
+
+def _audit_failed(facts: dict[str, Any]) -> str:
+    consequence = _AUDIT_POLICIES[facts["policy"]]
+    return f"the audit log {facts['file']} can't be written: {facts['reason']}; calls {consequence}"
+
+
+def _noise(facts: dict[str, Any]) -> str:
+    return f"{facts['server']}: {facts['what']}" + (f": {facts['sample']}" if facts["sample"] else "")
+
+
+class LogLine(NamedTuple):
+    """How an event is logged. `sentence` is a template or makes one of the facts.
+
+    `is_provoked`: a client or a server can cause the event as often as it likes.
+    """
+
+    level: int
+    sentence: str | Callable[[dict[str, Any]], str]
+    is_provoked: bool = False
+
+
+LINES: Final[dict[type[Event], LogLine]] = {
+    events.GatewayStarted: LogLine(INFO, "listening at {address}, {servers} servers configured"),
+    events.GatewayStopped: LogLine(INFO, "stopped: {reason}"),
+    events.ServerConnecting: LogLine(DEBUG, "{server}: connecting, attempt {attempt}"),
+    events.ServerConnected: LogLine(INFO, "{server}: connected, {era} {version}, {duration_ms:.0f} ms"),
+    events.ServerDiscovered: LogLine(INFO, "{server}: {tools} tools"),
+    events.ServerDisconnected: LogLine(WARNING, "{server}: connection lost: {reason}"),
+    events.ServerFailed: LogLine(ERROR, "{server}: no connection after {attempts} attempts: {reason}"),
+    events.DiscoveryFailed: LogLine(WARNING, "{server}: listing its tools failed: {reason}"),
+    events.ConfigurationReloaded: LogLine(INFO, _reloaded),
+    events.ConfigurationRefused: LogLine(
+        ERROR, lambda facts: "the configuration was not applied: " + "; ".join(facts["problems"])
     ),
-    events.CodeReplaced: lambda f: (
-        f"{f['tool']} failed with a code it does not declare: {f['code']}, request {f['request_id']}"
+    events.ConfigurationChanged: LogLine(INFO, _changed),
+    events.ConfigurationRestored: LogLine(WARNING, "{who}'s change of {path} was reverted: {reason}"),
+    events.EffectsExceeded: LogLine(WARNING, _exceeded, is_provoked=True),
+    events.CodeReplaced: LogLine(
+        WARNING, "{tool} failed with a code it does not declare: {code}, request {request_id}", is_provoked=True
     ),
-    events.ToolReported: lambda f: (
-        f"{f['server']}: {f['tool'] or 'the file'} {f['what'].replace('_', ' ')}: {f['text']}"
+    events.ToolReported: LogLine(WARNING, _reported, is_provoked=True),
+    events.CacheFailed: LogLine(WARNING, "the cache could not {operation}: {reason}", is_provoked=True),
+    events.CaptureEnded: LogLine(DEBUG, "capture {path}: {exchanges} exchanges, {missing} messages missing"),
+    events.CaptureFailed: LogLine(WARNING, "a session can't be recorded: {reason}", is_provoked=True),
+    events.AuditFailed: LogLine(ERROR, _audit_failed),
+    events.AuditRecovered: LogLine(
+        WARNING, "the audit log {file} is written again: {late} records came late, {lost} are lost and counted there"
     ),
-    events.CacheFailed: lambda f: f"the cache could not {f['operation']}: {f['reason']}",
-    events.CaptureEnded: lambda f: f"capture {f['path']}: {f['exchanges']} exchanges, {f['missing']} messages missing",
-    events.CaptureFailed: lambda f: f"a session can't be recorded: {f['reason']}",
-    events.ConfigurationChanged: _changed,
-    events.ConfigurationRestored: lambda f: f"{f['who']}'s change of {f['path']} was reverted: {f['reason']}",
-    events.AuditFailed: lambda f: (
-        f"the audit log {f['file']} can't be written: {f['reason']}; calls {_AUDIT_POLICIES[f['policy']]}"
+    events.UpstreamNoise: LogLine(WARNING, _noise, is_provoked=True),
+    events.CompositionHazard: LogLine(WARNING, "{severity}: {message} ({kind})", is_provoked=True),
+    events.RequestFinished: LogLine(DEBUG, _request, is_provoked=True),
+    events.RequestRefused: LogLine(WARNING, "request refused with {status}: {reason}", is_provoked=True),
+    events.InternalFailure: LogLine(
+        ERROR, "internal failure in {where}, request {request_id}: {error}", is_provoked=True
     ),
-    events.AuditRecovered: lambda f: (
-        f"the audit log {f['file']} is written again: {f['late']} records came late, {f['lost']} are lost and counted there"
-    ),
-    events.UpstreamNoise: lambda f: f"{f['server']}: {f['what']}" + (f": {f['sample']}" if f["sample"] else ""),
-    events.CompositionHazard: lambda f: f"{f['severity']}: {f['message']} ({f['kind']})",
-    events.RequestFinished: _request,
-    events.RequestRefused: lambda f: f"request refused with {f['status']}: {f['reason']}",
-    events.InternalFailure: lambda f: f"internal failure in {f['where']}, request {f['request_id']}: {f['error']}",
 }
+"""Every event has a line here."""
