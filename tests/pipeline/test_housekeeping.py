@@ -33,4 +33,4 @@ async def test_what_has_expired_is_let_go_without_anybody_asking() -> None:
     async with open_gateway(cache=Cache(cleanup_interval_ms=100)) as inside:
         cache = inside.gateway._cache
         cache.put(b"key", b"value", ttl_ms=1, tag="files")
-        await eventually(lambda: not cache.entry_count)
+        await eventually(lambda: not cache.statistics().entries)

@@ -11,7 +11,7 @@ import pytest
 from pactgate.policy.cache_policy import CacheKeys
 from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.state.ports import CacheStore, Lookup
-from tests.support.caches import BrokenStore, cache_of
+from tests.support.caches import BrokenStore, cache_of, holds
 from tests.support.eventually import eventually
 
 KEYS = CacheKeys(b"own", b"shared")
@@ -148,8 +148,8 @@ async def test_what_may_not_be_shared_is_not_even_if_it_says_public() -> None:
     lease = await ask(recall_over(memory), PRIVATE)
     assert isinstance(lease, LeaderTicket)
     lease.keep(b"x", ttl_ms=1000, is_public=True)
-    assert memory.has(b"own")
-    assert memory.entry_count == 1
+    assert holds(memory, b"own")
+    assert memory.statistics().entries == 1
 
 
 async def test_a_result_too_large_to_keep_is_shared_all_the_same() -> None:
@@ -441,4 +441,4 @@ async def test_a_full_cache_refuses_nothing() -> None:
         await upstream.called(number + 1)
         upstream.calls[number].set_result(b"%d" % number)
         assert await answer == b"%d" % number
-    assert memory.entry_count == 2
+    assert memory.statistics().entries == 2

@@ -126,11 +126,6 @@ class CacheBounds(RuleBasedStateMachine):
         entry.used = self.step
         entry.uses += 1
 
-    @rule(key=KEYS)
-    def has(self, key: bytes) -> None:
-        entry = self.model.get(key)
-        assert self.cache.has(key) is (entry is not None and not entry.is_expired(self.clock.now_ns))
-
     @rule(tag=st.sampled_from("xyz"))
     def drop(self, tag: str) -> None:
         gone = [key for key, entry in self.model.items() if entry.tag == tag]

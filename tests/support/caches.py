@@ -32,9 +32,15 @@ def value_for(key: bytes, size_bytes: int) -> bytes:
     return b"v" * (size_bytes - len(key) - ENTRY_OVERHEAD_BYTES)
 
 
+def holds(cache: MemoryCache, key: bytes) -> bool:
+    """Whether `get` would be a hit. Not a use of the entry."""
+    entry = cache._entries.get(key)
+    return entry is not None and entry.expires_ns >= cache._clock_ns()
+
+
 def held(cache: MemoryCache, keys: str) -> str:
     """Which of the one-letter keys are held. Not a use of any."""
-    return "".join(letter for letter in keys if cache.has(letter.encode()))
+    return "".join(letter for letter in keys if holds(cache, letter.encode()))
 
 
 class BrokenStore:

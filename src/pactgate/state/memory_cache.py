@@ -46,8 +46,6 @@ class CacheStatistics(Struct, frozen=True):
     entries: int
     size_bytes: int
     pressure: Pressure
-    hits: int
-    misses: int
     stored: int
     rejected: int
     evicted_for_size: int
@@ -90,7 +88,7 @@ class MemoryCache:
         self._alarms: list[tuple[int, int, bytes]] = []
         """When entries expire, as a heap. Alarms of removed entries stay in it until they are due or outnumber the others."""
         self._serial = self._size_bytes = 0
-        self._hits = self._misses = self._rejected = 0
+        self._rejected = 0
         self._evicted_for_size = self._evicted_for_entries = self._expired = self._dropped = 0
 
     # For callers.
@@ -100,26 +98,17 @@ class MemoryCache:
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
-                self._misses += 1
                 return MISS
             now_ns = self._clock_ns()
             left_ns = entry.expires_ns - now_ns
             if left_ns < 0:
-                self._misses += 1
                 self._expired += 1
                 self._remove(entry)
                 return MISS
-            self._hits += 1
             self._touch(key)
             age_ms = (now_ns - entry.created_ns) // _NS_PER_MS if now_ns > entry.created_ns else 0
             left_ms = None if entry.expires_ns == _NEVER_NS else left_ns // _NS_PER_MS
             return Lookup(True, entry.value, entry.mark, age_ms, left_ms)
-
-    def has(self, key: bytes) -> bool:
-        """Whether `get` would be a cache hit. This is not a use: it changes neither the order nor a counter."""
-        with self._lock:
-            entry = self._entries.get(key)
-            return entry is not None and entry.expires_ns >= self._clock_ns()
 
     def put(self, key: bytes, value: bytes, *, ttl_ms: int | None = None, tag: str = "", mark: bytes = b"") -> bool:
         """Store a value. A value larger than the whole cache is rejected, and the older value of its key is removed as out of date."""
@@ -170,24 +159,12 @@ class MemoryCache:
             drift, self._size_bytes = self._size_bytes - total, total
             return drift
 
-    @property
-    def current_size_bytes(self) -> int:
-        with self._lock:
-            return self._size_bytes
-
-    @property
-    def entry_count(self) -> int:
-        with self._lock:
-            return len(self._entries)
-
     def statistics(self) -> CacheStatistics:
         with self._lock:
             return CacheStatistics(
                 entries=len(self._entries),
                 size_bytes=self._size_bytes,
                 pressure=self._pressure(),
-                hits=self._hits,
-                misses=self._misses,
                 stored=self._serial,
                 rejected=self._rejected,
                 evicted_for_size=self._evicted_for_size,
