@@ -99,7 +99,7 @@ class CallerSessions:
         held.used_at = loop.time()
         await asyncio.wait({held.opening})
         if held.opening.cancelled():
-            raise self._stopped()
+            raise self._failure(Kind.CONNECTION_FAILED, "is not connected: it is being stopped")
         failure = held.opening.exception()
         if not isinstance(failure, GatewayFailure):
             held.used_at = loop.time()
@@ -150,13 +150,9 @@ class CallerSessions:
             async with asyncio.timeout(limit_ms / 1000):
                 session = await self._dialer.dial_for(shared, capabilities)
         except TimeoutError:
-            raise GatewayFailure(
-                Kind.CONNECT_TIMEOUT,
-                f"{self._config.id} did not open a session for this caller within {limit_ms} ms (connection timed out)",
-                server=self._config.id,
-                operation="connect",
-                details={"phase": "connect", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000},
-            ) from None
+            why = f"did not open a session for this caller within {limit_ms} ms (connection timed out)"
+            limit = {"phase": "connect", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000}
+            raise self._failure(Kind.CONNECT_TIMEOUT, why, limit) from None
         session.peer.on_notice = self._on_notice
         return session
 
@@ -167,20 +163,12 @@ class CallerSessions:
             if held.is_idle:
                 self._drop(key, held)
                 return
-        raise GatewayFailure(
-            Kind.OVERLOADED,
-            f"{self._config.id} has {self.max_count} client sessions, all of them busy. Try again in a moment.",
-            server=self._config.id,
-            operation="connect",
-        )
+        why = f"has {self.max_count} client sessions, all of them busy. Try again in a moment."
+        raise self._failure(Kind.OVERLOADED, why)
 
-    def _stopped(self) -> GatewayFailure:
-        return GatewayFailure(
-            Kind.CONNECTION_FAILED,
-            f"{self._config.id} is not connected: it is being stopped",
-            server=self._config.id,
-            operation="connect",
-        )
+    def _failure(self, kind: Kind, why: str, details: dict[str, Any] | None = None) -> GatewayFailure:
+        id_ = self._config.id
+        return GatewayFailure(kind, f"{id_} {why}", server=id_, operation="connect", details=details)
 
     def _drop(self, key: str, held: _CallerSession) -> None:
         if self._held.get(key) is held:

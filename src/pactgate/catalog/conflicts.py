@@ -38,6 +38,9 @@ class ConflictSeverity(StrEnum):
     NOTE = "note"
 
 
+HAZARD, NOTE = ConflictSeverity.HAZARD, ConflictSeverity.NOTE
+
+
 class ConflictKind(StrEnum):
     """In the order of the report."""
 
@@ -101,17 +104,13 @@ def _told(found: Iterable[Conflict]) -> tuple[Conflict, ...]:
     if len(ordered) <= MAX_CONFLICTS:
         return tuple(ordered)
     rest = ordered[MAX_CONFLICTS - 1 :]
-    severity = (
-        ConflictSeverity.HAZARD
-        if any(one.severity is ConflictSeverity.HAZARD for one in rest)
-        else ConflictSeverity.NOTE
-    )
+    severity = HAZARD if any(one.severity is HAZARD for one in rest) else NOTE
     more = Conflict(ConflictKind.NOT_SHOWN, "", (), f"There are {len(rest)} more of these.", severity)
     return (*ordered[: MAX_CONFLICTS - 1], more)
 
 
 def _rank(conflict: Conflict) -> tuple[bool, int, str, tuple[str, ...], str]:
-    is_note = conflict.severity is ConflictSeverity.NOTE
+    is_note = conflict.severity is NOTE
     return is_note, _ORDER[conflict.kind], conflict.subject, conflict.servers, conflict.message
 
 
@@ -125,22 +124,18 @@ def _look_alike_servers(ids: Sequence[str]) -> Iterator[Conflict]:
     for alike in _grouped(ids, lambda id_: drawn(id_).replace("_", "")):
         if len(alike) > 1:
             message = f"The servers {_names(alike)} look alike: a person or a model may take one for another."
-            yield Conflict(ConflictKind.LOOK_ALIKE_SERVERS, alike[0], tuple(alike), message, ConflictSeverity.HAZARD)
+            yield Conflict(ConflictKind.LOOK_ALIKE_SERVERS, alike[0], tuple(alike), message, HAZARD)
 
 
 def _configured_twice(servers: Sequence[ServerConfig]) -> Iterator[Conflict]:
     for same in _grouped(servers, _identity):
         if len(same) > 1:
             ids = sorted(server.id for server in same)
-            what = (
-                "start the same program"
-                if same[0].command is not None
-                else "serve the same file"
-                if same[0].tools is not None
-                else "call the same address"
-            )
+            what = "serve the same file" if same[0].tools is not None else "call the same address"
+            if same[0].command is not None:
+                what = "start the same program"
             message = f"{_names(ids)} {what} in the same way: everything it offers is there {len(ids)} times."
-            yield Conflict(ConflictKind.DUPLICATE_SERVER, ids[0], tuple(ids), message, ConflictSeverity.HAZARD)
+            yield Conflict(ConflictKind.DUPLICATE_SERVER, ids[0], tuple(ids), message, HAZARD)
 
 
 def _identity(server: ServerConfig) -> Any:
@@ -170,9 +165,7 @@ def _neighbours_named(listed: Sequence[Entry | Resource], tools: Sequence[Tool])
                 "it may lead a model from one server to the other."
             )
             servers = (entry.server, *sorted(set(named.values())))
-            yield Conflict(
-                ConflictKind.FOREIGN_TOOL_NAMED, cut(who, _NAME_CHARS), servers, message, ConflictSeverity.HAZARD
-            )
+            yield Conflict(ConflictKind.FOREIGN_TOOL_NAMED, cut(who, _NAME_CHARS), servers, message, HAZARD)
 
 
 def _tools_in(entry: Entry | Resource, by_name: dict[str, Tool]) -> Iterator[Tool]:
@@ -207,36 +200,31 @@ def _neighbours_claimed(tools: Sequence[Tool], servers: Sequence[str]) -> Iterat
     for tool in tools:
         other = qualified.get(separated(tool.name)) or qualified.get(drawn(tool.name))
         if other is not None and other.server != tool.server:
-            message = f"{tool.server} offers a tool that calls itself {_spelt(tool.name)}, as if it were {_spelt(other.full_name)}."
-            yield _claim(tool, other.server, message, ConflictSeverity.HAZARD)
+            yield _claim(tool, other.server, f"as if it were {_spelt(other.full_name)}", HAZARD)
             continue
         prefix = server_of(tool.name, ids)
-        if prefix not in (None, tool.server):
-            message = (
-                f"{tool.server} offers a tool that calls itself {_spelt(tool.name)}, as if it belonged to {prefix}."
-            )
-            yield _claim(tool, str(prefix), message, ConflictSeverity.NOTE)
+        if prefix is not None and prefix != tool.server:
+            yield _claim(tool, prefix, f"as if it belonged to {prefix}", NOTE)
 
 
-def _claim(tool: Tool, other: str, message: str, severity: ConflictSeverity) -> Conflict:
-    return Conflict(
-        ConflictKind.FOREIGN_NAME_CLAIMED, cut(tool.full_name, _NAME_CHARS), (tool.server, other), message, severity
-    )
+def _claim(tool: Tool, other: str, as_if: str, severity: ConflictSeverity) -> Conflict:
+    message = f"{tool.server} offers a tool that calls itself {_spelt(tool.name)}, {as_if}."
+    subject = cut(tool.full_name, _NAME_CHARS)
+    return Conflict(ConflictKind.FOREIGN_NAME_CLAIMED, subject, (tool.server, other), message, severity)
 
 
 def _look_alikes(noun: str, entries: Sequence[Entry]) -> Iterator[Conflict]:
     """Different names on different servers that a program or a person may confuse."""
     for alike in _grouped(entries, lambda entry: separated(entry.name)):
         if len({fold(entry.name) for entry in alike}) == 1:
-            why = "differ only in case or in the form of letters"
-            yield from _likeness(noun, alike, why, ConflictKind.NAMES_EQUAL_AFTER_FOLDING, ConflictSeverity.NOTE)
+            kind, why = ConflictKind.NAMES_EQUAL_AFTER_FOLDING, "differ only in case or in the form of letters"
         else:
-            why = "differ only in what stands between words"
-            yield from _likeness(noun, alike, why, ConflictKind.LOOK_ALIKE_NAMES, ConflictSeverity.NOTE)
+            kind, why = ConflictKind.LOOK_ALIKE_NAMES, "differ only in what stands between words"
+        yield from _likeness(noun, alike, why, kind, NOTE)
     for alike in _grouped(entries, lambda entry: drawn(entry.name)):
         if len({separated(entry.name) for entry in alike}) > 1:
             why = "look alike and are not the same"
-            yield from _likeness(noun, alike, why, ConflictKind.LOOK_ALIKE_NAMES, ConflictSeverity.HAZARD)
+            yield from _likeness(noun, alike, why, ConflictKind.LOOK_ALIKE_NAMES, HAZARD)
 
 
 def _likeness(
@@ -252,10 +240,10 @@ def _shared_tools(tools: Sequence[Tool]) -> Iterator[Conflict]:
     for same, servers in _shared(tools, lambda tool: tool.name):
         name = _spelt(same[0].name)
         if _is_one_definition(same):
-            kind, severity = ConflictKind.TOOL_NAMESPACE_OVERLAP, ConflictSeverity.NOTE
+            kind, severity = ConflictKind.TOOL_NAMESPACE_OVERLAP, NOTE
             message = f"{_names(servers)} offer the same tool {name}; without the server's name it can't be called."
         else:
-            kind, severity = ConflictKind.TOOL_SHADOWING, ConflictSeverity.HAZARD
+            kind, severity = ConflictKind.TOOL_SHADOWING, HAZARD
             message = (
                 f"{_names(servers)} offer different tools under the name {name}: "
                 "a client that leaves the server's name out may mean either."
@@ -267,7 +255,7 @@ def _shared_prompts(prompts: Sequence[Entry]) -> Iterator[Conflict]:
     for same, servers in _shared(prompts, lambda prompt: prompt.name):
         is_one = _is_one_definition(same)
         message = f"{_names(servers)} offer {'the same prompt' if is_one else 'different prompts under the name'} {_spelt(same[0].name)}."
-        severity = ConflictSeverity.NOTE if is_one else ConflictSeverity.HAZARD
+        severity = NOTE if is_one else HAZARD
         yield Conflict(ConflictKind.PROMPT_OVERLAP, cut(same[0].name, _NAME_CHARS), servers, message, severity)
 
 
@@ -277,7 +265,7 @@ def _shared_uris(noun: str, resources: Sequence[Resource]) -> Iterator[Conflict]
         message = (
             f"{_names(servers)} list the {noun} {_spelt(uri)}; without the server's name in front it can't be read."
         )
-        yield Conflict(ConflictKind.URI_OVERLAP, cut(uri, _NAME_CHARS), servers, message, ConflictSeverity.NOTE)
+        yield Conflict(ConflictKind.URI_OVERLAP, cut(uri, _NAME_CHARS), servers, message, NOTE)
 
 
 def _is_one_definition(entries: Sequence[Entry]) -> bool:

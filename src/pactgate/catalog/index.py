@@ -50,7 +50,6 @@ class NameIndex(Generic[EntryT]):
     def __init__(self, named: Mapping[str, tuple[EntryT, ...]], kind: EntryKind) -> None:
         self._kind = kind
         self._entries = tuple(entry for own in named.values() for entry in own)
-        self._by_server = dict(named)
         self._by_full = {entry.full_name: entry for entry in self._entries}
         self._by_exposed = {entry.exposed_name: entry for entry in self._entries}
         self._by_bare: dict[str, list[EntryT]] = {}
@@ -59,7 +58,7 @@ class NameIndex(Generic[EntryT]):
         self._own = {server: {entry.name: entry for entry in own} for server, own in named.items()}
 
     def entries(self, scope: str | None = None) -> tuple[EntryT, ...]:
-        return self._entries if scope is None else self._by_server.get(scope, ())
+        return self._entries if scope is None else tuple(self._own.get(scope, {}).values())
 
     def resolve(self, name: str, scope: str | None = None) -> EntryT:
         """The entry with a full, exposed or unique bare name. With `scope`, the entry of that server with this bare name."""

@@ -33,14 +33,13 @@ class UriIndex:
     """The index of resources, or of templates, by server and URI."""
 
     def __init__(self, listed: Mapping[str, tuple[Resource, ...]]) -> None:
-        self._by_server = dict(listed)
         self._all = tuple(resource for own in listed.values() for resource in own)
         self._servers: dict[str, list[str]] = {}
         for resource in self._all:
             self._servers.setdefault(resource.uri, []).append(resource.server)
 
     def entries(self, scope: str | None = None) -> tuple[Resource, ...]:
-        return self._all if scope is None else self._by_server.get(scope, ())
+        return tuple(resource for resource in self._all if scope in (None, resource.server))
 
     def resolve(self, uri: str, servers: Collection[str], scope: str | None = None) -> ResourceTarget:
         """The target of a URI: the server that it names, or the only one that lists it."""
