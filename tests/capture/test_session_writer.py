@@ -23,6 +23,7 @@ def session_writer(folder: Path, max_bytes: int = 1_000_000) -> tuple[SessionWri
 def tell(made: SessionWriter, number: int, size: int = 0) -> None:
     made.message(1.0, json.dumps({"id": number, "method": "m", "x": "y" * size}).encode(), True)
     made.message(2.0, json.dumps({"id": number, "result": {}}).encode(), False)
+    made.keep()
 
 
 def only(folder: Path) -> dict[str, Any]:
@@ -59,6 +60,7 @@ def test_a_file_in_the_making_can_be_read_with_what_is_still_open(tmp_path: Path
     made, _ = session_writer(tmp_path)
     tell(made, 1)
     made.message(3.0, b'{"id": 2, "method": "open"}', True)
+    made.keep()
     made.sync()
     assert [each["request"]["method"] for each in only(tmp_path)["exchanges"]] == ["m", "open"]
     assert only(tmp_path)["closed"] is False
@@ -93,6 +95,7 @@ def test_a_disk_that_refuses_ends_the_recording_and_is_told_once() -> None:
     events: list[Event] = []
     made = SessionWriter(SUBJECT, inline_context(FullDisk(), emit=events.append))
     tell(made, 1)
+    made.keep()
     made.sync()
     made.close()
     assert events == [CaptureFailed("No space left on device")]
@@ -100,6 +103,7 @@ def test_a_disk_that_refuses_ends_the_recording_and_is_told_once() -> None:
 
 def test_a_session_without_messages_leaves_no_file(tmp_path: Path) -> None:
     made, events = session_writer(tmp_path)
+    made.keep()
     made.sync()
     made.close()
     assert (list(tmp_path.iterdir()), events) == ([], [])

@@ -245,6 +245,8 @@ class Recorder:
                 recording.is_broken = True
                 recording.missing += 1
         self.redaction.look_ahead(())
+        for sink in list(self._open.values()):
+            self._barrier.run("recorder", sink.keep)
 
     def _close_store(self) -> None:
         try:

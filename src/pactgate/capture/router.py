@@ -102,6 +102,10 @@ class SessionRouter:
         if request is not None:
             request.writer.ended(number, by_client)
 
+    def keep(self) -> None:
+        for writer in self._writers.values():
+            writer.keep()
+
     def sync(self) -> None:
         for writer in self._writers.values():
             writer.sync()

@@ -58,17 +58,19 @@ def _recorded(step: Callable[[Transcript, *Ts], None]) -> Callable[[SessionWrite
 
     def record(writer: SessionWriter, *details: *Ts) -> None:
         if writer.takes():
+            writer.has_news = True
             step(writer.transcript, *details)
-            writer.keep()
 
     return record
 
 
 class SessionWriter:
-    """Takes the events of one session, in order, and writes them."""
+    """Takes the events of one session, in order, and writes them. The bound of the file is checked with each `keep`."""
 
     def __init__(self, subject: RecordedConnection, context: RecordingContext) -> None:
         self.is_open = True
+        self.has_news = False
+        """Whether there were events since the last `keep`."""
         self.missing = 0
         self._subject = subject
         self._put = context.jobs.put
@@ -137,7 +139,10 @@ class SessionWriter:
         self._put(0, self._file.begin, f"{subject.leg}-{subject.label}", head)
 
     def keep(self) -> None:
-        """Take the exchanges that are final now, and write them when there are many."""
+        """Take the exchanges that are final now, and write them when there are many. Called after some events, not after each."""
+        if not self.has_news:
+            return
+        self.has_news = False
         self._is_dirty = True
         exchanges = self.transcript.ready()
         if not exchanges:

@@ -243,9 +243,10 @@ class Transcript:
             asked = self._open.pop((True, key), None)
             if asked is not None and asked.method in _HANDSHAKES:
                 self._read_handshake(asked, message)
-        if is_its_own and not exchange.is_given and exchange.from_client and exchange.part.response is None:
+        part = exchange.part
+        if is_its_own and not exchange.is_given and part.direction is None and part.response is None:
             self._seq += 1
-            exchange.part.event_id = event_id
+            part.event_id = event_id
             self._set_response(exchange, at_ms, message)
         else:
             self._add_stream_message(exchange, at_ms, message, event_id)
