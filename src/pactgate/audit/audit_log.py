@@ -14,17 +14,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
-
-from msgspec import Struct
 
 from pactgate.audit.argument_shapes import Masking
 from pactgate.audit.chain_file import ChainFile, LogLockedError
 from pactgate.audit.record import call_facts, change_facts
 from pactgate.audit.retrying_writer import RETRY_S, RetryingWriter
 from pactgate.config.sections.audit import AuditSection
-from pactgate.core.context import ExecutionContext, ExecutionRecord
+from pactgate.core.context import ExecutionContext
 from pactgate.core.events import AuditFailed, AuditRecovered, ConfigurationChanged, Emit, Event
 from pactgate.core.failures import GatewayFailure, Kind
 
@@ -38,21 +37,8 @@ _UNWAITED: Final = frozenset({Kind.CANCELLED, Kind.AUDIT_UNAVAILABLE})
 
 Written = asyncio.Future[str | None]
 """Resolves to None when the response may go out, else to why it is withheld."""
-
-
-class _Handed(Struct):
-    """A sealed call in the queue of the writer."""
-
-    record: ExecutionRecord
-    params: bytes | None
-    ended_at: float
-
-
-class _Noted(Struct):
-    """A changed setting in the queue of the writer."""
-
-    change: ConfigurationChanged
-    made_at: float
+MakeRecord = Callable[[], bytes]
+"""Encodes one record. The writer's thread calls it, because encoding costs more than queueing."""
 
 
 class AuditLog:
@@ -82,8 +68,8 @@ class AuditLog:
             wall=wall,
         )
         self._writer = RetryingWriter(file, on_failure=self._on_failure, on_recovery=self._on_recovery, wall=wall)
-        self._handed: queue.SimpleQueue[list[_Handed | _Noted] | None] = queue.SimpleQueue()
-        self._gathered: list[_Handed | _Noted] = []
+        self._handed: queue.SimpleQueue[list[MakeRecord] | None] = queue.SimpleQueue()
+        self._gathered: list[MakeRecord] = []
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: asyncio.Future[None] | None = None
@@ -140,15 +126,15 @@ class AuditLog:
         """Queue a sealed call. None when its response need not wait."""
         record, failure = ctx.record, ctx.failure
         assert record is not None, "only a sealed call is recorded"
-        written = self._hand_over(_Handed(record, params, self._wall()))
+        written = self._hand_over(partial(call_facts, record, params, self._wall(), self._arguments, self._masking))
         return None if failure is not None and failure.kind in _UNWAITED else written
 
     def emit(self, event: Event) -> None:
         """Record every changed setting."""
         if isinstance(event, ConfigurationChanged):
-            self._hand_over(_Noted(event, self._wall()))
+            self._hand_over(partial(change_facts, event, self._wall(), self._masking))
 
-    def _hand_over(self, what: _Handed | _Noted) -> Written:
+    def _hand_over(self, what: MakeRecord) -> Written:
         loop = self._loop
         assert loop is not None, "nothing comes before the start"
         written: Written = loop.create_future()
@@ -213,7 +199,7 @@ class AuditLog:
         ended, counted, is_last = self._ended, 0, False
         while not is_last:
             batch, is_last = self._take()
-            records = [self._facts(one) for one in batch]
+            records = [make() for make in batch]
             lost = self._turned_away - counted
             is_written = self._writer.write(records, lost)
             counted += lost
@@ -223,14 +209,9 @@ class AuditLog:
         assert ended is not None
         self._tell(ended.set_result, None)
 
-    def _facts(self, one: _Handed | _Noted) -> bytes:
-        if isinstance(one, _Noted):
-            return change_facts(one.change, one.made_at, self._masking)
-        return call_facts(one.record, one.params, one.ended_at, self._arguments, self._masking)
-
-    def _take(self) -> tuple[list[_Handed | _Noted], bool]:
+    def _take(self) -> tuple[list[MakeRecord], bool]:
         """The queued records, after waiting for one, and whether they are the last. Runs on the writer thread."""
-        batch: list[_Handed | _Noted] = []
+        batch: list[MakeRecord] = []
         try:
             handed = self._handed.get(timeout=RETRY_S if self._writer.has_debts else None)
             while handed is not None:
