@@ -59,12 +59,8 @@ class CallRunner:
         self._on_stuck = on_stuck
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tool")
-        self._abandoned = 0
-
-    @property
-    def abandoned(self) -> int:
+        self.abandoned = 0
         """How many threads abandoned calls hold."""
-        return self._abandoned
 
     async def run(self, tool: ServedTool, arguments: bytes, call: Call) -> CallResult:
         """Run one call. Raises nothing but CancelledError, which ends the call."""
@@ -113,13 +109,13 @@ class CallRunner:
     def _abandon(self, job: Job[Any]) -> None:
         """Abandon a call: a thread can't be stopped from outside, so it is counted."""
         loop = asyncio.get_running_loop()
-        self._abandoned += 1
+        self.abandoned += 1
         job.add_done_callback(lambda _: loop.call_soon_threadsafe(self._thread_returned))
-        if self._abandoned >= self._threads:
+        if self.abandoned >= self._threads:
             self._on_stuck()
 
     def _thread_returned(self) -> None:
-        self._abandoned -= 1
+        self.abandoned -= 1
 
     def _to_result(self, tool: ServedTool, outcome: Any, seen: list[Operation]) -> CallResult:
         if isinstance(outcome, _Returned):

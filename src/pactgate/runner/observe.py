@@ -19,6 +19,8 @@ from collections.abc import Callable, Collection
 from contextvars import ContextVar, copy_context
 from typing import Any, Final
 
+from msgspec import Struct, field
+
 from pactgate.core.contract import MAX_OPERATIONS, MAX_TARGET_CHARS, Effect, Operation, covers
 from pactgate.core.display import flat
 
@@ -35,36 +37,20 @@ class UndeclaredEffectError(PermissionError):
     """An operation was refused because the tool does not declare it."""
 
 
-class EffectWatch:
+class EffectWatch(Struct, eq=False):
     """The operations of one call, or of the file outside of any call (then `tool` is empty). Thread-safe."""
 
-    __slots__ = (
-        "_declared",
-        "_lock",
-        "_more",
-        "_undeclared",
-        "effects",
-        "has_ended",
-        "late",
-        "on_late",
-        "refuses",
-        "tool",
-    )
-
-    def __init__(
-        self, tool: str, effects: Collection[str], *, refuses: bool, on_late: Callable[[EffectWatch, Operation], None]
-    ) -> None:
-        self.tool = tool
-        self.effects = effects
-        self.refuses = refuses
-        self.on_late = on_late
-        self.has_ended = False
-        """The call has its response: further operations are reported at once."""
-        self.late = 0
-        self._declared: dict[Operation, None] = {}
-        self._undeclared: dict[Operation, None] = {}
-        self._more = 0
-        self._lock = threading.Lock()
+    tool: str
+    effects: Collection[str]
+    refuses: bool
+    on_late: Callable[[EffectWatch, Operation], None]
+    has_ended: bool = False
+    """The call has its response: further operations are reported at once."""
+    late: int = 0
+    _declared: dict[Operation, None] = {}
+    _undeclared: dict[Operation, None] = {}
+    _more: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, kind: Effect, target: str) -> None:
         """Record an operation that is about to happen. Raises UndeclaredEffectError where it must not."""

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from pactgate.protocol.framing import OversizedError
 from pactgate.runner import observe
 from pactgate.runner.load import LoadedTools, load, neighbours, problems_of
 from pactgate.runner.observe import EffectWatch
-from pactgate.runner.server import STUCK, LineOutput, RunnerServer, read_lines
+from pactgate.runner.server import STUCK, RunnerServer, read_lines, write_line
 from pactgate.runner.watchdog import Watchdog
 
 LOOK_EVERY_S: Final = 1.0
@@ -36,7 +37,7 @@ async def run(path: Path, *, refuses: bool, reports: bool, max_result_bytes: int
     stuck: asyncio.Event = asyncio.Event()
     server = RunnerServer(
         path,
-        LineOutput(sink),
+        partial(write_line, sink),
         refuses=refuses,
         reports=reports,
         max_result_bytes=max_result_bytes,

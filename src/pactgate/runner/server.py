@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from pactgate import __version__
 from pactgate.core.contract import REPORT_METHOD, Operation, Report
@@ -41,32 +41,13 @@ REPORT_CHARS: Final = 3000
 STUCK: Final = 3
 
 
-class LineOutput:
-    """Writes whole lines to one descriptor. Blocks while the reader does not read, which is the back-pressure."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def write(self, line: bytes) -> None:
-        rest = memoryview(messages.one_line(line) + b"\n")
-        while rest:
-            rest = rest[os.write(self._descriptor, rest) :]
-
-
-class RunnerSession(Struct):
-    """The lifecycle phase and the version of a legacy client."""
-
-    phase: legacy.Phase = legacy.Phase.NEW
-    version: str = versions.LATEST_LEGACY
-
-
 class RunnerServer:
     """Reads and writes JSON-RPC lines. `reports`: the client wants notifications about what no response can carry."""
 
     def __init__(
         self,
         path: Path,
-        wire: LineOutput,
+        write: Callable[[bytes], None],
         *,
         refuses: bool = False,
         reports: bool = False,
@@ -74,9 +55,10 @@ class RunnerServer:
         on_stuck: Callable[[], None],
     ) -> None:
         self._info = {"name": path.stem, "version": __version__}
-        self._wire = wire
+        self._write = write
         self._reports = reports
-        self._session = RunnerSession()
+        self._phase = legacy.Phase.NEW
+        self._version = versions.LATEST_LEGACY
         self._box: LoadedTools | None = None
         self._problem: str | None = None
         self._loop = asyncio.get_running_loop()
@@ -110,7 +92,7 @@ class RunnerServer:
     def take(self, line: bytes) -> None:
         message = messages.decode(line)
         if isinstance(message, Rejection):
-            self._wire.write(messages.encode_rejection(message))
+            self._write(messages.encode_rejection(message))
         elif isinstance(message, Request):
             self._take_request(message)
         elif isinstance(message, Notification):
@@ -120,7 +102,7 @@ class RunnerServer:
         era = Era.MODERN if modern.has_envelope(request) else Era.LEGACY
         refused = self._admit(request, era)
         if refused is not None:
-            self._wire.write(messages.encode_rejection(refused))
+            self._write(messages.encode_rejection(refused))
             return
         task = self._loop.create_task(self._answer(request, era))
         self._running[request.key] = task
@@ -132,7 +114,7 @@ class RunnerServer:
         mistake = None if task.cancelled() else task.exception()
         if mistake is not None and not isinstance(mistake, BrokenPipeError):
             traceback.print_exception(mistake)
-            self._wire.write(messages.encode_error(request.id, messages.INTERNAL_ERROR, "Internal error."))
+            self._write(messages.encode_error(request.id, messages.INTERNAL_ERROR, "Internal error."))
 
     def _admit(self, request: Request, era: Era) -> Rejection | None:
         if request.key in self._running:
@@ -148,15 +130,15 @@ class RunnerServer:
                 f"The _meta needs {modern.PROTOCOL_VERSION_KEY} and {modern.CAPABILITIES_KEY}.",
                 request.id,
             )
-        outcome = legacy.step(self._session.phase, request)
+        outcome = legacy.step(self._phase, request)
         if outcome.rejection is not None:
             return outcome.rejection
         if request.method == legacy.INITIALIZE:
             asked = legacy.read_initialize(request)
             if isinstance(asked, Rejection):
                 return asked
-            self._session.version = versions.negotiate(asked.version)
-        self._session.phase = outcome.phase
+            self._version = versions.negotiate(asked.version)
+        self._phase = outcome.phase
         return None
 
     def _take_notice(self, notice: Notification) -> None:
@@ -165,20 +147,20 @@ class RunnerServer:
             task = self._running.get(key) if key is not None else None
             if task is not None:
                 task.cancel()
-        elif self._session.phase is not legacy.Phase.NEW:
-            self._session.phase = legacy.step(self._session.phase, notice).phase
+        elif self._phase is not legacy.Phase.NEW:
+            self._phase = legacy.step(self._phase, notice).phase
 
     async def _answer(self, request: Request, era: Era) -> None:
         try:
             result = await self._result(request)
         except _RequestError as refused:
-            self._wire.write(messages.encode_error(request.id, refused.code, refused.message))
+            self._write(messages.encode_error(request.id, refused.code, refused.message))
             return
         if era is Era.MODERN:
             is_cacheable = request.method in versions.CACHEABLE
             members = modern.complete(messages.members(result), encode_json(self._info), cacheable=is_cacheable)
             result = encode_json(members)
-        self._wire.write(messages.encode_result(request.id, result))
+        self._write(messages.encode_result(request.id, result))
 
     async def _result(self, request: Request) -> bytes:
         if request.method == "tools/call":
@@ -198,7 +180,7 @@ class RunnerServer:
             about["instructions"] = self._box.about
         if method == "server/discover":
             return {**about, "supportedVersions": list(MODERN_VERSIONS)}
-        return {**about, "protocolVersion": self._session.version, "serverInfo": self._info}
+        return {**about, "protocolVersion": self._version, "serverInfo": self._info}
 
     async def _loaded(self) -> LoadedTools:
         await self.is_loaded.wait()
@@ -247,8 +229,8 @@ class RunnerServer:
             )
 
     def _notify(self, method: str, params: Any = None) -> None:
-        if self._session.phase is not legacy.Phase.NEW or method == "notifications/progress":
-            self._wire.write(messages.encode_notification(method, None if params is None else encode_json(params)))
+        if self._phase is not legacy.Phase.NEW or method == "notifications/progress":
+            self._write(messages.encode_notification(method, None if params is None else encode_json(params)))
 
     async def stop(self) -> None:
         """Cancel the running requests without responses."""
@@ -273,6 +255,13 @@ def _cancelled(params: bytes | None) -> str | int | None:
     except msgspec.DecodeError:
         return None
     return None if raw is None else messages.id_key(bytes(raw))
+
+
+def write_line(descriptor: int, line: bytes) -> None:
+    """Write a whole line. Blocks while the reader does not read, which is the back-pressure."""
+    rest = memoryview(messages.one_line(line) + b"\n")
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 async def read_lines(descriptor: int, take: Callable[[bytes], None]) -> None:
