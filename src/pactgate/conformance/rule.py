@@ -68,7 +68,7 @@ class Evidence(Struct, frozen=True):
     level: RequirementLevel = RequirementLevel.MUST
 
 
-class RuleResult(Struct, frozen=True):
+class RuleResult(Struct, frozen=True, rename={"code": "id", "slug": "rule"}):
     """The result of one rule for one session."""
 
     code: str
@@ -82,7 +82,7 @@ class RuleResult(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class CompositionConflict(Struct, frozen=True):
+class CompositionConflict(Struct, frozen=True, rename={"code": "id"}):
     """A problem that exists only between several servers: its subject, and the servers involved."""
 
     code: str
@@ -219,11 +219,11 @@ class SessionRule(Rule):
         return self.needs is RequiredEvidence.HTTP and not self.session.has_http and not self.session.http_is_unknown
 
     def _lacks_evidence(self) -> bool:
-        if self.needs is RequiredEvidence.HTTP:
-            return self.session.is_covered(self.revisions()) and self.session.http_is_unknown
-        if self.needs is RequiredEvidence.SERVER_MESSAGES:
-            return self.session.is_covered(self.revisions()) and not self.session.has_server_messages
-        return False
+        lacks = {
+            RequiredEvidence.HTTP: self.session.http_is_unknown,
+            RequiredEvidence.SERVER_MESSAGES: not self.session.has_server_messages,
+        }
+        return lacks.get(self.needs, False) and self.session.is_covered(self.revisions())
 
 
 class LegacyRule(SessionRule):
