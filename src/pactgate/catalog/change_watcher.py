@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -38,14 +38,11 @@ _ACK_S: Final = 10.0
 _uri: Final = msgspec.json.Decoder(str)
 
 
-class _ListenStream:
+class _ListenStream(NamedTuple):
     """An acknowledged `subscriptions/listen` stream. `honoured` is the part of the filter that the server accepted."""
 
-    __slots__ = ("honoured", "task")
-
-    def __init__(self, task: asyncio.Task[bytes], honoured: dict[str, Any]) -> None:
-        self.task = task
-        self.honoured = honoured
+    task: asyncio.Task[bytes]
+    honoured: dict[str, Any]
 
 
 class ChangeWatcher:

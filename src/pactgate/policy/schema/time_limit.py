@@ -70,47 +70,41 @@ class LimitedSchema:
         self._has_alternatives = "'anyOf':" in str(root) or "'oneOf':" in str(root)
 
     @cached_property
-    def _decider(self) -> GuardedEngine:
-        return GuardedEngine(self._root, self._limit, explains=False)
+    def _decider(self) -> tuple[dict[str, Any], Draft202012Validator]:
+        schema = _guarded(self._root, explains=False)
+        return schema, compile_engine(schema, self._limit)
 
     @cached_property
-    def _explainer(self) -> GuardedEngine:
-        return GuardedEngine(self._root, self._limit, explains=True)
+    def _explainer(self) -> tuple[dict[str, Any], Draft202012Validator]:
+        schema = _guarded(self._root, explains=True)
+        return schema, compile_engine(schema, self._limit)
 
     def is_valid(self, value: Any) -> tuple[bool, str]:
         """Whether the value fits, and why that could not be decided, if it could not."""
-        engine = self._decider.engine
+        _, engine = self._decider
         self._limit.start(TIME_LIMIT_S)
         is_valid = engine.is_valid(value)
         return is_valid, self._limit.reason
 
     def violations(self, value: Any, noun: str) -> Iterator[SchemaError]:
         """What is wrong with a value, as far as it is found within the limits."""
-        explainer = self._explainer
+        schema, engine = self._explainer
         self._limit.start(EXPLAIN_LIMIT_S)
-        errors = list(explainer.engine.iter_errors(value))
+        errors = list(engine.iter_errors(value))
         if self._limit.reason:
             errors = [error for error in errors if error.kind.name not in _SKIPPED_MEANS_FAILED]
-        return SchemaExplainer(explainer.schema, noun).of(errors)
+        return SchemaExplainer(schema, noun).of(errors)
 
     def first_violation(self, value: Any, noun: str) -> Iterator[SchemaError]:
         """The first thing wrong with a large value; none where the engine would copy the value for each alternative."""
-        decider = self._decider
+        schema, engine = self._decider
         self._limit.start(TIME_LIMIT_S)
         try:
             if not self._has_alternatives:
-                decider.engine.validate(value)
+                engine.validate(value)
         except ValidationError as error:
-            return SchemaExplainer(decider.schema, noun).of([error] if not self._limit.reason else [])
+            return SchemaExplainer(schema, noun).of([error] if not self._limit.reason else [])
         return iter(())
-
-
-class GuardedEngine:
-    """A schema with guards, and the engine compiled from it."""
-
-    def __init__(self, root: dict[str, Any], limit: TimeLimit, *, explains: bool) -> None:
-        self.schema = _guarded(root, explains=explains)
-        self.engine = compile_engine(self.schema, limit)
 
 
 def compile_engine(root: dict[str, Any], limit: TimeLimit | None = None) -> Draft202012Validator:
