@@ -129,13 +129,12 @@ class RecordedSession:
     def head(self) -> SessionHead:
         """The head as far as it was read: members may follow the exchanges."""
         held = self._members
-        label, transport = _text(held.get("server_label")), _text(held.get("transport"))
-        era = held.get("era")
+        label, era = _text(held.get("server_label")), held.get("era")
         return SessionHead(
             label=f"session {self.index + 1}" if label is None else label,
             capabilities=held.get("server_capabilities"),
             capture_version=_whole(held.get("capture_version")),
-            transport=transport,
+            transport=_text(held.get("transport")),
             transport_id=_text(held.get("transport_id")),
             protocol_version=_text(held.get("protocol_version")),
             era=Era(era) if era in ("legacy", "modern") else None,
@@ -145,17 +144,8 @@ class RecordedSession:
 
 
 _HEAD: Final = frozenset(
-    {
-        "server_label",
-        "server_capabilities",
-        "capture_version",
-        "transport",
-        "transport_id",
-        "protocol_version",
-        "era",
-        "closed",
-        "shared",
-    }
+    {"server_label", "server_capabilities", "capture_version", "transport", "transport_id", "protocol_version"}
+    | {"era", "closed", "shared"}
 )
 
 
@@ -200,7 +190,7 @@ def _session(stream: JsonStream, index: int, where: str) -> Iterator[RecordedSes
                 pass
             return
         _take(stream, name, members)
-    raise _without_exchanges(where)
+    raise _not_a_capture(f"{where} has no array of exchanges")
 
 
 def _exchanges(stream: JsonStream, names: Iterator[str], members: Body, where: str) -> Iterator[RecordedExchange]:
@@ -317,10 +307,6 @@ def _whole(value: Any) -> int | None:
 def _number(value: Any) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and abs(value) < _BEYOND_TIME else None
-
-
-def _without_exchanges(where: str) -> CaptureError:
-    return _not_a_capture(f"{where} has no array of exchanges")
 
 
 def _not_a_capture(why: str) -> CaptureError:

@@ -87,92 +87,75 @@ class HttpRelay:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: writer.close())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Connect one client to the server, until either ends the connection."""
         try:
-            await _RelayedConnection(self.origin, self._recorder, reader, writer).run()
-        finally:
-            writer.close()
-
-
-class _RelayedConnection:
-    """One connection of a client and one to the server, until either ends."""
-
-    def __init__(
-        self, origin: Origin, recorder: ConnectionRecorder, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        self._origin = origin
-        self._reader = reader
-        self._writer = writer
-        self._traffic = _TrafficReader(recorder, origin.path)
-
-    async def run(self) -> None:
-        try:
-            up_reader, up_writer = await self._origin.connect()
+            source, target = await self.origin.connect()
         except (OSError, TimeoutError) as problem:
-            await self._refuse(problem)
+            await self._refuse(writer, problem)
             return
+        traffic = _TrafficReader(self._recorder, self.origin.path)
         try:
             async with asyncio.TaskGroup() as pumps:
-                upwards = pumps.create_task(self._requests(up_writer))
-                downwards = pumps.create_task(self._answers(up_reader))
+                upwards = pumps.create_task(_forward_requests(reader, target, self.origin.authority, traffic))
+                downwards = pumps.create_task(_forward_answers(source, writer, traffic))
                 done, _ = await asyncio.wait({upwards, downwards}, return_when=asyncio.FIRST_COMPLETED)
-                self._traffic.close(by_client=upwards in done)
+                traffic.close(by_client=upwards in done)
                 for pump in (upwards, downwards):
                     pump.cancel()
         finally:
-            self._traffic.close(by_client=True)
-            up_writer.close()
+            traffic.close(by_client=True)
+            target.close()
 
-    async def _refuse(self, problem: BaseException) -> None:
+    async def _refuse(self, writer: asyncio.StreamWriter, problem: BaseException) -> None:
         why = str(problem) or "no connection in time"
-        text = f"pactgate record: {self._origin.host}:{self._origin.port} can't be reached: {why}\n".encode()
+        text = f"pactgate record: {self.origin.host}:{self.origin.port} can't be reached: {why}\n".encode()
         with suppress(OSError):
-            self._writer.write(_UNREACHABLE % (len(text), text))
-            await self._writer.drain()
+            writer.write(_UNREACHABLE % (len(text), text))
+            await writer.drain()
 
-    async def _requests(self, target: asyncio.StreamWriter) -> None:
-        """Forward requests: each head is rewritten, each body is forwarded as it is."""
-        rest = b""
-        with suppress(OSError, asyncio.LimitOverrunError, httptools.HttpParserError):
-            while True:
-                found = await self._head(rest)
-                if found is None:
-                    return
-                head, rest = found
-                target.write(_rewritten(head, self._origin.authority))
-                self._traffic.request_bytes(head)
-                rest = await self._body(rest, target)
 
-    async def _head(self, rest: bytes) -> tuple[bytes, bytes] | None:
-        while b"\r\n\r\n" not in rest:
-            data = await self._reader.read(_READ_BYTES)
-            if not data or len(rest) > MAX_HEAD_BYTES:
-                return None
-            rest += data
-        end = rest.index(b"\r\n\r\n") + 4
-        return rest[:end], rest[end:]
-
-    async def _body(self, rest: bytes, target: asyncio.StreamWriter) -> bytes:
-        """Forward until the request is complete, and return the bytes that belong to the next one."""
+async def _forward_requests(
+    reader: asyncio.StreamReader, target: asyncio.StreamWriter, authority: bytes, traffic: _TrafficReader
+) -> None:
+    """Forward requests: each head is rewritten, each body is forwarded as it is."""
+    rest = b""
+    with suppress(OSError, httptools.HttpParserError):
         while True:
-            after = self._traffic.body_bytes(rest)
-            if after is not None:
-                target.write(rest[: len(rest) - len(after)])
-                await target.drain()
-                return after
-            target.write(rest)
-            await target.drain()
-            rest = await self._reader.read(_READ_BYTES)
-            if not rest:
-                raise ConnectionResetError("the client went away in the middle of a request")
+            while b"\r\n\r\n" not in rest:
+                data = await reader.read(_READ_BYTES)
+                if not data or len(rest) > MAX_HEAD_BYTES:
+                    return
+                rest += data
+            end = rest.index(b"\r\n\r\n") + 4
+            target.write(_rewritten(rest[:end], authority))
+            traffic.request_bytes(rest[:end])
+            rest = await _forward_body(reader, target, traffic, rest[end:])
 
-    async def _answers(self, source: asyncio.StreamReader) -> None:
-        with suppress(OSError):
-            while data := await source.read(_READ_BYTES):
-                self._writer.write(data)
-                self._traffic.answer_bytes(data)
-                await self._writer.drain()
+
+async def _forward_body(
+    reader: asyncio.StreamReader, target: asyncio.StreamWriter, traffic: _TrafficReader, rest: bytes
+) -> bytes:
+    """Forward until the request is complete, and return the bytes that belong to the next one."""
+    while (after := traffic.body_bytes(rest)) is None:
+        target.write(rest)
+        await target.drain()
+        rest = await reader.read(_READ_BYTES)
+        if not rest:
+            raise ConnectionResetError("the client went away in the middle of a request")
+    target.write(rest[: len(rest) - len(after)])
+    await target.drain()
+    return after
+
+
+async def _forward_answers(source: asyncio.StreamReader, writer: asyncio.StreamWriter, traffic: _TrafficReader) -> None:
+    with suppress(OSError):
+        while data := await source.read(_READ_BYTES):
+            writer.write(data)
+            traffic.answer_bytes(data)
+            await writer.drain()
 
 
 def _rewritten(head: bytes, authority: bytes) -> bytes:
@@ -199,20 +182,14 @@ class _TrafficReader:
     def body_bytes(self, data: bytes) -> bytes | None:
         """None while the request is incomplete, else the bytes after it."""
         request = self._request
-        length = request.length
-        if length is not None:
-            due = length - request.received_bytes
-            request.feed(data[:due])
-            request.received_bytes += len(data[:due])
-            if request.received_bytes < length:
-                return None
-            self._requested()
-            return data[due:]
-        request.feed(data)
-        if not request.is_complete:
+        due = len(data) if request.length is None else request.length - request.received_bytes
+        request.feed(data[:due])
+        request.received_bytes += len(data[:due])
+        is_complete = request.is_complete if request.length is None else request.received_bytes >= request.length
+        if not is_complete:
             return None
         self._requested()
-        return b""
+        return data[due:]
 
     def answer_bytes(self, data: bytes) -> None:
         answer = self._answer
