@@ -1,9 +1,8 @@
 """A small legacy MCP server in many manners, for fleets of them: run with `python -I -S` and the manner's name.
 
-Needs nothing but the standard library and starts in a few milliseconds. `healthy` offers `echo` (text) and `slow` (ms, and a
-named pipe it writes to when it begins). `silent` never reads, `deaf` knows no handshake, `listless` never lists, `crashing` dies as soon
-as it has listed. `flooding` is healthy and writes without pause; `stubborn` is healthy, ends on nothing but SIGKILL and has a
-child like it.
+Needs nothing but the standard library and starts in a few milliseconds. `healthy` offers `echo` (text), `slow` (ms, and a named pipe it
+writes to when it begins) and `crash`. `silent` never reads, `deaf` knows no handshake, `listless` never lists, `crashing` dies as soon as
+it has listed. `flooding` is healthy and writes without pause; `stubborn` is healthy, ends on nothing but SIGKILL and has a child like it.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def result_of(message: dict[str, Any], manner: str) -> dict[str, Any] | None:
         about = {"capabilities": capabilities, "serverInfo": {"name": manner, "version": "1"}}
         return {"protocolVersion": params["protocolVersion"], **about}
     if method == "tools/list":
-        return {"tools": [{"name": name, "inputSchema": SCHEMA} for name in ("echo", "slow")]}
+        return {"tools": [{"name": name, "inputSchema": SCHEMA} for name in ("echo", "slow", "crash")]}
     if method == "tools/call":
         arguments = params.get("arguments") or {}
         if "mark" in arguments:
@@ -48,6 +47,8 @@ def result_of(message: dict[str, Any], manner: str) -> dict[str, Any] | None:
             os.write(mark, b"begun")
             os.close(mark)
         time.sleep(arguments.get("ms", 0) / 1000)
+        if params["name"] == "crash":
+            os._exit(7)
         return {"content": [{"type": "text", "text": arguments.get("text", "")}]}
     return {} if method == "ping" else None
 

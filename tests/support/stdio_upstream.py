@@ -51,6 +51,9 @@ class Server:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
+    def die(self) -> None:
+        os._exit(7)
+
     def send(self, **message: Any) -> None:
         self.write(json.dumps({"jsonrpc": "2.0", **message}))
 
@@ -164,10 +167,10 @@ class Server:
             self.deaf.add(id_)
         if name == "endless":
             await self.tell_for_ever(id_, params)
-        elif name == "slow":
+        elif name.startswith("slow"):
             await asyncio.sleep(arguments["ms"] / 1000)
         elif name == "crash":
-            os._exit(7)
+            self.die()
         elif name == "progress":
             self.tell_progress(params["_meta"]["progressToken"], arguments["n"])
         elif name == "change":
@@ -177,7 +180,7 @@ class Server:
         self.calls.pop(id_, None)
         if name == "refuse":
             self.refuse(id_, arguments["code"], arguments.get("message", "refused"), {"why": "asked to"})
-        elif name == "raw":
+        elif name.startswith("raw"):
             self.write(f'{{"jsonrpc":"2.0","id":{id_},"result":{arguments["text"]}{arguments.get("more", "")}}}')
         else:
             said = {"echo": arguments.get("text", ""), "wire": line, "pid": str(os.getpid())}
@@ -215,4 +218,5 @@ async def main() -> None:
         await server.take(line.decode())
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())
