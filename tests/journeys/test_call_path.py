@@ -91,6 +91,12 @@ TABLE = [
     Row("no arguments at all", Request("echo"), text=""),
     Row("empty content", raw('{"content":[]}'), result={"content": []}, envelope={"empty": True}),
     Row(
+        "structured content alone",
+        raw('{"structuredContent":{"n":1}}'),
+        spelled='"structuredContent":{"n":1}',
+        ways_in=STRUCTURED,
+    ),
+    Row(
         "several content items",
         raw('{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}'),
         text="a",
@@ -324,7 +330,9 @@ async def test_a_call_ends_the_same_on_every_way(row: Row, way_in: str, way_out:
     request = row.request._replace(tool=f"{server}.{row.request.tool}")
     for _ in range(row.times):
         seen = await house.clients[way_in].call(request)
-    assert [note["method"] for note in seen.before].count("notifications/progress") == row.progress
+    notes = [note["params"] for note in seen.before if note["method"] == "notifications/progress"]
+    told = [{"progressToken": "mine", "progress": step, "message": "on"} for step in range(1, row.progress + 1)]
+    assert notes == told
     if row.failure is None:
         check_success(row, seen)
     else:

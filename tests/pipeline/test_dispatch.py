@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -20,7 +20,7 @@ from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import LATEST_MODERN, Era
 from tests.pipeline.conftest import open_gateway, text_of
 from tests.support.asking import asker
-from tests.support.callers import Heard, call, caller, context
+from tests.support.callers import call, caller, context
 from tests.support.eventually import eventually
 from tests.support.scripted_http import Peer, ScriptedHttp, answer, result
 from tests.support.servers import logged, methods, scripted
@@ -52,19 +52,6 @@ async def test_line_breaks_between_the_callers_tokens_do_not_break_the_servers_l
     async with open_gateway(scripted()) as inside:
         params = b'{\n  "name": "echo",\r\n  "arguments": {\n    "text": "a\\nb"\n  }\n}'
         assert text_of(await inside.ask("tools/call", params=params)) == "a\nb"
-
-
-@pytest.mark.parametrize("upstream", ["legacy", "modern"])
-async def test_progress_reaches_the_caller_under_its_own_token(upstream: str) -> None:
-    who = caller()
-    async with open_gateway(scripted(options={"era": upstream})) as inside:
-        await inside.call("files.progress", {"n": 3}, who=who, _meta={"progressToken": "mine"})
-    notes = cast(Heard, who.channel).notes
-    assert [method for method, _ in notes] == ["notifications/progress"] * 3
-    told = [json.loads(params) for _, params in notes]
-    assert [item["progress"] for item in told] == [1, 2, 3]
-    assert {item["progressToken"] for item in told} == {"mine"}
-    assert told[0]["message"] == "on"
 
 
 @pytest.mark.requirement("S4/NONGOALS")

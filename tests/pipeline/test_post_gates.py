@@ -96,15 +96,6 @@ async def test_an_empty_list_of_content_is_allowed_and_said(result: str, is_flag
     assert stamped.get("empty", False) is is_flagged
 
 
-@pytest.mark.parametrize("result", ['{"content":[]}', '{"structuredContent":{"n":1}}', '{"content":[],"isError":true}'])
-async def test_empty_content_and_structured_content_alone_are_results(result: str) -> None:
-    async with open_gateway(scripted()) as inside:
-        reply = await inside.call("files.raw", {"text": result})
-        outcome = inside.events[-1]
-    assert unstamped(reply) == exact(result)
-    assert outcome.record.outcome == ("tool_error" if "true" in result else "ok")  # type: ignore[attr-defined]
-
-
 LINK = '{"type":"resource_link","uri":"file:///a","name":"a"}'
 
 
