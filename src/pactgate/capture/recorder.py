@@ -299,7 +299,7 @@ class _Address(_Recording):
         return super().requested(verb, path, headers, body)
 
 
-class _HttpExchange(Struct, frozen=True):
+class _HttpExchange(Struct, frozen=True, gc=False):
     """One HTTP request of a connection or address."""
 
     owner: _Recording

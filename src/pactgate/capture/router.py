@@ -62,10 +62,8 @@ class SessionRouter:
             sse[1].message(at_ms, body, True)
             return
         key, is_opening = self._key(path, block, body)
-        writer = self._writers.get(key)
-        if writer is None or not writer.is_open or key[1] == _WITHOUT_ID:
-            is_new = key[1] == _WITHOUT_ID and (is_opening or (sse is not None and sse[0] == path))
-            writer = self._writer(key, path, is_new=is_new)
+        is_new = is_opening or (key[1] == _WITHOUT_ID and sse is not None and sse[0] == path)
+        writer = self._writer(key, is_new=is_new)
         self._writers.move_to_end(key)
         self._requests[number] = _RoutedRequest(writer, key, verb, is_opening)
         writer.requested(at_ms, number, verb, path, headers, body)
@@ -130,17 +128,16 @@ class SessionRouter:
             return (path, _MODERN), False
         return (path, _WITHOUT_ID), b'"initialize"' in body[:4096]
 
-    def _writer(self, key: _SessionKey, path: str, *, is_new: bool) -> SessionWriter:
+    def _writer(self, key: _SessionKey, *, is_new: bool) -> SessionWriter:
+        """The writer of a session. Modern requests of a path begin another file when theirs is full."""
         writer = self._writers.get(key)
-        is_full = writer is not None and not writer.is_open and key[1] == _MODERN
-        if writer is not None and (is_full or is_new):
-            del self._writers[key]
-            writer.close()
-            writer = None
-        if writer is None:
-            while len(self._writers) >= MAX_SESSIONS:
-                self._writers.popitem(last=False)[1].close()
-            writer = self._writers[key] = self._begin(path, key[1] == _MODERN)
+        if writer is not None and not is_new and (writer.is_open or key[1] != _MODERN):
+            return writer
+        if writer is not None:
+            self._writers.pop(key).close()
+        elif len(self._writers) >= MAX_SESSIONS:
+            self._writers.popitem(last=False)[1].close()
+        writer = self._writers[key] = self._begin(key[0], key[1] == _MODERN)
         return writer
 
     def _set_id(self, request: _RoutedRequest, headers: Headers) -> None:
