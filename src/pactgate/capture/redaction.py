@@ -61,8 +61,8 @@ class HeaderBlock(Struct, frozen=True):
 class Redaction:
     """Knows the secrets of one run. All recordings share it."""
 
-    def __init__(self, known: Iterable[str] = (), *, salt: bytes | None = None) -> None:
-        self._salt = salt or secrets.token_bytes(16)
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self._salt = secrets.token_bytes(16)
         self._known: dict[str, None] = {}
         self._pattern: re.Pattern[str] | None = None
         self._spellings: tuple[bytes, ...] = ()
@@ -120,15 +120,15 @@ class Redaction:
         return blake2b(text.encode("utf-8", "surrogatepass"), key=self._salt, digest_size=6).hexdigest()
 
     def _read(self, headers: Headers) -> HeaderBlock:
-        given: dict[str, list[str]] = {}
-        for name, value in header_pairs(headers):
-            given.setdefault(name, []).append(value)
+        given = header_values(headers)
         has_length = not isinstance(headers, bytes) and given.pop(_LENGTH, None) is not None
         auth = self._credentials(given.get("authorization", ()))  # first: a token in it may occur in other headers
-        shown = {name: [self._header(name, value) for value in values] for name, values in given.items()}
+        masked = {
+            name: [self._masked_header(name, value) for value in given[name]] for name in given if _is_secret(name)
+        }
         return HeaderBlock(
             source=headers,
-            without_length=Raw(msgspec.json.encode(shown)),
+            without_length=Raw(self.message(msgspec.json.encode(given | masked))),
             has_length=has_length,
             auth=auth,
             session=given.get(_SESSION, [None])[0],
@@ -143,19 +143,17 @@ class Redaction:
         has_escapes = b"\\" in data and any(escape in data for escape in _ODD_ESCAPES)
         return has_escapes or any(spelling in data for spelling in self._spellings)
 
-    def _header(self, name: str, value: str) -> str:
+    def _masked_header(self, name: str, value: str) -> str:
         if name == _SESSION:
             # A fault of the id must stay visible to the checker: a space stands for characters that an id may not have.
             return f"session-{self.digest(value)}" + ("" if _VISIBLE.fullmatch(value) else " ")
-        if _is_credential(name):
-            scheme, blank, _ = value.partition(" ")
-            return f"{scheme} {MASKED}" if blank and name == "authorization" else MASKED
-        return self._pattern.sub(MASKED, value) if self._pattern is not None else value
+        scheme, blank, _ = value.partition(" ")
+        return f"{scheme} {MASKED}" if blank and name == "authorization" else MASKED
 
 
 @lru_cache(maxsize=_MAX_NAMES)
-def _is_credential(name: str) -> bool:
-    return _CREDENTIALS.search(name) is not None and name not in _HARMLESS
+def _is_secret(name: str) -> bool:
+    return name == _SESSION or (_CREDENTIALS.search(name) is not None and name not in _HARMLESS)
 
 
 def _plain(value: str) -> str:
@@ -181,17 +179,21 @@ def secrets_of(environment: Mapping[str, str]) -> list[str]:
     ]
 
 
-def header_pairs(headers: Headers) -> list[tuple[str, str]]:
-    """Names in lower case, and values."""
+def header_values(headers: Headers) -> dict[str, list[str]]:
+    """The values of each header by its name in lower case. A new dictionary."""
+    values: dict[str, list[str]] = {}
     if isinstance(headers, bytes):
-        split = [line.partition(":") for line in headers.decode("latin-1").split("\r\n") if ":" in line]
-        return [(name.strip().lower(), value.strip()) for name, _, value in split]
-    pairs: list[tuple[str, str]] = []
+        for line in headers.decode("latin-1").split("\r\n"):
+            shown, found, text = line.partition(":")
+            if found:
+                values.setdefault(shown.strip().lower(), []).append(text.strip())
+        return values
     for name, value in headers.items():
-        shown = name.decode("latin-1") if isinstance(name, bytes) else name
-        values = [value.decode("latin-1")] if isinstance(value, bytes) else value
-        pairs += [(shown.lower(), each) for each in values]
-    return pairs
+        if isinstance(name, bytes) and isinstance(value, bytes):
+            values[name.decode("latin-1").lower()] = [value.decode("latin-1")]
+        elif isinstance(name, str) and isinstance(value, list):
+            values[name] = value
+    return values
 
 
 def block_identity(headers: Headers) -> Hashable:
