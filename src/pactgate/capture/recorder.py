@@ -153,7 +153,7 @@ class Recorder:
             subject = RecordedConnection(f"{label}{path}", leg, "http", is_shared=is_shared and is_modern)
             return SessionWriter(subject, self._context)
 
-        return _Address(self, SessionRouter(self.redaction, begin))
+        return _Recording(self, SessionRouter(self.redaction, begin))
 
     def close(self, timeout_s: float = CLOSE_S) -> None:
         """Read and write what is left and finish every file. Blocks, with a time limit."""
@@ -256,7 +256,8 @@ class Recorder:
 
 
 class _Recording:
-    """Leaves notes about one connection. After a loss nothing more of it is recorded.
+    """Leaves notes about one connection or address. After a loss nothing more of a connection is recorded; at an address every session
+    is closed, and recording starts again.
 
     `missing` counts the notes that found no room, or came after one that could not be read.
     """
@@ -264,6 +265,7 @@ class _Recording:
     def __init__(self, recorder: Recorder, sink: _Sink) -> None:
         self.recorder = recorder
         self.sink = sink
+        self._router = sink if isinstance(sink, SessionRouter) else None
         self.missing = 0
         self.is_broken = False
         self._started_ns = time.monotonic_ns()
@@ -277,6 +279,8 @@ class _Recording:
         self.recorder.put(self, data, self.sink.message, self.at_ms(), data, from_client)
 
     def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> HttpExchangeRecorder:
+        if self.missing and self._router is not None and not self.is_broken:
+            self._restart(self._router, len(body) + _NOTE_BYTES)
         number = next(self._numbers)
         self.recorder.put(self, body, self.sink.requested, self.at_ms(), number, verb, path, headers, body)
         return _HttpExchange(self, number)
@@ -284,19 +288,10 @@ class _Recording:
     def closed(self) -> None:
         self.recorder.must_put(self.recorder.end, self)
 
-
-class _Address(_Recording):
-    """One address with many sessions. After a loss every session is closed, and recording starts again."""
-
-    def __init__(self, recorder: Recorder, router: SessionRouter) -> None:
-        super().__init__(recorder, router)
-        self._router = router
-
-    def requested(self, verb: str, path: str, headers: Headers, body: bytes) -> HttpExchangeRecorder:
-        if self.missing and not self.is_broken and self.recorder.backlog_bytes < len(body) + _NOTE_BYTES:
-            self.recorder.must_put(self._router.restart, self.missing)
+    def _restart(self, router: SessionRouter, size_bytes: int) -> None:
+        if self.recorder.backlog_bytes < size_bytes:
+            self.recorder.must_put(router.restart, self.missing)
             self.missing = 0
-        return super().requested(verb, path, headers, body)
 
 
 class _HttpExchange(Struct, frozen=True, gc=False):
