@@ -23,7 +23,7 @@ from pactgate.capture.relay import relay
 from pactgate.cli.errors import CommandError
 from pactgate.cli.interruption import until_interrupted
 from pactgate.core.display import visible
-from pactgate.core.events import CaptureEnded, CaptureFailed, Event
+from pactgate.core.events import CaptureEnded, CaptureFailed, Event, InternalFailure
 
 MAX_CAPTURE_BYTES: Final = 1024 * 1024 * 1024
 _DEFAULT: Final = "session.json"
@@ -138,6 +138,8 @@ def _recorder(path: Path) -> Recorder:
             _say(f"{event.exchanges} requests and notifications recorded in {path}{missing}")
         elif isinstance(event, CaptureFailed):
             _say(f"the capture can't be written: {event.reason}")
+        elif isinstance(event, InternalFailure):
+            _say(f"internal error, the rest is not recorded: {event.error}")
 
     redaction = Redaction(secrets_of(os.environ))
     return Recorder(SingleCaptureFile(path), redaction, max_file_bytes=MAX_CAPTURE_BYTES, emit=tell)

@@ -10,7 +10,7 @@ from pactgate.capture.capture_files import SingleCaptureFile
 from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction, secrets_of
 from pactgate.conformance.probe import ProbeTarget, probe
-from pactgate.core.events import CaptureFailed, Event
+from pactgate.core.events import CaptureFailed, Event, InternalFailure
 from pactgate.protocol.versions import Era
 
 MAX_CAPTURE_BYTES: Final = 256 * 1024 * 1024
@@ -38,5 +38,6 @@ async def record_live(
     finally:
         recorder.close()
     for event in events:
-        if isinstance(event, CaptureFailed):
-            raise OSError(f"The capture {output} can't be written: {event.reason}.")
+        if isinstance(event, CaptureFailed | InternalFailure):
+            reason = event.reason if isinstance(event, CaptureFailed) else event.error
+            raise OSError(f"The capture {output} can't be written: {reason}.")
