@@ -64,47 +64,37 @@ class RetryingWriter:
     def write(self, records: Sequence[bytes], lost: int = 0) -> bool:
         """Write records. Returns whether the file has them and all before them. `lost` calls left no record to write."""
         self._lost += lost
-        if not self.has_debts:
-            return not records or self._append(records)
-        for record in records:
-            self._owe(record)
-        return self._pay()
-
-    def _append(self, records: Sequence[bytes]) -> bool:
-        try:
-            self._file.append(records)
-        except OSError as error:
-            self._failed(error)
-            for record in records:
-                self._owe(record)
-            return False
-        return True
-
-    def _owe(self, record: bytes) -> None:
-        if len(self._owed) >= MAX_OWED or self._owed_bytes + len(record) > MAX_OWED_BYTES:
-            self._lost += 1
-            return
-        self._owed.append(record)
-        self._owed_bytes += len(record)
-
-    def _pay(self) -> bool:
+        if not records and not self.has_debts:
+            return True
         if self.trouble is not None and self._clock() < self._retry_at:
+            self._owe(records)
             return False
-        late, lost = list(self._owed), self._lost
-        gap = [own_facts("gap", self._wall(), lostCalls=lost, reason=self.trouble or "too many at once")]
+        due, lost = [*self._owed, *records], self._lost
+        gap = (
+            [own_facts("gap", self._wall(), lostCalls=lost, reason=self.trouble or "too many at once")] if lost else []
+        )
         try:
             if self.trouble is not None:
                 self._file.reopen()
-            self._file.append([*late, *(gap if lost else [])])
+            self._file.append([*due, *gap])
         except OSError as error:
             self._failed(error)
+            self._owe(records)
             return False
         self._owed.clear()
         self._owed_bytes = self._lost = 0
         if self.trouble is not None:
             self.trouble = None
-            self._on_recovery(len(late), lost)
+            self._on_recovery(len(due), lost)
         return True
+
+    def _owe(self, records: Sequence[bytes]) -> None:
+        for record in records:
+            if len(self._owed) >= MAX_OWED or self._owed_bytes + len(record) > MAX_OWED_BYTES:
+                self._lost += 1
+            else:
+                self._owed.append(record)
+                self._owed_bytes += len(record)
 
     def _failed(self, error: OSError) -> None:
         is_news = self.trouble is None
