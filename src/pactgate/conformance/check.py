@@ -11,7 +11,7 @@ from typing import Any
 
 from pactgate.capture.format import Progress, read
 from pactgate.capture.source import chunks_of, chunks_of_value
-from pactgate.conformance.report import BaselineEntry, ComplianceReport, FailurePolicy
+from pactgate.conformance.report import BaselineEntry, ComplianceReport
 from pactgate.conformance.rule import RequirementLevel
 from pactgate.conformance.runner import run
 from pactgate.conformance.selection import select
@@ -39,7 +39,7 @@ def check_capture(
     """
     selection = select(rules)
     options = ReadingOptions(None if era in (None, "auto") else Era(era), allow_missing_initialized)
-    policy = FailurePolicy(RequirementLevel(fail_on), unjudged_fails)
+    level = RequirementLevel(fail_on)
     if isinstance(capture, dict | list):
         source, chunks = _VALUE, chunks_of_value(capture)
     else:
@@ -52,6 +52,7 @@ def check_capture(
         advisory=tuple(conflict for conflict in conflicts if conflict.code not in selection.deciding),
         rules=tuple(rule.code for rule in selection.rules),
         deciding=selection.deciding,
-        policy=policy,
+        fail_on=level,
+        unjudged_fails=unjudged_fails,
         baseline=tuple(baseline),
     )

@@ -22,13 +22,6 @@ from pactgate.conformance.rule import (
 SCHEMA_VERSION: Final = 1
 
 
-class FailurePolicy(Struct, frozen=True):
-    """Which results fail the run: from which level on, and whether unjudged ones do."""
-
-    fail_on: RequirementLevel = RequirementLevel.MUST
-    unjudged_fails: bool = False
-
-
 class BaselineEntry(Struct, frozen=True):
     """A rule that is known to fail, for every server or for one."""
 
@@ -36,6 +29,9 @@ class BaselineEntry(Struct, frozen=True):
     label: str | None = None
     reason: str | None = None
     tracking: str | None = None
+
+    def is_about(self, code: str, *labels: str) -> bool:
+        return self.code == code and self.label in (None, *labels)
 
 
 class ReportFailure(Struct, frozen=True):
@@ -65,7 +61,8 @@ class ComplianceReport(Struct, frozen=True):
     advisory: tuple[CompositionConflict, ...] = ()
     rules: tuple[str, ...] = ()
     deciding: frozenset[str] = frozenset()
-    policy: FailurePolicy = FailurePolicy()
+    fail_on: RequirementLevel = RequirementLevel.MUST
+    unjudged_fails: bool = False
     baseline: tuple[BaselineEntry, ...] = ()
     error: ReportFailure | None = None
 
@@ -91,19 +88,17 @@ class ComplianceReport(Struct, frozen=True):
                 RequirementLevel.MUST if conflict.severity is CompositionSeverity.CONFLICT else RequirementLevel.SHOULD
             )
             is_counted = conflict.severity is not CompositionSeverity.INFO and self._reaches(level)
-            if is_counted and not any(
-                self._expects(entry, conflict.code, label) for entry in self.baseline for label in conflict.servers
-            ):
+            if is_counted and not self._is_known(conflict.code, *conflict.servers):
                 yield conflict
 
     def counts(self, session: SessionReport, result: RuleResult) -> bool:
         if result.status is CheckStatus.NOT_JUDGED:
-            return self.policy.unjudged_fails
+            return self.unjudged_fails
         is_failure = result.status is CheckStatus.FAIL and self._reaches(result.level)
         return is_failure and not self.is_expected(session, result)
 
     def is_expected(self, session: SessionReport, result: RuleResult) -> bool:
-        return any(self._expects(entry, result.code, session.label) for entry in self.baseline)
+        return self._is_known(result.code, session.label)
 
     @property
     def stale(self) -> tuple[BaselineEntry, ...]:
@@ -118,22 +113,16 @@ class ComplianceReport(Struct, frozen=True):
         statuses = [
             result.status
             for session in self.sessions
-            if entry.label in (None, session.label)
             for result in (*session.results, *session.advisory)
-            if result.code == entry.code
+            if entry.is_about(result.code, session.label)
         ]
-        conflicts = [h for h in (*self.findings, *self.advisory) if self._about(h, entry)]
         if statuses:
             return CheckStatus.FAIL not in statuses and CheckStatus.PASS in statuses
-        return not conflicts and len(self.sessions) > 1
+        has_conflict = any(entry.is_about(h.code, *h.servers) for h in (*self.findings, *self.advisory))
+        return not has_conflict and len(self.sessions) > 1
 
-    @staticmethod
-    def _about(conflict: CompositionConflict, entry: BaselineEntry) -> bool:
-        return conflict.code == entry.code and (entry.label is None or entry.label in conflict.servers)
-
-    @staticmethod
-    def _expects(entry: BaselineEntry, code: str, label: str) -> bool:
-        return entry.code == code and entry.label in (None, label)
+    def _is_known(self, code: str, *labels: str) -> bool:
+        return any(entry.is_about(code, *labels) for entry in self.baseline)
 
     def _reaches(self, level: RequirementLevel) -> bool:
-        return level is RequirementLevel.MUST or self.policy.fail_on is RequirementLevel.SHOULD
+        return level is RequirementLevel.MUST or self.fail_on is RequirementLevel.SHOULD

@@ -33,15 +33,14 @@ _SEVERITIES: Final = {
 
 
 def as_sarif(report: ComplianceReport) -> str:
-    order = {code: number for number, code in enumerate(report.rules)}
     results = [
-        _result(report, number, session, result, evidence, order)
+        _result(report, number, session, result, evidence)
         for number, session in enumerate(report.sessions)
         for result in (*session.results, *session.advisory)
         if result.status is CheckStatus.FAIL
         for evidence in result.evidence
     ]
-    results += [_conflict(report, conflict, order) for conflict in (*report.findings, *report.advisory)]
+    results += [_conflict(report, conflict) for conflict in (*report.findings, *report.advisory)]
     run: dict[str, Any] = {
         "tool": {
             "driver": {"name": "pactgate", "version": __version__, "rules": [_rule(BY_CODE[c]) for c in report.rules]}
@@ -75,40 +74,33 @@ def _invocation(report: ComplianceReport) -> dict[str, Any]:
 
 
 def _result(
-    report: ComplianceReport,
-    number: int,
-    session: SessionReport,
-    result: RuleResult,
-    evidence: Evidence,
-    order: dict[str, int],
+    report: ComplianceReport, number: int, session: SessionReport, result: RuleResult, evidence: Evidence
 ) -> dict[str, Any]:
     is_expected = report.is_expected(session, result)
     is_counted = result.code in report.deciding and not is_expected
     where = f"/{number}/exchanges/{evidence.exchange}{evidence.pointer}"
-    entry = _entry(report, result.code, order, evidence.message, where, session.label)
+    entry = _entry(report, result.code, evidence.message, where, session.label)
     entry["level"] = _LEVELS[evidence.level] if is_counted else "note"
     if is_expected:
         entry["suppressions"] = [{"kind": "external", "justification": "The baseline expects it."}]
     return entry
 
 
-def _conflict(report: ComplianceReport, conflict: CompositionConflict, order: dict[str, int]) -> dict[str, Any]:
+def _conflict(report: ComplianceReport, conflict: CompositionConflict) -> dict[str, Any]:
     servers = ", ".join(conflict.servers)
     where = f"/composition/{conflict.kind}/{conflict.subject}"
-    entry = _entry(report, conflict.code, order, f"{conflict.message} ({servers})", where, servers)
+    entry = _entry(report, conflict.code, f"{conflict.message} ({servers})", where, servers)
     entry["level"] = _SEVERITIES[conflict.severity] if conflict.code in report.deciding else "note"
     return entry
 
 
-def _entry(
-    report: ComplianceReport, code: str, order: dict[str, int], message: str, where: str, owner: str
-) -> dict[str, Any]:
+def _entry(report: ComplianceReport, code: str, message: str, where: str, owner: str) -> dict[str, Any]:
     # No half surrogates: they have no bytes, and a reader would refuse the whole file.
     text, where, owner = (_encodable(part) for part in (message, where, owner))
     fingerprint = sha256("\n".join((code, owner, where)).encode()).hexdigest()
     return {
         "ruleId": code,
-        "ruleIndex": order[code],
+        "ruleIndex": report.rules.index(code),
         "message": {"text": text},
         "locations": [
             {

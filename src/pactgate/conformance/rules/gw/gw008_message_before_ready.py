@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pactgate.capture.format import Side
+from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.message import NOTIFICATIONS, REQUESTS, RecordedMessage, Role
 from pactgate.conformance.rule import SHOWN_EVIDENCE, LegacyRule, RequirementLevel, quoted
 
@@ -32,7 +33,7 @@ class MessageBeforeReady(LegacyRule):
     selects = REQUESTS | NOTIFICATIONS
 
     def prepare(self) -> None:
-        self._early: list[tuple[RecordedMessage, str]] = []
+        self._early: BoundedDict[str] = BoundedDict(SHOWN_EVIDENCE)
 
     def on_message(self, message: RecordedMessage) -> None:
         session, method = self.session, quoted(message.method)
@@ -40,17 +41,13 @@ class MessageBeforeReady(LegacyRule):
             self.seen += 1
         elif message.sender is Side.CLIENT:
             if message.role is Role.REQUEST and message.method != "ping" and session.handshake is None:
-                self._remember(message, f"The client sends {method} before initialize was answered.")
+                self._early[message] = f"The client sends {method} before initialize was answered."
         elif message.method not in _OF_SERVER and not session.is_initialized:
-            self._remember(message, f"The server sends {method} before the client is initialized.")
-
-    def _remember(self, message: RecordedMessage, text: str) -> None:
-        if len(self._early) < SHOWN_EVIDENCE:
-            self._early.append((message, text))
+            self._early[message] = f"The server sends {method} before the client is initialized."
 
     def at_end(self) -> None:
         if self._early and self.session.initialize is None:
             self.unjudged("The capture has no handshake.")
             return
-        for message, text in self._early:
+        for message, text in self._early.items():
             self.fault(message, "/method", text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.message import FROM_SERVER, RESPONSES, RecordedMessage, as_list, as_object
 from pactgate.conformance.rule import ModernRule, quoted
 from pactgate.protocol.messages import MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION
@@ -31,7 +32,7 @@ class ErrorDataIncomplete(ModernRule):
     selects = RESPONSES & FROM_SERVER
 
     def prepare(self) -> None:
-        self._listed: list[tuple[RecordedMessage, list[object]]] = []
+        self._listed: BoundedDict[list[object]] = BoundedDict(limit=100)
 
     def on_message(self, message: RecordedMessage) -> None:
         data = as_object(message.error.get("data"))
@@ -55,8 +56,8 @@ class ErrorDataIncomplete(ModernRule):
             self.fault(message, "/error/data/supported", "-32022 does not list the supported versions.")
         elif requested in versions:
             self.fault(message, "/error/data/supported", f"{quoted(requested)} is refused, and listed as supported.")
-        elif len(self._listed) < 100:
-            self._listed.append((message, versions))
+        else:
+            self._listed[message] = versions
         sent = message.request_meta().get(PROTOCOL_VERSION_KEY)
         if message.request is not None and requested != sent:
             text = f"requested is {quoted(requested)}, but the request names {quoted(sent)}."
@@ -65,7 +66,7 @@ class ErrorDataIncomplete(ModernRule):
     def at_end(self) -> None:
         discovery = self.session.discovery
         known = None if discovery is None else discovery.result.get("supportedVersions")
-        for message, versions in self._listed:
+        for message, versions in self._listed.items():
             if isinstance(known, list) and any(version not in known for version in versions):
                 text = "-32022 lists a version that server/discover does not list."
                 self.fault(message, "/error/data/supported", text)

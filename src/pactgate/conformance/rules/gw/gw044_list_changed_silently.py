@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.capture.format import Side
-from pactgate.conformance.bounded import digest
+from pactgate.conformance.bounded import BoundedDict, digest
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.methods import CHANGE_SIGNALS, LISTS
 from pactgate.conformance.rule import SHOWN_EVIDENCE, RequirementLevel, SessionRule
@@ -35,7 +35,7 @@ class ListChangedSilently(SessionRule):
         self._before: dict[tuple[str, str | None], str] = {}
         self._announced: dict[str, bool] = {}
         self._is_listening = False
-        self._changes: list[tuple[RecordedMessage, bool]] = []
+        self._changes: BoundedDict[bool] = BoundedDict(SHOWN_EVIDENCE)
 
     def on_message(self, message: RecordedMessage) -> None:
         if message.role is Role.NOTIFICATION and message.sender is Side.SERVER:
@@ -60,11 +60,11 @@ class ListChangedSilently(SessionRule):
             return
         if before == shown:
             self.seen += 1
-        elif len(self._changes) < SHOWN_EVIDENCE:
-            self._changes.append((message, not message.is_modern or self._is_listening))
+        else:
+            self._changes[message] = not message.is_modern or self._is_listening
 
     def at_end(self) -> None:
-        for message, could_announce in self._changes:
+        for message, could_announce in self._changes.items():
             if could_announce and self.session.has_server_messages:
                 text = f"{message.method} shows another list than before, and nothing announced it."
                 self.fault(message, "/result", text)

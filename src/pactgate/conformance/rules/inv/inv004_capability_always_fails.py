@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pactgate.conformance.capabilities import is_advertised
 from pactgate.conformance.message import FROM_SERVER, RESPONSES, RecordedMessage
 from pactgate.conformance.rule import SessionRule
@@ -39,17 +41,17 @@ class CapabilityAlwaysFails(SessionRule):
     selects = RESPONSES & FROM_SERVER
 
     def prepare(self) -> None:
-        self._answers: dict[str, int] = {}
-        self._errors: dict[str, int] = {}
+        self._answers: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
         self._first_error: dict[str, RecordedMessage] = {}
 
     def on_message(self, message: RecordedMessage) -> None:
         capability = _CAPABILITY_OF.get(message.method.partition("/")[0])
         if capability is None:
             return
-        self._answers[capability] = self._answers.get(capability, 0) + 1
+        self._answers[capability] += 1
         if message.is_error:
-            self._errors[capability] = self._errors.get(capability, 0) + 1
+            self._errors[capability] += 1
             self._first_error.setdefault(capability, message)
 
     def at_end(self) -> None:
@@ -58,7 +60,7 @@ class CapabilityAlwaysFails(SessionRule):
             if not is_advertised(declared.get(capability)):
                 continue
             self.seen += 1
-            errors = self._errors.get(capability, 0)
+            errors = self._errors[capability]
             if not errors or errors < self._answers[capability]:
                 continue
             calls = "the only call" if errors == 1 else f"each of {errors} calls"
