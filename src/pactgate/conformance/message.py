@@ -113,6 +113,10 @@ class RecordedMessage(Struct, eq=False):
         return self.view.exchange.index
 
     @property
+    def is_from_client(self) -> bool:
+        return self.sender is Side.CLIENT
+
+    @property
     def is_modern(self) -> bool:
         return self.view.era is Era.MODERN
 

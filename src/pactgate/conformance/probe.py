@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from pactgate.config.server_settings import ServerConfig
+from pactgate.conformance.methods import LISTS
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
@@ -29,11 +30,6 @@ MAX_EACH: Final = 3
 UNKNOWN_METHOD: Final = "pactgate/unknown"
 _CLIENT: Final = {"name": "pactgate-probe", "version": "1"}
 _MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
-_LISTS: Final = {
-    "tools": (("tools/list", "tools"),),
-    "prompts": (("prompts/list", "prompts"),),
-    "resources": (("resources/list", "resources"), ("resources/templates/list", "resourceTemplates")),
-}
 _LOST: Final = frozenset({Kind.CONNECTION_LOST, Kind.CONNECTION_FAILED})
 
 
@@ -116,10 +112,9 @@ class _Script:
 
     async def _lists(self) -> dict[str, list[dict[str, Any]]]:
         found: dict[str, list[dict[str, Any]]] = {}
-        for capability, lists in _LISTS.items():
-            if capability in self._session.identity.capabilities:
-                for method, member in lists:
-                    found[member] = await self._pages(method, member)
+        for method, (member, _) in LISTS.items():
+            if method.partition("/")[0] in self._session.identity.capabilities:
+                found[member] = await self._pages(method, member)
         return found
 
     async def _pages(self, method: str, member: str) -> list[dict[str, Any]]:

@@ -100,12 +100,9 @@ class SessionState:
         return self.head.era or Era.LEGACY
 
     @property
-    def is_recorded_whole(self) -> bool:
-        return self.head.capture_version is not None
-
-    @property
     def has_server_messages(self) -> bool:
-        return self.is_recorded_whole or self.saw_server_message
+        """Whether the capture shows what the server sent on its own: our recorder always does."""
+        return self.head.capture_version is not None or self.saw_server_message
 
     @property
     def http_is_unknown(self) -> bool:

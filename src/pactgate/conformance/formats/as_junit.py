@@ -36,27 +36,25 @@ def as_junit(report: ComplianceReport) -> str:
 
 
 def _suite(report: ComplianceReport, session: SessionReport) -> str:
-    cases = [(session.label, f"{r.code} {r.slug}", _outcome(report, session, r)) for r in session.results]
-    cases += [(session.label, f"{r.code} {r.slug}", _beside(r)) for r in session.advisory]
+    results = (*session.results, *session.advisory)
+    cases = [(session.label, f"{r.code} {r.slug}", _outcome(report, session, r)) for r in results]
     return _xml_suite(session.label, cases)
 
 
 def _outcome(report: ComplianceReport, session: SessionReport, result: RuleResult) -> str:
-    if report.counts(session, result):
+    decides = result.code in report.deciding
+    if decides and report.counts(session, result):
         places = "\n".join(f"{place(e)}: {e.message}" for e in result.evidence)
         return (
             f"<failure type={_attribute(result.level)} message={_attribute(result.message)}>{_text(places)}</failure>"
         )
     if result.status is CheckStatus.PASS:
         return ""
-    remark = "expected by the baseline: " if report.is_expected(session, result) else ""
-    return f"<skipped message={_attribute(f'{result.status}: {remark}{result.message}')}/>"
-
-
-def _beside(result: RuleResult) -> str:
-    if result.status is CheckStatus.PASS:
-        return ""
-    remark = "not counted: " if result.status is CheckStatus.FAIL else ""
+    remark = ""
+    if decides and report.is_expected(session, result):
+        remark = "expected by the baseline: "
+    elif not decides and result.status is CheckStatus.FAIL:
+        remark = "not counted: "
     return f"<skipped message={_attribute(f'{result.status}: {remark}{result.message}')}/>"
 
 

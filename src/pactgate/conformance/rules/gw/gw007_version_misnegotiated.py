@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.message import RecordedMessage, Role, as_list, as_object
 from pactgate.conformance.methods import REVISIONS
 from pactgate.conformance.rule import LegacyRule, quoted
@@ -36,7 +35,7 @@ class VersionMisnegotiated(LegacyRule):
 
     def on_message(self, message: RecordedMessage) -> None:
         if message.role is Role.RESPONSE:
-            if message.method == "initialize" and message.sender is Side.SERVER:
+            if message.method == "initialize" and not message.is_from_client:
                 self._on_handshake(message)
             return
         revisions = REVISIONS.get(message.method)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.message import NOTIFICATIONS, REQUESTS, RecordedMessage, Role
 from pactgate.conformance.rule import SHOWN_EVIDENCE, LegacyRule, RequirementLevel, quoted
@@ -39,7 +38,7 @@ class MessageBeforeReady(LegacyRule):
         session, method = self.session, quoted(message.method)
         if message.method == "initialize":
             self.seen += 1
-        elif message.sender is Side.CLIENT:
+        elif message.is_from_client:
             if message.role is Role.REQUEST and message.method != "ping" and session.handshake is None:
                 self._early[message] = f"The client sends {method} before initialize was answered."
         elif message.method not in _OF_SERVER and not session.is_initialized:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.message import RecordedMessage, Role, as_list, as_object
 from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
@@ -37,7 +36,7 @@ class UpdateNotSubscribed(SessionRule):
         self._subscribed: BoundedDict[object] = BoundedDict()
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.method == "notifications/resources/updated" and message.sender is Side.SERVER:
+        if message.method == "notifications/resources/updated" and not message.is_from_client:
             self._on_update(message)
         elif message.method == "resources/subscribe":
             self._on_subscribe(message)

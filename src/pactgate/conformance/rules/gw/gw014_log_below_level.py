@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.message import RecordedMessage, Role, log_rank
 from pactgate.conformance.rule import LegacyRule, RequiredEvidence, RequirementLevel, quoted
 from pactgate.protocol.modern import LOG_LEVELS
@@ -38,7 +37,7 @@ class LogBelowLevel(LegacyRule):
             rank = log_rank(message.request_params().get("level"))
             if message.role is Role.RESPONSE and message.is_success and rank is not None:
                 self._least = rank
-        elif message.sender is Side.SERVER:
+        elif not message.is_from_client:
             self.seen += 1
             level = message.params.get("level")
             rank = log_rank(level)

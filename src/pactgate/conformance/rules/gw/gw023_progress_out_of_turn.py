@@ -70,7 +70,7 @@ class ProgressOutOfTurn(SessionRule):
 
     def _on_progress(self, message: RecordedMessage) -> None:
         self.seen += 1
-        if message.is_modern and message.sender is Side.CLIENT:
+        if message.is_modern and message.is_from_client:
             self.fault(message, "/method", "A modern client sends no progress.")
             return
         raw = message.params.get(PROGRESS_TOKEN)

@@ -62,7 +62,7 @@ class CancelledRequestAnswered(SessionRule):
         self.seen += 1
         raw = message.params.get("requestId")
         key = id_key(raw)
-        if message.is_modern and message.sender is Side.SERVER:
+        if message.is_modern and not message.is_from_client:
             return  # a server may only end a listen, which GW-039 looks at
         if key is None or not self.session.has_sent(message.sender, key):
             self.fault(message, "/params/requestId", f"The {message.sender} sent no request {quoted(raw)}.")

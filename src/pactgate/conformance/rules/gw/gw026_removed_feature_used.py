@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.methods import REVISIONS
 from pactgate.conformance.rule import ModernRule, quoted
@@ -31,9 +30,9 @@ class RemovedFeatureUsed(ModernRule):
 
     def on_message(self, message: RecordedMessage) -> None:
         self.seen += 1
-        if message.role is Role.REQUEST and message.sender is Side.SERVER:
+        if message.role is Role.REQUEST and not message.is_from_client:
             self.fault(message, "/method", f"A modern server sends the request {quoted(message.method)}.")
-        elif message.role is Role.RESPONSE and message.sender is Side.CLIENT:
+        elif message.role is Role.RESPONSE and message.is_from_client:
             self.fault(message, "", "A modern client sends an answer.")
         elif message.role is Role.RESPONSE and message.is_success and _is_removed(message.method):
             self.fault(message, "/result", f"{message.method}, which was removed, was answered with a result.")

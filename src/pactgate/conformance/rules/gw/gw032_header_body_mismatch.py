@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import RecordedHttp, Side
+from pactgate.capture.format import RecordedHttp
 from pactgate.conformance.http import header
 from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
 from pactgate.conformance.rule import ModernRule, RequiredEvidence
@@ -34,7 +34,7 @@ class HeaderBodyMismatch(ModernRule):
 
     def on_exchange(self, view: ExchangeView) -> None:
         http, message = view.exchange.http, view.from_client
-        if http is None or message is None or message.role is not Role.REQUEST or message.sender is not Side.CLIENT:
+        if http is None or message is None or message.role is not Role.REQUEST or not message.is_from_client:
             return
         if PROTOCOL_VERSION_KEY not in message.meta:
             return  # GW-025 looks at requests without envelope

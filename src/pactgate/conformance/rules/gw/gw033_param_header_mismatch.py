@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import ModernRule, RequiredEvidence, pointer, quoted
 from pactgate.protocol.headers import check_mirror, header_params
@@ -36,7 +35,7 @@ class ParamHeaderMismatch(ModernRule):
         if message.method == "tools/list":
             if message.role is Role.RESPONSE and message.is_success:
                 self._check_annotations(message)
-        elif message.role is Role.REQUEST and message.sender is Side.CLIENT:
+        elif message.role is Role.REQUEST and message.is_from_client:
             self._check_call(message)
 
     def _check_annotations(self, message: RecordedMessage) -> None:

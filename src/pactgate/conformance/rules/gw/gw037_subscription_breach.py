@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict, Key, id_key
 from pactgate.conformance.message import RecordedMessage, Role, as_object
 from pactgate.conformance.rule import ModernRule, RequiredEvidence, quoted
@@ -44,7 +43,7 @@ class SubscriptionBreach(ModernRule):
             self._listens[self._place(message, message.key)] = RecordedSubscription(message.params.get("notifications"))
         elif message.method == "subscriptions/listen" and message.role is Role.RESPONSE:
             self._on_end(message)
-        elif message.role is Role.NOTIFICATION and message.sender is Side.SERVER:
+        elif message.role is Role.NOTIFICATION and not message.is_from_client:
             self._on_notice(message)
 
     def _on_end(self, message: RecordedMessage) -> None:

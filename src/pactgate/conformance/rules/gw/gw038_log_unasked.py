@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict, Key
 from pactgate.conformance.message import RecordedMessage, Role, log_rank
 from pactgate.conformance.rule import ModernRule, RequiredEvidence, quoted
@@ -34,13 +33,13 @@ class LogUnasked(ModernRule):
         self._asked: BoundedDict[int] = BoundedDict(limit=1000)
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.role is Role.REQUEST and message.sender is Side.CLIENT:
+        if message.role is Role.REQUEST and message.is_from_client:
             rank = log_rank(message.meta.get(LOG_LEVEL_KEY))
             if rank is not None and message.key is not None:
                 self._asked[self._owner(message)] = rank
         elif message.role is Role.RESPONSE and message.request is not None:
             self._asked.pop(self._owner(message.request), None)
-        elif message.method == "notifications/message" and message.sender is Side.SERVER:
+        elif message.method == "notifications/message" and not message.is_from_client:
             self._on_log(message)
 
     def _on_log(self, message: RecordedMessage) -> None:

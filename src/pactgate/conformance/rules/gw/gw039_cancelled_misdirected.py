@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict, id_key
 from pactgate.conformance.message import NOTIFICATIONS, REQUESTS, RecordedMessage, Role
 from pactgate.conformance.rule import ModernRule, quoted
@@ -39,7 +38,7 @@ class CancelledMisdirected(ModernRule):
             return
         self.seen += 1
         named = message.params.get("requestId")
-        if message.sender is Side.CLIENT:
+        if message.is_from_client:
             if message.view.exchange.http is not None:
                 self.fault(message, "/method", "A modern client cancels over HTTP by a message.")
         elif id_key(named) not in self._listens:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict, digest
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.methods import CHANGE_SIGNALS, LISTS
@@ -38,7 +37,7 @@ class ListChangedSilently(SessionRule):
         self._changes: BoundedDict[bool] = BoundedDict(SHOWN_EVIDENCE)
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.role is Role.NOTIFICATION and message.sender is Side.SERVER:
+        if message.role is Role.NOTIFICATION and not message.is_from_client:
             for method, signal in CHANGE_SIGNALS.items():
                 if message.method == signal:
                     self._announced[method] = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.bounded import BoundedDict, id_key
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.methods import LISTS
@@ -35,7 +34,7 @@ class CursorInvented(SessionRule):
         self._chains: dict[str, BoundedDict[bool]] = {}
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.role is Role.REQUEST and message.sender is Side.CLIENT:
+        if message.role is Role.REQUEST and message.is_from_client:
             self._on_request(message)
         elif message.role is Role.RESPONSE and message.is_success:
             self._on_page(message)

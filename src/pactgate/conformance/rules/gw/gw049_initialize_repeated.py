@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.http import SESSION_HEADER
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import LegacyRule
@@ -35,7 +34,7 @@ class InitializeRepeated(LegacyRule):
     def on_message(self, message: RecordedMessage) -> None:
         if message.role is Role.RESPONSE:
             self._is_done = self._is_done or message.is_success
-        elif message.role is Role.REQUEST and message.sender is Side.CLIENT:
+        elif message.role is Role.REQUEST and message.is_from_client:
             self.seen += 1
             http = message.view.exchange.http
             opens_new = http is not None and SESSION_HEADER not in http.request_headers

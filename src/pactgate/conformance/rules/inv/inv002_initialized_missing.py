@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import Side
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import LegacyRule, quoted
 from pactgate.protocol.versions import Era
@@ -43,9 +42,9 @@ class InitializedMissing(LegacyRule):
             return
         if self._handshake is None and self.session.handshake is message:
             self._handshake = message
-        elif message.sender is Side.CLIENT and message.role is Role.NOTIFICATION and message.method == _NOTICE:
+        elif message.is_from_client and message.role is Role.NOTIFICATION and message.method == _NOTICE:
             self._on_notice(message)
-        elif message.sender is Side.CLIENT and message.role is Role.REQUEST:
+        elif message.is_from_client and message.role is Role.REQUEST:
             self._on_request(message)
 
     def _on_notice(self, message: RecordedMessage) -> None:
