@@ -26,7 +26,7 @@ BUILT_IN = {
     ("capture/http_relay.py", "ConnectionResetError"): "an OSError, which ends this connection of the relay",
     ("capture/json_stream.py", "ValueError"): "told to the JSON reader, which makes NotJsonError of it",
     ("capture/router.py", "NotImplementedError"): "a message given to what carries requests: a bug of ours",
-    ("cli/call.py", "ValueError"): "told to the JSON reader, which makes BadArgumentsError of it",
+    ("cli/call.py", "ValueError"): "told to the JSON reader, which makes CommandError of it",
     ("cli/gateway_client.py", "TimeoutError"): "becomes GatewayClientError a few lines on",
     ("conformance/rule.py", "NotImplementedError"): "a rule without a check is no rule",
     ("conformance/live.py", "OSError"): "a capture that can't be written, told by the command line",

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pactgate.cli.call import BadArgumentsError, read_arguments
+from pactgate.cli.call import read_arguments
+from pactgate.cli.errors import CommandError
 
 SCHEMA: dict[str, Any] = {
     "properties": {
@@ -70,10 +71,10 @@ def test_without_a_schema_everything_is_text() -> None:
     ],
 )
 def test_what_can_not_be_read_is_a_wrong_invocation(words: list[str], args: str | None) -> None:
-    with pytest.raises(BadArgumentsError):
+    with pytest.raises(CommandError):
         read_arguments(words, args, SCHEMA)
 
 
 def test_the_complaint_says_what_the_tool_wants() -> None:
-    with pytest.raises(BadArgumentsError, match="integer"):
+    with pytest.raises(CommandError, match="integer"):
         read_arguments(["count=five"], None, SCHEMA)

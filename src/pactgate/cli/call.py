@@ -26,10 +26,6 @@ _FAILURE_LABELS: Final = {
 _EXECUTED: Final = {"did_not_run": "no", "may_have_run": "unknown", "ran": "yes"}
 
 
-class BadArgumentsError(CommandError):
-    """The arguments on the command line can't be read."""
-
-
 @click.command(epilog="Example: pactgate call almanac.convert_units value=26.2 from=mi to=km")
 @click.argument("name")
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
@@ -61,14 +57,15 @@ def call(
 
     params = header_params(schema) if schema else ()
     mirrored = () if isinstance(params, str) else mirror(params, arguments)
-    with terminal.spinner(f"waiting for {name}") as spinner:
+    is_watched = terminal.is_terminal(sys.stderr)
+    with terminal.spinner(f"waiting for {name}") as tell:
         answer = client.call(
             name,
             arguments,
             server=server,
             mirrored=mirrored,
             timeout_s=timeout_ms / 1000 if timeout_ms else None,
-            on_progress=(lambda progress: spinner.tell(_progress_text(name, progress))) if spinner else None,
+            on_progress=(lambda progress: tell(_progress_text(name, progress))) if is_watched else None,
         )
     if as_json:
         terminal.say_json(answer["result"] if "result" in answer else {"error": answer["error"]})
@@ -90,13 +87,13 @@ def read_arguments(words: Iterable[str], args: str | None, schema: Mapping[str, 
     if args is not None:
         base = _json(args, "--args")
         if not isinstance(base, dict):
-            raise BadArgumentsError('--args must be a JSON object, for example {"date": "2026-11-16"}.')
+            raise CommandError('--args must be a JSON object, for example {"date": "2026-11-16"}.')
         arguments.update(base)
     properties = schema.get("properties")
     for word in words:
         key, separator, text = word.partition("=")
         if not separator or not key or key == ":":
-            raise BadArgumentsError(f"{word!r} is not an argument: write name=value, or name:=json.")
+            raise CommandError(f"{word!r} is not an argument: write name=value, or name:=json.")
         if key.endswith(":"):
             arguments[key[:-1]] = _json(text, key[:-1])
         else:
@@ -105,7 +102,7 @@ def read_arguments(words: Iterable[str], args: str | None, schema: Mapping[str, 
     try:
         json.dumps(arguments, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise BadArgumentsError("The arguments are not valid Unicode text.") from None
+        raise CommandError("The arguments are not valid Unicode text.") from None
     return arguments
 
 
@@ -130,7 +127,7 @@ def _json(text: str, where: str, hint: str = "") -> Any:
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise BadArgumentsError(f"The value of {where} is not JSON: {text!r}.{hint}") from None
+        raise CommandError(f"The value of {where} is not JSON: {text!r}.{hint}") from None
 
 
 def _refuse_constant(name: str) -> Any:

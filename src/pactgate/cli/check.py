@@ -85,8 +85,8 @@ def _check_live(config: Config, *, as_json: bool) -> int:
     from pactgate.cli.connect_once import connect_once
     from pactgate.cli.server_table import is_troubled, show_servers
 
-    with terminal.spinner("connecting to the servers") as spinner:
-        seen = asyncio.run(connect_once(config, spinner.tell if spinner else None))
+    with terminal.spinner("connecting to the servers") as tell:
+        seen = asyncio.run(connect_once(config, tell))
     hazards = merge(find_static_conflicts(config.servers.values()), seen.conflicts)
     code = 1 if has_conflict(hazards) or any(map(is_troubled, seen.rows)) else 0
     if as_json:

@@ -7,8 +7,8 @@ when a command runs. Must not: decide whether a rule passed. Enforces S3/CLI.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -20,7 +20,6 @@ from pactgate.cli.table import Column, show_table
 from pactgate.core.display import flat, visible
 
 if TYPE_CHECKING:
-    from pactgate.cli.live_target import LiveSource
     from pactgate.conformance.report import ComplianceReport
     from pactgate.conformance.rule import Rule
     from pactgate.conformance.suite import CheckOutcome
@@ -87,36 +86,37 @@ def invariants(
 
     With --live, URL or COMMAND is the server.
     """
-    from pactgate.capture.format import CaptureError, Progress
+    from pactgate.capture.format import CaptureError
+    from pactgate.cli.live_target import label, record_session, target_of
     from pactgate.conformance.baseline import BaselineError, load
     from pactgate.conformance.check import check_capture
     from pactgate.conformance.report import ComplianceReport, ReportFailure
     from pactgate.conformance.selection import UnknownRuleError
 
-    source = _source(capture, target, headers, output, live=live)
-
-    def run_rules(on_progress: Progress | None) -> ComplianceReport:
-        return check_capture(
-            source if isinstance(source, str) else source.record(era),
-            rules=rules,
-            era=era,
-            allow_missing_initialized=allow_missing_initialized,
-            fail_on=fail_on,
-            unjudged_fails=not_judged == "fail",
-            baseline=() if baseline is None else load(Path(baseline)),
-            on_progress=on_progress,
-        )
-
-    try:
-        report = _with_progress(f"checking {source}", run_rules)
-    except (UnknownRuleError, BaselineError) as problem:
-        raise CommandError(str(problem)) from None
-    except CaptureError as problem:
-        report = ComplianceReport(str(source), error=ReportFailure(problem.kind.value, problem.message))
-        terminal.problem(problem.message)
-    finally:
-        if not isinstance(source, str):
-            source.close()
+    if live is (capture is not None):
+        raise CommandError("Give exactly one of: --capture FILE, --live with a server.")
+    if not live and (target or headers or output is not None):
+        raise CommandError("A server, --header and --output need --live.")
+    server = target_of(target, headers) if capture is None else None
+    source = capture or (label(server) if server else "")
+    with TemporaryDirectory(prefix="pactgate-") as folder, terminal.spinner(f"checking {source}") as tell:
+        try:
+            report = check_capture(
+                record_session(server, output, folder, era) if server else source,
+                rules=rules,
+                era=era,
+                allow_missing_initialized=allow_missing_initialized,
+                fail_on=fail_on,
+                unjudged_fails=not_judged == "fail",
+                baseline=() if baseline is None else load(Path(baseline)),
+                on_progress=lambda done, total: tell(f"{_bar(done, total)} checking {source}"),
+            )
+        except (UnknownRuleError, BaselineError) as problem:
+            raise CommandError(str(problem)) from None
+        except CaptureError as problem:
+            report = ComplianceReport(source, error=ReportFailure(problem.kind.value, problem.message))
+    if report.error is not None:
+        terminal.problem(report.error.message)
     _write(report, form)
     return report.exit_code
 
@@ -166,21 +166,6 @@ def rules(*, code: str | None, as_json: bool) -> int:
     return 0
 
 
-def _source(
-    capture: str | None, target: tuple[str, ...], headers: tuple[str, ...], output: str | None, *, live: bool
-) -> str | LiveSource:
-    """The path of the capture, or the server to record."""
-    from pactgate.cli.live_target import LiveSource
-
-    if live and capture is None:
-        return LiveSource(target, headers, output)
-    if live or capture is None:
-        raise CommandError("Give exactly one of: --capture FILE, --live with a server.")
-    if target or headers or output is not None:
-        raise CommandError("A server, --header and --output need --live.")
-    return capture
-
-
 def _write(report: ComplianceReport, form: str) -> None:
     from pactgate.conformance.formats import RENDER, ReportFormat
     from pactgate.conformance.formats.as_text import as_text
@@ -193,15 +178,6 @@ def _write(report: ComplianceReport, form: str) -> None:
     if form == "junit":
         text = text.encode("ascii", "xmlcharrefreplace").decode()  # the same bytes in every terminal encoding
     sys.stdout.write(text)
-
-
-def _with_progress(
-    message: str, work: Callable[[Callable[[int, int | None], None] | None], ComplianceReport]
-) -> ComplianceReport:
-    with terminal.spinner(message) as spinner:
-        if spinner is None:
-            return work(None)
-        return work(lambda done_bytes, total_bytes: spinner.tell(f"{_bar(done_bytes, total_bytes)} {message}"))
 
 
 def _bar(done_bytes: int, total_bytes: int | None) -> str:

@@ -6,20 +6,19 @@ A gateway connects as it does in `serve`, so the results are the same. Connectin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from pactgate.app import build
 from pactgate.catalog.conflicts import Conflict, find_conflicts
+from pactgate.cli.terminal import Tell
 from pactgate.config.model import Config
 from pactgate.config.sections.audit import AuditSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core import events
-from pactgate.core.events import Event
+from pactgate.core.events import Emit, Event
 
-Tell = Callable[[str], None]
 _FINAL_EVENTS: Final = (events.ServerDiscovered, events.ServerFailed, events.DiscoveryFailed)
 _NAMED: Final = 3
 
@@ -31,8 +30,8 @@ class ConnectReport(NamedTuple):
     conflicts: tuple[Conflict, ...]
 
 
-async def connect_once(config: Config, tell: Tell | None = None) -> ConnectReport:
-    progress = _Progress((server.id for server in config.servers.values() if server.enabled), tell)
+async def connect_once(config: Config, tell: Tell) -> ConnectReport:
+    progress = _progress([server.id for server in config.servers.values() if server.enabled], tell)
     servers = {id_: _single_attempt(server) for id_, server in config.servers.items()}
     gateway = build(
         replace(config, servers=servers, audit=AuditSection()), progress
@@ -46,8 +45,7 @@ async def connect_once(config: Config, tell: Tell | None = None) -> ConnectRepor
         ]
         return ConnectReport(rows, find_conflicts(gateway.connections.catalog))
     finally:
-        if tell is not None:
-            tell("disconnecting")
+        tell("disconnecting")
         await gateway.stop()
 
 
@@ -56,22 +54,19 @@ def _single_attempt(server: ServerConfig) -> ServerConfig:
     return replace(server, max_retries=0, request_timeout_ms=limit_ms)
 
 
-class _Progress:
-    """Tells the spinner which servers have not answered yet."""
+def _progress(waiting: list[str], tell: Tell) -> Emit:
+    """Tells which servers have not answered yet."""
+    count = len(waiting)
 
-    def __init__(self, servers: Iterable[str], tell: Tell | None) -> None:
-        self._waiting = dict.fromkeys(servers)
-        self._count = len(self._waiting)
-        self._tell = tell
-        self._say()
+    def say() -> None:
+        names = ", ".join(waiting[:_NAMED]) + (", …" if len(waiting) > _NAMED else "")
+        if names:
+            tell(f"{count - len(waiting)} of {count} servers answered, waiting for {names}")
 
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, _FINAL_EVENTS) and event.server in self._waiting:
-            del self._waiting[event.server]
-            self._say()
+    def on_event(event: Event) -> None:
+        if isinstance(event, _FINAL_EVENTS) and event.server in waiting:
+            waiting.remove(event.server)
+            say()
 
-    def _say(self) -> None:
-        if self._tell is None or not self._waiting:
-            return
-        names = ", ".join(list(self._waiting)[:_NAMED]) + (", …" if len(self._waiting) > _NAMED else "")
-        self._tell(f"{self._count - len(self._waiting)} of {self._count} servers answered, waiting for {names}")
+    say()
+    return on_event

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,32 +45,16 @@ def _header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-class LiveSource:
-    """A server whose capture is recorded on demand. `close` removes the capture unless it was asked for with `--output`."""
-
-    def __init__(self, words: Sequence[str], headers: Sequence[str], output: str | None) -> None:
-        self._target = target_of(words, headers)
-        self._output = output
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-
-    def __str__(self) -> str:
-        return label(self._target)
-
-    def record(self, era: str) -> str:
-        """Record a scripted session and return the path of the capture. Raises CaptureError."""
-        self._folder = tempfile.TemporaryDirectory(prefix="pactgate-")
-        path = Path(self._output) if self._output is not None else Path(self._folder.name) / "live.json"
-        wanted = None if era == "auto" else Era(era)
-        try:
-            asyncio.run(record_live(self._target, path, label=str(self), era=wanted))
-        except GatewayFailure as failure:
-            raise CaptureError(CaptureErrorKind.UNREADABLE, f"{self} can't be used: {failure.message}") from None
-        except OSError as problem:
-            raise CaptureError(CaptureErrorKind.UNREADABLE, str(problem)) from None
-        if self._output is not None:
-            print(f"The capture is in {visible(self._output)}.", file=sys.stderr)
-        return str(path)
-
-    def close(self) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
+def record_session(target: ProbeTarget, output: str | None, folder: str, era: str) -> str:
+    """Record a scripted session in `output`, else in the folder, and return the path of the capture. Raises CaptureError."""
+    path = Path(output) if output is not None else Path(folder) / "live.json"
+    wanted = None if era == "auto" else Era(era)
+    try:
+        asyncio.run(record_live(target, path, label=label(target), era=wanted))
+    except GatewayFailure as failure:
+        raise CaptureError(CaptureErrorKind.UNREADABLE, f"{label(target)} can't be used: {failure.message}") from None
+    except OSError as problem:
+        raise CaptureError(CaptureErrorKind.UNREADABLE, str(problem)) from None
+    if output is not None:
+        print(f"The capture is in {visible(output)}.", file=sys.stderr)
+    return str(path)

@@ -11,7 +11,8 @@ import shutil
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TextIO
 
@@ -23,6 +24,8 @@ _QUIET_S: Final = 1.0
 _WORD_CHARS: Final = 8
 _NARROWEST: Final = 20
 _FRAMES: Final = "|/-\\"
+Tell = Callable[[str], None]
+"""Shows a message in place of the one before."""
 _STYLES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
@@ -94,45 +97,30 @@ def _hanging(text: str, indent: int) -> str:
     return f"\n{' ' * indent}".join(textwrap.wrap(shown, width, break_on_hyphens=False)) or shown
 
 
-class Spinner:
-    """Shows on standard error that something is still running, after the first second."""
-
-    def __init__(self, message: str) -> None:
-        self._message = message
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._turn, daemon=True)
-
-    def tell(self, message: str) -> None:
-        self._message = message
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _turn(self) -> None:
-        turns, pause_s = 0, _QUIET_S
-        while not self._done.wait(pause_s):
-            pause_s = 0.1
-            sys.stderr.write(f"\r\x1b[K{_FRAMES[turns % len(_FRAMES)]} {flat(self._message, 70)}")
-            sys.stderr.flush()
-            turns += 1
-        if turns:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-
 @contextmanager
-def spinner(message: str) -> Iterator[Spinner | None]:
-    """A running spinner, or None where standard error is not a terminal."""
+def spinner(message: str) -> Iterator[Tell]:
+    """Show after the first second that something is still running, where standard error is a terminal; yields what changes the message."""
+    messages = deque([message], maxlen=1)
     if not is_terminal(sys.stderr):
-        yield None
+        yield messages.append
         return
-    turning = Spinner(message)
+    done = threading.Event()
+    turning = threading.Thread(target=_turn, args=(messages, done), daemon=True)
     turning.start()
     try:
-        yield turning
+        yield messages.append
     finally:
-        turning.stop()
+        done.set()
+        turning.join()
+
+
+def _turn(messages: deque[str], done: threading.Event) -> None:
+    turns, pause_s = 0, _QUIET_S
+    while not done.wait(pause_s):
+        pause_s = 0.1
+        sys.stderr.write(f"\r\x1b[K{_FRAMES[turns % len(_FRAMES)]} {flat(messages[-1], 70)}")
+        sys.stderr.flush()
+        turns += 1
+    if turns:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()

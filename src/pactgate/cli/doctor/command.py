@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from pactgate.catalog.conflicts import Conflict, ConflictSeverity, find_static_conflicts, merge
 from pactgate.cli import terminal
 from pactgate.cli.conflict_text import sentences
-from pactgate.cli.connect_once import ConnectReport, Tell, connect_once
+from pactgate.cli.connect_once import ConnectReport, connect_once
 from pactgate.cli.doctor.configuration import examine_configuration
 from pactgate.cli.doctor.finding import Finding, FindingLevel, ok, warn
 from pactgate.cli.doctor.gateway import examine_port
@@ -44,8 +44,8 @@ def doctor(*, config: str | None, as_json: bool) -> int:
 
     Connects to each server once. The exit code is 1 when a check fails.
     """
-    with terminal.spinner("checking") as spinner:
-        found = asyncio.run(_examine(config, spinner.tell if spinner else None))
+    with terminal.spinner("checking") as tell:
+        found = asyncio.run(_examine(config, tell))
     failures = [finding for finding in found if finding.level is FindingLevel.FAIL]
     if as_json:
         terminal.say_json({"ok": not failures, "findings": [finding._asdict() for finding in found]})
@@ -54,7 +54,7 @@ def doctor(*, config: str | None, as_json: bool) -> int:
     return 1 if failures else 0
 
 
-async def _examine(path: str | None, tell: Tell | None) -> list[Finding]:
+async def _examine(path: str | None, tell: terminal.Tell) -> list[Finding]:
     config, found = examine_configuration(path, os.environ)
     machine = examine_machine()
     if config is None:
@@ -77,7 +77,7 @@ async def _examine(path: str | None, tell: Tell | None) -> list[Finding]:
     ]
 
 
-async def _connect_others(config: Config, broken: set[str], tell: Tell | None) -> ConnectReport:
+async def _connect_others(config: Config, broken: set[str], tell: terminal.Tell) -> ConnectReport:
     """Connect to the servers without a failed check: the reason found already is better than a failed connection."""
     servers = {
         id_: replace(server, enabled=server.enabled and id_ not in broken) for id_, server in config.servers.items()
