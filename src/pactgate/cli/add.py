@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import stat
 import tempfile
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
@@ -23,6 +21,7 @@ from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import config_option, json_option
 from pactgate.config.edit import add_server
 from pactgate.config.load import load
+from pactgate.config.persist import replace_file
 from pactgate.config.problems import ConfigurationError, EditError
 from pactgate.config.reader import FORMATS
 from pactgate.config.sections.openapi import is_url
@@ -36,20 +35,6 @@ _FETCH_S: Final = 30.0
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
 _PLACEHOLDER: Final = "value-to-come"
 _NEW_FILE: Final = "pactgate.json"
-
-
-class AddOptions(NamedTuple):
-    """The command line. Exactly one of `command`, `url` and `openapi` must be given."""
-
-    name: str
-    command: tuple[str, ...] = ()
-    url: str | None = None
-    openapi: str | None = None
-    base_url: str | None = None
-    credentials: tuple[str, ...] = ()
-    config: str | None = None
-    dry_run: bool = False
-    as_json: bool = False
 
 
 @click.command(
@@ -76,53 +61,62 @@ Examples:
 @config_option
 @click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
 @json_option
-def add(**options: Any) -> int:
+def add(
+    *,
+    name: str,
+    command: tuple[str, ...],
+    url: str | None,
+    openapi: str | None,
+    base_url: str | None,
+    credentials: tuple[str, ...],
+    config: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
     """Add a server to the configuration. The file is created if there is none. Starts nothing.
 
     NAME is the id of the server: letters a-z, digits and hyphens. CMD is the program to start, with its arguments.
     """
-    return _add(AddOptions(**options))
-
-
-def _add(options: AddOptions) -> int:
-    path = find_config(options.config) or Path(_NEW_FILE)
-    entry = _entry(options, path)
-    mapped = _mapped(options, entry, path) if options.openapi is not None else None
-    if mapped is not None:
-        # The address is written down, so that a changed document can't redirect the calls.
-        entry = {"openapi": entry.pop("openapi"), "baseUrl": mapped.base_url} | entry
-    text = _text(path, options.name, entry)
-    _require_valid(path, text, options.name)
-    if not options.dry_run:
-        _write(path, text)
-    if options.as_json:
-        terminal.say_json(_report(options, path, entry, mapped))
-    else:
-        _show(options, path, mapped)
-    return 0
-
-
-def _entry(options: AddOptions, path: Path) -> dict[str, Any]:
-    kinds = [kind for kind in (options.command, options.url, options.openapi) if kind]
-    if len(kinds) != 1:
+    if sum(map(bool, (command, url, openapi))) != 1:
         raise CommandError(
             "Give exactly one of: a command after --, --url, --openapi.",
             "For example: pactgate add weather --openapi weather.yaml",
         )
-    if options.openapi is None and (options.base_url or options.credentials):
+    if openapi is None and (base_url or credentials):
         raise CommandError("--base-url and --credential need --openapi.")
-    if options.command:
-        program, *args = options.command
-        return {"command": program, **({"args": args} if args else {})}
-    if options.url is not None:
-        return {"url": options.url}
-    assert options.openapi is not None
-    entry: dict[str, Any] = {"openapi": _source(options.openapi, path)}
-    if options.base_url is not None:
-        entry["baseUrl"] = options.base_url
-    if credentials := _credentials(options.credentials):
-        entry["credentials"] = credentials
-    return entry
+    path = find_config(config) or Path(_NEW_FILE)
+    mapped = None
+    if openapi is not None:
+        server = ServerConfig(
+            id=name,
+            openapi=openapi if is_url(openapi) else os.path.abspath(openapi),
+            base_url=base_url,
+            credentials=_credentials(credentials),
+            output_validation="off",
+        )
+        mapped = _mapped(server)
+        # The address is written down, so that a changed document can't redirect the calls.
+        entry: dict[str, Any] = {"openapi": _source(openapi, path), "baseUrl": mapped.base_url}
+        if server.credentials:
+            entry["credentials"] = server.credentials
+    elif url is not None:
+        entry = {"url": url}
+    else:
+        entry = {"command": command[0], **({"args": list(command[1:])} if command[1:] else {})}
+    text = _text(path, name, entry)
+    _require_valid(path, text, name)
+    if not dry_run:
+        _write(path, text)
+    if as_json:
+        report = {"ok": True, "file": str(path), "written": not dry_run, "serverId": name, "entry": entry}
+        terminal.say_json(report if mapped is None else {**report, "document": openapi_report.as_dict(mapped)})
+        return 0
+    if mapped is not None:
+        _show_document(name, mapped)
+    terminal.say(f"{'Would be added to' if dry_run else 'Added to'} {path}: {name}.")
+    if not dry_run:
+        terminal.say("A running gateway reloads this file by itself. `pactgate check --live` tests the connection.")
+    return 0
 
 
 def _source(given: str, path: Path) -> str:
@@ -146,15 +140,7 @@ def _credentials(given: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _mapped(options: AddOptions, entry: dict[str, Any], path: Path) -> MappedDocument:
-    source = entry["openapi"]
-    config = ServerConfig(
-        id=options.name,
-        openapi=source if is_url(source) else os.path.join(os.path.abspath(path.parent), source),
-        base_url=entry.get("baseUrl"),
-        credentials=entry.get("credentials", {}),
-        output_validation="off",
-    )
+def _mapped(config: ServerConfig) -> MappedDocument:
     with terminal.spinner("reading the document"):
         try:
             return asyncio.run(_load(config))
@@ -207,46 +193,23 @@ def _require_valid(path: Path, text: str, name: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace the file atomically. A symbolic link and the permissions are kept."""
-    target = Path(os.path.realpath(path))
     try:
-        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o644
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with open(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(name, mode)
-            os.replace(name, target)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(name)
+        replace_file(path, text)
     except OSError as problem:
         raise CommandError(f"{path} can't be written: {problem.strerror}.", exit_code=1) from None
 
 
-def _show(options: AddOptions, path: Path, mapped: MappedDocument | None) -> None:
-    if mapped is not None:
-        openapi_report.show_tools(mapped)
-        openapi_report.show_skipped(mapped)
-        terminal.say(openapi_report.summary(mapped))
-        if schemes := _missing(mapped):
-            variable = f"{options.name.upper().replace('-', '_')}_TOKEN"
-            given = f'"credentials": {{ "{schemes[0]}": "${{{variable}}}" }}'
-            terminal.say(f"For the operations that need credentials, add {given} to the entry.")
-    done = "Would be added to" if options.dry_run else "Added to"
-    terminal.say(f"{done} {path}: {options.name}.")
-    if not options.dry_run:
-        terminal.say("A running gateway reloads this file by itself. `pactgate check --live` tests the connection.")
+def _show_document(name: str, mapped: MappedDocument) -> None:
+    openapi_report.show_tools(mapped)
+    openapi_report.show_skipped(mapped)
+    terminal.say(openapi_report.summary(mapped))
+    if schemes := _missing(mapped):
+        variable = f"{name.upper().replace('-', '_')}_TOKEN"
+        given = f'"credentials": {{ "{schemes[0]}": "${{{variable}}}" }}'
+        terminal.say(f"For the operations that need credentials, add {given} to the entry.")
 
 
 def _missing(mapped: MappedDocument) -> list[str]:
     """The security schemes of the operations that are skipped for lack of a credential."""
     found = re.findall(r"the credential (\S+) \(", " ".join(by_reason(mapped.left_out)))
     return list(dict.fromkeys(found))
-
-
-def _report(options: AddOptions, path: Path, entry: dict[str, Any], mapped: MappedDocument | None) -> dict[str, Any]:
-    report = {"ok": True, "file": str(path), "written": not options.dry_run, "serverId": options.name, "entry": entry}
-    return report if mapped is None else {**report, "document": openapi_report.as_dict(mapped)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path as FilePath
 from typing import Any
@@ -38,7 +39,7 @@ def keep(running: Config, path: Path, value: Any) -> None:
     except EditError as problem:
         by_hand = f"remove {spell(keys)} from" if value is None else f"write {spell(keys)} = {show(value)} into"
         raise _refused(f"{problem.why} Please {by_hand} {file.name} by hand") from None
-    _swap(file, edited)
+    replace_file(file, edited, _require_valid)
 
 
 def _require_unchanged(file: FilePath, running: Config) -> None:
@@ -54,23 +55,25 @@ def _require_unchanged(file: FilePath, running: Config) -> None:
         )
 
 
-def _swap(file: FilePath, text: str) -> None:
-    """Write the text beside the file, check it as a whole, and rename it into place."""
+def replace_file(path: FilePath, text: str, check: Callable[[FilePath], None] | None = None) -> None:
+    """Write the text beside the file, let it be checked, and rename it into place. A link, the owner and the permissions are kept."""
+    file = FilePath(os.path.realpath(path))
+    before = file.stat() if file.exists() else None
     handle, name = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=file.suffix, dir=file.parent)
-    before, is_in_place = file.stat(), False
     try:
         with open(handle, "w", encoding="utf-8", newline="") as beside:
             beside.write(text)
             beside.flush()
-            with suppress(PermissionError):  # only root may give a file to another user
-                os.fchown(beside.fileno(), before.st_uid, before.st_gid)
-            os.fchmod(beside.fileno(), before.st_mode & 0o7777)
+            if before is not None:
+                with suppress(PermissionError):  # only root may give a file to another user
+                    os.fchown(beside.fileno(), before.st_uid, before.st_gid)
+            os.fchmod(beside.fileno(), before.st_mode & 0o7777 if before is not None else 0o644)
             os.fsync(beside.fileno())
-        _require_valid(FilePath(name))
+        if check is not None:
+            check(FilePath(name))
         os.replace(name, file)
-        is_in_place = True
     finally:
-        if not is_in_place:
+        with suppress(FileNotFoundError):
             os.unlink(name)
     folder = os.open(file.parent, os.O_RDONLY)
     try:
