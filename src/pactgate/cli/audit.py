@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -128,7 +127,6 @@ def _show_verdict(verdict: Any) -> None:
         terminal.say(f"Note: {note}.")
     if verdict.is_valid:
         return
-    sys.stdout.flush()
     lines = [f"  {one.file}:{one.line}: {one.why}" for one in verdict.breaks]
     if verdict.break_count > len(verdict.breaks):
         lines.append(f"  and {verdict.break_count - len(verdict.breaks)} more")

@@ -177,7 +177,6 @@ def _show_violations(envelope: dict[str, Any]) -> None:
     found = envelope.get("violations")
     if isinstance(found, list) and found:
         texts = [_violation(one) for one in found if isinstance(one, dict)]
-        sys.stdout.flush()
         terminal.warning(f"{envelope.get('tool')} did what it does not declare: {', '.join(texts)}")
 
 
@@ -196,7 +195,6 @@ def _show_failure(message: str, facts: Any) -> None:
     candidates = known.get("candidates")
     if isinstance(candidates, list) and candidates:
         lines.append(f"  did you mean: {', '.join(map(str, candidates))}")
-    sys.stdout.flush()
     terminal.problem(message, "\n".join(lines))
 
 

@@ -116,10 +116,7 @@ def run_command(words: list[str]) -> int:
     """Run a command line and return its exit code."""
     try:
         code: Any = app.main(words, prog_name="pactgate", standalone_mode=False)
-    except CommandError as error:
-        error.show()
-        return error.exit_code
-    except click.ClickException as error:
+    except (CommandError, click.ClickException) as error:
         error.show()
         return error.exit_code
     except click.Abort:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any, Final
 
 import click
@@ -93,7 +92,6 @@ def _call(client: GatewayClient, tool: str, arguments: dict[str, Any], *, as_jso
     if as_json:
         terminal.say_json({"error": failure})
         return None
-    sys.stdout.flush()
     if failure.get("failure_mode") in ("unknown_tool", None):
         terminal.problem("You may not manage this gateway.", _NEEDS_ADMIN)
         return None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from pactgate.cli import terminal
 
 
@@ -17,6 +15,5 @@ class CommandError(Exception):
         self.exit_code = exit_code
 
     def show(self) -> None:
-        """Print the error on standard error, after everything that was printed before it."""
-        sys.stdout.flush()
+        """Print the error on standard error."""
         terminal.problem(self.message, self.hint)

@@ -57,7 +57,6 @@ def tools(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
     if not found:
         return _no_tools(client, server)
     show_table(_TOOL_COLUMNS, map(_tool_cells, found))
-    sys.stdout.flush()
     for row in client.rows("servers"):
         if server in (None, row.get("serverId")) and is_troubled(row):
             reason = flat(str(row.get("lastError") or "not ready yet"), _REASON_CHARS)

@@ -68,13 +68,15 @@ def compact(value: Any) -> str:
 
 
 def problem(message: str, hint: str = "") -> None:
-    """Print an error and what to do about it on standard error."""
+    """Print an error and what to do about it on standard error, after everything that was printed before it."""
+    sys.stdout.flush()
     print(f"{paint('error:', 'red', sys.stderr)} {visible(message)}", file=sys.stderr)
     if hint:
         print(visible(hint), file=sys.stderr)
 
 
 def warning(message: str) -> None:
+    sys.stdout.flush()
     print(f"{paint('warning:', 'yellow', sys.stderr)} {visible(message)}", file=sys.stderr)
 
 

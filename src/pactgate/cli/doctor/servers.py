@@ -10,6 +10,8 @@ import shutil
 import socket
 import threading
 import time
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -141,31 +143,26 @@ _Addresses = list[tuple[int, tuple[Any, ...]]]
 
 async def _resolve(host: str, port: int) -> _Addresses | str:
     """The addresses of a host, or the reason why there are none. Runs in a daemon thread, because a resolver may take minutes."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[_Addresses | str] = loop.create_future()
-
-    def settle(outcome: _Addresses | str) -> None:
-        if not answer.done():
-            answer.set_result(outcome)
+    answer: Future[_Addresses | str] = Future()
 
     def ask() -> None:
-        outcome: _Addresses | str
-        try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            outcome = [(family, address) for family, _, _, _, address in found]
-        except (OSError, UnicodeError) as problem:
-            outcome = f"can't be resolved: {getattr(problem, 'strerror', None) or problem}"
-        try:
-            loop.call_soon_threadsafe(settle, outcome)
-        except RuntimeError:
-            return  # the loop was closed after the timeout
+        found = _look_up(host, port)
+        with suppress(InvalidStateError):  # after the timeout nobody waits any more
+            answer.set_result(found)
 
     threading.Thread(target=ask, daemon=True).start()
     try:
-        async with asyncio.timeout(_NETWORK_S):
-            return await answer
+        return await asyncio.wait_for(asyncio.wrap_future(answer), _NETWORK_S)
     except TimeoutError:
         return f"was not resolved within {_NETWORK_S:.0f} s"
+
+
+def _look_up(host: str, port: int) -> _Addresses | str:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as problem:
+        return f"can't be resolved: {getattr(problem, 'strerror', None) or problem}"
+    return [(family, address) for family, _, _, _, address in found]
 
 
 async def _reach(addresses: _Addresses) -> tuple[Any, ...] | str:
@@ -174,18 +171,14 @@ async def _reach(addresses: _Addresses) -> tuple[Any, ...] | str:
     try:
         async with asyncio.timeout(_NETWORK_S):
             for family, address in addresses:
-                try:
-                    await _connect(family, address)
-                except OSError as refusal:
-                    problem = os.strerror(refusal.errno) if refusal.errno else str(refusal)
-                else:
-                    return address
+                with socket.socket(family, socket.SOCK_STREAM) as connection:
+                    connection.setblocking(False)
+                    try:
+                        await asyncio.get_running_loop().sock_connect(connection, address)
+                    except OSError as refusal:
+                        problem = os.strerror(refusal.errno) if refusal.errno else str(refusal)
+                    else:
+                        return address
     except TimeoutError:
         return f"no answer within {_NETWORK_S:.0f} s"
     return problem
-
-
-async def _connect(family: int, address: tuple[Any, ...]) -> None:
-    with socket.socket(family, socket.SOCK_STREAM) as connection:
-        connection.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(connection, address)
