@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,13 +60,11 @@ def settings(folder: Path, **further: Any) -> Config:
     return Config(servers={"s": server}, **further)
 
 
-async def both(gateway: Gateway) -> tuple[dict[str, Any], dict[str, Any], float]:
-    """The envelopes of both calls, and how long they took. The server answers them in one write, that of `a` first."""
+async def both(gateway: Gateway) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The envelopes of both calls. The server answers them in one write, that of `a` first; their own time limit is longer than ours."""
     await gateway.discover()
-    began = time.monotonic()
     async with asyncio.timeout(3):
-        first, second = await asyncio.gather(gateway.invoke("s.a"), gateway.invoke("s.b"))
-    return first, second, time.monotonic() - began
+        return await asyncio.gather(gateway.invoke("s.a"), gateway.invoke("s.b"))
 
 
 def text(envelope: dict[str, Any]) -> str:
@@ -97,7 +94,7 @@ async def test_a_listener_that_raises_is_counted_and_named_once_and_nobody_else_
 
             gateway._listeners.add(listener, broken)
         for _ in range(2):
-            first, second, _ = await both(gateway)
+            first, second = await both(gateway)
             assert (text(first), text(second)) == ("a", "b")
         assert gateway._listeners.faults[listener] == 2
     named = [event.where for event in events if isinstance(event, InternalFailure)]
@@ -117,10 +114,9 @@ async def test_a_gate_that_breaks_for_one_call_makes_that_call_internal_and_the_
 
     monkeypatch.setattr(CheckResult, "__call__", breaks)
     async with Gateway.open(settings(tmp_path)) as gateway:
-        first, second, took_s = await both(gateway)
+        first, second = await both(gateway)
     assert first["error"]["context"]["failure_mode"] == "internal"
     assert text(second) == "b"
-    assert took_s < 2
 
 
 async def test_a_recorder_that_raises_is_reported_and_both_calls_are_answered(
@@ -135,7 +131,7 @@ async def test_a_recorder_that_raises_is_reported_and_both_calls_are_answered(
     monkeypatch.setattr(transcript, "classify", breaks)
     events: list[Event] = []
     async with Gateway.open(settings(tmp_path, capture=Capture(dir=str(tmp_path / "c"))), events.append) as gateway:
-        first, second, _ = await both(gateway)
+        first, second = await both(gateway)
     assert (text(first), text(second)) == ("a", "b")
     assert [event.where for event in events if isinstance(event, InternalFailure)] == ["recorder"]
 

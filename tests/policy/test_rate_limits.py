@@ -252,6 +252,7 @@ def test_limits_switched_off_and_on_again_remember() -> None:
     assert limited.passing(5, tool()) == 0
 
 
+@pytest.mark.timing
 def test_letting_a_call_through_costs_next_to_nothing() -> None:
     """About 0.4 us on a quiet machine; the bound leaves room for a busy one."""
     limited, called = (

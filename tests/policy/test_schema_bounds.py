@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -178,20 +179,32 @@ HOSTILE: dict[str, Callable[[], Case]] = {
 }
 
 
-@pytest.mark.requirement("S0/ECO-300")
-@pytest.mark.parametrize("name", HOSTILE)
-def test_no_schema_and_no_value_keep_a_check_from_ending(name: str) -> None:
+def judged(name: str) -> Iterator[float]:
+    """The seconds it takes to compile a hostile schema, and then to check each of its values."""
     schema, values = HOSTILE[name]()
     text = json.dumps(schema).encode()
     began = time.thread_time()
     found = compile_schema(text, clock=time.thread_time)
-    assert time.thread_time() - began < MAX_S
+    yield time.thread_time() - began
     for value in values if isinstance(found, Schema) else ():
         assert isinstance(found, Schema)
         text = json.dumps(value).encode()
         began = time.thread_time()
         found.check(text, value)
-        assert time.thread_time() - began < MAX_S
+        yield time.thread_time() - began
+
+
+@pytest.mark.requirement("S0/ECO-300")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_schema_and_no_value_keep_a_check_from_ending(name: str) -> None:
+    """The time limit of a test is a minute: without its limits the check takes longer than that."""
+    assert list(judged(name))
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_schema_costs_no_more_than_its_limit(name: str) -> None:
+    assert max(judged(name)) < MAX_S
 
 
 @pytest.mark.requirement("S0/ECO-300")
@@ -216,11 +229,14 @@ def test_what_is_too_costly_to_decide_is_refused_and_says_so(schema: Any, value:
 @pytest.mark.requirement("S0/ECO-300")
 def test_a_large_value_with_many_faults_is_not_copied_for_each() -> None:
     """The engine copies a value into each of its errors."""
-    schema = compiled({"anyOf": [{"required": [f"k{n}" for n in range(9000)]}]})
-    value = {"rows": ["x" * 100] * 1000}
-    began = time.thread_time()
-    assert {error.keyword for error in schema.check(json.dumps(value).encode())} == {"required"}
-    assert time.thread_time() - began < MAX_S
+    faults = 9000
+    schema = compiled({"anyOf": [{"required": [f"k{n}" for n in range(faults)]}]})
+    text = json.dumps({"rows": ["x" * 100] * 1000}).encode()
+    tracemalloc.start()
+    assert {error.keyword for error in schema.check(text)} == {"required"}
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < faults * len(text) / 10
 
 
 def test_long_digits_in_a_text_are_no_number() -> None:
@@ -271,9 +287,7 @@ def test_megabytes_of_ordinary_rows_are_within_the_limit() -> None:
     value = {"rows": [dict.fromkeys(columns, f"some text of row {n}") for n in range(10_000)]}
     text = json.dumps(value).encode()
     assert len(text) > 4_000_000
-    began = time.thread_time()
     assert schema.check(text, value) == ()
-    assert time.thread_time() - began < MAX_S
 
 
 @pytest.mark.timing

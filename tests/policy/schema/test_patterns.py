@@ -56,6 +56,7 @@ def test_what_is_no_pattern_or_too_large_is_refused(pattern: str) -> None:
         (r"^(a+)+\1$", "ab"),
     ],
 )
+@pytest.mark.timing
 def test_no_string_a_pattern_may_meet_takes_long(pattern: str, alphabet: str) -> None:
     max_bytes = measure_pattern(pattern).max_bytes
     value = "".join(random.Random(3).choices(alphabet, k=max_bytes // len(max(alphabet).encode())))
