@@ -235,15 +235,20 @@ class Recorder:
         notes = self._notes
         many = max(1, _BATCH_BYTES * len(notes) // max(1, self.backlog_bytes))
         batch = [notes.popleft() for _ in range(min(len(notes), many, _BATCH))]
-        self._read_bytes += sum(note.size_bytes for note in batch)
+        self._read_bytes += sum([note.size_bytes for note in batch])
         self.redaction.look_ahead([note.data for note in batch])
         for note in batch:
             recording = note.recording
             if recording is not None and recording.is_broken:
                 recording.missing += 1
-            elif not self._barrier.run("recorder", note.act, *note.details) and recording is not None:
-                recording.is_broken = True
-                recording.missing += 1
+                continue
+            try:
+                note.act(*note.details)
+            except Exception as fault:  # noqa: BLE001 - a fault stays with its recording
+                self._barrier.report("recorder", fault)
+                if recording is not None:
+                    recording.is_broken = True
+                    recording.missing += 1
         self.redaction.look_ahead(())
         for sink in list(self._open.values()):
             self._barrier.run("recorder", sink.keep)

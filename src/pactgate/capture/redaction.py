@@ -99,7 +99,7 @@ class Redaction:
 
     def block(self, headers: Headers) -> HeaderBlock:
         """Read a block of headers, each block once. A token in it is masked from now on, wherever it occurs."""
-        key = block_identity(headers)
+        key = headers if type(headers) is bytes else block_identity(headers)
         block = self._blocks.get(key)
         if block is None:
             block = self._read(headers)
