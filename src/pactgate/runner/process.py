@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
@@ -93,9 +92,7 @@ def _close(*descriptors: int) -> None:
         os.close(descriptor)
 
 
-async def keep_loaded(
-    path: Path, server: RunnerServer, outside: EffectWatch, look_every_s: float = LOOK_EVERY_S
-) -> None:
+async def keep_loaded(path: Path, server: RunnerServer, outside: EffectWatch) -> None:
     """Load the file, and reload it whenever it or a module beside it has changed. Runs until cancelled."""
     while True:
         before = _state(str(path))
@@ -113,7 +110,7 @@ async def keep_loaded(
         observe.own_files.update(files)
         seen = [before, *_look(files[1:])]
         while _look(files) == seen:  # noqa: ASYNC110 - somebody else changes a file: there is no event to wait for
-            await asyncio.sleep(look_every_s)
+            await asyncio.sleep(LOOK_EVERY_S)
 
 
 async def attempt(path: Path, outside: EffectWatch | None = None) -> LoadedTools | BaseException:
@@ -145,12 +142,12 @@ def _state(file: str) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-async def check(path: Path, write: Callable[[str], Any] = print) -> int:
+async def check(path: Path) -> int:
     """Write the tools of the file as JSON and return 0, or its problems to stderr and return 1."""
     outcome = await attempt(path)
     if not isinstance(outcome, LoadedTools):
         for problem in problems_of(outcome, path):
             print(problem, file=sys.stderr)
         return 1
-    write(msgspec.json.encode([msgspec.Raw(tool.definition) for tool in outcome.tools.values()]).decode())
+    print(msgspec.json.encode([msgspec.Raw(tool.definition) for tool in outcome.tools.values()]).decode())
     return 0
