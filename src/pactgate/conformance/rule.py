@@ -226,6 +226,14 @@ class SessionRule(Rule):
         return lacks.get(self.needs, False) and self.session.is_covered(self.revisions())
 
 
+class HttpRule(SessionRule):
+    """A rule about HTTP headers and statuses, which matter since Streamable HTTP."""
+
+    category = "http"
+    needs = RequiredEvidence.HTTP
+    since = "2025-03-26"
+
+
 class LegacyRule(SessionRule):
     """A rule about sessions with a handshake."""
 

@@ -25,7 +25,6 @@ class UnknownRuleError(Exception):
         super().__init__(
             f"There is no rule {word!r}. `pactgate compliance rules` lists them; inv, gw and all are groups."
         )
-        self.word = word
 
 
 class RuleSelection(Struct, frozen=True):

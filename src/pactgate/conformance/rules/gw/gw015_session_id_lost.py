@@ -8,12 +8,12 @@ from typing import Final
 from pactgate.capture.format import Side
 from pactgate.conformance.http import SESSION_HEADER, has_legacy_session, header
 from pactgate.conformance.message import ExchangeView
-from pactgate.conformance.rule import LegacyRule, RequiredEvidence
+from pactgate.conformance.rule import HttpRule, LegacyRule
 
 _VISIBLE: Final = re.compile(r"[!-~]+")
 
 
-class SessionIdLost(LegacyRule):
+class SessionIdLost(LegacyRule, HttpRule):
     """The session id is visible ASCII, and every later request of the client carries it, unchanged.
 
     What it checks
@@ -31,9 +31,6 @@ class SessionIdLost(LegacyRule):
     """
 
     code = "GW-015"
-    category = "http"
-    since = "2025-03-26"
-    needs = RequiredEvidence.HTTP
 
     def prepare(self) -> None:
         self._id: str | None = None

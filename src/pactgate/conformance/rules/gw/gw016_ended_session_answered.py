@@ -6,10 +6,10 @@ from pactgate.capture.format import RecordedHttp
 from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.http import NOT_FOUND, SESSION_HEADER, has_legacy_session, header, is_success
 from pactgate.conformance.message import ExchangeView
-from pactgate.conformance.rule import LegacyRule, RequiredEvidence
+from pactgate.conformance.rule import HttpRule, LegacyRule
 
 
-class EndedSessionAnswered(LegacyRule):
+class EndedSessionAnswered(LegacyRule, HttpRule):
     """A session that was ended stays ended: its id gets 404, and the client starts again without it.
 
     What it checks
@@ -27,9 +27,6 @@ class EndedSessionAnswered(LegacyRule):
     """
 
     code = "GW-016"
-    category = "http"
-    since = "2025-03-26"
-    needs = RequiredEvidence.HTTP
 
     def prepare(self) -> None:
         self._ended: BoundedDict[bool] = BoundedDict()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pactgate.capture.format import Side
 from pactgate.conformance.http import has_legacy_session, header
 from pactgate.conformance.message import ExchangeView
-from pactgate.conformance.rule import LegacyRule, RequiredEvidence, RequirementLevel, quoted
+from pactgate.conformance.rule import HttpRule, LegacyRule, RequirementLevel, quoted
 from pactgate.protocol.headers import VERSION_HEADER
 
 
-class VersionHeaderMissing(LegacyRule):
+class VersionHeaderMissing(LegacyRule, HttpRule):
     """After the handshake every HTTP request names the negotiated revision in MCP-Protocol-Version.
 
     What it checks
@@ -27,9 +27,7 @@ class VersionHeaderMissing(LegacyRule):
     """
 
     code = "GW-017"
-    category = "http"
     since = "2025-06-18"
-    needs = RequiredEvidence.HTTP
 
     def on_exchange(self, view: ExchangeView) -> None:
         http, session = view.exchange.http, self.session

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pactgate.conformance.http import ACCEPTED, BAD_REQUEST
 from pactgate.conformance.message import ExchangeView, Role
-from pactgate.conformance.rule import RequiredEvidence, SessionRule
+from pactgate.conformance.rule import HttpRule
 
 
-class NoticeNotAccepted(SessionRule):
+class NoticeNotAccepted(HttpRule):
     """A posted notification or answer gets 202 without a body, or an HTTP error.
 
     What it checks
@@ -25,9 +25,6 @@ class NoticeNotAccepted(SessionRule):
     """
 
     code = "GW-018"
-    category = "http"
-    since = "2025-03-26"
-    needs = RequiredEvidence.HTTP
 
     def on_exchange(self, view: ExchangeView) -> None:
         http, message = view.exchange.http, view.from_client

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pactgate.conformance.http import EVENTS_TYPE, JSON_TYPE, accepts, is_success, media_type
 from pactgate.conformance.message import ExchangeView, Role
-from pactgate.conformance.rule import RequiredEvidence, SessionRule, quoted
+from pactgate.conformance.rule import HttpRule, quoted
 
 
-class WrongMediaType(SessionRule):
+class WrongMediaType(HttpRule):
     """A posted request is answered as application/json or text/event-stream, and the client accepts both.
 
     What it checks
@@ -25,9 +25,6 @@ class WrongMediaType(SessionRule):
     """
 
     code = "GW-019"
-    category = "http"
-    since = "2025-03-26"
-    needs = RequiredEvidence.HTTP
 
     def on_exchange(self, view: ExchangeView) -> None:
         http, message = view.exchange.http, view.from_client

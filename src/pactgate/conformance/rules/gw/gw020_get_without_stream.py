@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pactgate.conformance.http import BAD_REQUEST, EVENTS_TYPE, media_type
 from pactgate.conformance.message import RESPONSES, ExchangeView, RecordedMessage
-from pactgate.conformance.rule import LegacyRule, RequiredEvidence
+from pactgate.conformance.rule import HttpRule, LegacyRule
 
 
-class GetWithoutStream(LegacyRule):
+class GetWithoutStream(LegacyRule, HttpRule):
     """A GET opens an event stream or is refused, and carries no answers unless it resumes one.
 
     What it checks
@@ -25,9 +25,6 @@ class GetWithoutStream(LegacyRule):
     """
 
     code = "GW-020"
-    category = "http"
-    since = "2025-03-26"
-    needs = RequiredEvidence.HTTP
     selects = RESPONSES
 
     def on_exchange(self, view: ExchangeView) -> None:

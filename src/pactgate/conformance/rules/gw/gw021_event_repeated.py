@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pactgate.conformance.bounded import BoundedDict, digest
 from pactgate.conformance.message import FROM_SERVER, RecordedMessage, Role
-from pactgate.conformance.rule import LegacyRule, RequiredEvidence, quoted
+from pactgate.conformance.rule import HttpRule, LegacyRule, quoted
 
 _AT_ONCE = 2
 
 
-class EventRepeated(LegacyRule):
+class EventRepeated(LegacyRule, HttpRule):
     """Event ids are unique in a session, and no message of the server travels on two streams.
 
     What it checks
@@ -28,9 +28,6 @@ class EventRepeated(LegacyRule):
     """
 
     code = "GW-021"
-    category = "http"
-    since = "2025-03-26"
-    needs = RequiredEvidence.HTTP
     selects = FROM_SERVER
 
     def prepare(self) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pactgate.conformance.message import ExchangeView
-from pactgate.conformance.rule import RequiredEvidence, RequirementLevel, SessionRule
+from pactgate.conformance.rule import HttpRule, RequirementLevel
 
 
-class MessageAfterAnswer(SessionRule):
+class MessageAfterAnswer(HttpRule):
     """Nothing follows the answer on the stream of a request.
 
     What it checks
@@ -24,10 +24,7 @@ class MessageAfterAnswer(SessionRule):
     """
 
     code = "GW-022"
-    category = "http"
     level = RequirementLevel.SHOULD
-    since = "2025-03-26"
-    needs = RequiredEvidence.HTTP
 
     def on_exchange(self, view: ExchangeView) -> None:
         exchange = view.exchange

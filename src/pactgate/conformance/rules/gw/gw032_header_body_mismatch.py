@@ -5,13 +5,13 @@ from __future__ import annotations
 from pactgate.capture.format import RecordedHttp
 from pactgate.conformance.http import header
 from pactgate.conformance.message import ExchangeView, RecordedMessage, Role
-from pactgate.conformance.rule import ModernRule, RequiredEvidence
+from pactgate.conformance.rule import HttpRule, ModernRule
 from pactgate.protocol.headers import METHOD_HEADER, NAME_HEADER, VERSION_HEADER, decode_value
 from pactgate.protocol.modern import PROTOCOL_VERSION_KEY
 from pactgate.protocol.versions import NAMED_BY
 
 
-class HeaderBodyMismatch(ModernRule):
+class HeaderBodyMismatch(ModernRule, HttpRule):
     """The headers of a modern request say what its body says, or the server refuses it.
 
     What it checks
@@ -29,8 +29,6 @@ class HeaderBodyMismatch(ModernRule):
     """
 
     code = "GW-032"
-    category = "http"
-    needs = RequiredEvidence.HTTP
 
     def on_exchange(self, view: ExchangeView) -> None:
         http, message = view.exchange.http, view.from_client

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pactgate.conformance.message import RecordedMessage, Role
-from pactgate.conformance.rule import ModernRule, RequiredEvidence, pointer, quoted
+from pactgate.conformance.rule import HttpRule, ModernRule, pointer, quoted
 from pactgate.protocol.headers import check_mirror, header_params
 
 
-class ParamHeaderMismatch(ModernRule):
+class ParamHeaderMismatch(ModernRule, HttpRule):
     """Arguments that a tool wants in headers are there, as the tool was listed, and listed annotations are valid.
 
     What it checks
@@ -25,8 +25,6 @@ class ParamHeaderMismatch(ModernRule):
     """
 
     code = "GW-033"
-    category = "http"
-    needs = RequiredEvidence.HTTP
     methods = frozenset({"tools/list", "tools/call"})
 
     def on_message(self, message: RecordedMessage) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from pactgate.conformance.http import BAD_REQUEST, NOT_FOUND
 from pactgate.conformance.message import ExchangeView
-from pactgate.conformance.rule import ModernRule, RequiredEvidence
+from pactgate.conformance.rule import HttpRule, ModernRule
 from pactgate.protocol.messages import (
     HEADER_MISMATCH,
     METHOD_NOT_FOUND,
@@ -22,7 +22,7 @@ _STATUS: Final = {
 }
 
 
-class WrongHttpStatus(ModernRule):
+class WrongHttpStatus(ModernRule, HttpRule):
     """The protocol's own errors come with their HTTP status.
 
     What it checks
@@ -40,8 +40,6 @@ class WrongHttpStatus(ModernRule):
     """
 
     code = "GW-034"
-    category = "http"
-    needs = RequiredEvidence.HTTP
 
     def on_exchange(self, view: ExchangeView) -> None:
         http, answer = view.exchange.http, view.first_response
