@@ -35,7 +35,6 @@ from pactgate.upstreams.rest.credentials import Credential
 
 MAX_OPERATIONS: Final = 10_000
 _METHODS: Final = ("get", "head", "post", "put", "patch", "delete", "options", "trace")
-_UNKNOWN_METHODS: Final = frozenset({"trace"})
 _SHOWN_CHARS: Final = 200
 _SHOWN_OPERATIONS: Final = 3
 _MAX_VARIABLES: Final = 50
@@ -140,13 +139,13 @@ class _Mapping:
                 self._left_out.append(SkippedOperation(one.label, problem.why))
         info = self._references.root.inside("info")
         return MappedDocument(
-            tuple(endpoints),
-            tuple(self._left_out),
-            info.text("title") or self._config.id,
-            info.text("version") or "",
-            self._base_url,
-            self._credentials,
-            not_chosen,
+            endpoints=tuple(endpoints),
+            left_out=tuple(self._left_out),
+            title=info.text("title") or self._config.id,
+            version=info.text("version") or "",
+            base_url=self._base_url,
+            credentials=self._credentials,
+            not_chosen=not_chosen,
         )
 
     def _operations(self) -> Iterator[_Operation]:
@@ -173,7 +172,7 @@ class _Mapping:
 
     def _endpoint(self, one: _Operation, name: str) -> Endpoint:
         method, path = one.subject.method, one.subject.path
-        if method.lower() in _UNKNOWN_METHODS:
+        if method == "TRACE":
             raise NotMappableError(f"{method} is not a method tools use")
         if (fault := check_path_template(path)) is not None:
             raise NotMappableError(f"its path can't be called: {fault.message}")
@@ -218,7 +217,8 @@ class _Mapping:
             found = self._address(listed[0]) if listed else self._resolved("/")
         except NotMappableError as problem:
             raise UnreadableDocumentError(f"names no server that can be called ({problem.why}); set baseUrl") from None
-        if self._url is not None and self._has_secrets and not _same_origin(found, self._url):
+        has_secrets = bool(self._config.credentials or self._config.headers)
+        if self._url is not None and has_secrets and not _same_origin(found, self._url):
             raise UnreadableDocumentError(
                 "wants calls to go to another host than it comes from: credentials are sent there only when baseUrl names it"
             )
@@ -236,10 +236,6 @@ class _Mapping:
                 f"it is called at {_origin(found)}, and credentials go only to hosts in allowedHosts"
             )
         return found
-
-    @property
-    def _has_secrets(self) -> bool:
-        return bool(self._config.credentials or self._config.headers)
 
     def _address(self, server: DocumentNode) -> str:
         """The base URL of a server object. Raises NotMappableError."""

@@ -1,8 +1,8 @@
-"""One operation of an OpenAPI document as an endpoint: its parameters, its body, what it answers.
+"""Maps one operation of an OpenAPI document to an endpoint: its parameters, its body, its response.
 
-Whatever an endpoint can't say makes the operation one that is left out, with the reason; only what a caller can do without (an optional
-parameter in a cookie) is left out by itself, and that is said too. Must not: guess where a value goes.
-Serves requirement 3.1, 3.3 and 3.4: a response kind and an emptiness are taken from what the document declares.
+An operation that no endpoint can express is skipped with the reason. An optional parameter that can't be sent, such as a cookie, is skipped
+alone, with a note. Must not: guess where a value goes. Serves requirement 3.1, 3.3 and 3.4: the document declares the kind of the response
+and whether it may be empty.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Our ends of a child's pipes, on the loop and bounded: one that writes whole frames, one that reads what is there.
+"""The gateway's ends of a child's pipes, bounded: a writer of whole frames, and a reader.
 
-Plain descriptors instead of asyncio's transports: the same cost, the same behaviour on every loop, nothing read ahead or
-buffered behind our back, and what is left in a pipe can still be read when its writer is known to be dead. Must not: know
-what the bytes mean, raise towards the loop, or hold more than one frame beside what is gathered for one write.
+Plain descriptors instead of asyncio's transports: they cost the same, behave the same on every loop and buffer nothing, and the rest in a
+pipe can still be read after its writer is dead. Must not: know what the bytes mean, raise towards the loop, or hold more than one frame
+beside those gathered for one write.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LAST_READS: Final = 16  # a pipe can be made to hold 1 MiB; all of that is still
 
 
 class PipeWriter:
-    """Frames go out whole and in order. A frame is in the pipe when `write` returns; what was begun or gathered is held here."""
+    """Writes frames whole and in order. A frame is in the pipe when `write` returns True."""
 
     def __init__(self, pipe: IO[bytes], on_broken: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -78,7 +78,7 @@ class PipeWriter:
         self._gathered_bytes = 0
 
     def close(self) -> None:
-        """What was not written is dropped; who waits is told."""
+        """Close the pipe. Frames that were not written are dropped, and their writers get False."""
         if not self._pipe.closed:
             self._loop.remove_writer(self._fd)
             self._rest = memoryview(b"")
@@ -123,7 +123,7 @@ class PipeWriter:
 
 
 class PipeReader:
-    """Hands over what arrives, one read per turn of the loop; `on_end` is called once when the pipe ends by itself."""
+    """Hands over data as it arrives, one read per turn of the loop. `on_end` is called once when the child closes the pipe."""
 
     def __init__(self, pipe: IO[bytes], on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -133,7 +133,7 @@ class PipeReader:
         self._on_end = on_end
         self._resting: asyncio.TimerHandle | None = None
         self.read_bytes = READ_BYTES
-        """What is read in one turn of the loop, at most."""
+        """Bytes read in one turn of the loop, at most."""
         os.set_blocking(self._fd, False)
         self._loop.add_reader(self._fd, self._read)
 
@@ -145,7 +145,7 @@ class PipeReader:
                 return
 
     def rest(self, seconds: float) -> None:
-        """Leave what comes in the pipe for a while; whoever writes too much has to wait."""
+        """Stop reading for a while. A child that writes too much has to wait."""
         if self._resting is None and not self._pipe.closed:
             self._loop.remove_reader(self._fd)
             self._resting = self._loop.call_later(seconds, self._go_on)

@@ -24,7 +24,7 @@ from msgspec import Struct
 from pactgate.config.sections.effects import Effects
 from pactgate.upstreams.process import launcher
 from pactgate.upstreams.process.child import Launch, SpawnError, explain_spawn_error
-from pactgate.upstreams.process.executable import Executable, find_executable, resolve_executable
+from pactgate.upstreams.process.executable import Executable, resolve_executable
 
 LAUNCHER: Final = str(Path(launcher.__file__))
 
@@ -156,11 +156,10 @@ def confine(launch: Launch, effects: Effects, *, ask: Callable[[], SandboxSuppor
     if program is None:
         raise explain_spawn_error(_why_not_found(launch), launch)
     names = effects.run if isinstance(effects.run, tuple) else ()
-    listed = tuple(one for name in names if (one := resolve_executable((name,), launch.cwd, launch.env)) is not None)
-    if len(listed) < len(names):
-        lost = ", ".join(repr(name) for name in names if find_executable(name, launch.cwd, launch.env) is None)
+    resolved = {name: resolve_executable((name,), launch.cwd, launch.env) for name in names}
+    if lost := ", ".join(repr(name) for name, one in resolved.items() if one is None):
         raise SpawnError(f"`effects.run` names programs that can't be found or run: {lost}", permanent=True)
-    rules, support = rules_of(effects, program, listed), ask()
+    rules, support = rules_of(effects, program, tuple(filter(None, resolved.values()))), ask()
     if (missing := unenforceable(rules, support)) and not effects.best_effort:
         raise SpawnError(
             f"this kernel can't enforce its `effects`: {', '.join(missing)} ({'; '.join(support.details)}); set "

@@ -1,9 +1,8 @@
 """The channel over a child process: one JSON-RPC message a line on stdin and stdout, stderr drained into a small ring.
 
-Bounded both ways: a child that does not read makes `send` wait and has us hold one frame at most; a child that writes lines
-too long, or nothing but noise, loses its channel and its life. What it says never raises in the reader. Must not: parse
-messages (the session does; a line is only looked at to tell a message from noise), or leave anything behind. Enforces
-S1/XC-003 for stdio servers.
+Both directions are bounded: `send` waits for a child that does not read, and holds one frame at most; a child that writes too long a
+line, or only noise, is killed and its channel is lost. Nothing a child writes raises in the reader. Must not: parse messages (the session
+does; the channel only tells a message from noise), or leave a process behind. Enforces S1/XC-003 for stdio servers.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from pactgate.config.sections.effects import Effects
 from pactgate.core.display import cut, visible
@@ -52,13 +51,6 @@ BATCH_FRAMES: Final = 1000
 CLOSED_PIPE_GRACE_S: Final = 0.5
 
 
-class _Member(Struct, gc=False):
-    """The least an element of a batch must have."""
-
-    jsonrpc: str
-
-
-_batch_shape: Final = msgspec.json.Decoder(list[_Member])
 _batch: Final = msgspec.json.Decoder(list[Raw])
 
 
@@ -69,20 +61,21 @@ def printable(raw: bytes | bytearray, max_chars: int) -> str:
 
 
 def frames_of(line: bytes) -> list[bytes]:
-    """The messages on one line: one object, or the elements of a batch (2025-03-26); none if it is something else.
-
-    An object is only looked at, because the session parses it anyway: a log line in JSON has no "jsonrpc".
-    """
-    if line.startswith(b"{"):
-        return [line] if line.endswith(b"}") and b'"jsonrpc"' in line else []
-    if not line.startswith(b"[") or len(line) > BATCH_BYTES:
+    """The messages on one line: one object, or the elements of a batch (2025-03-26); none if it is something else."""
+    if not line.startswith(b"["):
+        return [line] if _may_be_message(line) else []
+    if len(line) > BATCH_BYTES:
         return []
     try:
-        if len(_batch_shape.decode(line)) > BATCH_FRAMES:
-            return []
-        return [bytes(element) for element in _batch.decode(line)]
+        frames = [bytes(element) for element in _batch.decode(line)]
     except (msgspec.DecodeError, RecursionError):
         return []
+    return frames if len(frames) <= BATCH_FRAMES and all(map(_may_be_message, frames)) else []
+
+
+def _may_be_message(frame: bytes) -> bool:
+    """Only looks at an object, because the session parses it anyway: a log line in JSON has no "jsonrpc"."""
+    return frame.startswith(b"{") and frame.endswith(b"}") and b'"jsonrpc"' in frame
 
 
 class StdioChannel:
@@ -109,7 +102,7 @@ class StdioChannel:
         self._server = server
         self._launch = Launch((command, *args), child_environment(command, env, os.environ), cwd)
         self.sandbox_level: str | None = None
-        """How far its declared effects are more than words; None where there are none, and before it was started."""
+        """How far its declared effects are enforced; None without a declaration, and before the child was started."""
         self._effects = effects
         self._emit = emit
         self._child_reaper = child_reaper
@@ -133,7 +126,7 @@ class StdioChannel:
 
     @property
     def held_bytes(self) -> int:
-        """What was begun and does not fit into the pipe, and what is gathered for the next write."""
+        """The bytes that do not fit into the pipe yet, and those gathered for the next write."""
         return self._stdin.held_bytes if self._stdin else 0
 
     async def open(self, receiver: Receiver) -> None:
@@ -164,7 +157,7 @@ class StdioChannel:
         )
 
     def _confined(self) -> Launch:
-        """What to start: the program, or the launcher that holds it to its effects. Raises SpawnError."""
+        """The program to start, or the launcher that puts it into its sandbox. Raises SpawnError."""
         if self._effects is None:
             return self._launch
         # Imported here: it needs ctypes, and most servers declare nothing.
@@ -212,14 +205,14 @@ class StdioChannel:
             self._slow_down(self._readers[0], unasked)
 
     def _slow_down(self, reader: PipeReader, unasked: int) -> None:
-        """A server that talks without being asked waits for the others: small bites, and a rest after each."""
+        """Read a server that floods the gateway with unrequested messages in small pieces, with a pause after each."""
         is_flood = unasked > UNASKED_IN_A_TURN
         reader.read_bytes = BITE_BYTES if is_flood else READ_BYTES
         if is_flood:
             reader.rest(unasked * REST_PER_FRAME_S)
 
     def _take(self, line: bytes) -> int:
-        """How many messages of the line are no answers."""
+        """Pass on the messages of one line. Returns how many of them are no responses."""
         if self._receiver is None:
             return 0
         if self._tap is not None:
@@ -250,7 +243,7 @@ class StdioChannel:
         del self._stderr[:-STDERR_RING_BYTES]
 
     def _on_pipe_closed(self, name: str) -> None:
-        """Mostly a sign that it is dying: its exit says more, if it comes soon."""
+        """Wait a little for the exit of the child, which mostly follows and says more."""
         if self._receiver is not None and self._last_call is None:
             loop = asyncio.get_running_loop()
             self._last_call = loop.call_later(CLOSED_PIPE_GRACE_S, self._on_deaf_or_mute, name)
@@ -271,7 +264,7 @@ class StdioChannel:
         return GatewayFailure(kind, f"{self._server} {what}{said}", server=self._server, details=details)
 
     def _lose(self, failure: GatewayFailure) -> None:
-        """The channel ends by itself: nobody in the group survives, and the receiver hears of it once."""
+        """End the channel after a fault: kill the whole process group, and tell the receiver once."""
         receiver, self._receiver = self._receiver, None
         if receiver is None or self._child is None:
             return
