@@ -38,7 +38,8 @@ def test_a_document_is_added_and_what_it_becomes_is_shown(tmp_path: Path) -> Non
     written(tmp_path)
     done = run_program(tmp_path, "add", "weather", "--openapi", "weather.json")
     assert done.returncode == 0, done.stderr
-    assert settings(tmp_path) == {"weather": {"openapi": "weather.json", "baseUrl": "https://api.example/v1"}}
+    assert settings(tmp_path) == {"weather": {"openapi": "weather.json"}}
+    assert "Calls go to https://api.example/v1." in done.stdout
     assert "now   GET     /now  Weather now" in done.stdout
     assert "GET /old: it is deprecated" in done.stdout
     assert "POST /admin: it needs the credential token (http bearer)" in done.stdout
@@ -149,6 +150,29 @@ async def test_a_document_is_fetched_and_its_base_url_written_down(tmp_path: Pat
         done = await asyncio.to_thread(run, tmp_path, "add", "w", "--openapi", url)
         assert done.returncode == 0, done.stderr
         assert settings(tmp_path)["w"] == {"openapi": url, "baseUrl": f"{api.origin}/docs/v1"}
+
+
+@pytest.mark.parametrize(
+    "address", ["http://169.254.169.254/latest", "http://127.0.0.1:7691", "https://10.0.0.5", "http://api.example"]
+)
+def test_a_private_or_unencrypted_address_is_called_only_when_the_operator_writes_it(
+    address: str, tmp_path: Path
+) -> None:
+    written(tmp_path, servers=[{"url": address}])
+    done = run(tmp_path, "add", "w", "--openapi", "weather.json")
+    assert (done.returncode, "Give --base-url." in done.stderr) == (1, True), done.stderr
+    assert not (tmp_path / "pactgate.json").exists()
+    assert run(tmp_path, "add", "w", "--openapi", "weather.json", "--base-url", address).returncode == 0
+    assert settings(tmp_path)["w"]["baseUrl"] == address
+
+
+async def test_a_fetched_document_cant_send_calls_to_another_place_than_it_comes_from(tmp_path: Path) -> None:
+    root = {**document(PATHS), "servers": [{"url": "https://elsewhere.example/v1"}]}
+    async with serving(answer(root)) as api:
+        words = ("add", "w", "--openapi", f"{api.origin}/openapi.json")
+        done = await asyncio.to_thread(run, tmp_path, *words)
+        assert (done.returncode, "--base-url https://elsewhere.example/v1" in done.stderr) == (1, True), done.stderr
+        assert not (tmp_path / "pactgate.json").exists()
 
 
 def test_text_of_a_document_cant_move_the_cursor(tmp_path: Path) -> None:

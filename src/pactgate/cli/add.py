@@ -26,15 +26,19 @@ from pactgate.config.problems import ConfigurationError, EditError
 from pactgate.config.reader import FORMATS
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
+from pactgate.core.display import flat
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.egress import origin_of
 from pactgate.upstreams.openapi.mapping import MappedDocument, by_reason
+from pactgate.upstreams.openapi.server import described_api
 from pactgate.upstreams.openapi.source import load_document
 
 _FETCH_S: Final = 30.0
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
 _PLACEHOLDER: Final = "value-to-come"
 _NEW_FILE: Final = "pactgate.json"
+_SHOWN_CHARS: Final = 200
 
 
 @click.command(
@@ -50,7 +54,7 @@ Examples:
 @click.argument("command", metavar="[-- CMD...]", nargs=-1)
 @click.option("--url", metavar="URL", help="Address of an MCP server.")
 @click.option("--openapi", metavar="URL|FILE", help="OpenAPI document of a REST API; its tools are shown.")
-@click.option("--base-url", metavar="URL", help="Address of the API. Default: as the document says.")
+@click.option("--base-url", metavar="URL", help="Address of the API. Default: as the document says, if it is public or where the document is.")
 @click.option(
     "--credential",
     "credentials",
@@ -95,8 +99,11 @@ def add(
             output_validation="off",
         )
         mapped = _mapped(server)
-        # The address is written down, so that a changed document can't redirect the calls.
-        entry: dict[str, Any] = {"openapi": _source(openapi, path), "baseUrl": mapped.base_url}
+        entry: dict[str, Any] = {"openapi": _source(openapi, path)}
+        if base_url is not None or is_url(openapi):
+            # The address is written down, so that a changed document can't redirect the calls. It is the operator's own word:
+            # `_require_own_origin` has seen to that.
+            entry["baseUrl"] = mapped.base_url
         if server.credentials:
             entry["credentials"] = server.credentials
     elif url is not None:
@@ -143,12 +150,28 @@ def _credentials(given: tuple[str, ...]) -> dict[str, str]:
 def _mapped(config: ServerConfig) -> MappedDocument:
     with terminal.spinner("reading the document"):
         try:
-            return asyncio.run(_load(config))
+            mapped = asyncio.run(_load(config))
+            if config.base_url is None:
+                described_api(config, mapped)
+            _require_own_origin(config, mapped)
+            return mapped
         except GatewayFailure as failure:
-            hint = "Give --base-url." if "set baseUrl" in failure.message else ""
+            hint = "Give --base-url." if "baseUrl" in failure.message else ""
             raise CommandError(failure.message, hint, exit_code=1) from None
         except TimeoutError:
             raise CommandError(f"The document did not arrive within {_FETCH_S:g} s.", exit_code=1) from None
+
+
+def _require_own_origin(config: ServerConfig, mapped: MappedDocument) -> None:
+    """Raise where a document from a URL wants calls to go elsewhere: a document's host is never the operator's word."""
+    assert config.openapi is not None
+    is_own = config.base_url is not None or not is_url(config.openapi)
+    if not is_own and origin_of(mapped.base_url) != origin_of(config.openapi):
+        raise CommandError(
+            f"The document wants calls to go to {flat(mapped.base_url, _SHOWN_CHARS)}, another place than it comes from.",
+            f"If you trust that place, add --base-url {flat(mapped.base_url, _SHOWN_CHARS)}.",
+            exit_code=1,
+        )
 
 
 async def _load(config: ServerConfig) -> MappedDocument:
@@ -203,6 +226,7 @@ def _show_document(name: str, mapped: MappedDocument) -> None:
     openapi_report.show_tools(mapped)
     openapi_report.show_skipped(mapped)
     terminal.say(openapi_report.summary(mapped))
+    terminal.say(f"Calls go to {flat(mapped.base_url, _SHOWN_CHARS)}.")
     if schemes := _missing(mapped):
         variable = f"{name.upper().replace('-', '_')}_TOKEN"
         given = f'"credentials": {{ "{schemes[0]}": "${{{variable}}}" }}'

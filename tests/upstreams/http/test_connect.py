@@ -15,7 +15,7 @@ import pytest
 from pactgate.config.sections.network import TlsSettings
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.egress import EgressPolicy
+from pactgate.upstreams.http.egress import EgressPolicy, named_origins
 from pactgate.upstreams.http.pool import PoolLimits
 from pactgate.upstreams.http.proxy import NetworkSettings
 from pactgate.upstreams.http.request_message import HttpTarget
@@ -205,7 +205,7 @@ async def test_a_host_the_operator_did_not_name_is_checked_before_the_proxy_hear
 
     async with ProxyServer(1, reply=b"HTTP/1.1 502 No\r\n\r\n") as proxy:
         client = HttpClient(resolve=resolve)
-        egress = EgressPolicy("files", ["api.example"], network=NetworkSettings(proxy=proxy.url()))
+        egress = EgressPolicy("files", named_origins([], ["api.example"]), network=NetworkSettings(proxy=proxy.url()))
         with pytest.raises(GatewayFailure) as inner:
             await client.request(b"GET", egress.target("https://inner.example/x"), b"")
         assert inner.value.kind is Kind.DESTINATION_REFUSED

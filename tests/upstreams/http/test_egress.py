@@ -10,7 +10,7 @@ import pytest
 
 from pactgate.core.failures import Category, GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.egress import EgressPolicy, checked_addresses, host_of, resolve_host
+from pactgate.upstreams.http.egress import EgressPolicy, checked_addresses, host_of, named_origins, resolve_host
 from pactgate.upstreams.http.request_message import HttpTarget
 
 FORBIDDEN = [
@@ -69,7 +69,7 @@ FORBIDDEN = [
 @pytest.mark.parametrize("form", ["https://{}/x", "https://{}:8443/x"])
 def test_no_spelling_of_an_address_that_is_not_public_gets_through(host: str, form: str) -> None:
     with pytest.raises(GatewayFailure) as raised:
-        EgressPolicy("shop", ["api.example"]).target(form.format(host))
+        EgressPolicy("shop", named_origins([], ["api.example"])).target(form.format(host))
     failure = raised.value
     assert (failure.kind, failure.category) == (Kind.DESTINATION_REFUSED, Category.TRANSPORT_FAILURE)
     assert failure.verdict is Verdict.DID_NOT_RUN
@@ -89,20 +89,28 @@ def test_a_host_the_operator_did_not_name_is_called_over_https_only() -> None:
 @pytest.mark.parametrize(
     ("named", "url"),
     [
-        ("127.0.0.1", "http://127.0.0.1:8080/v1"),
+        ("127.0.0.1:8080", "http://127.0.0.1:8080/v1"),
         ("LocalHost", "http://localhost./x"),
-        ("[::1]", "http://[::1]:9/x"),
-        ("::1", "http://[::1]:9/x"),
+        ("[::1]:9", "http://[::1]:9/x"),
+        ("::1", "https://[::1]/x"),
         ("intern.example", "http://INTERN.example/x"),
     ],
 )
 def test_a_host_the_operator_named_is_called_as_it_is(named: str, url: str) -> None:
-    assert not EgressPolicy("shop", [named]).target(url).is_guarded
+    assert not EgressPolicy("shop", named_origins([], [named])).target(url).is_guarded
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.5:9000/x", "http://10.0.0.5/x", "https://10.0.0.5:8080/x"])
+def test_a_url_names_its_origin_and_no_other_port_or_scheme(url: str) -> None:
+    egress = EgressPolicy("shop", named_origins(["http://10.0.0.5:8080/v1"], []))
+    assert not egress.target("http://10.0.0.5:8080/v2").is_guarded
+    with pytest.raises(GatewayFailure):
+        egress.target(url)
 
 
 def test_naming_one_spelling_does_not_name_another() -> None:
     with pytest.raises(GatewayFailure):
-        EgressPolicy("shop", ["127.0.0.1"]).target("https://2130706433/x")
+        EgressPolicy("shop", named_origins([], ["127.0.0.1"])).target("https://2130706433/x")
 
 
 async def resolving(*addresses: str) -> Any:
@@ -182,4 +190,4 @@ def test_a_url_that_can_be_read_in_two_ways_has_no_host(url: str) -> None:
 @pytest.mark.parametrize("url", ["ftp://api.example/x", "file:///x", "HTTPS://api.example/x", "//api.example/x", ""])
 def test_only_http_and_https_are_called(url: str) -> None:
     with pytest.raises(GatewayFailure):
-        EgressPolicy("shop", ["api.example"]).target(url)
+        EgressPolicy("shop", named_origins([], ["api.example"])).target(url)

@@ -197,3 +197,55 @@ async def test_a_document_that_breaks_puts_its_server_in_error_until_it_is_mende
             while not envelope.get("success"):
                 envelope = await gateway.invoke("weather.weather", {"city": "x"})
                 await asyncio.sleep(0)
+
+
+GIVEN = {"name": "x", "in": "query", "schema": {"type": "object", "additionalProperties": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("place", "name"), [("header", "X-TENANT"), ("header", "x-tenant"), ("query", "KEY"), ("query", "key[]")]
+)
+async def test_what_the_operator_sets_is_no_argument_whatever_its_spelling(
+    place: str, name: str, tmp_path: Path
+) -> None:
+    doubled = {"name": name, "in": place, "required": True, "schema": {"type": "string"}}
+    paths = {"/r": {"get": operation("read", security=[{"key": []}], parameters=[doubled])}}
+    file = written(tmp_path, paths)
+    async with serving(answer({})) as api:
+        config = ServerConfig(
+            id="weather",
+            openapi=str(file),
+            base_url=api.origin,
+            output_validation="off",
+            headers={"X-Tenant": "operators"},
+            credentials={"key": "operators"},
+        )
+        async with Gateway.open(Config(servers={"weather": config})) as gateway:
+            await gateway.discover()
+            refused = await gateway.invoke("weather.read", {name: "callers"})
+            assert not refused["success"], refused
+            await gateway.invoke("weather.read", {})
+    (request,) = api.requests
+    assert request.path == "/r?key=operators"
+    assert [request.headers[one] for one in request.headers if one.casefold() == "x-tenant"] == ["operators"]
+
+
+@pytest.mark.parametrize("key", ["key", "KEY", "key[]", "key[a]", " key"])
+async def test_an_object_whose_members_become_keys_cant_name_the_operators_key(key: str, tmp_path: Path) -> None:
+    paths = {"/r": {"get": operation("read", security=[{"key": []}], parameters=[GIVEN])}}
+    file = written(tmp_path, paths)
+    async with serving(answer({})) as api:
+        config = ServerConfig(
+            id="weather",
+            openapi=str(file),
+            base_url=api.origin,
+            output_validation="off",
+            credentials={"key": "operators"},
+        )
+        async with Gateway.open(Config(servers={"weather": config})) as gateway:
+            await gateway.discover()
+            refused = await gateway.invoke("weather.read", {"x": {key: "callers"}})
+            assert "set in the configuration" in json.dumps(refused)
+            await gateway.invoke("weather.read", {"x": {"other": "1"}})
+    (request,) = api.requests
+    assert request.path == "/r?other=1&key=operators"

@@ -19,6 +19,7 @@ from pactgate.core.events import Event, RequestFinished
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.egress import named_origins
 from pactgate.upstreams.rest.server import RestServer, written_api
 from tests.pipeline.conftest import Inside, open_gateway
 from tests.support.callers import caller
@@ -328,7 +329,9 @@ async def test_credentials_never_follow_to_another_origin() -> None:
         named = endpoint(
             name="ask", path="/ask", parameters=[{"name": "X-Key", "in": "header", "schema": {"type": "string"}}]
         )
-        async with gateway(api, named, headers={"Authorization": SECRET, "X-Own": "own"}, follow_redirects=1) as inside:
+        own = {"Authorization": SECRET, "X-Own": "own"}
+        allowed = (other.origin.removeprefix("http://"),)
+        async with gateway(api, named, headers=own, follow_redirects=1, allowed_hosts=allowed) as inside:
             await ask(inside, **{"X-Key": "callers"})
     (request,) = other.requests
     assert sorted(request.names) == ["Accept", "Accept-Encoding", "Host", "User-Agent"]
@@ -360,7 +363,18 @@ async def test_a_host_the_operator_allows_may_be_redirected_to() -> None:
         async with gateway(api, plain(), follow_redirects=1) as inside:
             assert failure_of(await ask(inside))["failure_mode"] == "destination_refused"
         async with gateway(api, plain(), follow_redirects=1, allowed_hosts=("localhost",)) as inside:
+            assert failure_of(await ask(inside))["failure_mode"] == "destination_refused"
+        allowed = (other.origin.removeprefix("http://"),)
+        async with gateway(api, plain(), follow_redirects=1, allowed_hosts=allowed) as inside:
             assert (await ask(inside))["structuredContent"] == {"id": "7"}
+
+
+async def test_another_port_of_a_named_host_is_another_place() -> None:
+    """Behind another port of the same host may be the gateway's own API."""
+    async with serving() as neighbour, serving(redirecting(f"{neighbour.origin}/api/calls")) as api:
+        async with gateway(api, plain(), follow_redirects=3) as inside:
+            assert failure_of(await ask(inside))["failure_mode"] == "destination_refused"
+    assert neighbour.requests == []
 
 
 @pytest.mark.parametrize(
@@ -370,7 +384,7 @@ async def test_a_host_the_operator_allows_may_be_redirected_to() -> None:
         ("307 Temporary", "/other", True),
         ("302 Found", "/other", False),
         ("301 Moved", "/other", False),
-        ("307 Temporary", "http://127.0.0.1:1/other", False),
+        ("307 Temporary", "https://other.example/other", False),
     ],
 )
 async def test_a_change_is_sent_again_only_where_the_first_place_says_it_did_nothing(
@@ -409,7 +423,7 @@ async def test_an_endpoint_may_have_a_base_url_of_its_own() -> None:
 async def test_credentials_never_go_to_a_host_that_only_a_document_names() -> None:
     async with serving() as api:
         config = api.config(plain(), plain(name="far", baseUrl="https://elsewhere.example"), headers={"X-Key": SECRET})
-        described = replace(written_api(config), named_hosts=frozenset({"127.0.0.1"}))
+        described = replace(written_api(config), named_origins=named_origins([api.origin], ()))
         client = HttpClient()
         server = RestServer(config, described, client, max_body_bytes=1000)
         with pytest.raises(GatewayFailure) as raised:

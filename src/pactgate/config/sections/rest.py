@@ -33,7 +33,11 @@ class RestSettings(OpenApiSettings, frozen=True, kw_only=True):
     ] = None
     allowed_hosts: Annotated[
         tuple[EgressHost, ...],
-        doc("Hosts with private addresses that may be called, beside the host of `baseUrl`.", max_length=100),
+        doc(
+            "Hosts with private addresses that may be called, beside the origin of `baseUrl`: `host` for the default ports, else "
+            "`host:port`.",
+            max_length=100,
+        ),
     ] = ()
     follow_redirects: Annotated[
         int, doc("Redirects of a REST API followed in one call; with 0 a redirect is a failure.", ge=0, le=10)

@@ -1,6 +1,7 @@
 """The SSRF rule: which addresses the gateway may call for somebody who is not the operator. Public ones, over https.
 
-The operator wrote some hosts in the configuration; these are called as written. Any other host comes from a redirect or a document. The
+The operator wrote some URLs and hosts in the configuration; their origins (scheme, host and port) are called as written. Any other origin
+comes from a redirect or a document, another port of a named host included: behind it may be another service, or the gateway itself. The
 gateway looks such a name up once, requires every address of it to be public, and connects to an address that was checked, so the name can't
 change its meaning in between. The check sees addresses, not spellings. Must not: connect.
 
@@ -27,7 +28,12 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a name, each as text. Raises OSError or UnicodeError."""
 
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45}")
+_HOST_AND_PORT: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 _MAX_ADDRESSES: Final = 64
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+Origin = tuple[str, str, int]
+"""Scheme, host in one spelling, port."""
 
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:
@@ -37,19 +43,19 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
 
 
 class EgressPolicy:
-    """Which hosts one server's requests may go to. `named` are the hosts the operator wrote in its configuration."""
+    """Which origins one server's requests may go to. `named` are those the operator wrote in its configuration."""
 
     def __init__(
         self,
         server: str,
-        named: Iterable[str],
+        named: Iterable[Origin],
         *,
         connect_timeout_s: float | None = None,
         network: NetworkSettings = DIRECT,
     ) -> None:
         self._server = server
         self._network = network
-        self._named = frozenset(_folded(host) for host in named)
+        self._named = frozenset(named)
         self._connect_timeout_s = connect_timeout_s
 
     def target(self, url: str) -> HttpTarget:
@@ -69,9 +75,8 @@ class EgressPolicy:
         )
 
     def names(self, url: str) -> bool:
-        """Whether the operator named the host of this URL."""
-        host = host_of(url)
-        return host is not None and _folded(host) in self._named
+        """Whether the operator named the origin of this URL."""
+        return origin_of(url) in self._named
 
     def _require_public(self, host: str | None, url: str) -> None:
         if host is None or not _HOST.fullmatch(host):
@@ -106,7 +111,8 @@ def why_forbidden(host: str) -> str | None:
 def destination_refused(server: str, why: str) -> GatewayFailure:
     return GatewayFailure(
         Kind.DESTINATION_REFUSED,
-        f"{server} may not call that host: {why}. If you mean it, name the host in `allowedHosts` of {server}.",
+        f"{server} may not call that host: {why}. "
+        f"If you mean it, name it in `allowedHosts` of {server}, as `host` or `host:port`.",
         server=server,
     )
 
@@ -121,6 +127,27 @@ def host_of(url: str) -> str | None:
     if "@" in parts.netloc or "\\" in url or any(character <= " " or character > "~" for character in url):
         return None
     return host or None
+
+
+def origin_of(url: str) -> Origin | None:
+    """The origin of a URL, None where it has none."""
+    host = host_of(url)
+    parts = urlsplit(url) if host is not None else None
+    if host is None or parts is None or parts.scheme not in _DEFAULT_PORTS:
+        return None
+    try:
+        return parts.scheme, _folded(host), parts.port or _DEFAULT_PORTS[parts.scheme]
+    except ValueError:
+        return None
+
+
+def named_origins(urls: Iterable[str | None], hosts: Iterable[str]) -> frozenset[Origin]:
+    """The origins the operator wrote: those of `urls`, and of `allowedHosts` with the port that is written or the default ones."""
+    found = {origin for url in urls if url and (origin := origin_of(url))}
+    for written in hosts:
+        name, _, port = written.rpartition(":") if _HOST_AND_PORT.fullmatch(written) else (written, "", "")
+        found.update((scheme, _folded(name), int(port or default)) for scheme, default in _DEFAULT_PORTS.items())
+    return frozenset(found)
 
 
 def _folded(host: str) -> str:

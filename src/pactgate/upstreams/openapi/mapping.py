@@ -18,6 +18,7 @@ from pactgate.config.sections.openapi import OperationFilter
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import check_base_url, check_path_template
 from pactgate.core.display import flat
+from pactgate.upstreams.http.egress import named_origins, origin_of
 from pactgate.upstreams.openapi.document_text import DocumentError, UnreadableDocumentError
 from pactgate.upstreams.openapi.names import OperationKey, assign_names, limit_for
 from pactgate.upstreams.openapi.operations import (
@@ -31,7 +32,7 @@ from pactgate.upstreams.openapi.operations import (
 from pactgate.upstreams.openapi.references import BrokenReferenceError, DocumentNode, ReadFile, References
 from pactgate.upstreams.openapi.schemas import Direction, Schemas
 from pactgate.upstreams.openapi.security import Security
-from pactgate.upstreams.rest.credentials import Credential
+from pactgate.upstreams.rest.credentials import Credential, operator_names
 
 MAX_OPERATIONS: Final = 10_000
 _METHODS: Final = ("get", "head", "post", "put", "patch", "delete", "options", "trace")
@@ -178,7 +179,8 @@ class _Mapping:
             raise NotMappableError(f"its path can't be called: {fault.message}")
         needed = self._security.needed(one.spot)
         base_url = self._own_base_url(one, has_secrets=bool(needed or self._config.headers))
-        request = read_request(one.item, one.spot, method, path, self._references, self._schemas)
+        given = operator_names(self._config.headers, needed)
+        request = read_request(one.item, one.spot, method, path, self._references, self._schemas, given)
         answer = read_answer(one.spot, method, self._references)
         endpoint = Endpoint(
             name=name,
@@ -230,7 +232,7 @@ class _Mapping:
         if self._config.base_url is not None or not listed:
             return None
         found = self._address(listed[0])
-        is_known = _same_origin(found, self._base_url) or urlsplit(found).hostname in self._config.allowed_hosts
+        is_known = origin_of(found) in named_origins([self._base_url], self._config.allowed_hosts)
         if has_secrets and not is_known:
             raise NotMappableError(
                 f"it is called at {_origin(found)}, and credentials go only to hosts in allowedHosts"

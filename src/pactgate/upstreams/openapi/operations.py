@@ -19,6 +19,7 @@ from pactgate.upstreams.openapi.names import argument_names, is_legal_argument
 from pactgate.upstreams.openapi.references import DocumentNode, References
 from pactgate.upstreams.openapi.schemas import Direction, Schemas
 from pactgate.upstreams.rest.body import FORM, MULTIPART, essence
+from pactgate.upstreams.rest.credentials import OperatorNames
 
 DESCRIPTION_CHARS: Final = 1000
 _BODY: Final = "(body)"
@@ -51,12 +52,18 @@ class MappedResponse(NamedTuple):
 
 
 def read_request(
-    item: DocumentNode, operation: DocumentNode, method: str, path: str, references: References, schemas: Schemas
+    item: DocumentNode,
+    operation: DocumentNode,
+    method: str,
+    path: str,
+    references: References,
+    schemas: Schemas,
+    given: OperatorNames = OperatorNames(),
 ) -> MappedRequest:
-    """Raises NotMappableError, UnusableSchemaError and BrokenReferenceError."""
+    """`given` are sent by the gateway with each request. Raises NotMappableError, UnusableSchemaError and BrokenReferenceError."""
     notes: list[str] = []
     placeholders = PLACEHOLDER.findall(path)
-    parameters = [one for one in _merged(item, operation, references, placeholders) if _is_taken(one, notes)]
+    parameters = [one for one in _merged(item, operation, references, placeholders) if _is_taken(one, given, notes)]
     if len(parameters) > MAX_PARAMETERS:
         raise NotMappableError(f"it has more than {MAX_PARAMETERS} parameters")
     body = _chosen_body(operation, method, references)
@@ -140,9 +147,12 @@ def _merged(
     return list(found.values())
 
 
-def _is_taken(parameter: DocumentNode, notes: list[str]) -> bool:
+def _is_taken(parameter: DocumentNode, given: OperatorNames, notes: list[str]) -> bool:
     name, place = parameter.text("name") or "", parameter.text("in")
     if place == "header" and name.casefold() in _WRITTEN_HEADERS:
+        return False
+    if given.has(place, name):
+        notes.append(f"its parameter {flat(name, 60)} is set in the configuration, so it is no argument")
         return False
     problem = _parameter_problem(parameter, name, place)
     if problem is None:

@@ -17,7 +17,7 @@ from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.egress import EgressPolicy, host_of
+from pactgate.upstreams.http.egress import EgressPolicy, named_origins
 from pactgate.upstreams.openapi.mapping import MappedDocument, by_reason, some_of
 from pactgate.upstreams.openapi.source import has_changed, load_document
 from pactgate.upstreams.rest.server import RestApi, RestServer
@@ -93,8 +93,7 @@ class OpenApiServer:
 def described_api(config: ServerConfig, mapped: MappedDocument) -> RestApi:
     """The API of a document. A host that only the document names has to be public; else GatewayFailure is raised."""
     written = [config.base_url, config.openapi if config.openapi and is_url(config.openapi) else None]
-    hosts = {host for url in written if url and (host := host_of(url))}
-    named = frozenset({*hosts, *config.allowed_hosts})
+    named = named_origins(written, config.allowed_hosts)
     try:
         EgressPolicy(config.id, named).target(mapped.base_url)
     except GatewayFailure as failure:

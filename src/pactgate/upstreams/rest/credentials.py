@@ -28,6 +28,29 @@ def headers_of(credentials: Iterable[Credential]) -> dict[str, str]:
     return {**found, "Cookie": cookies} if cookies else found
 
 
+class OperatorNames(NamedTuple):
+    """The headers and query keys the operator sets, in one spelling each. No caller may send them as well."""
+
+    headers: frozenset[str] = frozenset()
+    query: frozenset[str] = frozenset()
+
+    def has(self, place: str | None, name: str) -> bool:
+        if place == "header":
+            return name.casefold() in self.headers
+        return place == "query" and query_key(name) in self.query
+
+
+def operator_names(headers: Iterable[str], credentials: Iterable[Credential]) -> OperatorNames:
+    names = {*headers, *headers_of(credentials)}
+    query = {query_key(one.name) for one in credentials if one.place == "query"}
+    return OperatorNames(frozenset(name.casefold() for name in names), frozenset(query))
+
+
+def query_key(name: str) -> str:
+    """One spelling for the names a server may take for the same key: many fold case, and read `key[]` and `key[x]` into `key`."""
+    return name.strip().partition("[")[0].casefold()
+
+
 def query_of(credentials: Iterable[Credential]) -> str:
     """The query of the credentials, encoded."""
     return "&".join(

@@ -20,6 +20,7 @@ from pactgate.config.value_checks import PLACEHOLDER
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.http.request_message import UnsafeHeaderError, header_line
 from pactgate.upstreams.rest import body, parameter_styles
+from pactgate.upstreams.rest.credentials import OperatorNames
 from pactgate.upstreams.rest.parameter_styles import UnwritableError
 
 _SAFE_PATH: Final = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
@@ -45,10 +46,11 @@ class ToolArgument(NamedTuple):
 
 
 class RequestPlan:
-    """Builds the requests of one endpoint."""
+    """Builds the requests of one endpoint. `given` are sent by the gateway with each of them."""
 
-    def __init__(self, endpoint: Endpoint, base_path: str = "") -> None:
+    def __init__(self, endpoint: Endpoint, base_path: str = "", given: OperatorNames = OperatorNames()) -> None:
         self._endpoint = endpoint
+        self._given = given
         first, *others = PLACEHOLDER.split(endpoint.path)
         base = base_path.rstrip("/")
         self._pieces = [base + first, *others]
@@ -72,7 +74,7 @@ class RequestPlan:
         """The request of one call. Raises GatewayFailure for invalid arguments."""
         self._check_names(arguments)
         path = self._path(arguments)
-        query = "&".join(filter(None, self._written(self._in_query, arguments, _pairs)))
+        query = "&".join(filter(None, self._written(self._in_query, arguments, self._pairs)))
         headers = b"".join(self._written(self._in_header, arguments, _header))
         body = self._body(arguments)
         target = f"{path}?{query}" if query else path
@@ -115,6 +117,16 @@ class RequestPlan:
                 except (UnwritableError, UnsafeHeaderError) as problem:
                     raise self._refusal(name, str(problem)) from None
         return found
+
+    def _pairs(self, parameter: Parameter, held: Raw) -> str:
+        style = parameter.style or "form"
+        explode = style == "form" if parameter.explode is None else parameter.explode
+        pairs = list(parameter_styles.query_pairs(held, parameter.name, style, explode))
+        for pair in pairs:
+            key = unquote(pair.partition("=")[0])
+            if self._given.has("query", key):  # an object whose members become keys may name any
+                raise UnwritableError(f"would send {key!r} a second time, which is set in the configuration")
+        return "&".join(pairs)
 
     def _require_same_shape(self, path: str) -> None:
         """The last line of defence: as many segments as the template, its literals in place, and no dot segments."""
@@ -173,12 +185,6 @@ def _argument(parameter: Parameter) -> str:
 def _segment(parameter: Parameter, held: Raw) -> str:
     style = parameter.style or "simple"
     return parameter_styles.path_value(held, parameter.name, style, bool(parameter.explode))
-
-
-def _pairs(parameter: Parameter, held: Raw) -> str:
-    style = parameter.style or "form"
-    explode = style == "form" if parameter.explode is None else parameter.explode
-    return "&".join(parameter_styles.query_pairs(held, parameter.name, style, explode))
 
 
 def _header(parameter: Parameter, held: Raw) -> bytes:

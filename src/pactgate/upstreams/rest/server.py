@@ -18,13 +18,13 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.egress import EgressPolicy, destination_refused, host_of
+from pactgate.upstreams.http.egress import EgressPolicy, Origin, destination_refused, named_origins, origin_of
 from pactgate.upstreams.http.proxy import network_of
 from pactgate.upstreams.http.refusals import ConfiguredHeaders
 from pactgate.upstreams.http.request_message import HttpTarget, header_line
 from pactgate.upstreams.http.response import HttpResponse
 from pactgate.upstreams.in_process import unknown_tool
-from pactgate.upstreams.rest.credentials import Credential, headers_of, query_of, with_query
+from pactgate.upstreams.rest.credentials import Credential, headers_of, operator_names, query_of, with_query
 from pactgate.upstreams.rest.request import HttpRequest, RequestPlan
 from pactgate.upstreams.rest.response import ResponseOptions, ResponseReader
 from pactgate.upstreams.rest.tool_definition import OPERATIONS, definition
@@ -36,22 +36,22 @@ _SAFE: Final = frozenset({"GET", "HEAD"})
 
 
 class RestApi(Struct, frozen=True):
-    """Everything needed to call an API: its endpoints and base URL, the hosts the operator named, and credentials by endpoint name."""
+    """Everything needed to call an API: its endpoints and base URL, the origins the operator named, and credentials by endpoint name."""
 
     endpoints: tuple[Endpoint, ...]
     base_url: str
-    named_hosts: frozenset[str]
+    named_origins: frozenset[Origin]
     info: dict[str, Any]
     credentials: Mapping[str, tuple[Credential, ...]] = {}
 
 
 def written_api(config: ServerConfig) -> RestApi:
-    """The API whose endpoints the configuration has: the operator named every host in it."""
+    """The API whose endpoints the configuration has: the operator named every origin in it."""
     endpoints = config.endpoints or ()
     urls = [config.base_url, *(endpoint.base_url for endpoint in endpoints)]
-    hosts = {host for url in urls if url and (host := host_of(url))}
+    named = named_origins(urls, config.allowed_hosts)
     info = {"name": config.id, "version": "1"} | ({"title": config.name} if config.name else {})
-    return RestApi(endpoints, config.base_url or "", frozenset({*hosts, *config.allowed_hosts}), info)
+    return RestApi(endpoints, config.base_url or "", named, info)
 
 
 class _Tool(Struct, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ class RestServer:
         self._hops = config.follow_redirects
         self._max_body_bytes = max_body_bytes
         limit_s = config.connection_timeout_ms / 1000
-        self._egress = EgressPolicy(config.id, api.named_hosts, connect_timeout_s=limit_s, network=network_of(config))
+        self._egress = EgressPolicy(config.id, api.named_origins, connect_timeout_s=limit_s, network=network_of(config))
         self._targets: dict[str, HttpTarget] = {}
         owns: dict[tuple[Credential, ...], ConfiguredHeaders] = {(): own}
         self._tools: dict[str, _Tool] = {}
@@ -100,20 +100,20 @@ class RestServer:
             meta = encode_json({OPERATIONS: [{"kind": "network", "target": f"{endpoint.method} {parts.hostname}"}]})
             self._tools[endpoint.name] = _Tool(
                 base_url=base_url,
-                plan=RequestPlan(endpoint, parts.path),
+                plan=RequestPlan(endpoint, parts.path, operator_names(given, needed)),
                 reader=ResponseReader(endpoint, reading, owns[needed], meta),
                 own=owns[needed].block,
                 headers=header_line("Accept", accept or _ACCEPTS.get(endpoint.response, "*/*")),
                 query=query_of(needed),
             )
         self._definitions = [definition(one, announces_output=reading.checks_output) for one in api.endpoints]
-        home = host_of(api.base_url)
+        home = origin_of(api.base_url)
         self._strangers = frozenset(
             endpoint.name
             for endpoint in api.endpoints
-            if endpoint.base_url and host_of(endpoint.base_url) != home and not self._egress.names(endpoint.base_url)
+            if endpoint.base_url and origin_of(endpoint.base_url) != home and not self._egress.names(endpoint.base_url)
         )
-        """Tools of hosts that only a document names: no credentials go there."""
+        """Tools of origins that only a document names: no credentials go there."""
 
     def definitions(self) -> list[Raw]:
         return self._definitions
