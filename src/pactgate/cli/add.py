@@ -54,7 +54,11 @@ Examples:
 @click.argument("command", metavar="[-- CMD...]", nargs=-1)
 @click.option("--url", metavar="URL", help="Address of an MCP server.")
 @click.option("--openapi", metavar="URL|FILE", help="OpenAPI document of a REST API; its tools are shown.")
-@click.option("--base-url", metavar="URL", help="Address of the API. Default: as the document says, if it is public or where the document is.")
+@click.option(
+    "--base-url",
+    metavar="URL",
+    help="Address of the API. Default: as the document says, if it is public or where the document is.",
+)
 @click.option(
     "--credential",
     "credentials",
@@ -99,13 +103,7 @@ def add(
             output_validation="off",
         )
         mapped = _mapped(server)
-        entry: dict[str, Any] = {"openapi": _source(openapi, path)}
-        if base_url is not None or is_url(openapi):
-            # The address is written down, so that a changed document can't redirect the calls. It is the operator's own word:
-            # `_require_own_origin` has seen to that.
-            entry["baseUrl"] = mapped.base_url
-        if server.credentials:
-            entry["credentials"] = server.credentials
+        entry = _openapi_entry(_source(openapi, path), server, mapped)
     elif url is not None:
         entry = {"url": url}
     else:
@@ -124,6 +122,16 @@ def add(
     if not dry_run:
         terminal.say("A running gateway reloads this file by itself. `pactgate check --live` tests the connection.")
     return 0
+
+
+def _openapi_entry(source: str, server: ServerConfig, mapped: MappedDocument) -> dict[str, Any]:
+    """The address is written down, so that a changed document can't redirect the calls, but only where it is the operator's own word."""
+    entry: dict[str, Any] = {"openapi": source}
+    if server.base_url is not None or is_url(source):
+        entry["baseUrl"] = mapped.base_url
+    if server.credentials:
+        entry["credentials"] = server.credentials
+    return entry
 
 
 def _source(given: str, path: Path) -> str:

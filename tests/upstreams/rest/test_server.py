@@ -371,9 +371,12 @@ async def test_a_host_the_operator_allows_may_be_redirected_to() -> None:
 
 async def test_another_port_of_a_named_host_is_another_place() -> None:
     """Behind another port of the same host may be the gateway's own API."""
-    async with serving() as neighbour, serving(redirecting(f"{neighbour.origin}/api/calls")) as api:
-        async with gateway(api, plain(), follow_redirects=3) as inside:
-            assert failure_of(await ask(inside))["failure_mode"] == "destination_refused"
+    async with (
+        serving() as neighbour,
+        serving(redirecting(f"{neighbour.origin}/api/calls")) as api,
+        gateway(api, plain(), follow_redirects=3) as inside,
+    ):
+        assert failure_of(await ask(inside))["failure_mode"] == "destination_refused"
     assert neighbour.requests == []
 
 

@@ -19,7 +19,7 @@ from pactgate.upstreams.openapi.names import argument_names, is_legal_argument
 from pactgate.upstreams.openapi.references import DocumentNode, References
 from pactgate.upstreams.openapi.schemas import Direction, Schemas
 from pactgate.upstreams.rest.body import FORM, MULTIPART, essence
-from pactgate.upstreams.rest.credentials import OperatorNames
+from pactgate.upstreams.rest.credentials import NONE_GIVEN, OperatorNames
 
 DESCRIPTION_CHARS: Final = 1000
 _BODY: Final = "(body)"
@@ -58,7 +58,7 @@ def read_request(
     path: str,
     references: References,
     schemas: Schemas,
-    given: OperatorNames = OperatorNames(),
+    given: OperatorNames = NONE_GIVEN,
 ) -> MappedRequest:
     """`given` are sent by the gateway with each request. Raises NotMappableError, UnusableSchemaError and BrokenReferenceError."""
     notes: list[str] = []

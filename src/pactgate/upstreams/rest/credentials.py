@@ -6,7 +6,7 @@ Must not: show a value, or be part of anything that is compared, logged or liste
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 from urllib.parse import quote
 
 
@@ -38,6 +38,9 @@ class OperatorNames(NamedTuple):
         if place == "header":
             return name.casefold() in self.headers
         return place == "query" and query_key(name) in self.query
+
+
+NONE_GIVEN: Final = OperatorNames()
 
 
 def operator_names(headers: Iterable[str], credentials: Iterable[Credential]) -> OperatorNames:

@@ -20,7 +20,7 @@ from pactgate.config.value_checks import PLACEHOLDER
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.http.request_message import UnsafeHeaderError, header_line
 from pactgate.upstreams.rest import body, parameter_styles
-from pactgate.upstreams.rest.credentials import OperatorNames
+from pactgate.upstreams.rest.credentials import NONE_GIVEN, OperatorNames
 from pactgate.upstreams.rest.parameter_styles import UnwritableError
 
 _SAFE_PATH: Final = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
@@ -48,7 +48,7 @@ class ToolArgument(NamedTuple):
 class RequestPlan:
     """Builds the requests of one endpoint. `given` are sent by the gateway with each of them."""
 
-    def __init__(self, endpoint: Endpoint, base_path: str = "", given: OperatorNames = OperatorNames()) -> None:
+    def __init__(self, endpoint: Endpoint, base_path: str = "", given: OperatorNames = NONE_GIVEN) -> None:
         self._endpoint = endpoint
         self._given = given
         first, *others = PLACEHOLDER.split(endpoint.path)
