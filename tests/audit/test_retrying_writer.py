@@ -89,6 +89,18 @@ def test_a_debt_is_bounded_and_what_is_lost_is_counted_in_the_log(told: Told, mo
     assert verify([told.log]).is_valid
 
 
+def test_a_record_that_comes_with_the_recovery_needs_no_room_in_the_debt(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "MAX_OWED", 2)
+    told.fill_the_disk()
+    assert not told.writer.write([call(1), call(2)])
+    told.now += RETRY_S
+    assert told.writer.write([call(3)])
+    assert (told.ids(), told.recoveries) == (["r1", "r2", "r3"], [(3, 0)])
+    told.writer.end()
+
+
 def test_a_debt_is_bounded_in_bytes_too(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "MAX_OWED_BYTES", 100)
     told.fill_the_disk()
