@@ -35,8 +35,7 @@ class InitializeNotFirst(LegacyRule):
         self._first: RecordedMessage | None = None
 
     def on_message(self, message: RecordedMessage) -> None:
-        if self._first is None and not message.is_modern:
-            self._first = message
+        self._first = self._first or message
 
     def at_end(self) -> None:
         first = self._first

@@ -38,8 +38,6 @@ class InitializedMissing(LegacyRule):
         self._between: RecordedMessage | None = None
 
     def on_message(self, message: RecordedMessage) -> None:
-        if message.is_modern:
-            return
         if self._handshake is None and self.session.handshake is message:
             self._handshake = message
         elif message.is_from_client and message.role is Role.NOTIFICATION and message.method == _NOTICE:
