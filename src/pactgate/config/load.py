@@ -52,8 +52,8 @@ def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[st
     """
     found, flags = ConfigFindings(str(path) if path else ""), ConfigFindings(COMMAND_LINE)
     root = _read_file(path, found) if path else {}
-    reading = Validation(found, environ)
-    settings = _settings(reading, root, found, str(path.parent) if path else "") if root is not None else {}
+    reading = Validation(found, environ, os.path.abspath(path.parent if path else "."))
+    settings = _settings(reading, root, found) if root is not None else {}
     given = Validation(flags, environ).take(_tree(overrides or {}), kind_of(Sections))
     if not found.problems and not flags.problems:
         _merge(settings, given)
@@ -135,7 +135,7 @@ def _read_text(path: Path, found: ConfigFindings) -> str:
         raise UnreadableError("This is not UTF-8 text.", "Save the file as UTF-8.", place) from None
 
 
-def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings, folder: str) -> dict[str, Any]:
+def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings) -> dict[str, Any]:
     """The settings of a file, with its server entries normalized."""
     settings: dict[str, Any] = reading.take(root, kind_of(ConfigFile))
     lists = [key for key in ("mcpServers", "servers") if key in root]
@@ -145,12 +145,9 @@ def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings, 
     for key in lists:
         entries = settings.pop(key, {})
         for server_id, entry in entries.items():
-            servers[server_id] = settle(server_id, entry, root[key][server_id], (key, server_id), found, folder)
+            servers[server_id] = settle(server_id, entry, root[key][server_id], (key, server_id), found)
     settings["servers"] = servers
     _check_tokens(settings, found)
-    for section, name in (("audit", "file"), ("capture", "dir")):
-        if path := settings.get(section, {}).get(name):  # absolute: nothing depends on where the gateway was started
-            settings[section][name] = os.path.normpath(os.path.join(os.path.abspath(folder or "."), path))
     check_together(settings, found)
     return settings
 

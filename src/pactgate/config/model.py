@@ -3,7 +3,7 @@ The reference page and the JSON Schema are generated from these structs, and the
 
 To add a section: a struct, here or in a file of its own, and a field of `Sections`. A type's `extra` says what the loader does
 with a string: `expand` fills in variables, `secret` masks it (or the parts a function returns) in all output, `check` is a
-function of `value_checks`.
+function of `value_checks`, `is_path` makes it absolute, so that nothing depends on where the gateway was started.
 Must not: have a setting no code reads. Enforces S4/F4, D18 (defaults) and D20.
 """
 

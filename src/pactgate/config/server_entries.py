@@ -6,14 +6,13 @@ server exists or answers. Enforces S4/UNDECIDED-2.
 
 from __future__ import annotations
 
-import os.path
 from typing import Any, Final, NamedTuple
 
 from pactgate.config.endpoint_checks import check_endpoints
 from pactgate.config.problems import ConfigFindings, Path, show
-from pactgate.config.sections.effects import settle_effects
-from pactgate.config.sections.network import settle_tls
-from pactgate.config.sections.openapi import OPENAPI_ONLY, settle_openapi
+from pactgate.config.sections.effects import check_effects
+from pactgate.config.sections.network import check_tls
+from pactgate.config.sections.openapi import OPENAPI_ONLY, check_credential_names
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.validate import PLAIN_HEADERS
 
@@ -67,7 +66,7 @@ class _Entry(NamedTuple):
 
 
 def settle(
-    server_id: str, values: dict[str, Any], given: dict[str, Any], path: Path, found: ConfigFindings, folder: str
+    server_id: str, values: dict[str, Any], given: dict[str, Any], path: Path, found: ConfigFindings
 ) -> dict[str, Any]:
     """The entry, ready to become a `ServerConfig`."""
     entry = _Entry(values, given, path, found)
@@ -80,15 +79,11 @@ def settle(
     if values.get("endpoints") is not None:
         check_endpoints(values, settled.get("headers", {}), (*path, "endpoints"), found)
     if values.get("openapi") is not None:
-        settled |= settle_openapi(values, path, found, folder)
-    if cwd := values.get("cwd"):
-        settled["cwd"] = os.path.normpath(os.path.join(folder, cwd))
-    if tools := values.get("tools"):
-        settled["tools"] = os.path.abspath(os.path.join(folder, tools))
-    if tls := values.get("tls"):
-        settled["tls"] = settle_tls(tls, (*path, "tls"), found, folder)
-    if (effects := values.get("effects")) is not None:
-        settled["effects"] = settle_effects(effects, (*path, "effects"), found, folder)
+        check_credential_names(values, path, found)
+        # The schemas of a document are not the operator's promise, so responses are validated against them on request only.
+        settled.setdefault("outputValidation", "off")
+    check_tls(values.get("tls") or {}, (*path, "tls"), found)
+    check_effects(values.get("effects") or {}, (*path, "effects"), found)
     if "timeout" in given:
         message = "This is ignored, because clients disagree about its unit."
         found.warn((*path, "timeout"), message, "Use requestTimeoutMs.")

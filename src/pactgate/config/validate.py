@@ -1,11 +1,12 @@
 """Validates values against the structs of `model`: reports every problem, and returns the valid part.
 
-Driven by the types alone: a new setting never changes this file. It also fills in variables and collects secrets.
+Driven by the types alone: a new setting never changes this file. It also fills in variables, collects secrets, and makes paths absolute.
 Must not: convert one type into another, fill in defaults, or repeat a secret. Enforces S4/F4 and S4/UNDECIDED-2.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -32,10 +33,11 @@ _Extra = Mapping[str, Any]
 class Validation:
     """One pass over the values of one source. An invalid value is reported once and is not part of the result."""
 
-    def __init__(self, found: ConfigFindings, environ: Mapping[str, str]) -> None:
+    def __init__(self, found: ConfigFindings, environ: Mapping[str, str], folder: str = "") -> None:
         self.secrets: set[str] = set()
         self._found = found
         self._environ = environ
+        self._folder = folder
         self._takers: dict[type, Callable[[Any, Any, Path, _Extra], Any]] = {
             inspect.Metadata: self._metadata,
             inspect.UnionType: self._optional,
@@ -143,13 +145,11 @@ class Validation:
                 return UNSET
             self._keep_secret(*(value for name, value in expansion.taken if name not in PLAIN_VARIABLES))
             text = expansion.text
-            fault = _length_fault(text, kind)
-        if fault is None and (check := extra.get("check")):
-            fault = check(text)
-        if fault is None and kind.pattern is not None and not re.fullmatch(kind.pattern, text):
-            fault = ValueFault(f"{show(text)} can't be used here.", f"It must match {kind.pattern}.")
+        fault = fault or _text_fault(text, kind, extra)
         if fault is not None:
             return self._refuse(path, *fault, at_value=not extra.get("is_key"))
+        if (is_path := extra.get("is_path")) and is_path(text):
+            return os.path.normpath(os.path.join(self._folder, text))
         secret = extra.get("secret")
         if callable(secret):
             self._keep_secret(*secret(text))
@@ -190,6 +190,15 @@ class Validation:
 
 def _bare(kind: inspect.Type) -> inspect.Type:
     return kind.type if isinstance(kind, inspect.Metadata) else kind
+
+
+def _text_fault(text: str, kind: inspect.StrType, extra: _Extra) -> ValueFault | None:
+    fault: ValueFault | None = _length_fault(text, kind)
+    if fault is None and (check := extra.get("check")):
+        fault = check(text)
+    if fault is None and kind.pattern is not None and not re.fullmatch(kind.pattern, text):
+        fault = ValueFault(f"{show(text)} can't be used here.", f"It must match {kind.pattern}.")
+    return fault
 
 
 def _length_fault(text: str, kind: inspect.StrType) -> ValueFault | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -23,5 +24,11 @@ def ignored(description: str) -> Meta:
     return Meta(description=description, extra={"ignored": True})
 
 
-Folder = Annotated[str, Meta(min_length=1, max_length=500, extra={"expand": True, "check": value_checks.check_program})]
+def path_type(is_path: Callable[[str], bool]) -> Meta:
+    """A string that names a file or folder where `is_path` says so; the loader makes it absolute."""
+    extra = {"expand": True, "check": value_checks.check_program, "is_path": is_path}
+    return Meta(min_length=1, max_length=500, extra=extra)
+
+
+Folder = Annotated[str, path_type(lambda _: True)]
 """The path of a file or folder."""

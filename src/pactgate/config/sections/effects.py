@@ -1,26 +1,27 @@
 """What a server's program may do beside answering: the section `effects` of one entry of `mcpServers`.
 
-A declaration is complete: what it does not name is not allowed. Paths are made absolute here, so that nothing later depends on
-where the gateway was started. A path that does not exist gives a warning. Must not: know how effects are enforced.
-Enforces the declared part of S2/MCP-002 (decision D12).
+A declaration is complete: what it does not name is not allowed. A path that does not exist gives a warning.
+Must not: know how effects are enforced. Enforces the declared part of S2/MCP-002 (decision D12).
 """
 
 from __future__ import annotations
 
-import os.path
+import os
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
 from pactgate.config.problems import ConfigFindings, Path, show
-from pactgate.config.sections import Folder, Section, doc
+from pactgate.config.sections import Folder, Section, doc, path_type
 
 MAX_PATHS: Final = 64
 MAX_PORTS: Final = 256
 
 Port = Annotated[int, Meta(ge=1, le=65535)]
 BoundPort = Annotated[int, Meta(ge=0, le=65535)]
-Programs = Annotated[tuple[Folder, ...], Meta(max_length=MAX_PATHS)]
+Program = Annotated[str, path_type(lambda text: os.sep in text)]
+"""A name without a slash is looked up when the program starts."""
+Programs = Annotated[tuple[Program, ...], Meta(max_length=MAX_PATHS)]
 
 
 class Effects(Section, frozen=True, kw_only=True):
@@ -59,21 +60,11 @@ class Effects(Section, frozen=True, kw_only=True):
     ] = False
 
 
-def settle_effects(effects: dict[str, Any], path: Path, found: ConfigFindings, folder: str) -> dict[str, Any]:
-    """The declaration with absolute paths. Names of programs without a slash stay names: they are looked up when it starts."""
-    base = os.path.abspath(folder or ".")
-    settled = dict(effects)
+def check_effects(effects: dict[str, Any], path: Path, found: ConfigFindings) -> None:
+    """Warn of paths that do not exist."""
     for key in ("read", "write", "run"):
         texts = effects.get(key)
-        if not isinstance(texts, list):
-            continue
-        settled[key] = [text if key == "run" and os.sep not in text else _absolute(base, text) for text in texts]
-        for number, (text, full) in enumerate(zip(texts, settled[key], strict=True)):
-            if os.path.isabs(full) and not os.path.exists(full):
+        for number, text in enumerate(texts if isinstance(texts, list) else ()):
+            if os.path.isabs(text) and not os.path.exists(text):
                 hint = "Nothing is allowed there if it is created after the start."
                 found.warn((*path, key, number), f"{show(text)} does not exist.", hint)
-    return settled
-
-
-def _absolute(base: str, text: str) -> str:
-    return os.path.normpath(os.path.join(base, text))

@@ -1,6 +1,6 @@
 """How the gateway reaches a server over HTTP: the settings `proxy` and `tls` of one entry of `mcpServers`.
 
-Paths are made absolute here. A file that can't be read is worth a warning and no more: it may be there when the server is connected,
+A file that can't be read is worth a warning and no more: it may be there when the server is connected,
 and one server must not stop the others. Must not: open a connection, or read a certificate.
 """
 
@@ -92,17 +92,12 @@ ServerProxy = Annotated[
 ServerTls = Annotated[TlsSettings | None, doc("Certificate authorities and client certificate for this server.")]
 
 
-def settle_tls(tls: Mapping[str, Any], path: Path, found: ConfigFindings, folder: str) -> dict[str, Any]:
-    """The settings with absolute paths."""
-    settled = dict(tls)
+def check_tls(tls: Mapping[str, Any], path: Path, found: ConfigFindings) -> None:
+    """Warn of files that can't be read, and check what belongs together."""
     for key in _FILES:
-        if (file := tls.get(key)) is None:
-            continue
-        settled[key] = os.path.abspath(os.path.join(folder, file))
-        if not os.access(settled[key], os.R_OK):
-            what = "can't be read" if os.path.exists(settled[key]) else "does not exist"
+        if (file := tls.get(key)) is not None and not os.access(file, os.R_OK):
+            what = "can't be read" if os.path.exists(file) else "does not exist"
             found.warn((*path, key), f"This file {what}.", "The server can't be connected.")
     for key in ("keyFile", "keyPassword"):
         if tls.get(key) is not None and tls.get("certFile") is None:
             found.add((*path, key), f"{key} belongs to a certFile.", "Name it, too.")
-    return settled

@@ -6,7 +6,6 @@ operator's file names a document, and only the operator's file holds its credent
 
 from __future__ import annotations
 
-import os.path
 import re
 from typing import Annotated, Any, Final, Literal
 
@@ -31,7 +30,13 @@ def check_source(text: str) -> ValueFault | None:
     return value_checks.check_program(text)
 
 
-Source = Annotated[str, Meta(min_length=1, max_length=2000, extra={"expand": True, "check": check_source})]
+def _is_path(source: str) -> bool:
+    return not is_url(source)
+
+
+Source = Annotated[
+    str, Meta(min_length=1, max_length=2000, extra={"expand": True, "check": check_source, "is_path": _is_path})
+]
 Pattern = Annotated[str, Meta(min_length=1, max_length=300)]
 Patterns = Annotated[tuple[Pattern, ...], Meta(max_length=1000)]
 SchemeName = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -90,14 +95,7 @@ class OpenApiSettings(Section, frozen=True, kw_only=True):
     ] = {}
 
 
-def settle_openapi(entry: dict[str, Any], path: Path, found: ConfigFindings, folder: str) -> dict[str, Any]:
-    """The settings an entry with a document implies. Responses are not validated unless the operator asks for it: the schemas of a
-    document are not the operator's promise."""
-    source: str = entry["openapi"]
+def check_credential_names(entry: dict[str, Any], path: Path, found: ConfigFindings) -> None:
     for name in entry.get("credentials", {}):
         if not name.isprintable():
             found.add((*path, "credentials", name), "This is not the name of a security scheme.")
-    return {
-        "openapi": source if is_url(source) else os.path.normpath(os.path.join(folder, source)),
-        "outputValidation": entry.get("outputValidation", "off"),
-    }
