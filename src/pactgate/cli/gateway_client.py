@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -49,9 +50,8 @@ class GatewayClient:
 
     def get(self, path: str) -> Any:
         """The JSON of one path of the read-only API."""
-        with _HttpRequest(self._connection(), self.url, _API_S) as request:
-            response = request.send("GET", path, None, self._headers)
-            body = request.read(response)
+        with self._request("GET", path, None, self._headers, _API_S) as (response, chunks):
+            body = b"".join(chunks)
         return self._json(response, body, path)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -91,19 +91,44 @@ class GatewayClient:
             **dict(mirrored),
         }
         path = "/mcp" if server is None else f"/mcp/{quote(server, safe='')}"
-        with _HttpRequest(self._connection(), self.url, timeout_s or _LONGEST_CALL_S) as request:
-            response = request.send("POST", path, json.dumps(message).encode(), headers)
+        body = json.dumps(message).encode()
+        with self._request("POST", path, body, headers, timeout_s or _LONGEST_CALL_S) as (response, chunks):
             if response.headers.get_content_type() == "text/event-stream":
-                answer = _read_stream(request.chunks(response), on_progress)
+                answer = _read_stream(chunks, on_progress)
             else:
-                answer = self._json(response, request.read(response), path)
+                answer = self._json(response, b"".join(chunks), path)
         if not isinstance(answer, dict) or not ("result" in answer or "error" in answer):
             raise GatewayClientError(f"The response of {self.url} is not MCP.", "Is it a Pactgate gateway?")
         return answer
 
-    def _connection(self) -> HTTPConnection:
+    @contextmanager
+    def _request(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], limit_s: float
+    ) -> Iterator[tuple[HTTPResponse, Iterator[bytes]]]:
+        """One response and its body. Errors of the socket and of http.client become GatewayClientError."""
         kind = HTTPSConnection if self._is_https else HTTPConnection
-        return kind(self._host, self._port, timeout=_CONNECT_S)
+        connection = kind(self._host, self._port, timeout=_CONNECT_S)
+        deadline = time.monotonic() + limit_s
+        try:
+            connection.connect()
+        except OSError:
+            hint = "Start a gateway with `pactgate serve`, or give its address with --url."
+            raise GatewayClientError(f"Nothing answers at {self.url}.", hint) from None
+        channel = connection.sock
+        try:
+            _limit(channel, deadline)
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            yield response, _chunks(response, channel, deadline)
+        except TimeoutError:
+            message = f"No answer within {limit_s * 1000:.0f} ms; the call was cancelled."
+            hint = "The tool may have run. --timeout-ms sets how long to wait."
+            raise GatewayClientError(message, hint) from None
+        except (OSError, HTTPException) as error:
+            message = f"The connection to {self.url} was lost: {error or type(error).__name__}."
+            raise GatewayClientError(message) from None
+        finally:
+            connection.close()
 
     def _json(self, response: HTTPResponse, body: bytes, path: str) -> Any:
         try:
@@ -120,64 +145,25 @@ class GatewayClient:
         return value
 
 
-class _HttpRequest:
-    """One HTTP request with a deadline. Errors of the socket and of http.client become GatewayClientError."""
+def _chunks(response: HTTPResponse, channel: socket.socket, deadline: float) -> Iterator[bytes]:
+    taken = 0
+    while True:
+        _limit(channel, deadline)
+        chunk = response.read1(65536)
+        if not chunk:
+            return
+        taken += len(chunk)
+        if taken > MAX_ANSWER_BYTES:
+            raise GatewayClientError(f"The response is longer than {MAX_ANSWER_BYTES} bytes.")
+        yield chunk
 
-    def __init__(self, connection: HTTPConnection, url: str, limit_s: float) -> None:
-        self._connection = connection
-        self._url = url
-        self._limit_s = limit_s
-        self._deadline = time.monotonic() + limit_s
-        self._socket: socket.socket | None = None
 
-    def __enter__(self) -> _HttpRequest:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._connection.close()
-        if isinstance(error, TimeoutError):
-            if self._socket is None:
-                raise _nothing_answers(self._url) from None
-            raise GatewayClientError(
-                f"No answer within {self._limit_s * 1000:.0f} ms; the call was cancelled.",
-                "The tool may have run. --timeout-ms sets how long to wait.",
-            ) from None
-        if isinstance(error, OSError) and self._socket is None:
-            raise _nothing_answers(self._url) from None
-        if isinstance(error, OSError | HTTPException):
-            raise GatewayClientError(
-                f"The connection to {self._url} was lost: {error or type(error).__name__}."
-            ) from None
-
-    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HTTPResponse:
-        self._connection.connect()
-        self._socket = self._connection.sock
-        self._tick()
-        self._connection.request(method, path, body, dict(headers))
-        return self._connection.getresponse()
-
-    def chunks(self, response: HTTPResponse) -> Iterable[bytes]:
-        taken = 0
-        while True:
-            self._tick()
-            chunk = response.read1(65536)
-            if not chunk:
-                return
-            taken += len(chunk)
-            if taken > MAX_ANSWER_BYTES:
-                raise GatewayClientError(f"The response is longer than {MAX_ANSWER_BYTES} bytes.")
-            yield chunk
-
-    def read(self, response: HTTPResponse) -> bytes:
-        return b"".join(self.chunks(response))
-
-    def _tick(self) -> None:
-        left_s = self._deadline - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        assert self._socket is not None
-        if self._socket.fileno() >= 0:
-            self._socket.settimeout(left_s)
+def _limit(channel: socket.socket, deadline: float) -> None:
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError
+    if channel.fileno() >= 0:
+        channel.settimeout(left_s)
 
 
 def _read_stream(chunks: Iterable[bytes], on_progress: OnProgress | None) -> Any:
@@ -214,12 +200,6 @@ def _split(url: str) -> Any:
     if parts.scheme not in ("http", "https") or not parts.hostname or not has_port or parts.username:
         raise GatewayClientError(f"{url!r} is not an address.", f"An address looks like {DEFAULT_URL}.", exit_code=2)
     return parts
-
-
-def _nothing_answers(url: str) -> GatewayClientError:
-    return GatewayClientError(
-        f"Nothing answers at {url}.", "Start a gateway with `pactgate serve`, or give its address with --url."
-    )
 
 
 def _status_error(url: str, path: str, status: int) -> GatewayClientError:
