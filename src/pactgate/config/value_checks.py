@@ -19,9 +19,7 @@ OWN_SERVER_ID: Final = "pactgate"
 TOKEN_MIN: Final = 16
 PLACEHOLDER: Final = re.compile(r"\{([^{}/]{1,200})\}")
 
-_ARGV_BREAKER: Final = re.compile(r"[\x00\r\n]")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE: Final = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?")
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]*")
 _OWN_HEADERS: Final = frozenset(
     {"connection", "content-length", "expect", "host", "keep-alive", "last-event-id", "proxy-connection"}
@@ -32,39 +30,49 @@ _HIDDEN_BREAK: Final = re.compile(r"%(?:2f|5c|00|0a|0d)", re.IGNORECASE)
 _DOTS: Final = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
 
 
-def _pattern_check(pattern: str, what: str, hint: str) -> Callable[[str], ValueFault | None]:
+def _pattern_check(pattern: str, message: str, hint: str) -> Callable[[str], ValueFault | None]:
+    """A check that the whole string matches. `{}` in the message stands for the string."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> ValueFault | None:
-        return None if compiled.fullmatch(text) else ValueFault(f"{show(text)} is not {what}.", hint)
+        return None if compiled.fullmatch(text) else ValueFault(message.format(show(text)), hint)
 
     return check
 
 
 check_host: Final = _pattern_check(
     r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?",
-    "an address to listen on",
+    "{} is not an address to listen on.",
     "Write 127.0.0.1, ::1, 0.0.0.0 or a name, without port.",
 )
 check_allowed_host: Final = _pattern_check(
     r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?",
-    "a Host name",
+    "{} is not a Host name.",
     "Write gateway.example or gateway.example:8080.",
 )
 check_origin: Final = _pattern_check(
     r"[A-Za-z][A-Za-z0-9+.-]*://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?",
-    "an origin",
+    "{} is not an origin.",
     "Write https://app.example, without a path.",
 )
 check_egress_host: Final = _pattern_check(
     r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?|[0-9A-Fa-f:.]+",
-    "a host",
+    "{} is not a host.",
     "Write a name or an address, with a port that is not the default one, and without scheme.",
 )
 check_media_type: Final = _pattern_check(
     r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+*-]+(?:\s*;\s*[A-Za-z0-9_.-]+=[\x21-\x7e ]+)?",
-    "a media type",
+    "{} is not a media type.",
     "Write it as application/json.",
+)
+check_argument: Final = _pattern_check(
+    r"[^\x00\r\n]*", "A command line can't have a line break or NUL.", "Remove it; no shell reads this."
+)
+check_env_value: Final = _pattern_check(r"[^\x00]*", "An environment variable can't have a NUL.", "Remove it.")
+check_header_value: Final = _pattern_check(
+    r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?",
+    "The value of a header is visible ASCII, without line breaks or spaces around it.",
+    "Look for a line break at the end of the variable it comes from.",
 )
 
 
@@ -87,12 +95,6 @@ def legal_id(text: str) -> str:
     return f"{legal}-server" if legal == OWN_SERVER_ID else legal
 
 
-def check_argument(text: str) -> ValueFault | None:
-    if _ARGV_BREAKER.search(text):
-        return ValueFault("A command line can't have a line break or NUL.", "Remove it; no shell reads this.")
-    return None
-
-
 def check_program(text: str) -> ValueFault | None:
     if not text.strip():
         return ValueFault("This is empty.", "Name a program or folder.")
@@ -107,24 +109,11 @@ def check_env_name(text: str) -> ValueFault | None:
     return None
 
 
-def check_env_value(text: str) -> ValueFault | None:
-    return ValueFault("An environment variable can't have a NUL.", "Remove it.") if "\x00" in text else None
-
-
 def check_header_name(text: str) -> ValueFault | None:
     if not _HEADER_NAME.fullmatch(text):
         return ValueFault(f"{show(text)} can't be the name of a header.", "Use letters, digits and hyphens.")
     if text.casefold() in _OWN_HEADERS or text.casefold().startswith("mcp-"):
         return ValueFault(f"The header {show(text)} is written by the gateway itself.", "Remove it.")
-    return None
-
-
-def check_header_value(text: str) -> ValueFault | None:
-    if not _HEADER_VALUE.fullmatch(text):
-        return ValueFault(
-            "The value of a header is visible ASCII, without line breaks or spaces around it.",
-            "Look for a line break at the end of the variable it comes from.",
-        )
     return None
 
 
