@@ -126,11 +126,11 @@ def _unreachable(target: HttpTarget, problem: OSError | UnicodeError, timeout_s:
             why = f"{target} {how} within {timeout_s:g} s."
             return GatewayFailure(Kind.CONNECT_TIMEOUT, why, server=target.server)
         case _ProxyUnreachableError() if proxy is not None:
-            return _proxy_failed(target, proxy, _why_no_proxy(problem.problem))
+            return _failed(target, _why_no_proxy(problem.problem), proxy=proxy)
         case TunnelRefusedError() if proxy is not None:
             return _proxy_refusal(target, proxy, problem.status)
         case TunnelReplyError() if proxy is not None:
-            return _proxy_failed(target, proxy, str(problem))
+            return _failed(target, str(problem), proxy=proxy)
         case ssl.SSLCertVerificationError():
             return _failed(target, why_untrusted(problem, target.server, target.tls), is_permanent=True)
         case ssl.SSLError():
@@ -164,24 +164,15 @@ def _proxy_refusal(target: HttpTarget, proxy: Proxy, status: int) -> GatewayFail
     if status == 407:
         return credentials_refused(proxy, target.server)
     if status < 500:
-        return _proxy_failed(target, proxy, f"it does not allow this server (HTTP {status})", is_permanent=True)
-    return _proxy_failed(target, proxy, f"it could not reach the server (HTTP {status})")
+        return _failed(target, f"it does not allow this server (HTTP {status})", is_permanent=True, proxy=proxy)
+    return _failed(target, f"it could not reach the server (HTTP {status})", proxy=proxy)
 
 
-def _proxy_failed(target: HttpTarget, proxy: Proxy, why: str, *, is_permanent: bool = False) -> GatewayFailure:
-    todo = f'Correct {proxy.source}, or let the server be called directly (`proxy`: "none", or NO_PROXY).'
-    return GatewayFailure(
-        Kind.CONNECTION_FAILED,
-        f"{target} can't be reached through the proxy {proxy}: {why}. {todo}",
-        server=target.server,
-        details={"permanent": True} if is_permanent else None,
-    )
-
-
-def _failed(target: HttpTarget, why: str, *, is_permanent: bool = False) -> GatewayFailure:
-    return GatewayFailure(
-        Kind.CONNECTION_FAILED,
-        f"{target} can't be reached: {why}.",
-        server=target.server,
-        details={"permanent": True} if is_permanent else None,
-    )
+def _failed(target: HttpTarget, why: str, *, proxy: Proxy | None = None, is_permanent: bool = False) -> GatewayFailure:
+    """`proxy` is given where it is the proxy that failed or refused."""
+    message = f"{target} can't be reached: {why}."
+    if proxy is not None:
+        todo = f'Correct {proxy.source}, or let the server be called directly (`proxy`: "none", or NO_PROXY).'
+        message = f"{target} can't be reached through the proxy {proxy}: {why}. {todo}"
+    details = {"permanent": True} if is_permanent else None
+    return GatewayFailure(Kind.CONNECTION_FAILED, message, server=target.server, details=details)

@@ -22,14 +22,13 @@ from pactgate.upstreams.http.egress import named_origins, origin_of
 from pactgate.upstreams.openapi.document_text import DocumentError, UnreadableDocumentError
 from pactgate.upstreams.openapi.names import OperationKey, assign_names, limit_for
 from pactgate.upstreams.openapi.operations import (
-    NotMappableError,
     describe,
     merged_object,
     read_answer,
     read_request,
     title_of,
 )
-from pactgate.upstreams.openapi.references import BrokenReferenceError, DocumentNode, ReadFile, References
+from pactgate.upstreams.openapi.references import DocumentNode, ReadFile, References
 from pactgate.upstreams.openapi.schemas import Direction, Schemas
 from pactgate.upstreams.openapi.security import Security
 from pactgate.upstreams.rest.credentials import Credential, operator_names
@@ -156,7 +155,7 @@ class _Mapping:
                 continue  # an extension
             try:
                 item = self._references.follow(DocumentNode(given))
-            except BrokenReferenceError as problem:
+            except DocumentError as problem:
                 self._left_out.append(SkippedOperation(flat(path, _SHOWN_CHARS), problem.why))
                 continue
             for word in _METHODS:
@@ -174,9 +173,9 @@ class _Mapping:
     def _endpoint(self, one: _Operation, name: str) -> Endpoint:
         method, path = one.subject.method, one.subject.path
         if method == "TRACE":
-            raise NotMappableError(f"{method} is not a method tools use")
+            raise DocumentError(f"{method} is not a method tools use")
         if (fault := check_path_template(path)) is not None:
-            raise NotMappableError(f"its path can't be called: {fault.message}")
+            raise DocumentError(f"its path can't be called: {fault.message}")
         needed = self._security.needed(one.spot)
         base_url = self._own_base_url(one, has_secrets=bool(needed or self._config.headers))
         given = operator_names(self._config.headers, needed)
@@ -217,7 +216,7 @@ class _Mapping:
         listed = root.inside("servers").items()
         try:
             found = self._address(listed[0]) if listed else self._resolved("/")
-        except NotMappableError as problem:
+        except DocumentError as problem:
             raise UnreadableDocumentError(f"names no server that can be called ({problem.why}); set baseUrl") from None
         has_secrets = bool(self._config.credentials or self._config.headers)
         if self._url is not None and has_secrets and not _same_origin(found, self._url):
@@ -234,21 +233,19 @@ class _Mapping:
         found = self._address(listed[0])
         is_known = origin_of(found) in named_origins([self._base_url], self._config.allowed_hosts)
         if has_secrets and not is_known:
-            raise NotMappableError(
-                f"it is called at {_origin(found)}, and credentials go only to hosts in allowedHosts"
-            )
+            raise DocumentError(f"it is called at {_origin(found)}, and credentials go only to hosts in allowedHosts")
         return found
 
     def _address(self, server: DocumentNode) -> str:
-        """The base URL of a server object. Raises NotMappableError."""
+        """The base URL of a server object. Raises DocumentError."""
         text = server.text("url")
         if text is None:
-            raise NotMappableError("a server has no url")
+            raise DocumentError("a server has no url")
         variables = server.inside("variables")
         for name in list(variables.members())[:_MAX_VARIABLES]:
             text = text.replace(f"{{{name}}}", str(variables.inside(name).members().get("default", "")))[:2000]
         if "{" in text:
-            raise NotMappableError(f"{flat(text, _SHOWN_CHARS)} has a variable without a value")
+            raise DocumentError(f"{flat(text, _SHOWN_CHARS)} has a variable without a value")
         return self._resolved(text)
 
     def _resolved(self, text: str) -> str:
@@ -256,9 +253,9 @@ class _Mapping:
         try:
             joined = urljoin(self._url or "", text)
         except ValueError:
-            raise NotMappableError(f"{shown} is not a URL") from None
+            raise DocumentError(f"{shown} is not a URL") from None
         if (fault := check_base_url(joined)) is not None:
-            raise NotMappableError(f"{shown}: {fault.message}")
+            raise DocumentError(f"{shown}: {fault.message}")
         return joined.rstrip("/")
 
 

@@ -33,10 +33,6 @@ _OWN_HEADERS: Final = frozenset(
 _TEXT_TYPES: Final = frozenset({"application/xml", "application/yaml", "application/x-yaml", "application/javascript"})
 
 
-class NotMappableError(DocumentError):
-    """The operation can't be a tool."""
-
-
 class MappedRequest(NamedTuple):
     """Where the arguments of a tool go; `notes` name optional parameters that are skipped."""
 
@@ -60,12 +56,12 @@ def read_request(
     schemas: Schemas,
     given: OperatorNames = NONE_GIVEN,
 ) -> MappedRequest:
-    """`given` are sent by the gateway with each request. Raises NotMappableError, UnusableSchemaError and BrokenReferenceError."""
+    """`given` are sent by the gateway with each request. Raises DocumentError."""
     notes: list[str] = []
     placeholders = PLACEHOLDER.findall(path)
     parameters = [one for one in _merged(item, operation, references, placeholders) if _is_taken(one, given, notes)]
     if len(parameters) > MAX_PARAMETERS:
-        raise NotMappableError(f"it has more than {MAX_PARAMETERS} parameters")
+        raise DocumentError(f"it has more than {MAX_PARAMETERS} parameters")
     body = _chosen_body(operation, method, references)
     wanted = {_label(one): _schema_spot(one) for one in parameters}
     if body is not None:
@@ -81,7 +77,7 @@ def read_request(
 
 
 def read_answer(operation: DocumentNode, method: str, references: References) -> MappedResponse:
-    """The response of a successful call. Raises BrokenReferenceError."""
+    """The response of a successful call. Raises DocumentError."""
     if method == "HEAD":
         return MappedResponse("none", None, allow_empty=True)
     declared = list(_successes(operation, references))
@@ -141,7 +137,7 @@ def _merged(
             one = references.follow(given)
             name, place = one.text("name"), one.text("in")
             if not name or place not in ("path", "query", "header", "cookie"):
-                raise NotMappableError("one of its parameters has no name, or an unknown `in`")
+                raise DocumentError("one of its parameters has no name, or an unknown `in`")
             if place != "path" or name in placeholders:
                 found[place, name.casefold() if place == "header" else name] = one
     return list(found.values())
@@ -159,7 +155,7 @@ def _is_taken(parameter: DocumentNode, given: OperatorNames, notes: list[str]) -
         return True
     what = f"its parameter {flat(name, 60)} {problem}"
     if parameter.is_set("required") or place == "path":
-        raise NotMappableError(what)
+        raise DocumentError(what)
     notes.append(f"{what}; it is optional and skipped")
     return False
 
@@ -185,14 +181,14 @@ def _chosen_body(operation: DocumentNode, method: str, references: References) -
         return None
     if method in ("GET", "HEAD"):
         if body.is_set("required"):
-            raise NotMappableError(f"it is a {method} with a body")
+            raise DocumentError(f"it is a {method} with a body")
         return None
     chosen = min(content, key=_preference)
     schema = body.inside("content", chosen, "schema")
     kind = essence(chosen)
     if _preference(chosen) == _UNSUPPORTED or (kind == MULTIPART and _takes_files(schema, references)):
         what = "uploads files" if kind == MULTIPART else "takes a body of another kind"
-        raise NotMappableError(f"it {what} ({flat(', '.join(content), 100)}); JSON, forms and text can be sent")
+        raise DocumentError(f"it {what} ({flat(', '.join(content), 100)}); JSON, forms and text can be sent")
     if _is_text(kind):
         schema = DocumentNode({"type": "string"})
     return _ChosenBody("application/json" if "*" in chosen else chosen, schema, body.is_set("required"))

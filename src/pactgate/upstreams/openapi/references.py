@@ -22,10 +22,6 @@ ReadFile = Callable[[str], Any]
 """From the name of a file, relative to the document's folder, to its values. Raises UnreadableDocumentError."""
 
 
-class BrokenReferenceError(DocumentError):
-    """A `$ref` leads nowhere."""
-
-
 class DocumentNode(NamedTuple):
     """A value and its file; `file` is "" for the document itself."""
 
@@ -63,16 +59,16 @@ class References:
         self._known: dict[tuple[str, str], tuple[str, DocumentNode]] = {}
 
     def follow(self, spot: DocumentNode) -> DocumentNode:
-        """The value behind any number of references. Raises BrokenReferenceError."""
+        """The value behind any number of references. Raises DocumentError."""
         for _ in range(MAX_CHAIN):
             reference = spot.members().get("$ref")
             if not isinstance(reference, str):
                 return spot
             spot = self.locate(reference, spot.file)[1]
-        raise BrokenReferenceError("it refers to itself, or through too many others")
+        raise DocumentError("it refers to itself, or through too many others")
 
     def locate(self, reference: str, file: str) -> tuple[str, DocumentNode]:
-        """The target of a reference in a file, with a key that is the same for all spellings. Raises BrokenReferenceError."""
+        """The target of a reference in a file, with a key that is the same for all spellings. Raises DocumentError."""
         known = self._known.get((file, reference))
         if known is None:
             known = self._known[file, reference] = self._locate(reference, file)
@@ -84,7 +80,7 @@ class References:
         target = self._file_of(unquote(name), file, shown) if name else file
         steps = [step.replace("~1", "/").replace("~0", "~") for step in unquote(pointer).split("/")]
         if steps[0]:
-            raise BrokenReferenceError(f"its reference {shown} is not a JSON Pointer")
+            raise DocumentError(f"its reference {shown} is not a JSON Pointer")
         value = self._values_of(target, shown)
         for step in steps[1:]:
             value = _member(value, step, shown)
@@ -94,22 +90,22 @@ class References:
 
     def _file_of(self, name: str, file: str, shown: str) -> str:
         if ":" in name or name.startswith("/") or "\\" in name or not name.isprintable():
-            raise BrokenReferenceError(f"its reference {shown} leads to another host or folder, and nothing is fetched")
+            raise DocumentError(f"its reference {shown} leads to another host or folder, and nothing is fetched")
         path = posixpath.normpath(posixpath.join(posixpath.dirname(file), name))
         if path.startswith("../") or path in ("..", "."):
-            raise BrokenReferenceError(f"its reference {shown} leads out of the document's folder")
+            raise DocumentError(f"its reference {shown} leads out of the document's folder")
         return path
 
     def _values_of(self, file: str, shown: str) -> Any:
         if file not in self._files:
             if self._read_file is None:
-                raise BrokenReferenceError(f"its reference {shown} leads to another document, and nothing is fetched")
+                raise DocumentError(f"its reference {shown} leads to another document, and nothing is fetched")
             if len(self._files) > MAX_FILES:
-                raise BrokenReferenceError(f"the document refers to more than {MAX_FILES} files")
+                raise DocumentError(f"the document refers to more than {MAX_FILES} files")
             try:
                 self._files[file] = self._read_file(file)
             except UnreadableDocumentError as problem:
-                raise BrokenReferenceError(f"{flat(file, _SHOWN_CHARS)}, which it refers to, {problem.why}") from None
+                raise DocumentError(f"{flat(file, _SHOWN_CHARS)}, which it refers to, {problem.why}") from None
         return self._files[file]
 
 
@@ -118,4 +114,4 @@ def _member(value: Any, step: str, shown: str) -> Any:
         return value[step]
     if isinstance(value, list) and step.isascii() and step.isdecimal() and int(step[:9]) < len(value):
         return value[int(step[:9])]
-    raise BrokenReferenceError(f"its reference {shown} leads nowhere")
+    raise DocumentError(f"its reference {shown} leads nowhere")

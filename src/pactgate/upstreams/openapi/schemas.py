@@ -20,7 +20,7 @@ from pactgate.core.display import cut
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.openapi.document_text import DocumentError
 from pactgate.upstreams.openapi.names import definition_names
-from pactgate.upstreams.openapi.references import BrokenReferenceError, DocumentNode, References
+from pactgate.upstreams.openapi.references import DocumentNode, References
 
 MAX_PARTS: Final = 20_000
 """Of one schema, everything it refers to included."""
@@ -40,10 +40,6 @@ class Direction(Enum):
 
     INPUT = "readOnly"
     OUTPUT = "writeOnly"
-
-
-class UnusableSchemaError(DocumentError):
-    """The schema is beyond a bound."""
 
 
 class _Use(NamedTuple):
@@ -132,7 +128,7 @@ class Schemas:
     def stand_alone(self, spots: dict[str, DocumentNode], direction: Direction) -> dict[str, dict[str, Any]]:
         """Each schema by its label, self-contained; equal names in their `$defs` are equal definitions.
 
-        Raises UnusableSchemaError and BrokenReferenceError.
+        Raises DocumentError.
         """
         roots = {label: self._convert_root(spot, direction) for label, spot in spots.items()}
         reachable, counts = self._closure([root.uses for root in roots.values()], direction)
@@ -147,7 +143,7 @@ class Schemas:
             beside.append(schema.beside)
             seen += 1
             if seen > MAX_LEVELS:
-                raise UnusableSchemaError("it refers to itself without end")
+                raise DocumentError("it refers to itself without end")
             schema = self._definition(schema.key, direction).schema
         for notes in reversed(beside):
             schema = _joined(schema, notes)
@@ -165,7 +161,7 @@ class Schemas:
                 continue
             reachable.add(key)
             if len(reachable) > MAX_PARTS:
-                raise UnusableSchemaError(f"it refers to more than {MAX_PARTS} others")
+                raise DocumentError(f"it refers to more than {MAX_PARTS} others")
             fragment = self._definition(key, direction)
             counts.update(fragment.uses)
             waiting += fragment.uses
@@ -190,7 +186,7 @@ class Schemas:
         self._parts += 1
         self._parts_in_all += 1
         if self._parts > MAX_PARTS or level > MAX_LEVELS or self._parts_in_all > MAX_PARTS_IN_ALL:
-            raise UnusableSchemaError("it is too large or nested too deep")
+            raise DocumentError("it is too large or nested too deep")
         if isinstance(spot.value, bool):
             return spot.value
         given = spot.members()
@@ -253,7 +249,7 @@ class Schemas:
             if not isinstance(reference, str):
                 return False
             spot = self._references.locate(reference, spot.file)[1]
-        raise BrokenReferenceError("it refers to itself without end")
+        raise DocumentError("it refers to itself without end")
 
     def _plain_words(self, given: dict[str, Any]) -> dict[str, Any]:
         schema: dict[str, Any] = {}
@@ -313,7 +309,7 @@ class _Assembly:
     def _tally(self) -> None:
         self._parts += 1
         if self._parts > MAX_PARTS:
-            raise UnusableSchemaError("it is too large with everything it refers to")
+            raise DocumentError("it is too large with everything it refers to")
 
 
 def _joined(schema: Any, beside: dict[str, Any]) -> Any:

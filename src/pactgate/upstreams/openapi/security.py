@@ -14,7 +14,7 @@ from urllib.parse import quote
 from pactgate.config.value_checks import check_header_name
 from pactgate.core.display import flat
 from pactgate.upstreams.openapi.document_text import DocumentError
-from pactgate.upstreams.openapi.references import BrokenReferenceError, DocumentNode, References
+from pactgate.upstreams.openapi.references import DocumentNode, References
 from pactgate.upstreams.rest.credentials import Credential
 
 _MAX_ALTERNATIVES: Final = 50
@@ -66,7 +66,7 @@ class Security:
         shown = f"the credential {flat(name, _SHOWN_CHARS)}"
         try:
             scheme = self._references.follow(self._schemes.inside(name))
-        except BrokenReferenceError as broken:
+        except DocumentError as broken:
             raise DocumentError(f"{shown}, which can't be read: {broken.why}") from None
         header = _header_of(scheme)
         if header is not None and header.casefold() in self._headers:
