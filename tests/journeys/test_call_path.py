@@ -71,19 +71,15 @@ def raw(result: str) -> Request:
     return Request("raw", json.dumps({"text": result}))
 
 
-def failing(mode: str, code: str, verdict: str, number: int | None = None) -> Failure:
-    return Failure(mode, code, verdict, number)
-
-
 def said(text: str) -> list[dict[str, str]]:
     return [{"type": "text", "text": text}]
 
 
 BIG = '{"n":123456789012345678901234567890,"small":1.0e-7,"whole":1.0,"minus":-0}'
 ODD = '"\\u00e9\\ud83d\\ude00 \\u2028 \\"quoted\\" \\\\ \\/ é😀"'
-INVALID = failing("invalid_arguments", "INVALID_INPUT", "did_not_run", -32602)
-NOT_FOUND = failing("unknown_tool", "NOT_FOUND", "did_not_run", -32602)
-LOST = failing("connection_lost", "OPERATION_FAILED", "may_have_run")
+INVALID = Failure("invalid_arguments", "INVALID_INPUT", "did_not_run", -32602)
+NOT_FOUND = Failure("unknown_tool", "NOT_FOUND", "did_not_run", -32602)
+LOST = Failure("connection_lost", "OPERATION_FAILED", "may_have_run")
 
 TABLE = [
     # The call succeeds.
@@ -220,84 +216,84 @@ TABLE = [
     Row(
         "arguments that are no object",
         Request("echo", "[1]"),
-        failure=failing("invalid_params", "INVALID_INPUT", "did_not_run", -32602),
+        failure=Failure("invalid_params", "INVALID_INPUT", "did_not_run", -32602),
         ways_out=EVERY_OUT,
     ),
     Row(
         "a list longer than the limit",
         Request("echo", json.dumps({"text": ["x"] * 11})),
-        failure=failing("limit_exceeded", "ARRAY_TOO_LARGE", "did_not_run", -32602),
+        failure=Failure("limit_exceeded", "ARRAY_TOO_LARGE", "did_not_run", -32602),
     ),
     Row(
         "more calls than the rate limit allows",
         Request("limited"),
         times=2,
-        failure=failing("rate_limited", "RATE_LIMITED", "did_not_run"),
+        failure=Failure("rate_limited", "RATE_LIMITED", "did_not_run"),
         ways_out=EVERY_OUT,
     ),
     # The server fails.
     Row(
         "a tool's own error",
         raw('{"content":[{"type":"text","text":"no such file"}],"isError":true}'),
-        failure=failing("tool_error", "OPERATION_FAILED", "ran"),
+        failure=Failure("tool_error", "OPERATION_FAILED", "ran"),
     ),
     Row(
         "a tool's own error with a code of its contract",
         Request("fail"),
-        failure=failing("tool_error", "GONE", "ran"),
+        failure=Failure("tool_error", "GONE", "ran"),
         ways_out=("python",),
     ),
     Row(
         "a protocol error of the server",
         Request("refuse", '{"code":-32000}'),
-        failure=failing("upstream_error", "OPERATION_FAILED", "may_have_run"),
+        failure=Failure("upstream_error", "OPERATION_FAILED", "may_have_run"),
     ),
     Row(
         "an HTTP error of an API",
         Request("unavailable"),
-        failure=failing("http_status", "SERVICE_UNAVAILABLE", "may_have_run"),
+        failure=Failure("http_status", "SERVICE_UNAVAILABLE", "may_have_run"),
         ways_out=("rest",),
     ),
     Row(
         "an answer that is no JSON",
         raw("{"),
-        failure=failing("invalid_frame", "OPERATION_FAILED", "may_have_run"),
+        failure=Failure("invalid_frame", "OPERATION_FAILED", "may_have_run"),
         ways_out=("http", "modern"),
     ),
     Row(
         "an API's answer that is no JSON",
         Request("garbled"),
-        failure=failing("non_json_response", "INVALID_OUTPUT", "ran"),
+        failure=Failure("non_json_response", "INVALID_OUTPUT", "ran"),
         ways_out=("rest",),
     ),
     Row(
         "an API's answer without content",
         Request("nothing"),
-        failure=failing("empty_response", "INVALID_OUTPUT", "ran"),
+        failure=Failure("empty_response", "INVALID_OUTPUT", "ran"),
         ways_out=("rest",),
     ),
-    Row("a result that is none", raw('{"content":7}'), failure=failing("malformed_result", "INVALID_OUTPUT", "ran")),
+    Row("a result that is none", raw('{"content":7}'), failure=Failure("malformed_result", "INVALID_OUTPUT", "ran")),
     Row(
         "a result that its output schema forbids",
         Request("raw_typed", '{"text":"{\\"content\\":[],\\"structuredContent\\":{\\"n\\":\\"x\\"}}"}'),
-        failure=failing("schema_mismatch", "INVALID_OUTPUT", "ran"),
+        failure=Failure("schema_mismatch", "INVALID_OUTPUT", "ran"),
     ),
     Row(
         "structured content too large for a client",
         raw(json.dumps({"content": [], "structuredContent": {"x": ["y" * 100] * 300}})),
-        failure=failing("response_too_large", "OPERATION_FAILED", "ran"),
+        failure=Failure("response_too_large", "OPERATION_FAILED", "ran"),
     ),
     Row(
         "a server that does not answer in time",
         Request("slow", '{"ms":60000}'),
         ways_out=MCP,
-        failure=failing("timeout", "TOOL_TIMEOUT", "may_have_run", -32603),
+        failure=Failure("timeout", "TOOL_TIMEOUT", "may_have_run", -32603),
     ),
     Row(
         "a tool or an API that does not answer in time",
         Request("slow"),
         ways_out=("python", "rest"),
-        failure=failing("timeout", "TOOL_TIMEOUT", "may_have_run", -32603),
+        failure=Failure("timeout", "TOOL_TIMEOUT", "may_have_run", -32603),
     ),
     Row(
         "a server that goes away during the call",

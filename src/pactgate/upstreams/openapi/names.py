@@ -61,14 +61,14 @@ def assign_names(subjects: Collection[OperationKey], limit: int = MAX_NAME_CHARS
     return names
 
 
-def argument_names(wire_names: Iterable[tuple[str, str]], reserved: Collection[str] = ()) -> dict[tuple[str, str], str]:
+def argument_names(wire_names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """The tool's argument for each (place, name) of a request: the name itself where it is legal and unique.
 
     Of several with one name, the first in the order path, query, header, body keeps it; the others get their place as a prefix.
     """
     order = {"path": 0, "query": 1, "header": 2, "cookie": 3, "body": 4}
     names: dict[tuple[str, str], str] = {}
-    taken = {name.casefold() for name in reserved}
+    taken: set[str] = set()
     for place, wire in sorted(set(wire_names), key=lambda key: (order.get(key[0], 9), key[1])):
         plain = wire if _SAFE_ARGUMENT.fullmatch(wire) else _UNSAFE_ARGUMENT.sub("_", _folded(wire)).strip("_.-")
         choices = [plain[:MAX_ARGUMENT_CHARS], f"{place}_{plain}"[:MAX_ARGUMENT_CHARS]]
