@@ -95,7 +95,7 @@ def test_the_oldest_files_beyond_what_is_kept_are_deleted_and_the_log_says_so(tm
     assert said(log)[0]["deleted"] < aside[0].name
     verdict = verify(files_of(log))
     assert verdict.is_valid
-    assert "what came before is not here" in verdict.notes[0]
+    assert "the oldest file kept" in verdict.notes[0]
 
 
 def test_a_process_killed_between_setting_aside_and_beginning_anew_loses_nothing(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pactgate.audit import chain
@@ -107,6 +108,64 @@ def test_a_file_set_aside_while_the_log_is_read_is_no_break(tmp_path: Path, monk
     monkeypatch.setattr(verify_module, "files_of", lambda path: next(answers, whole))
     assert len(whole) > 2
     assert verify_log(log).is_valid
+
+
+@pytest.mark.parametrize("count", [1, 3, 6])
+def test_missing_first_records_are_a_break(count: int, tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    made(log, 6)
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[count:]))
+    verdict = verify([log])
+    assert f"the {count} records before it are missing" in verdict.breaks[0].why
+
+
+@pytest.mark.parametrize("left", [[], [b""]])
+def test_a_log_without_a_record_is_broken_because_each_start_writes_one(left: Lines, tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    log.write_bytes(b"".join(left))
+    assert "there is no record" in verify([log]).breaks[0].why
+
+
+def test_a_first_file_that_the_gateway_did_not_delete_is_missed(tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    made(log, 40, max_bytes=2000)
+    first = files_of(log)[0]
+    first.unlink()
+    verdict = verify(files_of(log))
+    assert f"{first.name}, which it continues, is missing" in verdict.breaks[0].why
+    assert verdict.break_count == 1
+
+
+def test_one_more_file_removed_than_the_gateway_deleted_is_missed(tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    made(log, 60, max_bytes=2000, max_files=3)
+    assert verify(files_of(log)).is_valid
+    files_of(log)[0].unlink()
+    assert not verify(files_of(log)).is_valid
+
+
+def test_a_chain_with_a_key_cant_be_made_anew_without_it(tmp_path: Path) -> None:
+    log, key = tmp_path / "audit.jsonl", b"0123456789abcdef"
+    made(log, 6, key=key)
+    assert verify_log(log, key).is_valid
+    assert not verify_log(log).is_valid
+    assert find_call([log], "r3", key) is not None
+    last = chain.START
+    forged = []
+    for line in log.read_bytes().splitlines(keepends=True):
+        facts = {name: fact for name, fact in chain.facts(line).items() if name not in ("seq", "prev", "hash")}
+        made_anew, last = chain.append_record(msgspec.json.encode(facts), last)
+        forged.append(made_anew)
+    log.write_bytes(b"".join(forged))
+    assert verify_log(log).is_valid
+    assert not verify_log(log, key).is_valid
+
+
+def test_a_log_with_a_key_is_continued_after_a_restart(tmp_path: Path) -> None:
+    log, key = tmp_path / "audit.jsonl", b"0123456789abcdef"
+    made(log, 3, key=key)
+    made(log, 3, key=key, max_bytes=1000)
+    assert verify_log(log, key).is_valid
 
 
 def test_half_a_line_at_the_end_is_no_break(tmp_path: Path) -> None:

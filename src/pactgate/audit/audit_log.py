@@ -64,6 +64,7 @@ class AuditLog:
             max_bytes=settings.max_bytes,
             max_files=settings.max_files,
             fsync=settings.fsync,
+            key=(settings.key or "").encode(),
             about={"gateway": version},
             wall=wall,
         )

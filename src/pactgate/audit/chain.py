@@ -1,13 +1,15 @@
 """A hash chain of records: every line has the hash of the line before it, and its own.
 
-A line is one JSON object that begins with `seq` and `prev` and ends with `hash`, the SHA-256 of everything before it. Changing,
-removing, inserting or swapping lines breaks the chain. An attacker who can rewrite the whole file can make a new chain, and the file
-alone does not show lines that are missing at its end: keep the last hash elsewhere where that matters. Pure.
+A line is one JSON object that begins with `seq` and `prev` and ends with `hash`, the SHA-256 of everything before it, or its HMAC where
+there is a key. Changing, removing, inserting or swapping lines breaks the chain. An attacker who can rewrite the whole file can make a
+new chain, unless there is a key the attacker does not have. The file alone does not show lines that are missing at its end: keep the last
+hash elsewhere where that matters. Pure.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
 from typing import Any, Final
 
@@ -46,15 +48,15 @@ class BrokenLineError(Exception):
 _head: Final = msgspec.json.Decoder(RecordHead)
 
 
-def append_record(facts: bytes, last: ChainLink) -> tuple[bytes, ChainLink]:
+def append_record(facts: bytes, last: ChainLink, key: bytes = b"") -> tuple[bytes, ChainLink]:
     """The line that follows `last` with `facts`, a JSON object that is not empty, and the new end of the chain."""
     seq = last.seq + 1
     body = b'{"seq":%d,"prev":"%b",%b' % (seq, last.hash.encode(), facts[1:-1])
-    digest = hashlib.sha256(body).hexdigest()
+    digest = _digest(body, key)
     return b'%b,"hash":"%b"}\n' % (body, digest.encode()), ChainLink(seq, digest)
 
 
-def read(line: bytes) -> tuple[RecordHead, ChainLink]:
+def read(line: bytes, key: bytes = b"") -> tuple[RecordHead, ChainLink]:
     """The head of a line, and the link it makes. Raises BrokenLineError when the line is not as it was written."""
     if len(line) > MAX_LINE_BYTES:
         raise BrokenLineError("it is longer than any record")
@@ -62,13 +64,17 @@ def read(line: bytes) -> tuple[RecordHead, ChainLink]:
     if found is None:
         raise BrokenLineError("it does not end like a record")
     digest = found[1].decode()
-    if hashlib.sha256(line[: found.start()]).hexdigest() != digest:
-        raise BrokenLineError("its content was changed")
+    if _digest(line[: found.start()], key) != digest:
+        raise BrokenLineError("its content was changed, or it was written with another audit.key")
     try:
         head = _head.decode(line)
     except (msgspec.DecodeError, RecursionError):
         raise BrokenLineError("it is no JSON of ours") from None
     return head, ChainLink(head.seq, digest)
+
+
+def _digest(data: bytes, key: bytes) -> str:
+    return hmac.digest(key, data, "sha256").hex() if key else hashlib.sha256(data).hexdigest()
 
 
 def mismatch(head: RecordHead, last: ChainLink) -> str | None:

@@ -45,6 +45,7 @@ class ChainFile:
         max_bytes: int,
         max_files: int,
         fsync: bool,
+        key: bytes = b"",
         about: dict[str, Any] | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -53,6 +54,7 @@ class ChainFile:
         self._max_bytes = max_bytes
         self._max_files = max_files
         self._fsync = fsync
+        self._key = key
         self._about = about or {}
         self._wall = wall
         self._fd = -1
@@ -95,7 +97,7 @@ class ChainFile:
             self._begin_after_others()
             return
         try:
-            self.last = chain.read(tail)[1]
+            self.last = chain.read(tail, self._key)[1]
         except BrokenLineError as broken:
             self._rename_full_file()
             self._open()
@@ -125,7 +127,7 @@ class ChainFile:
         if is_new:
             records = (own_facts("continued", self._wall(), **self._about, **self._opening), *records)
         for facts in records:
-            line, last = chain.append_record(facts, last)
+            line, last = chain.append_record(facts, last, self._key)
             lines.append(line)
         self._write(b"".join(lines))
         self.last = last
@@ -194,7 +196,7 @@ class ChainFile:
             return
         before = numbers[-1]
         try:
-            self.last = chain.read(last_line(before))[1]
+            self.last = chain.read(last_line(before), self._key)[1]
         except (BrokenLineError, OSError) as broken:
             self._begin_anew(str(broken), before)
             return

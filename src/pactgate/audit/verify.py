@@ -19,6 +19,7 @@ from pactgate.audit.chain_file import rotated_files
 MAX_BREAKS: Final = 100
 _NEWLINE: Final = b"\n"
 _ATTEMPTS: Final = 3
+_CONTINUED: Final = "continued"
 
 
 class ChainBreak(Struct, frozen=True):
@@ -50,27 +51,30 @@ def files_of(path: Path) -> list[Path]:
     return [*rotated_files(path), *([path] if path.exists() else [])]
 
 
-def verify_log(path: Path) -> ChainVerification:
+def verify_log(path: Path, key: bytes = b"") -> ChainVerification:
     """Verify the log that is written to `path`, again when it was rotated meanwhile. Raises OSError."""
     for _ in range(_ATTEMPTS):
         paths = files_of(path)
-        verdict = verify(paths)
+        verdict = verify(paths, key)
         if verdict.is_valid or files_of(path) == paths:
             break
     return verdict
 
 
-def verify(paths: list[Path]) -> ChainVerification:
+def verify(paths: list[Path], key: bytes = b"") -> ChainVerification:
     """Verify the chain across these files. Raises OSError where a file can't be read."""
-    walk = _Walk()
+    walk = _Walk(key)
     for path in paths:
         walk.file(path)
     return walk.verdict(tuple(path.name for path in paths))
 
 
 class _Walk:
-    def __init__(self) -> None:
+    def __init__(self, key: bytes) -> None:
+        self._key = key
         self._last: ChainLink | None = None
+        self._missing: tuple[Path, str] | None = None
+        """The first file where it continues a file that is not here, and the name of that file."""
         self._records = 0
         self._calls = 0
         self._breaks: list[ChainBreak] = []
@@ -89,6 +93,13 @@ class _Walk:
                 )
 
     def verdict(self, names: tuple[str, ...]) -> ChainVerification:
+        if self._missing is not None:
+            path, name = self._missing
+            self._broken(path, 1, f"{name}, which it continues, is missing")
+        if not self._records and not self._break_count:
+            self._broken(
+                Path(names[-1] if names else "?"), 1, "there is no record, though every start of a gateway writes one"
+            )
         head = self._last or START
         return ChainVerification(
             names, self._records, self._calls, head, tuple(self._breaks), self._break_count, tuple(self._notes)
@@ -96,13 +107,15 @@ class _Walk:
 
     def _line(self, path: Path, number: int, line: bytes) -> None:
         try:
-            head, link = chain.read(line)
+            head, link = chain.read(line, self._key)
         except BrokenLineError as broken:
             self._broken(path, number, str(broken))
             self._last = _claimed(line, self._last)
             return
         self._records += 1
         self._calls += head.kind == "call"
+        if head.kind == _CONTINUED:
+            self._continued(path, chain.facts(line))
         if self._last is None:
             self._first(path, head, number)
         elif head.seq == 1 and head.prev == GENESIS:
@@ -112,10 +125,20 @@ class _Walk:
         self._last = link
 
     def _first(self, path: Path, head: chain.RecordHead, number: int) -> None:
-        if head.seq > 1:
-            self._notes.append(f"{path.name} begins with record {head.seq}: what came before is not here")
-        elif head.prev != GENESIS:
+        if head.seq > 1 and self._missing is None:
+            self._broken(path, number, f"the {head.seq - 1} records before it are missing")
+        elif head.seq == 1 and head.prev != GENESIS:
             self._broken(path, number, "the first record of all does not begin a chain")
+
+    def _continued(self, path: Path, said: dict[str, Any]) -> None:
+        """A record that follows a rotated file. It may name a file that the gateway itself has deleted since, beyond `maxFiles`."""
+        if self._last is None and isinstance(said.get("after"), str):
+            self._missing = (path, said["after"])
+        if self._missing is not None and said.get("deleted") == self._missing[1]:
+            self._notes.append(
+                f"{self._missing[0].name} is the oldest file kept: the gateway deleted {said['deleted']}"
+            )
+            self._missing = None
 
     def _broken(self, path: Path, number: int, why: str) -> None:
         self._break_count += 1
@@ -140,31 +163,31 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
                 pass
 
 
-def find_call(paths: list[Path], request_id: str) -> dict[str, Any] | None:
+def find_call(paths: list[Path], request_id: str, key: bytes = b"") -> dict[str, Any] | None:
     """The record of one call, the newest file first. Raises OSError."""
     wanted = f'"requestId":"{request_id}"'.encode()
     for path in reversed(paths):
         for _, line in lines_of(path):
-            if wanted in line and (said := _sound(line)) is not None and said.get("requestId") == request_id:
+            if wanted in line and (said := _sound(line, key)) is not None and said.get("requestId") == request_id:
                 return said
     return None
 
 
-def latest(paths: list[Path], count: int) -> list[dict[str, Any]]:
+def latest(paths: list[Path], count: int, key: bytes = b"") -> list[dict[str, Any]]:
     """The last records that can be read, the oldest first. Raises OSError."""
     found: list[dict[str, Any]] = []
     for path in reversed(paths):
         ends = deque((line for _, line in lines_of(path)), maxlen=count)
-        here = [said for line in ends if (said := _sound(line)) is not None]
+        here = [said for line in ends if (said := _sound(line, key)) is not None]
         found = [*here, *found][-count:]
         if len(found) >= count:
             break
     return found
 
 
-def _sound(line: bytes) -> dict[str, Any] | None:
+def _sound(line: bytes, key: bytes) -> dict[str, Any] | None:
     try:
-        chain.read(line)
+        chain.read(line, key)
     except BrokenLineError:
         return None
     return chain.facts(line)

@@ -54,13 +54,13 @@ def audit() -> None:
 def verify(*, file: str | None, config: str | None, as_json: bool) -> int:
     """Check the hash chain from the first record to the last, across all files of the log.
 
-    FILE is the log. Default: audit.file of the configuration.
+    FILE is the log. Default: audit.file of the configuration. A log with a key is checked with audit.key of the configuration.
     """
     from pactgate.audit.verify import verify_log
 
-    log = _existing_log(file, config)
+    log, key = _existing_log(file, config)
     try:
-        verdict = verify_log(log)
+        verdict = verify_log(log, key)
     except OSError as error:
         raise CommandError(f"{error.filename} can't be read: {error.strerror}.", exit_code=1) from None
     if as_json:
@@ -84,9 +84,9 @@ def show(*, file: str | None, count: int, config: str | None, as_json: bool) -> 
     """
     from pactgate.audit.verify import files_of, latest
 
-    log = _existing_log(file, config)
+    log, key = _existing_log(file, config)
     try:
-        records = latest(files_of(log), count)
+        records = latest(files_of(log), count, key)
     except OSError as error:
         raise CommandError(f"{error.filename} can't be read: {error.strerror}.", exit_code=1) from None
     if as_json:
@@ -97,25 +97,29 @@ def show(*, file: str | None, count: int, config: str | None, as_json: bool) -> 
     return 0
 
 
-def configured_log(config: str | None) -> Path:
-    """The log that the configuration names. Raises CommandError where there is none."""
+def configured_log(config: str | None) -> tuple[Path, bytes]:
+    """The log that the configuration names, and its key. Raises CommandError where there is none."""
     from pactgate.cli.config_file import find_config, load_config
 
-    file = load_config(find_config(config)).audit.file
-    if file is None:
+    settings = load_config(find_config(config)).audit
+    if settings.file is None:
         raise CommandError(
             "There is no audit log: the configuration has no audit.file.", "Name the file: pactgate audit verify FILE."
         )
-    return Path(file)
+    return Path(settings.file), (settings.key or "").encode()
 
 
-def _existing_log(file: str | None, config: str | None) -> Path:
+def _existing_log(file: str | None, config: str | None) -> tuple[Path, bytes]:
+    """The named log, with the key of a configuration that is named too; else the configured one."""
     from pactgate.audit.verify import files_of
 
-    log = Path(file) if file is not None else configured_log(config)
+    if file is None:
+        log, key = configured_log(config)
+    else:
+        log, key = Path(file), configured_log(config)[1] if config is not None else b""
     if not files_of(log):
         raise CommandError(f"There is no {log}.", "The gateway creates it when it starts with audit.file.")
-    return log
+    return log, key
 
 
 def _show_verdict(verdict: Any) -> None:

@@ -54,10 +54,10 @@ def explain(
     """
     if request_id is None:
         return _list_calls(client, as_json=as_json)
-    log = _find_log(audit, config)
+    log, key = _find_log(audit, config)
     call, problem = _from_gateway(client, request_id)
     if call is None and log is not None:
-        call = _from_log(log, request_id)
+        call = _from_log(log, key, request_id)
     if call is None:
         asked = problem.message if problem else f"The gateway at {client.url} does not know it."
         searched = f"It is not in the audit log {log}." if log else "There is no audit log to search."
@@ -84,13 +84,12 @@ def _list_calls(client: GatewayClient, *, as_json: bool) -> int:
     return 0
 
 
-def _find_log(file: str | None, config: str | None) -> Path | None:
-    if file is not None:
-        return Path(file)
+def _find_log(file: str | None, config: str | None) -> tuple[Path | None, bytes]:
     try:
-        return configured_log(config)
+        log, key = configured_log(config)
     except CommandError:
-        return None
+        return Path(file) if file is not None else None, b""
+    return Path(file) if file is not None else log, key
 
 
 def _from_gateway(client: GatewayClient, request_id: str) -> tuple[dict[str, Any] | None, GatewayClientError | None]:
@@ -104,14 +103,14 @@ def _from_gateway(client: GatewayClient, request_id: str) -> tuple[dict[str, Any
     return (page if known else None), None
 
 
-def _from_log(log: Path, request_id: str) -> dict[str, Any] | None:
+def _from_log(log: Path, key: bytes, request_id: str) -> dict[str, Any] | None:
     from pactgate.app import build
     from pactgate.audit.call_history import call_trace
     from pactgate.audit.verify import files_of, find_call
     from pactgate.config.model import Config
 
     try:
-        facts = find_call(files_of(log), request_id)
+        facts = find_call(files_of(log), request_id, key)
     except OSError as error:
         terminal.warning(f"{error.filename} can't be read: {error.strerror}.")
         return None

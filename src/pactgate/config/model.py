@@ -15,7 +15,7 @@ from msgspec import Meta, field
 
 from pactgate.config import value_checks
 from pactgate.config.problems import ConfigProblem
-from pactgate.config.sections import Section, doc, ignored
+from pactgate.config.sections import Secret, Section, doc, ignored
 from pactgate.config.sections.audit import AuditSection
 from pactgate.config.sections.cache import Cache
 from pactgate.config.sections.capture import Capture
@@ -24,9 +24,6 @@ from pactgate.config.sections.rate_limits import RateLimits
 from pactgate.config.server_settings import ServerConfig, Servers
 from pactgate.core.failures import Plane, WireSettings
 
-Secret = Annotated[
-    str, Meta(min_length=1, max_length=500, extra={"expand": True, "secret": True, "check": value_checks.check_token})
-]
 Role = Annotated[str, Meta(max_length=50, pattern="^[a-z][a-z0-9_-]*$")]
 TokenName = Annotated[str, Meta(max_length=50, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 AllowedHost = Annotated[str, Meta(max_length=255, extra={"check": value_checks.check_allowed_host})]

@@ -32,3 +32,7 @@ def path_type(is_path: Callable[[str], bool]) -> Meta:
 
 Folder = Annotated[str, path_type(lambda _: True)]
 """The path of a file or folder."""
+Secret = Annotated[
+    str, Meta(min_length=1, max_length=500, extra={"expand": True, "secret": True, "check": value_checks.check_token})
+]
+"""A token or key. It is masked in all output."""

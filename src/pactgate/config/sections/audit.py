@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pactgate.config.sections import Folder, Section, doc
+from pactgate.config.sections import Folder, Secret, Section, doc
 
 
 class AuditSection(Section, frozen=True, kw_only=True):
     """One record of every tool call, chained by hashes, written before the response is sent."""
 
     file: Annotated[Folder | None, doc("File of the records, one JSON line each. Default: no audit log.")] = None
+    key: Annotated[
+        Secret | None,
+        doc(
+            "Secret for the hashes of the records, so that somebody who may write the file can't make a new chain. Set it before the "
+            "first record; `pactgate audit verify` needs it too."
+        ),
+    ] = None
     arguments: Annotated[
         Literal["shape", "values", "none"],
         doc(
