@@ -130,6 +130,7 @@ class Gateway:
             max_in_flight=config.limits.max_in_flight,
             max_per_server=config.limits.max_in_flight_per_server,
             max_queued=config.limits.max_queued_per_server,
+            is_shared=config.has_several_principals,
         )
         self.results = ResultCache(self._cache, self._cache_failed)
         self._rates = RatePolicy(config.rate_limits, MemoryRateStore())
@@ -330,6 +331,7 @@ class Gateway:
         self._know(config.secrets)
         self.policies = PolicyTable(config, self._encoded_info)
         self._rates.reconfigure(config.rate_limits)
+        self._overload.share(config.has_several_principals)
         done = await self.connections.apply(
             config.servers.values(), naming=config.naming.exposed, categories=config.categories
         )

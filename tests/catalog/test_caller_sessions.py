@@ -165,8 +165,7 @@ async def test_a_modern_server_without_a_handshake_serves_from_the_shared_sessio
 
 
 async def test_the_longest_unused_makes_room_unless_all_are_busy() -> None:
-    async with made() as both:
-        both.sessions.max_count = 2
+    async with made(max_sessions_per_client=2) as both:
         first, second = [await both.acquire(asker(session=name)) for name in ("s1", "s2")]
         busy = asyncio.create_task(first.peer.request("tools/call", {}))
         await asyncio.sleep(0)
@@ -179,9 +178,61 @@ async def test_the_longest_unused_makes_room_unless_all_are_busy() -> None:
         with pytest.raises(GatewayFailure) as caught:
             await both.acquire(asker(session="s4"))
         assert caught.value.kind is Kind.OVERLOADED
+        assert "2 sessions of this client" in caught.value.message
         for task in (busy, also):
             task.cancel()
         await asyncio.wait({busy, also})
+
+
+async def test_forty_sessions_of_one_principal_end_none_of_another() -> None:
+    async with made(isolation="session", command="x", url=None) as both:
+        bobs = await both.acquire(asker(session="b1", subject="bob"))
+        for number in range(40):
+            await both.acquire(asker(session=f"a{number}", subject="alice"))
+            await asyncio.sleep(0)
+        assert bobs.peer.is_open
+        assert await both.acquire(asker(session="b1", subject="bob")) is bobs
+        assert len(both.sessions) == 1 + 16
+
+
+async def test_every_principal_finds_room_for_its_first_session_until_all_places_are_taken() -> None:
+    async with made(max_sessions_per_client=24, isolation="session", command="x", url=None) as both:
+        counts = []
+        for who in ("alice", "carol", "dave", "erin"):
+            for number in range(30):
+                await both.acquire(asker(session=f"{who}{number}", subject=who))
+                await asyncio.sleep(0)
+            counts.append(len(both.sessions))
+        assert counts == [24, 30, 31, 32]
+
+
+async def test_a_principal_without_a_session_is_refused_when_others_have_all_of_them() -> None:
+    async with made() as both:
+        both.sessions.max_count = 1
+        hers = await both.acquire(asker(session="s1", subject="alice"))
+        with pytest.raises(GatewayFailure) as caught:
+            await both.acquire(asker(session="s2", subject="bob"))
+        assert caught.value.kind is Kind.OVERLOADED
+        assert "1 sessions of other clients" in caught.value.message
+        assert hers.peer.is_open
+
+
+async def test_sessions_that_are_slow_to_end_count_until_they_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end = asyncio.Event()
+
+    async def slowly(held: object) -> None:
+        await may_end.wait()
+
+    monkeypatch.setattr(caller_sessions, "_end", slowly)
+    both = Made({"url": "http://a.example", "max_sessions_per_client": 2}, await session())
+    for number in range(4):
+        await both.acquire(asker(session=f"s{number}", subject="alice"))
+    with pytest.raises(GatewayFailure) as caught:
+        await both.acquire(asker(session="s4", subject="alice"))
+    assert "still ending" in caught.value.message
+    await both.acquire(asker(session="s5", subject="bob"))
+    may_end.set()
+    await both.sessions.close()
 
 
 async def test_the_idle_and_the_ended_are_swept(monkeypatch: pytest.MonkeyPatch) -> None:

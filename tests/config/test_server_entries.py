@@ -143,3 +143,20 @@ def test_a_file_of_tools_may_have_an_environment_a_folder_and_effects(tmp_path: 
     kit = loaded(tmp_path, {"mcpServers": {"kit": entry}}).servers["kit"]
     assert kit.effects is not None
     assert (kit.env, kit.cwd, kit.effects.read) == ({"A": "b"}, str(tmp_path), (str(tmp_path),))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [server(maxSessionsPerClient=4), server(isolation="shared", maxSessionsPerClient=4)],
+)
+def test_a_bound_on_sessions_of_single_clients_needs_servers_that_have_some(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    (problem,) = problems(tmp_path, settings)
+    assert "has no effect: all clients share one session" in problem.message
+
+
+def test_a_bound_on_sessions_of_single_clients_is_taken_with_isolation_or_a_url(tmp_path: Path) -> None:
+    isolated = server(isolation="session", maxSessionsPerClient=4)
+    assert loaded(tmp_path, isolated).servers["files"].max_sessions_per_client == 4
+    assert loaded(tmp_path, remote(maxSessionsPerClient=4)).servers["crm"].max_sessions_per_client == 4

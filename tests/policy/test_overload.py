@@ -13,12 +13,17 @@ from pactgate.policy.overload import RETRY_AFTER_MS, Overload
 from tests.support.eventually import eventually
 from tests.support.loops import on_both_loops
 
+ALICE, BOB, CAROL = "alice", "bob", "carol"
+
 
 class Traffic:
     """Calls that take a place, stay until they are told to finish, and give it back."""
 
-    def __init__(self, *, in_all: int = 100, per_server: int = 2, queued: int = 3) -> None:
-        self.overload = Overload(max_in_flight=in_all, max_per_server=per_server, max_queued=queued)
+    def __init__(self, *, in_all: int = 100, per_server: int = 2, queued: int = 3, is_shared: bool = False) -> None:
+        self.overload = Overload(
+            max_in_flight=in_all, max_per_server=per_server, max_queued=queued, is_shared=is_shared
+        )
+        self.is_shared = is_shared
         self.per_server = per_server
         self.in_all = in_all
         self.calls: list[asyncio.Task[None]] = []
@@ -26,19 +31,19 @@ class Traffic:
         self._finish: list[asyncio.Event] = []
         self._running: dict[str, int] = {}
 
-    def call(self, server: str) -> int:
+    def call(self, server: str, subject: str = ALICE) -> int:
         self._finish.append(asyncio.Event())
         number = len(self.calls)
-        self.calls.append(asyncio.create_task(self._run(server, number)))
+        self.calls.append(asyncio.create_task(self._run(server, subject, number)))
         return number
 
-    async def called(self, server: str, count: int = 1) -> list[int]:
-        numbers = [self.call(server) for _ in range(count)]
+    async def called(self, server: str, count: int = 1, subject: str = ALICE) -> list[int]:
+        numbers = [self.call(server, subject) for _ in range(count)]
         await self.settle()
         return numbers
 
-    async def _run(self, server: str, number: int) -> None:
-        pending = self.overload.enter(server)
+    async def _run(self, server: str, subject: str, number: int) -> None:
+        pending = self.overload.enter(server, subject)
         if pending is not None:
             await pending
         self.started.append(number)
@@ -48,7 +53,7 @@ class Traffic:
             await self._finish[number].wait()
         finally:
             self._running[server] -= 1
-            self.overload.leave(server)
+            self.overload.leave(server, subject)
 
     async def finish(self, *numbers: int) -> None:
         for number in numbers:
@@ -78,12 +83,12 @@ class Traffic:
 
 @on_both_loops
 async def test_a_free_place_is_taken_without_waiting() -> None:
-    overload = Overload(max_in_flight=2, max_per_server=1, max_queued=0)
-    assert overload.enter("a") is None
-    assert overload.enter("b") is None
+    overload = Overload(max_in_flight=2, max_per_server=1, max_queued=0, is_shared=False)
+    assert overload.enter("a", ALICE) is None
+    assert overload.enter("b", ALICE) is None
     assert overload.load() == {"a": (1, 0), "b": (1, 0)}
-    overload.leave("a")
-    assert overload.enter("a") is None
+    overload.leave("a", ALICE)
+    assert overload.enter("a", ALICE) is None
     assert overload.held_count == 2
 
 
@@ -121,8 +126,8 @@ async def test_a_server_that_hangs_fills_only_its_own_lane() -> None:
     traffic = Traffic()
     await traffic.called("slow", 9)
     for _ in range(20):
-        assert traffic.overload.enter("quick") is None
-        traffic.overload.leave("quick")
+        assert traffic.overload.enter("quick", ALICE) is None
+        traffic.overload.leave("quick", ALICE)
     await traffic.end()
 
 
@@ -192,10 +197,10 @@ async def test_a_place_given_to_a_call_that_was_just_cancelled_goes_to_the_next(
 @on_both_loops
 async def test_a_call_cancelled_a_moment_before_its_turn_is_passed_over() -> None:
     traffic = Traffic(per_server=1)
-    assert traffic.overload.enter("a") is None
+    assert traffic.overload.enter("a", ALICE) is None
     first, second = await traffic.called("a", 2)
     traffic.calls[first].cancel()
-    traffic.overload.leave("a")
+    traffic.overload.leave("a", ALICE)
     await traffic.settle()
     assert traffic.started == [second]
     traffic.calls[second].cancel()
@@ -205,12 +210,12 @@ async def test_a_call_cancelled_a_moment_before_its_turn_is_passed_over() -> Non
 @on_both_loops
 async def test_a_place_nobody_waits_for_any_more_is_free_at_once() -> None:
     traffic = Traffic(per_server=1)
-    assert traffic.overload.enter("a") is None
+    assert traffic.overload.enter("a", ALICE) is None
     (only,) = await traffic.called("a")
     traffic.calls[only].cancel()
-    traffic.overload.leave("a")
-    assert traffic.overload.enter("a") is None
-    traffic.overload.leave("a")
+    traffic.overload.leave("a", ALICE)
+    assert traffic.overload.enter("a", ALICE) is None
+    traffic.overload.leave("a", ALICE)
     await traffic.end()
 
 
@@ -219,14 +224,14 @@ async def test_room_is_made_by_a_call_that_still_waits_and_the_bound_is_kept_mea
     traffic = Traffic(in_all=4, per_server=1)
     slow = await traffic.called("slow", 4)
     traffic.calls[slow[-1]].cancel()
-    pending = traffic.overload.enter("quick")
+    pending = traffic.overload.enter("quick", ALICE)
     assert pending is not None
     await pending
     assert traffic.overload.held_count == 4
     await traffic.settle()
     assert traffic.refusal(slow[2]).code is ErrorCode.MEMORY_PRESSURE
     assert traffic.overload.load() == {"slow": (1, 1), "quick": (1, 0)}
-    traffic.overload.leave("quick")
+    traffic.overload.leave("quick", ALICE)
     await traffic.end()
 
 
@@ -234,30 +239,30 @@ async def test_room_is_made_by_a_call_that_still_waits_and_the_bound_is_kept_mea
 async def test_a_call_cancelled_in_the_turn_it_had_to_make_room_is_counted_once() -> None:
     traffic = Traffic(in_all=3, per_server=1)
     *_, last = await traffic.called("slow", 3)
-    pending = traffic.overload.enter("quick")
+    pending = traffic.overload.enter("quick", ALICE)
     assert pending is not None
     await pending
     traffic.calls[last].cancel()
     await traffic.settle()
     assert traffic.overload.load() == {"slow": (1, 1), "quick": (1, 0)}
-    traffic.overload.leave("quick")
+    traffic.overload.leave("quick", ALICE)
     await traffic.end()
 
 
 @on_both_loops
 async def test_something_to_wait_for_that_nobody_waits_for_holds_nothing() -> None:
-    overload = Overload(max_in_flight=10, max_per_server=1, max_queued=5)
-    assert overload.enter("a") is None
-    waiting = asyncio.ensure_future(overload.enter("a"))  # type: ignore[arg-type]
+    overload = Overload(max_in_flight=10, max_per_server=1, max_queued=5, is_shared=False)
+    assert overload.enter("a", ALICE) is None
+    waiting = asyncio.ensure_future(overload.enter("a", ALICE))  # type: ignore[arg-type]
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    overload.leave("a")
+    overload.leave("a", ALICE)
     assert (overload.held_count, overload.load()) == (0, {})
 
 
 steps = st.lists(
-    st.tuples(st.just("call"), st.sampled_from("ab"))
+    st.tuples(st.just("call"), st.sampled_from(["a alice", "a bob", "a carol", "b alice", "b bob"]))
     | st.tuples(st.just("finish"), st.integers(0, 12))
     | st.tuples(st.just("cancel"), st.integers(0, 12))
     | st.tuples(st.just("turn"), st.integers(1, 3)),
@@ -265,18 +270,26 @@ steps = st.lists(
 )
 
 
-@given(steps=steps, in_all=st.integers(1, 8), per_server=st.integers(1, 3), queued=st.integers(0, 4))
+@given(
+    steps=steps,
+    in_all=st.integers(1, 8),
+    per_server=st.integers(1, 6),
+    queued=st.integers(0, 6),
+    is_shared=st.booleans(),
+)
 def test_whatever_is_called_finished_and_cancelled_when_no_place_is_lost(
-    steps: list[tuple[str, str | int]], in_all: int, per_server: int, queued: int
+    steps: list[tuple[str, str | int]], in_all: int, per_server: int, queued: int, is_shared: bool
 ) -> None:
-    asyncio.run(_play(steps, Traffic(in_all=in_all, per_server=per_server, queued=queued)))
+    traffic = Traffic(in_all=in_all, per_server=per_server, queued=queued, is_shared=is_shared)
+    asyncio.run(_play(steps, traffic))
 
 
 async def _play(steps: list[tuple[str, str | int]], traffic: Traffic) -> None:
-    servers: dict[int, str] = {}
+    whose: dict[int, str] = {}
     for what, which in steps:
         if what == "call":
-            servers[traffic.call(str(which))] = str(which)
+            server, _, subject = str(which).partition(" ")
+            whose[traffic.call(server, subject)] = str(which)
         elif what == "turn":
             for _ in range(int(which)):
                 await asyncio.sleep(0)
@@ -292,22 +305,96 @@ async def _play(steps: list[tuple[str, str | int]], traffic: Traffic) -> None:
     assert traffic.overload.held_count == sum(running + waiting for running, waiting in load.values())
     for running, waiting in load.values():
         assert running <= traffic.per_server
-        assert not waiting or running == traffic.per_server, "a call waits although there is a place"
-    for server in "ab":
-        arrived = [number for number in traffic.started if servers[number] == server]
-        assert arrived == sorted(arrived), "calls to one server run in the order they came"
+        if waiting and running < traffic.per_server:
+            assert traffic.is_shared, "a call waits although there is a place"
+            assert running, "a call waits although nothing runs"
+    for line in set(whose.values()):
+        arrived = [number for number in traffic.started if whose[number] == line]
+        assert arrived == sorted(arrived), "calls of one principal to one server run in the order they came"
     await traffic.end()
 
 
-async def test_a_place_is_taken_at_once_or_not_at_all() -> None:
-    overload = Overload(max_in_flight=3, max_per_server=2, max_queued=5)
-    assert not overload.try_enter("a")  # a server nobody has called yet is entered in the ordinary way
-    assert overload.enter("a") is None
-    assert overload.try_enter("a")
-    assert not overload.try_enter("a")
-    assert overload.enter("b") is None
-    assert not overload.try_enter("b")
-    assert (overload.held_count, overload.load()) == (3, {"a": (2, 0), "b": (1, 0)})
-    for server in ("a", "a", "b"):
-        overload.leave(server)
-    assert overload.held_count == 0
+# -- several principals
+
+
+@on_both_loops
+async def test_a_call_of_another_principal_runs_at_once_beside_a_hundred_and_sixty_slow_ones() -> None:
+    traffic = Traffic(in_all=1000, per_server=100, queued=400, is_shared=True)
+    slow = await traffic.called("db", 160)
+    (quick,) = await traffic.called("db", subject=BOB)
+    assert quick in traffic.started
+    assert traffic.overload.load() == {"db": (76, 85)}
+    await traffic.finish(quick)
+    assert traffic.overload.load() == {"db": (75, 85)}, "what others give back stays free for others"
+    await traffic.finish(slow[0])
+    assert traffic.overload.load() == {"db": (75, 84)}, "what she gives back is hers again"
+    await traffic.end()
+
+
+@on_both_loops
+async def test_each_further_principal_finds_a_free_slot_until_the_fifth_has_taken_the_last() -> None:
+    traffic = Traffic(in_all=1000, per_server=100, queued=400, is_shared=True)
+    running = []
+    for number in range(5):
+        first, *_ = await traffic.called("db", 80, subject=f"principal {number}")
+        assert first in traffic.started
+        running.append(traffic.overload.load()["db"][0])
+    assert running == [75, 93, 98, 99, 100]
+    await traffic.end()
+
+
+@on_both_loops
+async def test_the_first_call_of_a_principal_may_take_the_last_slot() -> None:
+    traffic = Traffic(per_server=1, is_shared=True)
+    (only,) = await traffic.called("a")
+    assert only in traffic.started
+    await traffic.end()
+
+
+@on_both_loops
+async def test_waiting_principals_take_turns() -> None:
+    traffic = Traffic(per_server=1, queued=40, is_shared=True)
+    first, *hers = await traffic.called("a", 10)
+    his = await traffic.called("a", 2, subject=BOB)
+    carols = await traffic.called("a", 1, subject=CAROL)
+    order = [hers[0], his[0], carols[0], hers[1], his[1], hers[2], hers[3]]
+    for number in [first, *order[:-1]]:
+        await traffic.finish(number)
+    assert traffic.started == [first, *order]
+    await traffic.end()
+
+
+@on_both_loops
+async def test_the_line_of_one_principal_leaves_room_in_the_queue_for_others() -> None:
+    traffic = Traffic(per_server=1, queued=8, is_shared=True)
+    *_, last = await traffic.called("a", 20)
+    assert traffic.overload.load() == {"a": (1, 6)}
+    assert traffic.refusal(last).details == {"inFlight": 1, "waiting": 6}
+    await traffic.called("a", subject=BOB)
+    assert traffic.overload.load() == {"a": (1, 7)}
+    await traffic.end()
+
+
+@on_both_loops
+async def test_one_principal_at_many_servers_leaves_room_in_the_total_for_others() -> None:
+    traffic = Traffic(in_all=20, per_server=10, is_shared=True)
+    for server in ("a", "b", "c", "d"):
+        await traffic.called(server, 7)
+    assert traffic.overload.held_count == 15
+    (quick,) = await traffic.called("a", subject=BOB)
+    assert quick in traffic.started
+    (more,) = await traffic.called("d")
+    assert traffic.refusal(more).code is ErrorCode.MEMORY_PRESSURE
+    await traffic.end()
+
+
+@on_both_loops
+async def test_shares_end_where_nobody_else_can_call_any_more() -> None:
+    traffic = Traffic(per_server=4, is_shared=True)
+    calls = await traffic.called("a", 4)
+    assert traffic.overload.load() == {"a": (3, 1)}
+    traffic.overload.share(is_shared=False)
+    await traffic.finish(calls[0])
+    await traffic.called("a", 1)
+    assert traffic.overload.load() == {"a": (4, 0)}
+    await traffic.end()

@@ -1,9 +1,9 @@
 """Sticky sessions: sessions with one server that belong to one caller, beside the session that all callers share.
 
 A legacy session fixes at its handshake what the server may ask of the client (elicitation, sampling, roots), so a caller with such
-capabilities needs a session of its own. The gateway opens it at the first call and ends it when it is idle, when there are too many, or
-with the server. Two callers share one only if they have the same legacy session, or the same subject and the same capabilities.
-Must not: decide who may call.
+capabilities needs a session of its own. The gateway opens it at the first call and ends it when it is idle, when its principal has too
+many, or with the server. Two callers share one only if they have the same legacy session, or the same subject and the same capabilities.
+Must not: decide who may call, or end the session of one principal to make room for another.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.fair_share import is_fair
 from pactgate.core.values import Caller
 from pactgate.protocol.era_bridge import can_be_asked
 from pactgate.protocol.messages import Notification, encode_json
@@ -33,9 +34,10 @@ _DIALLED: Final = frozenset({"stdio", "http", "sse"})
 
 
 class _CallerSession:
-    __slots__ = ("opening", "used_at")
+    __slots__ = ("opening", "subject", "used_at")
 
-    def __init__(self, opening: asyncio.Task[Session], used_at: float) -> None:
+    def __init__(self, subject: str, opening: asyncio.Task[Session], used_at: float) -> None:
+        self.subject = subject
         self.opening = opening
         self.used_at = used_at
 
@@ -64,7 +66,8 @@ class CallerSessions:
         self._dialer = dialer
         self._on_notice = on_notice
         self._held: OrderedDict[str, _CallerSession] = OrderedDict()
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[asyncio.Task[None], str] = {}
+        """Sessions being ended, and whose they were."""
         self._sweeper: asyncio.TimerHandle | None = None
         self._has_no_handshake: Session | None = None
         """The shared session of a server that was found not to speak the legacy era."""
@@ -93,7 +96,7 @@ class CallerSessions:
         key = _key(caller, capabilities)
         held = self._held.get(key)
         if held is None or not held.is_usable:
-            held = self._open(key, shared, capabilities)
+            held = self._open(key, shared, caller, capabilities)
         self._held.move_to_end(key)
         loop = asyncio.get_running_loop()
         held.used_at = loop.time()
@@ -123,7 +126,7 @@ class CallerSessions:
         for key, held in tuple(self._held.items()):
             self._drop(key, held)
         if self._ending:
-            await asyncio.wait(self._ending)
+            await asyncio.wait(tuple(self._ending))
 
     def sweep(self) -> None:
         """End sessions that have been idle for `IDLE_S`."""
@@ -132,14 +135,14 @@ class CallerSessions:
             if not held.is_usable or (held.is_idle and now - held.used_at >= IDLE_S):
                 self._drop(key, held)
 
-    def _open(self, key: str, shared: Session, capabilities: Mapping[str, Any]) -> _CallerSession:
+    def _open(self, key: str, shared: Session, caller: Caller, capabilities: Mapping[str, Any]) -> _CallerSession:
         former = self._held.get(key)
         if former is not None:
             self._drop(key, former)
-        self._make_room()
+        self._make_room(caller.subject)
         loop = asyncio.get_running_loop()
         opening = loop.create_task(self._dial(shared, capabilities), name=f"caller session with {self._config.id}")
-        held = self._held[key] = _CallerSession(opening, loop.time())
+        held = self._held[key] = _CallerSession(caller.subject, opening, loop.time())
         if self._sweeper is None:
             self._sweeper = loop.call_later(SWEEP_S, self._sweep_again)
         return held
@@ -156,15 +159,19 @@ class CallerSessions:
         session.peer.on_notice = self._on_notice
         return session
 
-    def _make_room(self) -> None:
-        if len(self._held) < self.max_count:
+    def _make_room(self, subject: str) -> None:
+        """End the longest unused session of this principal, if it has as many as it may. Raises if all of them are busy."""
+        own = [(key, held) for key, held in self._held.items() if held.subject == subject]
+        most = self._config.max_sessions_per_client
+        if list(self._ending.values()).count(subject) >= most:
+            raise self._failure(Kind.OVERLOADED, "is still ending sessions of this client. Try again in a moment.")
+        if len(own) < most and is_fair(len(own), self.max_count - len(self._held)):
             return
-        for key, held in tuple(self._held.items()):
-            if held.is_idle:
-                self._drop(key, held)
-                return
-        why = f"has {self.max_count} client sessions, all of them busy. Try again in a moment."
-        raise self._failure(Kind.OVERLOADED, why)
+        idle = next(((key, held) for key, held in own if held.is_idle), None)
+        if idle is None:
+            whose = f"{len(own)} sessions of this client" if own else f"{len(self._held)} sessions of other clients"
+            raise self._failure(Kind.OVERLOADED, f"has {whose} and no room for one more. Try again in a moment.")
+        self._drop(*idle)
 
     def _failure(self, kind: Kind, why: str, details: dict[str, Any] | None = None) -> GatewayFailure:
         id_ = self._config.id
@@ -174,8 +181,8 @@ class CallerSessions:
         if self._held.get(key) is held:
             del self._held[key]
             task = asyncio.get_running_loop().create_task(_end(held))
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+            self._ending[task] = held.subject
+            task.add_done_callback(self._ending.pop)
 
     def _sweep_again(self) -> None:
         self.sweep()

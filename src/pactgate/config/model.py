@@ -183,6 +183,11 @@ class Config(Sections, frozen=True, kw_only=True):
         return self.is_loopback and not self.auth.tokens
 
     @property
+    def has_several_principals(self) -> bool:
+        """Whether clients can be told apart, so that each gets a share of its own."""
+        return len(self.auth.tokens) + self.allows_anonymous > 1
+
+    @property
     def needs_token(self) -> bool:
         """Whether a token has to be generated and printed, because clients need one and none is configured."""
         return not self.allows_anonymous and not self.auth.tokens

@@ -40,6 +40,7 @@ _OWN_KEYS: Final = {
     "effects": ("command", "tools"),
     "undeclaredEffects": ("tools",),
     "isolation": ("command", "url"),
+    "maxSessionsPerClient": ("command", "url"),
     **dict.fromkeys(("headers", "proxy", "tls"), ("url", "endpoints", "openapi")),
     **dict.fromkeys(_REST_ONLY, ("endpoints", "openapi")),
     **dict.fromkeys(OPENAPI_ONLY, ("openapi",)),
@@ -103,10 +104,19 @@ def _check_kind(entry: _Entry) -> None:
         is_given = entry.values.get(key) or (key == "effects" and key in entry.values)
         if is_given and kind not in owners:
             entry.problem(key, f"{key} belongs to {' or '.join(owners)}, and this server has {kind}.", "Remove it.")
+    _check_isolation(entry, kind)
     for key in ("type", "transport"):
         word = entry.values.get(key, "auto")
         if kind not in _WORDS.get(word, ("url",)):
             entry.problem(key, f"{show(word)} can't be used with {kind}.", "Remove it.")
+
+
+def _check_isolation(entry: _Entry, kind: str) -> None:
+    """All clients share one session with a command by default, and with any server where the file says so."""
+    isolation = entry.values.get("isolation")
+    if "maxSessionsPerClient" in entry.values and (isolation == "shared" or (kind == "command" and isolation is None)):
+        message = "maxSessionsPerClient has no effect: all clients share one session."
+        entry.problem("maxSessionsPerClient", message, "Remove it, or set isolation to session.")
 
 
 def _transport(entry: _Entry) -> str:

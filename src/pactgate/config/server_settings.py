@@ -86,6 +86,15 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
         doc("Protocol era of the server: `legacy` opens with a handshake, `modern` does not, `auto` finds out."),
     ] = "auto"
     isolation: Isolation = None
+    max_sessions_per_client: Annotated[
+        int,
+        doc(
+            "Sessions of its own that one client may have with the server (see `isolation`); for one more, its longest "
+            "unused one ends.",
+            ge=1,
+            le=24,
+        ),
+    ] = 16
     connection_timeout_ms: Annotated[
         int, doc("Milliseconds one attempt to connect may take, handshake included.", ge=1000, le=60000)
     ] = 10000

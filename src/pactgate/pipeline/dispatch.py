@@ -36,8 +36,8 @@ class Dispatch:
         self._bridge = bridge
 
     async def __call__(self, call: Call) -> None:
-        server = call.policy.tool.server
-        turn = self._overload.enter(server)
+        server, subject = call.policy.tool.server, call.ctx.caller.subject
+        turn = self._overload.enter(server, subject)
         if turn is not None:
             await turn
         try:
@@ -49,7 +49,7 @@ class Dispatch:
         except UpstreamReplyError as reply:
             raise map_upstream_error(reply, call.ctx.caller) from reply
         finally:
-            self._overload.leave(server)
+            self._overload.leave(server, subject)
             if call.is_sent and call.policy.cache.is_writer:
                 self._results.drop_server(server, by=call.ticket)  # whatever came back, it may have changed something
 

@@ -95,7 +95,13 @@ class Limits(Section, frozen=True, kw_only=True):
     ] = 10
     max_in_flight: Annotated[int, doc("Calls at one time in total, queued ones included.", ge=1, le=100000)] = 1000
     max_in_flight_per_server: Annotated[
-        int, doc("Calls one server works on at one time; further ones are queued.", ge=1, le=100000)
+        int,
+        doc(
+            "Calls one server works on at one time; further ones are queued. Where several clients can be told apart "
+            "(`auth.tokens`), one of them gets at most three quarters of what the others leave, here and in the queue.",
+            ge=1,
+            le=100000,
+        ),
     ] = 100
     max_queued_per_server: Annotated[
         int, doc("Calls queued for one server; further ones are refused at once.", ge=0, le=100000)
