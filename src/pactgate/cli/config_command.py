@@ -34,9 +34,9 @@ def get(client: GatewayClient, *, path: str, as_json: bool) -> int:
     PATH is a name as limits.maxArraySize, or rateLimits.tools["files.*"].rpm.
     """
     facts = _call(client, "config_get", {"path": path}, as_json=as_json)
-    if facts is not None and not as_json:
+    if not as_json:
         terminal.say(_setting_text(facts["value"]))
-    return 1 if facts is None else 0
+    return 0
 
 
 @config.command("set", epilog="Example: pactgate config set rateLimits.read.rpm 400 --persist")
@@ -54,8 +54,6 @@ def set_(client: GatewayClient, *, path: str, value: str, persist: bool, expect:
     if expect is not None:
         arguments["expectedRevision"] = expect
     facts = _call(client, "config_set", arguments, as_json=as_json)
-    if facts is None:
-        return 1
     if not as_json:
         lasts = "written to the file" if facts["persisted"] else "until the file is reloaded"
         late = "; takes effect at the next start" if facts["needsRestart"] else ""
@@ -70,8 +68,6 @@ def set_(client: GatewayClient, *, path: str, value: str, persist: bool, expect:
 def show(client: GatewayClient, *, scope: str, as_json: bool) -> int:
     """Show the configuration, without secrets."""
     facts = _call(client, "config_show", {"scope": scope}, as_json=as_json)
-    if facts is None:
-        return 1
     if not as_json:
         terminal.say(_setting_text(facts["config"]))
         for path in facts["unwritten"]:
@@ -79,30 +75,30 @@ def show(client: GatewayClient, *, scope: str, as_json: bool) -> int:
     return 0
 
 
-def _call(client: GatewayClient, tool: str, arguments: dict[str, Any], *, as_json: bool) -> dict[str, Any] | None:
-    """The result of a management tool; None after its failure was printed."""
+def _call(client: GatewayClient, tool: str, arguments: dict[str, Any], *, as_json: bool) -> dict[str, Any]:
+    """The result of a management tool, printed as JSON if asked for. A failure is printed and ends the command."""
     answer = client.call(tool, arguments, server=_SERVER)
     result = answer.get("result")
-    if isinstance(result, dict) and not result.get("isError"):
-        facts: dict[str, Any] = result.get("structuredContent") or {}
-        if as_json:
-            terminal.say_json(facts)
-        return facts
-    failure = _failure(answer)
+    if not isinstance(result, dict) or result.get("isError"):
+        _show_failure(_failure(answer), as_json=as_json)
+        click.get_current_context().exit(1)
+    facts: dict[str, Any] = result.get("structuredContent") or {}
+    if as_json:
+        terminal.say_json(facts)
+    return facts
+
+
+def _show_failure(failure: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         terminal.say_json({"error": failure})
-        return None
-    if failure.get("failure_mode") in ("unknown_tool", None):
+    elif failure.get("failure_mode") in ("unknown_tool", None):
         terminal.problem("You may not manage this gateway.", _NEEDS_ADMIN)
-        return None
-    problems = failure.get("problems")
-    if isinstance(problems, list):
+    elif isinstance(problems := failure.get("problems"), list):
         terminal.problem("Nothing was changed.")
         for problem in problems:
             terminal.item("wrong", "red", f"{problem['path']}: {problem['message']}", problem["hint"])
     else:
         terminal.problem(str(failure.get("message")))
-    return None
 
 
 def _failure(answer: dict[str, Any]) -> dict[str, Any]:

@@ -51,8 +51,7 @@ def configured_url() -> str:
     from pactgate.cli.gateway_client import DEFAULT_URL, address_of
 
     try:
-        path = find_config(None)
-        listen = load_config(path).listen if path is not None else None
+        listen = load_config(find_config(None)).listen
     except CommandError:
-        listen = None
-    return DEFAULT_URL if listen is None or not listen.port else address_of(listen.host, listen.port)
+        return DEFAULT_URL
+    return address_of(listen.host, listen.port) if listen.port else DEFAULT_URL
