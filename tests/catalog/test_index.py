@@ -117,3 +117,30 @@ def test_names_that_fold_to_the_same_letters_stay_apart() -> None:
 )
 def test_a_qualified_name_points_at_its_server_even_before_it_is_known(name: str, server: str | None) -> None:
     assert server_of(name, {"files": None}) == server
+
+
+@pytest.mark.parametrize("claimed", ["files.read", "files__read", "files___read", "files.a.b"])
+def test_a_name_with_the_prefix_of_a_server_never_reaches_another_server(claimed: str) -> None:
+    evil = name_entries("evil", DiscoveredLists(found(claimed)), "double_underscore").tools
+    names = NameIndex({"evil": evil, "files": ()}, TOOL_KIND)
+    assert kind_of(names, claimed) is Kind.UNKNOWN_TOOL
+    assert names.server_for(claimed) == "files"
+    assert names.resolve(f"evil.{claimed}").server == "evil"
+    assert names.resolve(evil[0].exposed_name).server == "evil"
+    assert names.resolve(claimed, "evil").server == "evil"
+
+
+def test_a_server_may_begin_its_own_names_with_its_own_id() -> None:
+    assert index(files=found("files.read")).resolve("files.read").full_name == "files.files.read"
+
+
+def test_a_bare_name_counts_for_every_server_that_was_last_known_to_offer_it() -> None:
+    evil = name_entries("evil", DiscoveredLists(found("read", "own")), "double_underscore").tools
+    names = NameIndex({"evil": evil, "files": ()}, TOOL_KIND, known={"files": ["read", "write"], "evil": ["read"]})
+    with pytest.raises(GatewayFailure) as caught:
+        names.resolve("read")
+    assert caught.value.kind is Kind.AMBIGUOUS_TOOL
+    assert caught.value.details["candidates"] == ["evil.read", "files.read"]
+    assert names.resolve("own").server == "evil"
+    assert kind_of(names, "write") is Kind.UNKNOWN_TOOL
+    assert names.server_for("write") == "files"

@@ -2,6 +2,7 @@
 
 Options: era (legacy, modern, dual), version (what initialize answers), tools (extra names), pages (tools per page),
 definitions (raw tool definitions to list as they are), loop_cursor, hang (handshake, list), exit_on_probe,
+starts_while, lists_while (files: it exits with code 9, or refuses its lists, while they are missing),
 extra_after (a file: once it exists, a start offers the tool `extra`),
 hints (members beside what is read),
 prompts, resources, templates (names and URIs it offers), broken_lists (methods whose list is refused),
@@ -116,8 +117,12 @@ class Server:
             return True
         return False
 
+    def is_broken(self, method: str) -> bool:
+        listed = Path(self.options.get("lists_while", __file__))
+        return method in self.options.get("broken_lists", []) or (method.endswith("/list") and not listed.exists())
+
     def serve(self, method: str, id_: Any, params: dict[str, Any], line: str, is_modern: bool) -> None:
-        if method in self.options.get("broken_lists", []):
+        if self.is_broken(method):
             self.refuse(id_, -32603, "this list is broken")
         elif method == "tools/list":
             if self.options.get("hang") != "list":
@@ -210,6 +215,8 @@ def starts(counter: Path) -> int:
 async def main() -> None:
     options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     if "fail_first" in options and starts(Path(options["fail_first"]["file"])) <= options["fail_first"]["times"]:
+        sys.exit(9)
+    if not os.path.exists(options.get("starts_while", __file__)):  # noqa: ASYNC240 - nothing else runs yet
         sys.exit(9)
     server = Server(options)
     reader = asyncio.StreamReader(limit=2**26)

@@ -6,7 +6,7 @@ The `_meta` of a list names the servers that are missing from it (D14).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from msgspec import Raw
@@ -22,7 +22,7 @@ from pactgate.catalog.discovery import (
     ListMethod,
 )
 from pactgate.catalog.index import PROMPT_KIND, SEPARATORS, TOOL_KIND, NameIndex, PromptIndex, ToolIndex, exposed_name
-from pactgate.catalog.uris import UriIndex, full_uri
+from pactgate.catalog.uris import ResourceTarget, UriIndex, full_uri, resolve_uri
 from pactgate.core.values import Prompt, Resource, Tool, Traits
 from pactgate.policy.categories import categorise
 from pactgate.protocol import messages, modern
@@ -52,6 +52,20 @@ class ServerCatalog(NamedTuple):
         return {kind for kind, (mine, others) in pairs.items() if mine != others}
 
 
+class KnownNames(NamedTuple):
+    """The names that a server offered when it last answered its lists. They stay its own while it is away."""
+
+    tools: frozenset[str] = frozenset()
+    prompts: frozenset[str] = frozenset()
+    resources: frozenset[str] = frozenset()
+    templates: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, found: DiscoveredLists) -> KnownNames:
+        lists = (found.tools, found.prompts, found.resources, found.templates)
+        return cls(*(frozenset(entry.key for entry in entries) for entries in lists))
+
+
 def name_entries(
     server: str, found: DiscoveredLists, naming: str, categories: Mapping[str, str] | None = None
 ) -> ServerCatalog:
@@ -65,7 +79,10 @@ def name_entries(
 
 
 class Catalog:
-    """`by_server` has every server that may be called, in the order of the configuration."""
+    """`by_server` has every server that may be called, in the order of the configuration.
+
+    `reserved` are the ids whose prefix belongs to a server, `known` are the names that each server was last known to offer.
+    """
 
     def __init__(
         self,
@@ -74,15 +91,42 @@ class Catalog:
         server_info: bytes,
         missing: Mapping[str, str] | None = None,
         own_resources: tuple[bytes, ...] = (),
+        reserved: Collection[str] = (),
+        known: Mapping[str, KnownNames] | None = None,
     ) -> None:
-        self.tools: ToolIndex = NameIndex({server: own.tools for server, own in by_server.items()}, TOOL_KIND)
-        self.prompts: PromptIndex = NameIndex({server: own.prompts for server, own in by_server.items()}, PROMPT_KIND)
-        self.resources = UriIndex({server: own.resources for server, own in by_server.items()})
-        self.templates = UriIndex({server: own.templates for server, own in by_server.items()})
+        last = known or {}
+        self.tools: ToolIndex = NameIndex(
+            {server: own.tools for server, own in by_server.items()},
+            TOOL_KIND,
+            reserved=reserved,
+            known={server: names.tools for server, names in last.items()},
+        )
+        self.prompts: PromptIndex = NameIndex(
+            {server: own.prompts for server, own in by_server.items()},
+            PROMPT_KIND,
+            reserved=reserved,
+            known={server: names.prompts for server, names in last.items()},
+        )
+        self.resources = UriIndex(
+            {server: own.resources for server, own in by_server.items()},
+            {server: names.resources for server, names in last.items()},
+        )
+        self.templates = UriIndex(
+            {server: own.templates for server, own in by_server.items()},
+            {server: names.templates for server, names in last.items()},
+        )
+        self._servers = frozenset(by_server)
+        self.reserved = frozenset(reserved)
         self.missing = dict(missing or {})
         self._server_info = server_info
         self._own_resources = own_resources
         self._lists: dict[tuple[str, str | None, str], bytes] = {}
+
+    def resolve_uri(self, uri: str, scope: str | None = None) -> ResourceTarget:
+        """The server that a URI means, and the URI that this server uses. With `scope`, always that server."""
+        if scope is not None:
+            return ResourceTarget(scope, uri)
+        return resolve_uri(uri, (self.resources, self.templates), self._servers, self.reserved)
 
     def listing(self, method: str, scope: str | None, version: str, hint: Hint = STALE) -> bytes:
         """The encoded result of a list method. The time to live changes constantly, so a modern list is cached without it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -73,11 +73,13 @@ def find_conflicts(catalog: Catalog) -> tuple[Conflict, ...]:
     resources, templates = catalog.resources.entries(), catalog.templates.entries()
     listed: tuple[Entry | Resource, ...] = (*tools, *prompts, *resources, *templates)
     servers = sorted({entry.server for entry in listed} | catalog.missing.keys())
+    claimable = catalog.reserved | set(servers)
     return _told(
         [
             *_look_alike_servers(servers),
             *_neighbours_named(listed, tools),
-            *_neighbours_claimed(tools, servers),
+            *_neighbours_claimed("tool", tools, claimable),
+            *_neighbours_claimed("prompt", prompts, claimable),
             *_look_alikes("tool", tools),
             *_look_alikes("prompt", prompts),
             *_shared_tools(tools),
@@ -193,24 +195,23 @@ def _texts(value: Any) -> Iterator[str]:
 # -- conflicts between names
 
 
-def _neighbours_claimed(tools: Sequence[Tool], servers: Sequence[str]) -> Iterator[Conflict]:
-    """Tools with a name such as `files.read` or `files__read` that do not belong to `files`."""
-    qualified = {form(tool.full_name): tool for tool in tools for form in (drawn, separated)}
-    ids = dict.fromkeys(servers)
-    for tool in tools:
-        other = qualified.get(separated(tool.name)) or qualified.get(drawn(tool.name))
-        if other is not None and other.server != tool.server:
-            yield _claim(tool, other.server, f"as if it were {_spelt(other.full_name)}", HAZARD)
+def _neighbours_claimed(noun: str, entries: Sequence[Entry], servers: Collection[str]) -> Iterator[Conflict]:
+    """Entries with a name such as `files.read` or `files__read` that do not belong to `files`."""
+    qualified = {form(entry.full_name): entry for entry in entries for form in (drawn, separated)}
+    for entry in entries:
+        other = qualified.get(separated(entry.name)) or qualified.get(drawn(entry.name))
+        if other is not None and other.server != entry.server:
+            yield _claim(noun, entry, other.server, f"as if it were {_spelt(other.full_name)}", HAZARD)
             continue
-        prefix = server_of(tool.name, ids)
-        if prefix is not None and prefix != tool.server:
-            yield _claim(tool, prefix, f"as if it belonged to {prefix}", NOTE)
+        prefix = server_of(entry.name, servers)
+        if prefix is not None and prefix != entry.server:
+            yield _claim(noun, entry, prefix, f"as if it belonged to {prefix}", NOTE)
 
 
-def _claim(tool: Tool, other: str, as_if: str, severity: ConflictSeverity) -> Conflict:
-    message = f"{tool.server} offers a tool that calls itself {_spelt(tool.name)}, {as_if}."
-    subject = cut(tool.full_name, _NAME_CHARS)
-    return Conflict(ConflictKind.FOREIGN_NAME_CLAIMED, subject, (tool.server, other), message, severity)
+def _claim(noun: str, entry: Entry, other: str, as_if: str, severity: ConflictSeverity) -> Conflict:
+    message = f"{entry.server} offers a {noun} that calls itself {_spelt(entry.name)}, {as_if}."
+    subject = cut(entry.full_name, _NAME_CHARS)
+    return Conflict(ConflictKind.FOREIGN_NAME_CLAIMED, subject, (entry.server, other), message, severity)
 
 
 def _look_alikes(noun: str, entries: Sequence[Entry]) -> Iterator[Conflict]:

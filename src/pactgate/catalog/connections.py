@@ -14,20 +14,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pactgate.catalog.backoff import Backoff
-from pactgate.catalog.catalog import Catalog, ServerCatalog, name_entries
+from pactgate.catalog.catalog import Catalog, KnownNames, ServerCatalog, name_entries
 from pactgate.catalog.discovery import TOOLS, DiscoveredLists
 from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
-from pactgate.catalog.index import server_of
+from pactgate.catalog.index import PROMPT_KIND, TOOL_KIND, EntryKind
 from pactgate.catalog.supervisor import Supervisor
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.values import Caller, ServerStatus, Tool
+from pactgate.core.values import Caller, Prompt, ServerStatus, Tool
 from pactgate.policy.access import sees_everything
 from pactgate.protocol.cache_hints import Hint, together
 from pactgate.upstreams.dialer import Dialer, Session
 
 _NOTHING: Final = ServerCatalog()
+_MAX_REMOVED_IDS: Final = 1000
 SETTLING_S: Final = 1.0
 """How long after the start a list waits for servers that are still connecting."""
 
@@ -72,6 +73,9 @@ class Connections:
         self._max_age_s = max_age_s
         self._named: dict[str, tuple[DiscoveredLists, ServerCatalog]] = {}
         self._by_server: dict[str, ServerCatalog] = {}
+        self._known: dict[str, KnownNames] = {}
+        self._reserved: dict[str, None] = {}
+        """Every id that was configured in this run: a removed server's names go to nobody else until the restart."""
         self._is_started = False
         self._settling_until = 0.0
         self.on_catalog_changed: Callable[[str], None] = _ignore
@@ -83,6 +87,7 @@ class Connections:
         self._supervisors = {config.id: self._supervise(config) for config in servers}
         # Without events: the gateway's own server is always there, so they tell an operator nothing.
         self._built_in = {config.id: self._supervise(config, _ignore) for config in built_in}
+        self._reserve(self._everyone)
         self.catalog = self._make_catalog(self._supervisors)
         self._whole_catalog: Catalog | None = None
 
@@ -153,6 +158,9 @@ class Connections:
         for id_, item in kept.items():
             item.config = replace(wanted[id_], enabled=item.config.enabled)
         self._named = {id_: named for id_, named in self._named.items() if id_ in kept or id_ in self._built_in}
+        self._known = {id_: names for id_, names in self._known.items() if id_ in self._everyone}
+        self._reserve(wanted)
+        self._changed()  # at once: the names of an added server are its own before it has connected
         toggled = [id_ for id_, item in kept.items() if item.config.enabled != wanted[id_].enabled]
         for id_, supervisor in self._supervisors.items():
             if self._is_started and id_ not in kept:
@@ -197,21 +205,37 @@ class Connections:
     async def resolve(self, name: str, scope: str | None, roles: Collection[str] = ()) -> Tool:
         """The tool for a name the catalog does not have yet: wait for the servers that may still list it, then look it up again."""
         servers = self.servers_for(roles)
-        server = scope or server_of(name, servers)
-        if server is None or server not in servers:
-            await self.settle()
-        else:
-            await self._first_list(servers[server])
+        await self._wait_for(self.server_for(name, scope, roles), servers, TOOL_KIND)
         return self.catalog_for(roles).tools.resolve(name, scope)
 
-    async def _first_list(self, supervisor: Supervisor) -> None:
-        """Wait for the first list of a server. Raises why the server is unreachable, which says more than an unknown tool."""
-        if supervisor.status is not ServerStatus.DISABLED:
-            await supervisor.ready()
-            if supervisor.lists.failure is not None:
-                raise supervisor.lists.failure.again(verdict=Verdict.DID_NOT_RUN)
-            if not supervisor.lists.has_answered:
-                await supervisor.lists.ask()
+    def server_for(self, name: str, scope: str | None, roles: Collection[str] = ()) -> str | None:
+        """The only server that the name of a tool can mean, connected or not; None if there is no such server."""
+        return scope or self.catalog_for(roles).tools.server_for(name)
+
+    async def resolve_prompt(self, name: str, scope: str | None) -> Prompt:
+        """The prompt for a name. Waits for the server that the name means, and raises why that server is unreachable."""
+        await self.settle()
+        try:
+            return self.catalog.prompts.resolve(name, scope)
+        except GatewayFailure as failure:
+            if failure.kind is not Kind.UNKNOWN_PROMPT:
+                raise
+        await self._wait_for(scope or self.catalog.prompts.server_for(name), self._supervisors, PROMPT_KIND)
+        return self.catalog.prompts.resolve(name, scope)
+
+    async def _wait_for(self, server: str | None, servers: Mapping[str, Supervisor], kind: EntryKind) -> None:
+        """Wait for the first list of a server. Raises why the server is unreachable, which says more than an unknown name."""
+        supervisor = servers.get(server) if server is not None else None
+        if supervisor is None:
+            await self.settle()
+            return
+        if supervisor.status is ServerStatus.DISABLED:
+            raise GatewayFailure(kind.unknown, f"The server {server} is disabled.", server=server)
+        await supervisor.ready()
+        if supervisor.lists.failure is not None:
+            raise supervisor.lists.failure.again(verdict=Verdict.DID_NOT_RUN)
+        if not supervisor.lists.has_answered:
+            await supervisor.lists.ask()
 
     def rows(self) -> list[dict[str, Any]]:
         return [supervisor.row() for supervisor in self._supervisors.values()]
@@ -248,6 +272,8 @@ class Connections:
         for id_, supervisor in everyone.items():
             found = supervisor.lists.found
             if id_ not in self._named or self._named[id_][0] is not found:
+                if supervisor.lists.has_answered:
+                    self._known[id_] = KnownNames.of(found)
                 self._named[id_] = (found, name_entries(id_, found, self._naming, self._categories))
         by_server, before = {id_: self._named[id_][1] for id_ in everyone}, self._by_server
         if by_server != before or self.missing() != self.catalog.missing:
@@ -268,9 +294,18 @@ class Connections:
             if differing or said:
                 self.on_lists_changed(id_, differing, said)
 
+    def _reserve(self, ids: Iterable[str]) -> None:
+        """Keep these prefixes for their servers. Bounded: the oldest removed ones are forgotten first."""
+        now = dict.fromkeys(ids) | dict.fromkeys(self._everyone)
+        removed = [id_ for id_ in self._reserved if id_ not in now]
+        self._reserved = dict.fromkeys(removed[-_MAX_REMOVED_IDS:]) | now
+
     def _make_catalog(self, servers: Iterable[str]) -> Catalog:
+        ids = tuple(servers)
         return Catalog(
-            {id_: self._by_server[id_] for id_ in servers if id_ in self._by_server},
+            {id_: self._by_server.get(id_, _NOTHING) for id_ in ids},
+            reserved=self._reserved,
+            known={id_: self._known[id_] for id_ in ids if id_ in self._known},
             server_info=self._server_info,
             missing=self.missing(),
             own_resources=self._own_resources,

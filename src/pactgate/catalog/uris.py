@@ -7,9 +7,10 @@ Enforces S0/ECO-003 for resources.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from pactgate.catalog.index import holders_of
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Resource
 
@@ -30,38 +31,47 @@ def full_uri(server: str, uri: str) -> str:
 
 
 class UriIndex:
-    """The index of resources, or of templates, by server and URI."""
+    """The index of resources, or of templates, by server and URI. `known` has the URIs that each server was last known to list."""
 
-    def __init__(self, listed: Mapping[str, tuple[Resource, ...]]) -> None:
+    def __init__(
+        self, listed: Mapping[str, tuple[Resource, ...]], known: Mapping[str, Collection[str]] | None = None
+    ) -> None:
         self._all = tuple(resource for own in listed.values() for resource in own)
-        self._servers: dict[str, list[str]] = {}
-        for resource in self._all:
-            self._servers.setdefault(resource.uri, []).append(resource.server)
+        live = {server: [resource.uri for resource in own] for server, own in listed.items()}
+        self._holders = holders_of(live, known or {})
 
     def entries(self, scope: str | None = None) -> tuple[Resource, ...]:
         return tuple(resource for resource in self._all if scope in (None, resource.server))
 
-    def resolve(self, uri: str, servers: Collection[str], scope: str | None = None) -> ResourceTarget:
-        """The target of a URI: the server that it names, or the only one that lists it."""
-        if scope is not None:
-            return ResourceTarget(scope, uri)
-        server, found, own = uri.partition(MARK)
-        if found and server in servers:
-            return ResourceTarget(server, own)
-        holders = self._servers.get(uri, [])
-        if len(holders) == 1:
-            return ResourceTarget(holders[0], uri)
-        if holders:
-            raise _ambiguous(uri, holders)
+    def holders(self, uri: str) -> tuple[str, ...]:
+        """The servers that list this URI, now or as last known."""
+        return self._holders.get(uri, ())
+
+
+def resolve_uri(
+    uri: str, indexes: Iterable[UriIndex], servers: Collection[str], reserved: Collection[str]
+) -> ResourceTarget:
+    """The target of a URI: the server that it names, or the only one that lists it, as a resource or as a template.
+
+    A prefix in `reserved` that is none of `servers` means nobody: it never falls back to a server that lists such a URI of its own.
+    """
+    server, found, own = uri.partition(MARK)
+    if found and server in servers:
+        return ResourceTarget(server, own)
+    holders = tuple(dict.fromkeys(holder for index in indexes for holder in index.holders(uri)))
+    if not holders or (found and server in reserved):
         raise GatewayFailure(
             Kind.UNKNOWN_RESOURCE,
             f"No server lists {uri[:200]!r}. resources/list shows what there is; a server's own URI is reached as "
             f"serverId{MARK}URI.",
             details={"uri": uri},
         )
+    if len(holders) > 1:
+        raise _ambiguous(uri, holders)
+    return ResourceTarget(holders[0], uri)
 
 
-def _ambiguous(uri: str, holders: list[str]) -> GatewayFailure:
+def _ambiguous(uri: str, holders: tuple[str, ...]) -> GatewayFailure:
     names = [full_uri(server, uri) for server in holders]
     return GatewayFailure(
         Kind.AMBIGUOUS_RESOURCE,

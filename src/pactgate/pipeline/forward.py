@@ -75,8 +75,7 @@ class Forward:
     async def get_prompt(self, ctx: ExecutionContext, request: Request) -> bytes:
         members, meta, token = _params(request)
         name = _text(members, "name", request.method)
-        await self._connections.settle()
-        prompt = self._connections.catalog.prompts.resolve(name, ctx.caller.scope)
+        prompt = await self._connections.resolve_prompt(name, ctx.caller.scope)
         members["name"] = Raw(encode_json(prompt.name))
         answer = await self._ask(ctx, request, _Addressed(prompt.server, members, prompt.name, token), meta)
         return fit_prompt(shape(answer, request.method, ctx.caller, self._server_info), prompt.server, ctx.caller)
@@ -123,9 +122,8 @@ class Forward:
         return shape(answer, request.method, ctx.caller, self._server_info)
 
     async def _rewrite(self, reference: dict[str, Raw], kind: str, scope: str | None) -> str:
-        await self._connections.settle()
         if kind == "ref/prompt":
-            prompt = self._connections.catalog.prompts.resolve(_text(reference, "name", kind), scope)
+            prompt = await self._connections.resolve_prompt(_text(reference, "name", kind), scope)
             reference["name"] = Raw(encode_json(prompt.name))
             return prompt.server
         if kind == "ref/resource":
@@ -137,13 +135,7 @@ class Forward:
     async def _target(self, uri: str, scope: str | None) -> ResourceTarget:
         """The server of a listed resource, or of a template's own text (completions name the template)."""
         await self._connections.settle()
-        catalog, servers = self._connections.catalog, self._connections.servers
-        try:
-            return catalog.resources.resolve(uri, servers, scope)
-        except GatewayFailure as failure:
-            if failure.kind is not Kind.UNKNOWN_RESOURCE:
-                raise
-            return catalog.templates.resolve(uri, servers, scope)
+        return self._connections.catalog.resolve_uri(uri, scope)
 
     async def _read(
         self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]

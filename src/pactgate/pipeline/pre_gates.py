@@ -13,7 +13,6 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from pactgate.catalog.connections import Connections
-from pactgate.catalog.index import server_of
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.values import SchemaViolation, Tool
@@ -115,7 +114,7 @@ class ResolveTool:
     async def _wait_and_resolve(self, call: Call, scope: str | None) -> None:
         await in_task()
         roles = call.ctx.caller.roles
-        call.waiting_for = scope or server_of(call.requested, self._connections.servers_for(roles))
+        call.waiting_for = self._connections.server_for(call.requested, scope, roles)
         tool = await self._connections.resolve(call.requested, scope, roles)
         while tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
             unwrap(call, tool)  # refuses a second time

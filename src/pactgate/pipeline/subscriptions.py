@@ -111,4 +111,4 @@ class Subscriptions:
             raise GatewayFailure(
                 Kind.INVALID_PARAMS, "The gateway's own resources can be read, not watched.", details={"uri": uri}
             )
-        return self._connections.catalog.resources.resolve(uri, self._connections.servers, scope)
+        return self._connections.catalog.resolve_uri(uri, scope)
