@@ -3,7 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-CODE := $(wildcard src tests scripts bench)
+CODE := $(wildcard src tests scripts bench chaos)
 
 # A virtual environment can't be moved, so it remembers where it was made; elsewhere it is made again.
 PLACE := $(VENV)/.made-in
@@ -15,7 +15,7 @@ MOVED := $(if $(wildcard $(PLACE)),$(if $(filter-out x$(CURDIR),x$(shell cat $(P
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test interop coverage test-timing check bench bench-peers format docs lock clean moved
+.PHONY: help setup run test interop coverage test-timing chaos check bench bench-peers audit dist format docs lock clean moved
 .PHONY: check-format check-lint check-house check-types check-imports check-docs
 
 help: ## list these targets
@@ -44,6 +44,9 @@ coverage: $(DEV_READY) ## fail when the tests of protocol, core and pipeline rea
 test-timing: $(DEV_READY) ## run the tests that compare times, one after the other, on a machine that does nothing else
 	$(PYTEST) -m timing $(ARGS)
 
+chaos: $(DEV_READY) ## serve beside servers and clients that misbehave, and check the promises (ARGS="--minutes 60 --seed 7")
+	$(BIN)/python -m chaos $(ARGS)
+
 check: $(DEV_READY) ## format, lint, types, import contracts, generated pages: report every finding, change nothing
 	@$(MAKE) --no-print-directory --keep-going check-format check-lint check-house check-types check-imports check-docs
 
@@ -71,6 +74,20 @@ bench: $(DEV_READY) ## measure the gateway beside nginx in the same run (ARGS="-
 bench-peers: $(DEV_READY) ## the same beside other gateways, installed into .tools/peers (ARGS="--only fastmcp")
 	$(BIN)/python -m bench peers $(ARGS)
 
+AUDIT := .tools/audit
+AUDIT_READY := $(AUDIT)/.ready
+audit: $(AUDIT_READY) ## look the pinned dependencies up in the advisory database of the package index
+	$(AUDIT)/bin/pip-audit --disable-pip --require-hashes --progress-spinner off --requirement requirements/run.txt
+
+dist: $(RUN_READY) $(AUDIT_READY) ## build the wheel and its SBOM (CycloneDX) into dist/
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	$(AUDIT)/bin/cyclonedx-py requirements requirements/run.txt --pyproject pyproject.toml --output-file dist/sbom.cdx.json
+
+$(AUDIT_READY): $(RUN_READY) requirements/audit.txt
+	@$(BIN)/python -m venv $(AUDIT)
+	@$(AUDIT)/bin/pip --disable-pip-version-check --quiet install --require-hashes --requirement requirements/audit.txt
+	@touch $@
+
 format: $(DEV_READY) ## put the code into the house style
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
@@ -87,6 +104,7 @@ lock: $(RUN_READY) ## pin requirements/*.txt from the ranges in pyproject.toml (
 	$(COMPILE) pyproject.toml --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) requirements/interop-mcp1.in --output-file requirements/interop-mcp1.txt
 	$(COMPILE) requirements/interop-servers.in --output-file requirements/interop-servers.txt
+	$(COMPILE) requirements/audit.in --output-file requirements/audit.txt
 	$(COMPILE) bench/peers/pins/fastmcp.in --output-file bench/peers/pins/fastmcp.txt
 	$(COMPILE) bench/peers/pins/mcp-proxy.in --output-file bench/peers/pins/mcp-proxy.txt
 
