@@ -57,7 +57,7 @@ Relative paths start at the folder of the file.
 `${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `effects`, `url`, `headers`,
 `baseUrl`, `openapi`, `credentials` and tokens. A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands
 for `${{` itself. Values from the environment, and every value of `env`, `headers`, `credentials` and `auth.tokens`, is masked in
-all output of the gateway.
+all output of the gateway, except in what a tool, a resource or a prompt answers: that is passed on as the server wrote it.
 """
 
 _NAMES: Final[dict[type, str]] = {

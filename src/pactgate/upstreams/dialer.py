@@ -39,9 +39,7 @@ def _no_tap(_server: str, _transport: str) -> None:
 class Session:
     """A connected server: the conversation and what the server said of itself."""
 
-    def __init__(
-        self, peer: Peer, identity: Identity, transport: str, connect_ms: float, *, is_ours: bool = False
-    ) -> None:
+    def __init__(self, peer: Peer, identity: Identity, transport: str, connect_ms: float) -> None:
         self.peer = peer
         self.identity = identity
         self.transport = transport
@@ -50,7 +48,7 @@ class Session:
         self.log_level: str | None = None
         """What a legacy server was last told by `logging/setLevel`."""
         self.is_modern_http = identity.era is Era.MODERN and transport == "http"
-        self.is_ours = is_ours or isinstance(peer.channel, InProcessChannel)
+        self.is_ours = peer.is_ours
         """Whether what runs there is our own code, so that what it says of its tools is believed."""
         self.effects_level = _effects_level(peer.channel, is_observed=self.is_ours)
         """ "declared", "observed", "enforced" or "partly enforced: ..."; None where no effects are declared (D12)."""
@@ -177,7 +175,9 @@ class Dialer:
         started: float | None = None,
     ) -> Session:
         started = time.monotonic() if started is None else started
-        peer = Peer(self._config.id, make(), self._emit, self._client_info, capabilities)
+        channel = make()
+        is_ours = self._config.tools is not None or isinstance(channel, InProcessChannel)
+        peer = Peer(self._config.id, channel, self._emit, self._client_info, capabilities, is_ours=is_ours)
         connected = False
         try:
             await peer.open()
@@ -187,7 +187,7 @@ class Dialer:
             if not connected:
                 await peer.close()
         took_ms = (time.monotonic() - started) * 1000
-        session = Session(peer, identity, transport, took_ms, is_ours=self._config.tools is not None)
+        session = Session(peer, identity, transport, took_ms)
         session.may_be_private = self._config.isolation == "session"
         return session
 

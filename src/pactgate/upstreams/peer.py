@@ -20,6 +20,7 @@ from pactgate.protocol import messages, modern
 from pactgate.protocol.correlation import Correlation
 from pactgate.protocol.era_bridge import COMPLETED
 from pactgate.protocol.messages import ErrorReply, Notification, Rejection, Request, Response, encode_json
+from pactgate.protocol.own_meta import ESCAPE, LARGE_BYTES, NAME, without_own_meta
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.channel import Channel, Outgoing
 from pactgate.upstreams.notification_router import NotificationRouter, OnNotice, OnProgress, member_id
@@ -59,8 +60,12 @@ class Peer:
         emit: Emit,
         client_info: Mapping[str, Any],
         capabilities: Mapping[str, Any] | None = None,
+        *,
+        is_ours: bool = False,
     ) -> None:
         self.server = server
+        self.is_ours = is_ours
+        """Whether the server is a part of the gateway, which may set the gateway's own members of `_meta`."""
         self.channel = channel
         self.client_info = client_info
         self.capabilities = capabilities or {}
@@ -198,6 +203,8 @@ class Peer:
     # What the channel brings (`channel.Receiver`).
 
     def receive(self, frame: bytes, for_request: int | None = None) -> bool:
+        if (NAME in frame or ESCAPE in frame if len(frame) < LARGE_BYTES else True) and not self.is_ours:
+            frame = without_own_meta(frame)
         message = messages.decode_from_upstream(frame)
         if isinstance(message, Response):
             pending = self._take(message.key)
