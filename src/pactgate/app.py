@@ -67,6 +67,7 @@ from pactgate.pipeline.pre_gates import (
 )
 from pactgate.pipeline.server_requests import ServerRequestBridge
 from pactgate.pipeline.subscriptions import Subscriptions
+from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.policy.overload import Overload
@@ -198,6 +199,7 @@ class Gateway:
             clock=time.monotonic,
             input_s=lambda: self.policies.input_timeout_ms / 1000,
         )
+        tasks = TaskOwners()
         add_envelope = AddEnvelope(self._encoded_info)
         self._timeouts = TimeoutQueue(FaultBarrier(self._emit))
         self.tool_call = ToolCall(
@@ -208,10 +210,10 @@ class Gateway:
                 CheckLimits(),
                 RateLimit(self._rates),
                 ValidateInput(),
-                LookInCache(self.results),
+                LookInCache(self.results, self.bridge.session_key),
             ),
             dispatch=Dispatch(self.connections, self._overload, self.results, self.bridge),
-            verify=(CheckResult(), CheckEffects(self._emit, self._masked), ValidateOutput()),
+            verify=(CheckResult(tasks), CheckEffects(self._emit, self._masked), ValidateOutput()),
             finish=(LimitSize(self._pages), StoreInCache(), AdaptForClient(), add_envelope),
             input_required=(add_envelope,),
             policies=lambda: self.policies,
@@ -223,6 +225,7 @@ class Gateway:
             lambda: self.policies,
             self.bridge,
             self._timeouts,
+            tasks,
             read_own=self._read_own,
             server_info=self._encoded_info,
         )
@@ -395,7 +398,7 @@ class Gateway:
         self._emit(CacheFailed(operation, reason))
 
     def _read_own(self, uri: str, caller: Caller) -> bytes | None:
-        return self._status.read(uri) or self._pages.read_resource(caller.subject, uri)
+        return self._status.read(uri) or self._pages.read_resource(caller.owner, uri)
 
     def _know(self, secrets: Iterable[str]) -> None:
         """Mask these values from now on, in messages, log lines and captures, beside those known before."""

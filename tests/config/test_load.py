@@ -406,3 +406,33 @@ def test_a_warning_about_a_flag_has_no_place_in_the_file(tmp_path: Path) -> None
     path = written(tmp_path, '{"mcpServers": {"a": {"command": "x"}}}')
     (warning,) = load(path, environ={}, overrides={"listen.host": "0.0.0.0", "auth.anonymous": True}).warnings
     assert (warning.path, warning.line) == ("auth.anonymous", None)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "pattern", "warned"),
+    [
+        ("session", "who.whoami", ['cache.tools["who.whoami"]']),
+        ("session", "who.*", ['cache.tools["who.*"]']),
+        ("session", "other.*", []),
+        ("shared", "who.*", []),
+    ],
+)
+def test_a_cache_that_no_two_sessions_share_is_a_warning(
+    isolation: str, pattern: str, warned: list[str], tmp_path: Path
+) -> None:
+    servers = {"who": {"command": "x", "isolation": isolation}}
+    config = loaded(tmp_path, {"mcpServers": servers, "cache": {"tools": {pattern: {}}}})
+    assert [warning.path for warning in config.warnings] == warned
+
+
+@pytest.mark.parametrize("method", ["tools/call", "Tools/Call", "tasks/list", "notifications/*", "do", "a b/c", ""])
+def test_an_extension_is_a_method_that_the_protocol_does_not_have(method: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError):
+        loaded(tmp_path, {"mcpServers": {"a": {"command": "x", "extensions": [method]}}})
+
+
+def test_extensions_belong_to_servers_that_speak_the_protocol(tmp_path: Path) -> None:
+    config = loaded(tmp_path, {"mcpServers": {"a": {"command": "x", "extensions": ["com.example/*", "x/y"]}}})
+    assert config.servers["a"].extensions == ("com.example/*", "x/y")
+    with pytest.raises(ConfigurationError):
+        loaded(tmp_path, {"mcpServers": {"a": {"tools": "x.py", "extensions": ["x/y"]}}})

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from pactgate.core.values import Caller
 from pactgate.protocol.modern import CAPABILITIES_KEY
-from tests.pipeline.conftest import open_gateway
+from pactgate.protocol.versions import Era
+from tests.pipeline.conftest import Inside, open_gateway
 from tests.support.hearers import ERAS, Ear, changing, heard_by, legacy_caller, list_all, modern_caller
 
 OFFER: dict[str, Any] = {
@@ -25,12 +26,18 @@ def of_era(era: str, scope: str | None) -> Caller:
     return legacy_caller(Ear(), scope=scope) if era == "legacy" else modern_caller(Ear(), scope, capabilities=TASKS)
 
 
+async def begin(inside: Inside, who: Caller) -> None:
+    """Have the server begin its task "t1"."""
+    await inside.call("later", who=who, **({"task": {"ttl": 1000}} if who.era is Era.LEGACY else {}))
+
+
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("method", ["com.example/do", "tasks/get"])
 async def test_a_method_of_an_extension_reaches_the_server_of_this_path(era: str, method: str) -> None:
-    async with open_gateway(changing("a", era, **OFFER)) as inside:
+    async with open_gateway(replace(changing("a", era, **OFFER), extensions=("com.example/*",))) as inside:
         await list_all(inside)
         trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "baggage": "k=v"}
+        await begin(inside, of_era(era, "a"))
         params = {"taskId": "t1", "odd": [None, 2**64], "_meta": trace}
         reply = await inside.ask(method, who=of_era(era, "a"), params=params)
         assert reply.result is not None, reply
@@ -60,7 +67,7 @@ async def test_where_it_can_not_pass_the_refusal_says_why(
 
 
 async def test_an_unknown_method_on_the_merged_path_stays_unknown() -> None:
-    async with open_gateway(changing("a", "modern", **OFFER)) as inside:
+    async with open_gateway(replace(changing("a", "modern", **OFFER), extensions=("com.example/*",))) as inside:
         await list_all(inside)
         reply = await inside.ask("com.example/do", who=of_era("modern", None))
         assert reply.error is not None
@@ -94,9 +101,9 @@ async def test_a_task_is_followed_in_the_session_it_was_begun_in() -> None:
         for session in ("s1", "s2"):
             who = legacy_caller(Ear(), session, scope="a")
             await inside.call("later", who=who, task={})
-            await inside.ask("tasks/get", who=who, params={"taskId": session})
+            await inside.ask("tasks/get", who=who, params={"taskId": "t1"})
             heard = json.loads(json.loads((await inside.call("heard", who=who)).result or b"")["content"][0]["text"])
-            assert [each["params"].get("taskId") for each in heard if each["method"] in CALLS] == [None, session, None]
+            assert [each["params"].get("taskId") for each in heard if each["method"] in CALLS] == [None, "t1", None]
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -115,3 +122,40 @@ async def test_trace_context_is_carried_in_every_pairing(caller: str, server: st
         await inside.call("a.steps", {}, who=of_era(caller, None), _meta=trace)
         call = next(each for each in await heard_by(inside) if each["params"].get("name") == "steps")
         assert trace.items() <= call["params"]["_meta"].items()
+
+
+@pytest.mark.parametrize("named", [(), ("com.other/*",), ("com.example/d",)])
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_method_nobody_named_is_refused_unsent(era: str, named: tuple[str, ...]) -> None:
+    async with open_gateway(replace(changing("a", era, **OFFER), extensions=named)) as inside:
+        await list_all(inside)
+        reply = await inside.ask("com.example/do", who=of_era(era, "a"))
+        assert reply.error is not None
+        assert reply.error.code == -32601
+        assert "extensions" in reply.error.message
+        assert "com.example/do" not in {each["method"] for each in await heard_by(inside)}
+
+
+LOOKALIKES = (
+    "tools/Call",
+    "tools/call ",
+    " tools/call",
+    "tools/\u200bcall",
+    "tools/\uff43all",
+    "TOOLS/CALL",
+    "tools/call\0",
+)
+
+
+@pytest.mark.parametrize("method", [*LOOKALIKES, "Tasks/get", "tasks/delete", "Notifications/cancelled", "roots/List"])
+@pytest.mark.parametrize("scope", ["a", None])
+async def test_a_name_that_looks_like_one_of_the_protocol_is_refused_whatever_is_named(
+    method: str, scope: str | None
+) -> None:
+    server = replace(changing("a", "modern", capabilities=OFFER["capabilities"], methods=[method]), extensions=("*/*",))
+    async with open_gateway(server) as inside:
+        await list_all(inside)
+        reply = await inside.ask(method, who=of_era("modern", scope), params={"taskId": "t1"})
+        assert reply.error is not None
+        assert reply.error.code == -32601
+        assert method not in {each["method"] for each in await heard_by(inside)}

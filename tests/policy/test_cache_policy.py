@@ -236,3 +236,10 @@ def test_a_read_is_kept_as_long_and_shared_as_far_as_its_server_says(
     members: dict[str, Any], expected: Storable | None
 ) -> None:
     assert judge(policy_of({}).hinted("files", "resources/read"), result(**members)) == expected
+
+
+def test_a_session_of_ones_own_has_keys_of_its_own_and_shares_nothing() -> None:
+    plan = policy_of({}).hinted("files", "resources/read")
+    keys = [plan.keys("ann", b"{}", session) for session in (None, "s1", "s2", "ann")]
+    assert len({each.own for each in keys}) == len(keys)
+    assert [each.shared is None for each in keys] == [False, True, True, True]

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.core.failures import ErrorCode, Kind, Plane, Verdict
-from pactgate.core.values import Tool
+from pactgate.core.values import HandleOwner, Tool
 from pactgate.policy.result_pages import PAGE_KEY, Address, Page, PagedResultStore, read_uri, write_uri
 
 OVERHEAD = 512
+ANN, BOB, EVE = HandleOwner("ann"), HandleOwner("bob"), HandleOwner("eve")
 TOOL = Tool(
     server="crm",
     name="export",
@@ -43,19 +44,19 @@ def shelf(clock: Clock | None = None, *, room: int = 10, entries: int = 10, page
     )
 
 
-def put(on: PagedResultStore, owner: str = "ann", letter: str = "x") -> str:
+def put(on: PagedResultStore, owner: HandleOwner = ANN, letter: str = "x") -> str:
     handle = on.put(owner, letter.encode() * 100)
     assert handle is not None
     return handle
 
 
-def holds(on: PagedResultStore, handle: str, owner: str = "ann") -> bool:
+def holds(on: PagedResultStore, handle: str, owner: HandleOwner = ANN) -> bool:
     return on.read(owner, handle, 1) is not None
 
 
 def test_a_result_is_read_back_by_the_caller_it_was_kept_for() -> None:
     on = shelf()
-    assert on.read("ann", put(on), 1) == Page("x" * 100, 1, 1)
+    assert on.read(ANN, put(on), 1) == Page("x" * 100, 1, 1)
 
 
 def test_a_handle_is_random_and_opens_nothing_for_anybody_else() -> None:
@@ -64,15 +65,16 @@ def test_a_handle_is_random_and_opens_nothing_for_anybody_else() -> None:
     assert len(handles) == 5
     assert all(len(bytes.fromhex(handle)) == 16 for handle in handles)
     handle = handles.pop()
-    assert on.read("bob", handle, 1) is None
-    assert on.read_resource("bob", write_uri(handle)) is None
-    assert on.read("ann", "0" * 32, 1) is None
+    assert on.read(BOB, handle, 1) is None
+    assert on.read_resource(BOB, write_uri(handle)) is None
+    assert on.read(HandleOwner("ann", "a session"), handle, 1) is None
+    assert on.read(ANN, "0" * 32, 1) is None
 
 
 @pytest.mark.parametrize("page", [0, -1, 2, 10**6])
 def test_there_is_no_page_beyond_the_last(page: int) -> None:
     on = shelf()
-    assert on.read("ann", put(on), page) is None
+    assert on.read(ANN, put(on), page) is None
 
 
 def test_a_result_is_readable_until_its_time_is_over_and_then_gone() -> None:
@@ -103,20 +105,20 @@ def test_the_oldest_makes_room_when_there_are_too_many_entries() -> None:
 
 def test_a_caller_displaces_its_own_results_before_those_of_others() -> None:
     on = shelf(room=3)
-    old = put(on, "ann")
-    handles = [put(on, "bob") for _ in range(6)]
-    assert holds(on, old, "ann")
-    assert [holds(on, handle, "bob") for handle in handles] == [False] * 4 + [True] * 2
-    assert holds(on, put(on, "eve"), "eve")
-    assert not holds(on, old, "ann")
+    old = put(on, ANN)
+    handles = [put(on, BOB) for _ in range(6)]
+    assert holds(on, old, ANN)
+    assert [holds(on, handle, BOB) for handle in handles] == [False] * 4 + [True] * 2
+    assert holds(on, put(on, EVE), EVE)
+    assert not holds(on, old, ANN)
 
 
 def test_what_is_larger_than_the_shelf_is_not_kept_and_displaces_nothing() -> None:
     on = shelf(room=1)
     handle = put(on)
-    assert on.put("ann", b"y" * 10_000) is None
+    assert on.put(ANN, b"y" * 10_000) is None
     assert holds(on, handle)
-    assert shelf(entries=0).put("ann", b"x") is None
+    assert shelf(entries=0).put(ANN, b"x") is None
 
 
 def test_a_cleared_shelf_holds_nothing() -> None:
@@ -136,9 +138,9 @@ def test_the_pages_together_are_the_whole_and_each_is_within_its_bound(
 ) -> None:
     result = json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8", "replace")
     on = PagedResultStore(page_bytes=page_bytes)
-    handle = on.put("ann", result)
+    handle = on.put(ANN, result)
     assert handle is not None
-    pages = [on.read("ann", handle, number) for number in range(1, on.pages(handle) + 1)]
+    pages = [on.read(ANN, handle, number) for number in range(1, on.pages(handle) + 1)]
     texts = [page.text for page in pages if page is not None]
     assert len(texts) == len(pages)
     assert all(texts)
@@ -152,9 +154,9 @@ def test_the_bounds_hold_after_every_operation(puts: list[tuple[str, int, float]
     on = PagedResultStore(max_bytes=8000, max_entries=5, ttl_s=60.0, clock=clock)
     for owner, size, wait_s in puts:
         clock.now += wait_s
-        handle = on.put(owner, b"x" * size)
+        handle = on.put(HandleOwner(owner), b"x" * size)
         assert handle is not None
-        assert holds(on, handle, owner)
+        assert holds(on, handle, HandleOwner(owner))
         assert on.held_bytes <= 8000
         assert len(on) <= 5
     clock.now += 61
@@ -188,25 +190,25 @@ def test_a_uri_names_a_result_and_a_page() -> None:
 )
 def test_other_uris_name_nothing_on_the_shelf(uri: str) -> None:
     assert read_uri(uri) is None
-    assert shelf().read_resource("ann", uri) is None
+    assert shelf().read_resource(ANN, uri) is None
 
 
 def test_a_page_is_read_as_a_resource_that_leads_to_the_next() -> None:
     on = shelf(page_bytes=128)
     handle = put(on)
-    first = json.loads(on.read_resource("ann", write_uri(handle)) or b"")
+    first = json.loads(on.read_resource(ANN, write_uri(handle)) or b"")
     assert first["contents"] == [{"uri": write_uri(handle), "mimeType": "text/plain", "text": "x" * 60}]
     assert first["_meta"][PAGE_KEY] == {"page": 1, "pages": 2, "next": write_uri(handle, 2)}
-    last = json.loads(on.read_resource("ann", write_uri(handle, 2)) or b"")
+    last = json.loads(on.read_resource(ANN, write_uri(handle, 2)) or b"")
     assert last["contents"][0]["text"] == "x" * 40
     assert last["_meta"][PAGE_KEY] == {"page": 2, "pages": 2}
 
 
 def test_a_result_of_one_page_is_json() -> None:
     on = shelf()
-    handle = on.put("ann", b'{"content":[]}')
+    handle = on.put(ANN, b'{"content":[]}')
     assert handle is not None
-    read = json.loads(on.read_resource("ann", write_uri(handle)) or b"")
+    read = json.loads(on.read_resource(ANN, write_uri(handle)) or b"")
     assert read["contents"][0]["mimeType"] == "application/json"
     assert json.loads(read["contents"][0]["text"]) == {"content": []}
 
@@ -214,7 +216,7 @@ def test_a_result_of_one_page_is_json() -> None:
 @pytest.mark.requirement("S1/RESP-003")
 def test_an_answer_too_large_to_send_fails_with_the_place_where_it_can_be_read() -> None:
     on = shelf(page_bytes=128)
-    failure = on.keep("ann", b"x" * 100, TOOL, 50)
+    failure = on.keep(ANN, b"x" * 100, TOOL, 50)
     assert (failure.kind, failure.code, failure.plane, failure.verdict) == (
         Kind.RESPONSE_TOO_LARGE,
         ErrorCode.OPERATION_FAILED,
@@ -230,10 +232,10 @@ def test_an_answer_too_large_to_send_fails_with_the_place_where_it_can_be_read()
         "expiresInMs": 60_000,
     }
     assert told["resultUri"] in failure.message
-    assert on.read_resource("ann", told["resultUri"]) is not None
+    assert on.read_resource(ANN, told["resultUri"]) is not None
 
 
 def test_an_answer_too_large_even_to_keep_says_so() -> None:
-    failure = shelf().keep("ann", b"x" * 100_000, TOOL, 50)
+    failure = shelf().keep(ANN, b"x" * 100_000, TOOL, 50)
     assert failure.details == {"originalSizeBytes": 100_000, "maxResponseBytes": 50}
     assert "too large to be kept" in failure.message

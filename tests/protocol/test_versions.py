@@ -68,3 +68,29 @@ def test_a_method_exists_in_the_revisions_that_define_it(method: str, in_legacy:
 def test_what_is_cached_or_mirrored_are_modern_methods() -> None:
     for method in versions.CACHEABLE | versions.NAMED_BY.keys():
         assert versions.exists(method, versions.LATEST_MODERN)
+
+
+@pytest.mark.parametrize("method", ["com.example/do", "x/y", "tool/call", "tools/calls", "résumé/read", "x/ﬁle"])
+def test_a_method_no_revision_has_may_be_one_of_an_extension(method: str) -> None:
+    assert versions.is_foreign(method)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *versions.METHODS,
+        "Tools/Call",
+        "tools/call\n",
+        "\ufefftools/call",
+        "tools\u00ad/call",
+        "\uff54\uff4f\uff4f\uff4c\uff53\uff0f\uff43\uff41\uff4c\uff4c",
+        "resource\u017f/read",
+        "logging/setlevel",
+        "SAMPLING/createMessage",
+        "notifications/Initialized",
+        "task\u200bs/anything",
+        "x/" + "y" * 1000,
+    ],
+)
+def test_what_looks_like_a_method_of_the_protocol_is_none_of_an_extension(method: str) -> None:
+    assert not versions.is_foreign(method)

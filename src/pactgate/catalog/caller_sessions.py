@@ -93,7 +93,7 @@ class CallerSessions:
 
     async def acquire(self, shared: Session, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
         """The session of this caller, opened at its first call. Returns the shared one if the server speaks only the modern era."""
-        key = _key(caller, capabilities)
+        key = session_key(caller, capabilities)
         held = self._held.get(key)
         if held is None or not held.is_usable:
             held = self._open(key, shared, caller, capabilities)
@@ -203,5 +203,6 @@ def _mark(caller: Caller) -> str:
     return f"session {caller.session} " if caller.session is not None else f"subject {caller.subject} "
 
 
-def _key(caller: Caller, capabilities: Mapping[str, Any]) -> str:
+def session_key(caller: Caller, capabilities: Mapping[str, Any]) -> str:
+    """Callers with the same key share a session of their own."""
     return _mark(caller) + encode_json(capabilities).decode()

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pactgate.catalog.backoff import Backoff
+from pactgate.catalog.caller_sessions import session_key
 from pactgate.catalog.catalog import Catalog, KnownNames, ServerCatalog, name_entries
 from pactgate.catalog.discovery import TOOLS, DiscoveredLists
 from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
@@ -138,6 +139,10 @@ class Connections:
     def wants_own_session(self, server: str, caller: Caller, capabilities: Mapping[str, Any]) -> bool:
         """Whether `session_for` would return another session than the shared one."""
         return self._supervisor(server).wants_own_session(caller, capabilities)
+
+    def session_key(self, server: str, caller: Caller, capabilities: Mapping[str, Any]) -> str | None:
+        """The key of the session that `session_for` would return; None for the shared one."""
+        return session_key(caller, capabilities) if self.wants_own_session(server, caller, capabilities) else None
 
     def _supervisor(self, server: str) -> Supervisor:
         supervisor = self._supervisors.get(server) or self._built_in.get(server)
@@ -322,4 +327,4 @@ def _is_same(running: ServerConfig, wanted: ServerConfig) -> bool:
 
 
 def _lasting(config: ServerConfig) -> ServerConfig:
-    return replace(config, enabled=True, request_timeout_ms=60000, max_retries=0)
+    return replace(config, enabled=True, request_timeout_ms=60000, max_retries=0, extensions=())

@@ -173,8 +173,21 @@ def _warn(settings: dict[str, Any], found: ConfigFindings) -> None:
         message = f"Everybody who can reach {host} may call every tool."
         hint = "Use auth.tokens, or listen on 127.0.0.1."
         found.warn(("auth", "anonymous"), message, hint, at_value=True)
+    _warn_of_private_caches(settings, found)
     if found.file and not settings["servers"]:
         found.warn(("mcpServers",), "There are no servers.", "Add one under mcpServers.")
+
+
+def _warn_of_private_caches(settings: dict[str, Any], found: ConfigFindings) -> None:
+    """Warn where every client session fills a cache of its own: of a server with a session per client nothing is shared."""
+    for pattern in settings.get("cache", {}).get("tools", {}):
+        server = settings["servers"].get(pattern.partition(".")[0])
+        if server is not None and server.get("isolation") == "session":
+            message = (
+                "Each client session has its own cached results, because each has its own session with the server."
+            )
+            hint = "Remove it, or set isolation to shared if the server answers all clients alike."
+            found.warn(("cache", "tools", pattern), message, hint)
 
 
 def _tree(overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,7 @@ _OWN_KEYS: Final = {
     "undeclaredEffects": ("tools",),
     "isolation": ("command", "url"),
     "maxSessionsPerClient": ("command", "url"),
+    "extensions": ("command", "url"),
     **dict.fromkeys(("headers", "proxy", "tls"), ("url", "endpoints", "openapi")),
     **dict.fromkeys(_REST_ONLY, ("endpoints", "openapi")),
     **dict.fromkeys(OPENAPI_ONLY, ("openapi",)),

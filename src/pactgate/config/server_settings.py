@@ -41,6 +41,7 @@ ServerId = Annotated[
         extra={"check": value_checks.check_server_id},
     ),
 ]
+ExtensionMethod = Annotated[str, Meta(min_length=1, max_length=200, extra={"check": value_checks.check_extension})]
 Title = Annotated[str, Meta(min_length=1, max_length=100)]
 Description = Annotated[str, Meta(max_length=500)]
 
@@ -95,6 +96,14 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
             le=24,
         ),
     ] = 16
+    extensions: Annotated[
+        tuple[ExtensionMethod, ...],
+        doc(
+            "Methods outside the protocol that clients may use at `/mcp/{serverId}`, by name or pattern (`com.example/*`). "
+            "All others are refused.",
+            max_length=100,
+        ),
+    ] = ()
     connection_timeout_ms: Annotated[
         int, doc("Milliseconds one attempt to connect may take, handshake included.", ge=1000, le=60000)
     ] = 10000
@@ -149,6 +158,11 @@ class ServerConfig(ServerSettings, frozen=True, kw_only=True):
         if self.openapi is not None and is_url(self.openapi):
             urls = (*urls, self.openapi)
         return next((url for url in urls if url is not None), None)
+
+    @property
+    def may_have_caller_sessions(self) -> bool:
+        """Whether callers may have sessions of their own with this server."""
+        return self.isolation == "session" or (self.isolation is None and self.url is not None)
 
     def __repr__(self) -> str:
         return f"ServerConfig(id={self.id!r})"

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pactgate.config.problems import ValueFault, show
+from pactgate.protocol.versions import is_foreign
 
 SERVER_ID: Final = r"^[a-z][a-z0-9-]*$"
 SERVER_ID_MAX: Final = 50
@@ -106,6 +107,16 @@ def check_program(text: str) -> ValueFault | None:
 def check_env_name(text: str) -> ValueFault | None:
     if not text or "=" in text or not text.isprintable():
         return ValueFault(f"{show(text)} can't be the name of an environment variable.", "Use letters, digits and _.")
+    return None
+
+
+def check_extension(text: str) -> ValueFault | None:
+    if not _VISIBLE.fullmatch(text) or "/" not in text:
+        return ValueFault(
+            f"{show(text)} is not a method or a pattern of methods.", "Write com.example/do, or com.example/*."
+        )
+    if not is_foreign(text):
+        return ValueFault(f"{show(text)} is a method of the protocol, which needs no permission here.", "Remove it.")
     return None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import UNSET, Struct
 
@@ -70,6 +70,13 @@ class Principal(Struct, frozen=True):
     roles: frozenset[str] = frozenset()
 
 
+class HandleOwner(NamedTuple):
+    """Whom a handle belongs to: a task, a page of a result, a cursor. A legacy session keeps its handles to itself."""
+
+    subject: str
+    session: str | None = None
+
+
 class Caller(Struct, frozen=True):
     """`scope` is the server id of `/mcp/{serverId}`, or None for the merged view; `capabilities` are those this request may rely on."""
 
@@ -88,6 +95,10 @@ class Caller(Struct, frozen=True):
     """How to tell it something outside its requests; None for modern callers, who listen instead."""
     log_level: str | None = None
     """From which level on a modern request wants log messages; None where it wants none."""
+
+    @property
+    def owner(self) -> HandleOwner:
+        return HandleOwner(self.subject, self.session)
 
 
 class ServerStatus(StrEnum):

@@ -19,6 +19,7 @@ from pactgate.policy.timeouts import ToolTimeout, shortened
 from pactgate.protocol.messages import Request, Response
 from pactgate.protocol.simple_result import SimpleResult, encode_simple, read_simple, size_of
 from pactgate.protocol.versions import LEGACY
+from pactgate.upstreams.dialer import Session
 
 FRAME_BYTES: Final = 40
 """What a JSON-RPC answer has beside its id and its result."""
@@ -32,6 +33,8 @@ class Call:
 
     policy: ToolPolicy
     """The policy of its tool, from where the resolve gate has bound one."""
+    session: Session
+    """Where the answer came from, if it is not of the ordinary shape."""
 
     __slots__ = (
         "_result",
@@ -54,6 +57,7 @@ class Call:
         "progress_token",
         "request",
         "requested",
+        "session",
         "simple",
         "ticket",
         "tool",

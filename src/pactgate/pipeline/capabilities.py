@@ -11,6 +11,7 @@ from typing import Any, Final
 
 _LISTS: Final = ("tools", "prompts", "resources")
 _WHOLE: Final = ("completions", "logging")
+TASKS: Final = "io.modelcontextprotocol/tasks"
 _OWN: Final = ("experimental", "extensions", "tasks")
 
 Offered = Mapping[str, Any]
@@ -43,8 +44,13 @@ def alone(offered: Offered | None, *, is_same_era: bool = False) -> dict[str, An
 
 
 def has_extensions(offered: Offered) -> bool:
-    """Whether a server may know methods that no revision has, or tasks."""
+    """Whether a server may know methods that no revision has."""
     return any(offered.get(name) for name in _OWN)
+
+
+def has_tasks(offered: Offered) -> bool:
+    extensions = offered.get("extensions")
+    return "tasks" in offered or (isinstance(extensions, dict) and TASKS in extensions)
 
 
 def _subscribes(offered: Offered) -> bool:

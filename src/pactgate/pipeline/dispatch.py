@@ -69,6 +69,8 @@ class Dispatch:
 
 def _take(call: Call, found: UpstreamResult) -> None:
     call.take(found.response)
+    if call.simple is None:
+        call.session = found.session
     if found.is_input_required:
         call.is_input_required = True
         if call.result_bytes > call.policy.max_result_bytes:

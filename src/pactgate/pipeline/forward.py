@@ -7,7 +7,9 @@ with the server's own code, message and data. Must not: interpret, cache or repe
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
@@ -18,15 +20,17 @@ from pactgate.catalog.uris import OWN_SCHEME, ResourceTarget
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Caller
-from pactgate.pipeline.capabilities import has_extensions
+from pactgate.pipeline.capabilities import has_extensions, has_tasks
 from pactgate.pipeline.deadline import Deadline, TimeoutQueue
 from pactgate.pipeline.forwarded_result import ForwardedResult, fit_prompt, refused_with, shape, with_full_uris
 from pactgate.pipeline.notification_relay import relay_progress, token_of
 from pactgate.pipeline.server_requests import ServerRequestBridge, UpstreamResult, too_large
+from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.pipeline.upstream_request import Headers, UpstreamRequest
 from pactgate.policy.cache_policy import judge
 from pactgate.policy.result_cache import LeaderTicket, ResultCache
+from pactgate.policy.state_tokens import StateBinding, StateSigner
 from pactgate.protocol import messages, modern
 from pactgate.protocol.era_bridge import INPUT_REQUIRED_METHODS
 from pactgate.protocol.messages import Request, encode_json
@@ -36,6 +40,12 @@ from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.peer import UpstreamReplyError
 
 _TEXT: Final = msgspec.json.Decoder(str)
+
+_TASKS: Final = "tasks/"
+_LIST_TASKS: Final = "tasks/list"
+_CURSOR: Final = "cursor"
+_CURSOR_S: Final = 3600.0
+"""How long a cursor can be used."""
 
 ReadOwn = Callable[[str, Caller], bytes | None]
 """The contents of a resource of the gateway itself for one caller, without era members; None when there is none."""
@@ -48,6 +58,8 @@ class _Addressed(NamedTuple):
     token: Raw | None = None
     goes_on: bool = False
     """Whether it is about what an earlier call of this caller began, and so belongs in the session that call went to."""
+    task: str | None = None
+    """The task it is about, which has to be its caller's own."""
 
 
 class Forward:
@@ -60,6 +72,7 @@ class Forward:
         policies: Callable[[], PolicyTable],
         bridge: ServerRequestBridge,
         timeouts: TimeoutQueue,
+        tasks: TaskOwners,
         *,
         read_own: ReadOwn,
         server_info: bytes,
@@ -69,6 +82,8 @@ class Forward:
         self._policies = policies
         self._bridge = bridge
         self._timeouts = timeouts
+        self._tasks = tasks
+        self._cursors = StateSigner(time.monotonic)
         self._read_own = read_own
         self._server_info = server_info
 
@@ -107,19 +122,55 @@ class Forward:
         return shape(answer, request.method, ctx.caller, self._server_info)
 
     async def pass_on(self, ctx: ExecutionContext, request: Request) -> bytes:
-        """A method of tasks or of an extension, as it is, to the one server whose path this is; both must speak the same era."""
+        """A method of tasks or of an extension, as it is, to the one server whose path this is; both must speak the same era.
+
+        A request about a task is sent only if the task is this caller's own.
+        """
         server = ctx.caller.scope
         if server is None:
             raise _not_here(request.method, "it belongs to one server; ask at /mcp/{serverId}")
         session = await self._connections.session(server)
         if session.identity.era is not ctx.caller.era:
             raise _not_here(request.method, f"{server} speaks another era, and this can't be carried between eras")
-        if not has_extensions(session.identity.capabilities):
+        is_about_tasks = request.method.startswith(_TASKS)
+        if not (has_tasks if is_about_tasks else has_extensions)(session.identity.capabilities):
             raise _not_here(request.method, f"{server} does not offer it")
         members, meta, token = _params(request)
-        name = _TEXT.decode(members["taskId"]) if bytes(members.get("taskId", Raw(b""))).startswith(b'"') else None
-        answer = await self._ask(ctx, request, _Addressed(server, members, name, token, goes_on=True), meta)
+        task = None
+        if request.method == _LIST_TASKS:
+            self._open_cursor(ctx.caller, server, members)
+        elif is_about_tasks:
+            task = _text(members, "taskId", request.method)
+        answer = await self._ask(ctx, request, _Addressed(server, members, task, token, goes_on=True, task=task), meta)
         return shape(answer, request.method, ctx.caller, self._server_info)
+
+    def _open_cursor(self, caller: Caller, server: str, members: dict[str, Raw]) -> None:
+        """Put the server's own cursor in place of the one its caller was given. Raises for any other."""
+        if "cursor" not in members:
+            return
+        sealed = _text(members, "cursor", _LIST_TASKS)
+        try:
+            cursor = self._cursors.open(sealed, _cursor_binding(caller, server)).content
+        except GatewayFailure:
+            raise _bad(
+                _LIST_TASKS, "the cursor is not one that was given to this client; list from the start"
+            ) from None
+        members["cursor"] = Raw(encode_json(cursor))
+
+    def _keep_tasks_apart(self, caller: Caller, method: str, found: UpstreamResult) -> bytes:
+        """The answer to a method of tasks or of an extension, with no task of another caller in it."""
+        result = found.response.result
+        if not method.startswith(_TASKS):
+            self._tasks.note(found.session, caller.owner, result)
+        if method != _LIST_TASKS:
+            return result
+        members = messages.members(self._tasks.only_own(found.session, caller.owner, result))
+        cursor = members.pop("nextCursor", None)
+        if cursor is not None and bytes(cursor).startswith(b'"'):
+            binding = _cursor_binding(caller, found.session.peer.server)
+            sealed = self._cursors.seal(_CURSOR, _TEXT.decode(cursor), binding, _CURSOR_S)
+            members["nextCursor"] = Raw(encode_json(sealed))
+        return encode_json(members)
 
     async def _rewrite(self, reference: dict[str, Raw], kind: str, scope: str | None) -> str:
         if kind == "ref/prompt":
@@ -144,7 +195,9 @@ class Forward:
         plan = self._policies().of_reads(to.server)
         if len(to.members) > 1 or meta:  # a read that says more than its URI may be answered otherwise
             return await self._ask(ctx, request, to, meta)
-        found = self._results.ask(plan.keys(ctx.caller.subject, bytes(to.members["uri"])), to.server)
+        caller = ctx.caller
+        session = self._bridge.session_key(to.server, caller) if plan.may_be_private else None
+        found = self._results.ask(plan.keys(caller.subject, bytes(to.members["uri"]), session), to.server)
         if not isinstance(found, Lookup | LeaderTicket):
             found = await found
         if isinstance(found, Lookup):
@@ -192,6 +245,8 @@ class Forward:
             raise GatewayFailure(
                 Kind.MALFORMED_RESULT, f"{to.server} answered {request.method} without an object", server=to.server
             )
+        if to.goes_on:
+            result = self._keep_tasks_apart(ctx.caller, request.method, found)
         max_bytes = self._policies().max_response_bytes
         if found.is_input_required and len(result) > max_bytes:
             raise too_large(to.server, request.method, max_bytes)
@@ -216,18 +271,28 @@ class Forward:
             name=to.name,
             on_progress=relay_progress(caller.channel, to.token),
             deadline=deadline,
-            on_send=_no_headers,
+            on_send=_no_headers if to.task is None else partial(self._require_own, caller, to.task),
             on_asked=on_asked,
         )
         if request.method not in INPUT_REQUIRED_METHODS and not (to.goes_on and caller.era is Era.LEGACY):
             return UpstreamResult(await self._bridge.send(sent, session, to.members), session)
         return await self._bridge.exchange(sent, session)
 
+    def _require_own(self, caller: Caller, task: str, session: Session) -> Headers:
+        """The last step before a request about a task leaves, when it is certain in which session."""
+        self._tasks.require(session, caller.owner, task)
+        return ()
+
     def _own(self, uri: str, caller: Caller) -> bytes:
         text = self._read_own(uri, caller)
         if text is None:
             raise GatewayFailure(Kind.UNKNOWN_RESOURCE, f"The gateway has no resource {uri!r}.", details={"uri": uri})
         return text
+
+
+def _cursor_binding(caller: Caller, server: str) -> StateBinding:
+    session = {} if caller.session is None else {"session": Raw(encode_json(caller.session))}
+    return StateBinding(caller.subject, server, _LIST_TASKS, session)
 
 
 def _no_headers(session: Session) -> Headers:

@@ -138,7 +138,7 @@ class Kernel:
         return self._audit.keep(ctx, request.params)
 
     def _handler(self, caller: Caller, method: str) -> Handler:
-        """Absence is the version gate; on one server's own path, that server may know more methods than we do."""
+        """Absence is the version gate; on one server's own path, that server may know more methods, those the operator names."""
         handler = self._handlers.get(method)
         if method == TOOL_CALL and handler is not None:  # which every revision has
             if self._audit is not None:
@@ -147,7 +147,9 @@ class Kernel:
         if handler is not None and versions.exists(method, caller.version):
             return handler
         if caller.scope is not None and versions.is_foreign(method) and EXTENSION in self._handlers:
-            return self._handlers[EXTENSION]
+            if self._policies().is_extension(caller.scope, method):
+                return self._handlers[EXTENSION]
+            raise _unnamed_method(method, caller.scope)
         raise _unknown_method(method)
 
     def notice(self, caller: Caller, notification: Notification) -> None:
@@ -223,6 +225,13 @@ def _held_back(ctx: ExecutionContext, why: str) -> GatewayFailure:
         operation=TOOL_CALL,
         code=ErrorCode.OPERATION_FAILED,
         verdict=verdict,
+    )
+
+
+def _unnamed_method(method: str, server: str) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.METHOD_NOT_FOUND,
+        f"There is no method {method[:100]!r} here: `extensions` of the server {server!r} does not name it.",
     )
 
 

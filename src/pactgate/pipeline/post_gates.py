@@ -19,6 +19,8 @@ from pactgate.core.events import CodeReplaced, EffectsExceeded, Emit
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Tool
 from pactgate.pipeline.call import Call
+from pactgate.pipeline.capabilities import TASKS
+from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_policy import ToolPolicy
 from pactgate.policy import cache_policy, contracts, response_size
 from pactgate.policy.assembly import assemble
@@ -47,7 +49,6 @@ _SMALL_BYTES: Final = 4096
 """Up to here searching a result costs next to nothing."""
 _OBSERVED_SHARE: Final = 8
 """What of an answer the envelope may use to show what a tool did: one part in so many."""
-TASKS: Final = "io.modelcontextprotocol/tasks"
 
 
 def facts_of(ctx: ExecutionContext, now: float) -> CallFacts:
@@ -72,9 +73,12 @@ def facts_of(ctx: ExecutionContext, now: float) -> CallFacts:
 
 
 class CheckResult:
-    """A result must be one: an array of content or structured content, a boolean isError, complete."""
+    """A result must be one: an array of content or structured content, a boolean isError, complete; or a task, for its caller alone."""
 
     name = "check_result"
+
+    def __init__(self, tasks: TaskOwners) -> None:
+        self._tasks = tasks
 
     def applies_to(self, policy: ToolPolicy) -> bool:
         return True
@@ -90,6 +94,7 @@ class CheckResult:
             raise _malformed(call, str(problem)) from problem
         if _is_task(call, read):
             call.is_task = True
+            self._tasks.note(call.session, call.ctx.caller.owner, call.result)
             return
         if read.content is UNSET and read.structuredContent is UNSET:
             raise _malformed(call, "it has neither content nor structuredContent")
@@ -182,7 +187,7 @@ class LimitSize:
         )
         if isinstance(fitted, response_size.TooLarge):
             ctx.is_truncated, ctx.original_size_bytes = True, fitted.original_size_bytes
-            raise self._pages.keep(ctx.caller.subject, call.result, rules.tool, rules.max_result_bytes)
+            raise self._pages.keep(ctx.caller.owner, call.result, rules.tool, rules.max_result_bytes)
         call.replace(fitted.result)
         if fitted.is_truncated:
             ctx.is_truncated, ctx.original_size_bytes = True, fitted.original_size_bytes

@@ -6,7 +6,7 @@ and S0/ECO-300.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw
 from pactgate.catalog.connections import Connections
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
-from pactgate.core.values import SchemaViolation, Tool
+from pactgate.core.values import Caller, SchemaViolation, Tool
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.tool_invoke import TOOL_INVOKE, unwrap
 from pactgate.pipeline.tool_policy import ToolPolicy
@@ -216,13 +216,18 @@ class ValidateInput:
             raise _refused(tool, Kind.INVALID_ARGUMENTS, "do not match its input schema", errors)
 
 
+SessionKey = Callable[[str, Caller], str | None]
+"""What tells a caller's own session with a server from all others; None where the shared session serves it."""
+
+
 class LookInCache:
     """A cached response to the very same call, or the lead of all who ask for it now (single-flight); only where the operator allows it."""
 
     name = "cache_lookup"
 
-    def __init__(self, results: ResultCache) -> None:
+    def __init__(self, results: ResultCache, session_key: SessionKey) -> None:
         self._results = results
+        self._session_key = session_key
 
     def applies_to(self, policy: ToolPolicy) -> bool:
         return policy.cache.ttl_ms is not None
@@ -230,10 +235,10 @@ class LookInCache:
     def __call__(self, call: Call) -> Awaitable[None] | None:
         if not is_plain(call.members, call.meta):
             return None
-        policy = call.policy
+        policy, caller, server = call.policy, call.ctx.caller, call.policy.tool.server
         arguments = bytes(call.members.get("arguments", _NO_ARGUMENTS))
-        keys = policy.cache.keys(call.ctx.caller.subject, arguments)
-        found = self._results.ask(keys, policy.tool.server)
+        session = self._session_key(server, caller) if policy.cache.may_be_private else None
+        found = self._results.ask(policy.cache.keys(caller.subject, arguments, session), server)
         if isinstance(found, Lookup | LeaderTicket):
             _take(call, found)
             return None

@@ -99,6 +99,10 @@ class ServerRequestBridge:
             return False
         return not self._connections.wants_own_session(request.server, caller, _relayable(caller, Era.LEGACY))
 
+    def session_key(self, server: str, caller: Caller) -> str | None:
+        """What tells the caller's own session with a server from all others; None where the shared session serves its requests."""
+        return self._connections.session_key(server, caller, _relayable(caller, Era.LEGACY))
+
     async def run(self, request: UpstreamRequest) -> UpstreamResult:
         await in_task()
         caller = request.caller
@@ -147,7 +151,7 @@ class ServerRequestBridge:
             members,
             meta=meta,
             on_progress=on_progress,
-            owner=caller.subject,
+            owner=caller.session or caller.subject,
             on_log=on_log,
             name=request.name,
             headers=request.on_send(session),

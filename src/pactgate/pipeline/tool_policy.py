@@ -15,6 +15,7 @@ from pactgate.policy.categories import ToolCategory
 from pactgate.policy.envelope import room_bytes
 from pactgate.policy.limits import Bounds, bounds_for
 from pactgate.policy.timeouts import ToolTimeout, for_tool
+from pactgate.policy.tool_patterns import most_specific
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import LATEST_MODERN
 
@@ -61,7 +62,9 @@ class PolicyTable:
         self.input_timeout_ms = config.timeouts.input_timeout_ms
         """How long a call may wait for what its caller is asked."""
         self._era_bytes = len(server_info) + _ERA_BYTES
-        self._cache = CachePolicy(config.cache)
+        self._cache = CachePolicy(
+            config.cache, frozenset(id_ for id_, server in config.servers.items() if server.may_have_caller_sessions)
+        )
         self.default_limit = ToolTimeout(config.timeouts.default_timeout_ms, "timeouts.defaultTimeoutMs")
         self._known: dict[str, ToolPolicy] = {}
         self._reads: dict[str, ToolCachePolicy] = {}
@@ -89,6 +92,11 @@ class PolicyTable:
         default_ms = self._config.timeouts.default_timeout_ms
         known = self._config.servers.get(server)
         return default_ms if known is None else min(default_ms, known.request_timeout_ms)
+
+    def is_extension(self, server: str, method: str) -> bool:
+        """Whether the operator lets this method outside the protocol pass to a server."""
+        known = self._config.servers.get(server)
+        return known is not None and most_specific(method, known.extensions) is not None
 
     def _work_out(self, tool: Tool) -> ToolPolicy:
         config, traits = self._config, tool.traits

@@ -2,7 +2,8 @@
 
 Nothing is kept unless the operator named the tool or its contract says how long, and then only what is known to be safe to give again:
 complete, whole, successful results of tools that are read-only or idempotent. A key is the caller, the server, the tool, its
-definition and the exact bytes of the arguments: whatever differs in any of them is another key. What an upstream says about freshness
+definition and the exact bytes of the arguments: whatever differs in any of them is another key. A caller with a session of its own with
+the server has keys of its own: another session may be logged in as somebody else. What an upstream says about freshness
 shortens a life and never lengthens it. Pure. Must not: store anything. Enforces decision D11, S1/CACHE-003 (hints) and the keys of
 S1/CACHE-005.
 """
@@ -44,30 +45,47 @@ class Storable(NamedTuple):
 class ToolCachePolicy:
     """What the cache does for one tool. `ttl_ms` None: nothing is kept. `is_writer`: a call may outdate what is kept of its server."""
 
-    __slots__ = ("_seed", "follows_hints", "is_writer", "ttl_ms")
+    __slots__ = ("_seed", "follows_hints", "is_writer", "may_be_private", "ttl_ms")
 
-    def __init__(self, ttl_ms: int | None, *, is_writer: bool, follows_hints: bool, identity: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        ttl_ms: int | None,
+        *,
+        is_writer: bool,
+        follows_hints: bool,
+        identity: tuple[str, ...],
+        may_be_private: bool = False,
+    ) -> None:
         self.ttl_ms = ttl_ms
+        self.may_be_private = may_be_private
+        """Whether callers may have sessions of their own with the server, so that `keys` has to be told which."""
         self.is_writer = is_writer
         self.follows_hints = follows_hints
         """Kept only as long as the upstream says so, and shared where it says so: what the specification gives lists and reads."""
         named = b"".join(b"%d:%b" % (len(part), part) for part in (_encoded(text) for text in identity))
         self._seed = blake2b(named, digest_size=_KEY_BYTES)
 
-    def keys(self, subject: str, arguments: bytes) -> CacheKeys:
-        """Where this caller's result for exactly these bytes is kept."""
+    def keys(self, subject: str, arguments: bytes, session: str | None = None) -> CacheKeys:
+        """Where this caller's result for exactly these bytes is kept.
+
+        `session` names the caller's own session with the server. What was answered there is for nobody else, whatever the server says.
+        """
         digest = self._seed.copy()
         digest.update(arguments)
         shared = digest.digest()
+        if session is not None:
+            return CacheKeys(shared + b"\1" + _encoded(session))
         return CacheKeys(shared + b"\0" + _encoded(subject), shared if self.follows_hints else None)
 
 
 class CachePolicy:
     """The rules of one configuration."""
 
-    def __init__(self, settings: Cache) -> None:
+    def __init__(self, settings: Cache, private: Collection[str] = ()) -> None:
+        """`private` are the servers with which callers may have sessions of their own."""
         self._default_ttl_ms = settings.default_ttl_ms
         self._tools = settings.tools
+        self._private = private
 
     def plan(self, tool: Tool, *, is_read_only: bool | None, is_idempotent: bool | None) -> ToolCachePolicy:
         """What to do for a tool; None means that nobody said whether it is so.
@@ -85,11 +103,18 @@ class CachePolicy:
             is_writer=not (is_read_only or is_vouched_for),
             follows_hints=False,
             identity=("tools/call", tool.server, tool.name, tool.digest),
+            may_be_private=tool.server in self._private,
         )
 
     def hinted(self, server: str, method: str) -> ToolCachePolicy:
         """What to do for results that carry the specification's cache hints, such as those of `resources/read`."""
-        return ToolCachePolicy(self._default_ttl_ms, is_writer=False, follows_hints=True, identity=(method, server))
+        return ToolCachePolicy(
+            self._default_ttl_ms,
+            is_writer=False,
+            follows_hints=True,
+            identity=(method, server),
+            may_be_private=server in self._private,
+        )
 
     def rule_for(self, full_name: str) -> int | None:
         """The time to live the operator gave a tool, or None."""

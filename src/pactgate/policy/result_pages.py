@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.values import Tool
+from pactgate.core.values import HandleOwner, Tool
 from pactgate.protocol.messages import encode_json
 
 PREFIX: Final = "pactgate://results/"
@@ -39,7 +39,7 @@ class Page(Struct, frozen=True, gc=False):
 
 
 class _Entry(Struct, frozen=True, gc=False):
-    owner: str
+    owner: HandleOwner
     result: bytes
     until_s: float
 
@@ -78,21 +78,21 @@ class PagedResultStore:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def put(self, owner: str, result: bytes) -> str | None:
+    def put(self, owner: HandleOwner, result: bytes) -> str | None:
         """Keep a result for its caller and give the handle it is read under; None when it alone is beyond the bound."""
         self.sweep()
         cost = len(result) + _ENTRY_BYTES
         if cost > self._max_bytes or self._max_entries < 1:
             return None
         while self.held_bytes + cost > self._max_bytes or len(self._entries) >= self._max_entries:
-            own = (handle for handle, entry in self._entries.items() if entry.owner == owner)
+            own = (handle for handle, entry in self._entries.items() if entry.owner.subject == owner.subject)
             self._drop(next(own, None) or next(iter(self._entries)))
         handle = secrets.token_hex(16)
         self._entries[handle] = _Entry(owner, result, self._clock() + self._ttl_s)
         self.held_bytes += cost
         return handle
 
-    def keep(self, owner: str, result: bytes, tool: Tool, max_response_bytes: int) -> GatewayFailure:
+    def keep(self, owner: HandleOwner, result: bytes, tool: Tool, max_response_bytes: int) -> GatewayFailure:
         """Keep an answer that is too large to send, and give the failure that tells its caller where to read it."""
         handle = self.put(owner, result)
         told: dict[str, Any] = {"originalSizeBytes": len(result), "maxResponseBytes": max_response_bytes}
@@ -122,7 +122,7 @@ class PagedResultStore:
         entry = self._entries.get(handle)
         return 0 if entry is None else max(1, -(-len(entry.result) // self._stride))
 
-    def read(self, owner: str, handle: str, page: int) -> Page | None:
+    def read(self, owner: HandleOwner, handle: str, page: int) -> Page | None:
         """One page of a result that was put by this caller; None for everything else."""
         entry = self._entries.get(handle)
         if entry is None or entry.owner != owner or self._clock() > entry.until_s:
@@ -133,7 +133,7 @@ class PagedResultStore:
         start, end = (self._boundary(entry.result, count * self._stride) for count in (page - 1, page))
         return Page(entry.result[start:end].decode(), page, pages)
 
-    def read_resource(self, owner: str, uri: str) -> bytes | None:
+    def read_resource(self, owner: HandleOwner, uri: str) -> bytes | None:
         """The result of `resources/read` for a page, with the URI of the next one; None where there is none."""
         address = read_uri(uri)
         found = None if address is None else self.read(owner, *address)

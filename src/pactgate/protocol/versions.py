@@ -5,6 +5,7 @@ A method that is not in `METHODS` for a revision does not exist there: absence i
 
 from __future__ import annotations
 
+import unicodedata
 from enum import StrEnum
 from typing import Final
 
@@ -85,9 +86,30 @@ def exists(method: str, version: str) -> bool:
     return version in METHODS.get(method, ())
 
 
+_OF_SERVERS: Final = ("sampling/createMessage", "elicitation/create", "roots/list")
+_RESERVED: Final = ("notifications/", "tasks/")
+"""What begins so is the protocol's, whether or not any revision has it."""
+_MAX_METHOD_CHARS: Final = 200
+
+
 def is_foreign(method: str) -> bool:
-    """A method no revision has: perhaps an extension's."""
-    return method not in METHODS
+    """A method no revision has: perhaps an extension's.
+
+    A name that only looks like one of the protocol's is not: a lax server could read it as that one, past everything that is checked here.
+    """
+    if len(method) > _MAX_METHOD_CHARS:
+        return False
+    folded = _fold(method)
+    return folded not in _FOLDED and not folded.startswith(_RESERVED)
+
+
+def _fold(method: str) -> str:
+    """A method as a server may read it that ignores case, compatibility forms, white space and invisible characters."""
+    shown = "".join(letter for letter in method if unicodedata.category(letter)[0] not in "CZ")
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", shown).casefold())
+
+
+_FOLDED: Final = frozenset(map(_fold, (*METHODS, *_OF_SERVERS)))
 
 
 def negotiate(requested: str) -> str:

@@ -1,0 +1,133 @@
+"""Whose tasks are whose: a task belongs to the caller whose request created it.
+
+All callers of a server may share one session with it, so the server can't tell them apart. The gateway remembers who got which task, and
+answers any other task id as one that does not exist. A task lives as long as the session it was created in; a modern server over HTTP
+has no sessions, so its tasks outlive a lost connection. Bounded: tasks of one subject and in all; a subject's oldest goes first, then the
+oldest of the subject with most. Must not: ask a server anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+import msgspec
+from msgspec import Raw, Struct
+
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.values import HandleOwner
+from pactgate.protocol import messages
+from pactgate.protocol.messages import encode_json
+from pactgate.upstreams.dialer import Session
+
+MAX_TASKS: Final = 10_000
+MAX_TASKS_OF_ONE: Final = 1000
+MAX_ID_CHARS: Final = 1024
+_SHOWN_CHARS: Final = 100
+
+
+class _Handle(Struct):
+    taskId: str  # noqa: N815 - the wire's spelling
+
+
+class _Created(Struct):
+    """A result that creates a task: its handle is a member of a legacy result, and the result itself in the modern era."""
+
+    task: Raw = Raw(b"{}")
+    resultType: str = "complete"  # noqa: N815
+
+
+class _TaskList(Struct):
+    tasks: list[Raw]
+
+
+_handle: Final = msgspec.json.Decoder(_Handle)
+_created: Final = msgspec.json.Decoder(_Created)
+_task_list: Final = msgspec.json.Decoder(_TaskList)
+
+
+class _Task(NamedTuple):
+    place: int
+    """The session, or the server, that knows the task."""
+    id: str
+
+
+class TaskOwners:
+    """Every task that was given to a caller, by where it lives and its id."""
+
+    def __init__(self, *, max_tasks: int = MAX_TASKS, max_of_one: int = MAX_TASKS_OF_ONE) -> None:
+        self._max_tasks = max_tasks
+        self._max_of_one = max_of_one
+        self._owners: dict[_Task, HandleOwner] = {}
+        self._of_subject: dict[str, dict[_Task, None]] = {}
+        self._sessions: WeakKeyDictionary[Session, int] = WeakKeyDictionary()
+        self._servers: dict[str, int] = {}
+        self._places = 0
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def note(self, session: Session, owner: HandleOwner, result: bytes) -> None:
+        """Remember the task that a result creates, if it creates one. The first owner of an id stays its owner."""
+        id_ = created_task(result)
+        if id_ is None or len(id_) > MAX_ID_CHARS:
+            return
+        task = _Task(self._place(session), id_)
+        if task in self._owners:
+            return
+        own = self._of_subject.setdefault(owner.subject, {})
+        if len(own) >= self._max_of_one:
+            self._forget(next(iter(own)))
+        elif len(self._owners) >= self._max_tasks:
+            busiest = max(self._of_subject.values(), key=lambda tasks: len(tasks))
+            self._forget(next(iter(busiest)))
+        self._of_subject.setdefault(owner.subject, {})[task] = None
+        self._owners[task] = owner
+
+    def require(self, session: Session, owner: HandleOwner, id_: str) -> None:
+        """Raise for a task of somebody else exactly as for one that does not exist."""
+        if not self._owns(session, owner, id_):
+            raise GatewayFailure(
+                Kind.INVALID_PARAMS, f"There is no task {id_[:_SHOWN_CHARS]!r}.", server=session.peer.server
+            )
+
+    def only_own(self, session: Session, owner: HandleOwner, result: bytes) -> bytes:
+        """A list of tasks with those of this owner alone."""
+        try:
+            listed = _task_list.decode(result).tasks
+            own = [raw for raw in listed if self._owns(session, owner, _handle.decode(raw).taskId)]
+        except msgspec.DecodeError as problem:
+            raise GatewayFailure(
+                Kind.MALFORMED_RESULT,
+                f"{session.peer.server} answered tasks/list with a result that breaks the protocol: {problem}",
+                server=session.peer.server,
+                operation="tasks/list",
+            ) from problem
+        return result if len(own) == len(listed) else encode_json({**messages.members(result), "tasks": own})
+
+    def _owns(self, session: Session, owner: HandleOwner, id_: str) -> bool:
+        return self._owners.get(_Task(self._place(session), id_)) == owner
+
+    def _place(self, session: Session) -> int:
+        known: Any = self._servers if session.is_modern_http else self._sessions
+        key: Any = session.peer.server if session.is_modern_http else session
+        place = known.get(key)
+        if place is None:
+            self._places = place = known[key] = self._places + 1
+        return int(place)
+
+    def _forget(self, task: _Task) -> None:
+        owner = self._owners.pop(task)
+        own = self._of_subject[owner.subject]
+        del own[task]
+        if not own:
+            del self._of_subject[owner.subject]
+
+
+def created_task(result: bytes) -> str | None:
+    """The id of the task a result creates."""
+    try:
+        read = _created.decode(result)
+        return _handle.decode(result if read.resultType == "task" else read.task).taskId
+    except msgspec.DecodeError:
+        return None
