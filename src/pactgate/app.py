@@ -262,8 +262,11 @@ class Gateway:
             sessions=self.config.sessions,
             tap=self._taps.http_callers(),
         )
-        limits = ServerLimits(max_request_bytes=self.config.limits.max_request_bytes)
-        self._http = HttpServer(frontend.handle, limits, self._emit)
+        limits = ServerLimits(
+            max_request_bytes=self.config.limits.max_request_bytes,
+            max_connections_per_address=listen.max_connections_per_address,
+        )
+        self._http = HttpServer(frontend.handle, limits, self._emit, frontend.admit)
         host, port = await self._http.listen(listen.host, listen.port)
         shown = f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{port}"

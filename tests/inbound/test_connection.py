@@ -12,6 +12,7 @@ from pactgate.core.events import InternalFailure, RequestRefused
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.server_limits import ServerLimits
 from tests.support.bad_http import HOST, NOT_REQUESTS, with_body, with_chunks
+from tests.support.eventually import eventually
 from tests.support.facing import answering_after, listening, modern_call, serving, until
 from tests.support.loops import on_both_loops
 from tests.support.raw_http import WAIT_S, RawClient, encode_body, get, post
@@ -195,14 +196,47 @@ async def test_a_slow_head_a_slow_body_and_an_idle_connection_are_ended_by_us() 
         await until(lambda: server.connection_count == 0)
 
 
-async def test_a_body_that_comes_fast_enough_may_take_longer_than_the_first_limit() -> None:
-    limits = ServerLimits(max_connections=5, body_timeout_s=0.2, body_floor_bytes_per_s=10, sweep_s=0.01)
-    async with listening(paths, limits) as (_, port, _), RawClient(port) as client:
+PROGRESS = ServerLimits(max_connections=5, body_timeout_s=0.2, body_progress_bytes=100, sweep_s=0.01)
+
+
+async def test_a_body_that_makes_progress_may_take_longer_than_the_time_for_one_part() -> None:
+    async with listening(paths, PROGRESS) as (_, port, _), RawClient(port) as client:
         loop = asyncio.get_running_loop()
-        started = loop.time()
-        await client.send(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n" + b"x" * 100)
-        await until(lambda: loop.time() > started + 0.4)
-        assert (await client.ask(b"x")).body == b"/x"
+        await client.send(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 501\r\n\r\n")
+        for part in range(5):
+            later = loop.time() + 0.1
+            await until(partial(_is_past, loop, later))
+            await client.send(b"x" * (101 if part == 4 else 100))
+        assert (await client.answer()).body == b"/x"
+
+
+async def test_a_body_that_came_fast_earns_no_time_to_rest() -> None:
+    async with listening(paths, PROGRESS) as (_, port, _), RawClient(port) as client:
+        await client.send(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n" + b"x" * 8_999_999)
+        started = asyncio.get_running_loop().time()
+        assert (await client.answer()).status == 408
+        assert asyncio.get_running_loop().time() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (b"Content-Length: 9999", b"x"),
+        (b"Transfer-Encoding: chunked", b"1\r\nx\r\n"),
+        (b"Transfer-Encoding: chunked", b"1;" + b"x" * 200 + b"\r\nx\r\n"),
+    ],
+    ids=["a byte at a time", "a chunk of a byte at a time", "chunk lines that are longer than their chunks"],
+)
+async def test_a_body_that_trickles_in_is_ended_in_spite_of_its_bytes(head: bytes, piece: bytes) -> None:
+    async with listening(paths, PROGRESS) as (server, port, _), RawClient(port) as client:
+        await client.send(b"POST /x HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n")
+
+        async def ended() -> bool:
+            await client.send(piece)
+            return server.connection_count == 0
+
+        await eventually(ended, within_s=5)
+        assert (await client.answer()).status == 408
 
 
 @on_both_loops
@@ -387,6 +421,126 @@ async def test_requests_with_the_same_head_but_for_its_length_keep_their_own_bod
         ahead = [b"%d" % 10**digits for digits in range(6)]
         await first.send(b"".join(post(body, "/x") for body in ahead))
         assert [(await first.answer()).body for _ in ahead] == [b"/x " + body for body in ahead]
+
+
+# -- requests that are judged by their heads
+
+
+class Doorkeeper:
+    """Refuses whoever asks for `/no`, and raises at `/broken`; counts what it is asked, and what is handled."""
+
+    def __init__(self) -> None:
+        self.judged: list[str] = []
+        self.handled: list[str] = []
+
+    def admit(self, exchange: HttpExchange) -> bool:
+        self.judged.append(exchange.path)
+        if exchange.path == "/broken":
+            raise RuntimeError
+        if exchange.path == "/no":
+            exchange.respond(401, JSON_HEAD, b'"no"')
+        return exchange.path != "/no"
+
+    def handle(self, exchange: HttpExchange) -> None:
+        self.handled.append(exchange.path)
+        exchange.respond(200, JSON_HEAD, b"%d" % len(exchange.body))
+
+
+@pytest.mark.parametrize("body", [b"", b"x" * 100, b"x" * 300_000])
+@on_both_loops
+async def test_a_request_that_is_refused_is_answered_before_its_body_has_come(body: bytes) -> None:
+    door = Doorkeeper()
+    async with listening(door.handle, admit=door.admit) as (server, port, _), RawClient(port) as client:
+        answer = await client.ask(b"POST /no HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n" + body)
+        assert (answer.status, answer.body, answer.header("connection")) == (401, b'"no"', "close")
+        assert server.held_bytes == 0
+        await client.send(b"x" * 100_000)
+        assert await client.rest() == b""
+        assert (door.judged, door.handled) == (["/no"], [])
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [(b"Expect: 100-continue", 401), (b"Transfer-Encoding: chunked", 401), (b"Content-Encoding: gzip", 415)],
+)
+async def test_a_refused_client_is_neither_told_to_go_on_nor_waited_for(head: bytes, status: int) -> None:
+    door = Doorkeeper()
+    length = b"" if head.startswith(b"Transfer") else b"Content-Length: 9\r\n"
+    async with listening(door.handle, admit=door.admit) as (_, port, _), RawClient(port) as client:
+        answer = await client.ask(b"POST /no HTTP/1.1\r\nHost: x\r\n" + length + head + b"\r\n\r\n")
+        assert (answer.status, answer.header("connection")) == (status, "close")
+        assert door.handled == []
+
+
+async def test_each_request_is_judged_once_and_those_that_come_in_one_piece_are_judged_by_their_handler() -> None:
+    door = Doorkeeper()
+    async with listening(door.handle, admit=door.admit) as (_, port, _), RawClient(port) as client:
+        assert (await client.ask(post(b"{}", "/whole"))).body == b"2"
+        assert door.judged == []
+        wire = post(b"x" * 50_000, "/parts")
+        for start in range(0, len(wire), 9999):
+            await client.send(wire[start : start + 9999])
+            await until(lambda: True)
+        assert (await client.answer()).body == b"50000"
+        assert (await client.ask(post(b"x" * 100_000, "/large"))).body == b"100000"
+        assert door.judged == ["/parts", "/large"]
+        assert door.handled == ["/whole", "/parts", "/large"]
+
+
+async def test_a_fault_while_a_head_is_judged_is_contained_to_its_connection() -> None:
+    door = Doorkeeper()
+    async with listening(door.handle, admit=door.admit) as (server, port, events):
+        async with RawClient(port) as client:
+            assert (await client.ask(b"POST /broken HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")).status == 500
+            assert await client.rest() == b""
+        async with RawClient(port) as other:
+            assert (await other.ask(post(b"{}", "/"))).status == 200
+        assert [type(event) for event in events] == [InternalFailure]
+        assert server.held_bytes == 0
+
+
+async def test_a_request_that_needs_no_body_is_answered_at_once_and_its_body_is_thrown_away() -> None:
+    async with serving() as served, served.client() as client:
+        head = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n"
+        answer = await client.ask(head + b"GET /health/live")
+        assert (answer.status, answer.header("connection")) == (200, "close")
+        assert await client.rest() == b""
+
+
+# -- answers that are not taken
+
+
+async def test_answers_that_are_not_taken_count_for_their_client_and_are_bounded() -> None:
+    def large(exchange: HttpExchange) -> None:
+        exchange.respond(200, JSON_HEAD, b"x" * 12_000_000)
+
+    limits = ServerLimits(max_connections=20, max_held_bytes=20_000_000)
+    async with listening(large, limits) as (server, port, _):
+        clients = [RawClient(port) for _ in range(4)]
+        for client in clients:
+            await client.__aenter__()
+            client.transport.pause_reading()
+            await client.send(get("/", connection="close"))
+        await until(lambda: server.connection_count == 1)
+        assert 0 < server.held_bytes <= 20_000_000
+        for client in clients:
+            client.transport.resume_reading()
+        lengths = sorted([len(await client.rest()) for client in clients])
+        assert lengths[-1] > 12_000_000 > lengths[-2]
+        await until(lambda: server.held_bytes == 0)
+        for client in clients:
+            await client.close()
+
+
+async def test_requests_sent_ahead_in_the_same_piece_are_counted_too() -> None:
+    go = asyncio.Event()
+    async with listening(answering_after(go, paths)) as (server, port, _), RawClient(port) as client:
+        await client.send(get("/0") + get("/1") * 500)
+        await until(lambda: server.held_bytes > 10_000)
+        go.set()
+        for _ in range(501):
+            assert (await client.answer()).status == 200
+        await until(lambda: server.held_bytes == 0)
 
 
 # -- clients that go away

@@ -85,7 +85,7 @@ def test_what_has_come_of_a_body_is_counted() -> None:
     reader = RequestReader(LIMITS, RequestHeadCache())
     reader.feed(WITH_CHUNKS[:-10])
     assert reader.head is not None
-    assert reader.received_bytes == len(WITH_CHUNKS) - 10 - WITH_CHUNKS.index(b"\r\n\r\n") - 4
+    assert reader.received_bytes == len(b"he"), "chunk lines are no progress"
 
 
 tricky_lines = st.sampled_from(

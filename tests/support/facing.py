@@ -12,7 +12,7 @@ from pactgate.config.model import Sessions
 from pactgate.core.events import Event
 from pactgate.inbound.admin import CallTraces
 from pactgate.inbound.auth import Guard
-from pactgate.inbound.connection import Handle
+from pactgate.inbound.connection import Admit, Handle
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
@@ -111,7 +111,7 @@ async def serving(
         sessions=sessions,
         clock=clock,
     )
-    server = HttpServer(frontend.handle, limits or ServerLimits(), events.append)
+    server = HttpServer(frontend.handle, limits or ServerLimits(), events.append, frontend.admit)
     _, port = await server.listen("127.0.0.1", 0)
     try:
         yield Served(kernel, frontend, server, events, port)
@@ -122,11 +122,11 @@ async def serving(
 
 @asynccontextmanager
 async def listening(
-    handle: Handle, limits: ServerLimits | None = None
+    handle: Handle, limits: ServerLimits | None = None, admit: Admit = lambda exchange: True
 ) -> AsyncIterator[tuple[HttpServer, int, list[Event]]]:
     """A server alone, with a handler of the test's own."""
     events: list[Event] = []
-    server = HttpServer(handle, limits or ServerLimits(), events.append)
+    server = HttpServer(handle, limits or ServerLimits(), events.append, admit)
     _, port = await server.listen("127.0.0.1", 0)
     try:
         yield server, port, events

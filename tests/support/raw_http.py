@@ -36,15 +36,16 @@ class Answer:
 
 
 class RawClient:
-    """One connection."""
+    """One connection, from the address `host`."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self._port = port
+        self._host = host
         self._events = EventDecoder(16 * 1024 * 1024)
         self._waiting: list[ServerEvent] = []
 
     async def __aenter__(self) -> Self:
-        opened = asyncio.open_connection("127.0.0.1", self._port, limit=64 * 1024 * 1024)
+        opened = asyncio.open_connection("127.0.0.1", self._port, limit=64 * 1024 * 1024, local_addr=(self._host, 0))
         self.reader, self.writer = await asyncio.wait_for(opened, WAIT_S)
         return self
 

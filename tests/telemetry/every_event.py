@@ -41,6 +41,7 @@ EVERY_EVENT: list[Event] = [
     events.CodeReplaced("notes", "notes.count", "r1", "ODD"),
     events.ToolReported("notes", "notes.count", "crashed", "KeyError: 'x'"),
     events.CacheFailed("get", "OSError()"),
+    events.ConnectionsClosed("192.0.2.1", 32),
     events.CaptureEnded("captures/a.json", 3, 0),
     events.CaptureFailed("No space left on device"),
     events.ConfigurationChanged("ops", "limits.maxArraySize", "100", "5", "519893fa3d6d", True),

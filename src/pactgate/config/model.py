@@ -47,6 +47,15 @@ class ListenSection(Section, frozen=True, kw_only=True):
         tuple[AllowedOrigin, ...],
         doc("Origins of web pages that may call, as `https://app.example`; others are refused.", max_length=100),
     ] = ()
+    max_connections_per_address: Annotated[
+        int,
+        doc(
+            "Open connections from one address (for IPv6: one /64 network). More are needed behind a proxy, whose address "
+            "all its clients share.",
+            ge=1,
+            le=3072,
+        ),
+    ] = 1024
 
 
 class Discovery(Section, frozen=True, kw_only=True):

@@ -190,6 +190,13 @@ class RequestRefused(Event, frozen=True):
     reason: str
 
 
+class ConnectionsClosed(Event, frozen=True):
+    """Connections without a request under way were closed to make room for one more from this address."""
+
+    address: str
+    count: int
+
+
 class InternalFailure(Event, frozen=True):
     """An exception nobody expected. The text stays here; the wire only has the request id."""
 

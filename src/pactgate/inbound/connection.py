@@ -1,8 +1,9 @@
 """One client's connection: requests strictly in order, one running at a time.
 
-Bounds everything a client can make us hold or wait for: time for head and body, idle time, requests sent ahead, answers not taken, and
-its part in the sum over all connections. What is no request is answered once, then the connection ends; before it ends, what still
-comes in is read and thrown away for a moment, so that the answer is not lost to a reset. Must not: know what a request means.
+A connection bounds everything a client can make the gateway hold or wait for: time for a head and for progress of a body, idle time,
+requests sent ahead, answers not taken, and its part in the sum over all connections. A request is judged when its head is complete; if
+it is refused, its body is not read. The gateway answers malformed bytes once and then ends the connection; before that, it reads and
+discards for a moment what still comes in, so that the answer is not lost to a reset. Must not: know what a request means.
 Closing after any parse error leaves no room for request smuggling; the bounds hold against slow, endless and idle peers.
 """
 
@@ -11,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Final, Protocol, cast
 
 from pactgate.core.events import Emit, RequestRefused
 from pactgate.core.fault_barrier import FaultBarrier
-from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
-from pactgate.inbound.http_grammar import BadRequestError
+from pactgate.inbound.held_bytes import HeldBytes, Hold
+from pactgate.inbound.http_exchange import HttpExchange, refusal
+from pactgate.inbound.http_grammar import BadRequestError, RequestHead
+from pactgate.inbound.peer_address import counted_address, host_of
 from pactgate.inbound.request_reader import Ready, RequestHeadCache, RequestReader
 from pactgate.inbound.server_limits import MIB, ServerLimits
 from pactgate.protocol import messages
@@ -30,21 +32,29 @@ _WRITE_FLOOR_BYTES: Final = 16 * 1024
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _IDENTITY: Final = ["identity"]
 _NEVER: Final = math.inf
-_EXTRA_HEADS: Final = {405: b"Allow: GET, POST, DELETE, OPTIONS\r\n", 503: b"Retry-After: 1\r\n"}
 
 
 Handle = Callable[[HttpExchange], None]
 """Answers an exchange, or sees that it is answered. Does not wait."""
+
+Admit = Callable[[HttpExchange], bool]
+"""Whether the body of a request is worth reading; if not, the exchange is answered as `Handle` says."""
 
 
 class ConnectionHub(Protocol):
     """What all connections of a server share."""
 
     limits: ServerLimits
+    held: HeldBytes
     is_closing: bool
     emit: Emit
+    admit: Admit
     handle: Handle
     barrier: FaultBarrier
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether idle connections should end sooner than usual."""
 
     def enter(self, connection: InboundConnection) -> bool:
         """Whether there is room for one more."""
@@ -52,18 +62,13 @@ class ConnectionHub(Protocol):
     def leave(self, connection: InboundConnection) -> None:
         """The connection is no more."""
 
-    def hold(self, size_bytes: int) -> bool:
-        """Count bytes held for clients; False, and not counted, where it would be too many."""
-
 
 class InboundConnection(asyncio.Protocol):
     """Holds at most one exchange. `deadline` is looked at by the server's sweep; there is no timer per connection."""
 
     __slots__ = (
         "_ahead",
-        "_body_since",
         "_discarded",
-        "_held_bytes",
         "_hub",
         "_is_lingering",
         "_is_lost",
@@ -74,8 +79,13 @@ class InboundConnection(asyncio.Protocol):
         "_reader",
         "_stalled_bytes",
         "_stalled_until",
+        "_unanswered",
+        "_unsent",
+        "_window_start",
+        "address",
         "deadline",
         "exchange",
+        "peer",
         "transport",
     )
 
@@ -87,8 +97,9 @@ class InboundConnection(asyncio.Protocol):
         self._loop = loop
         self._reader = RequestReader(hub.limits, RequestHeadCache())
         self._ahead = bytearray()
-        self._body_since = 0.0
-        self._held_bytes = 0
+        self._window_start = 0
+        self._unanswered = Hold(hub.held)
+        self._unsent = Hold(hub.held)
         self._discarded = 0
         self._is_lingering = self._is_lost = self._is_stalled = False
         self._is_reading = True
@@ -96,11 +107,17 @@ class InboundConnection(asyncio.Protocol):
         self._stalled_bytes = 0
         self.exchange: HttpExchange | None = None
         self.deadline = loop.time() + self._limits.head_timeout_s
+        self.peer = ""
+        """The host at the other end."""
+        self.address = ""
+        """What connections of that host are counted by."""
 
     # -- what the event loop tells us
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
+        self.peer = host_of(transport.get_extra_info("peername"))
+        self.address = counted_address(self.peer)
         if not self._hub.enter(self):
             self._refuse(503, "The gateway has as many connections as it may hold; try again.")
 
@@ -121,16 +138,19 @@ class InboundConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
         self._ahead.clear()
-        self._release()
+        self._unanswered.clear()
+        self._unsent.clear()
         self._hub.leave(self)
         self._client_gone()
 
     def pause_writing(self) -> None:
         self._is_stalled = True
         self._watch_writing(self._loop.time())
+        self._hold_unsent()
 
     def resume_writing(self) -> None:
         self._is_stalled = False
+        self._unsent.clear()
         if not self._is_lingering:
             self._stalled_until = _NEVER
             self._next()
@@ -146,12 +166,30 @@ class InboundConnection(asyncio.Protocol):
             self._watch_writing(now)
         if self.transport.is_closing():
             return
+        if self._is_stalled:
+            self._hold_unsent()
+        if self._is_idle and self._hub.is_crowded:
+            self.deadline = min(self.deadline, now + self._limits.crowded_idle_timeout_s)
         if now >= self.deadline:
             self._expire(now)
         elif self.exchange is not None and self.exchange.stream is not None:
             stream = self.exchange.stream
             if now - stream.last_write >= self._limits.stream_keepalive_s:
                 stream.write(KEEPALIVE)
+
+    def spare_rank(self) -> int | None:
+        """How easily this connection can be spared for a new one, 0 first; None while it is at work."""
+        if self.exchange is not None or self._is_stalled:
+            return None
+        if self._is_lingering:
+            return 0
+        if not self._reader.has_admitted:
+            return 1
+        return 2 if self._is_idle else None
+
+    @property
+    def _is_idle(self) -> bool:
+        return self.exchange is None and self._reader.is_empty and not (self._is_lingering or self._is_stalled)
 
     def close_idle(self) -> None:
         """The server stops: end at once unless somebody works on an answer."""
@@ -185,58 +223,95 @@ class InboundConnection(asyncio.Protocol):
         ready = reader.feed(data)
         if ready is not None:
             if len(ready.body) > _SMALL_BODY_BYTES:
-                self._hold(len(data))
+                if not was_in_body and not self._admit(ready.head):
+                    return
+                self._hold(len(data), ready.head)
             self._dispatch(ready)
-            return
-        self._hold(len(data))
-        limits = self._limits
-        if reader.head is not None:
-            if not was_in_body:
-                self._body_since = self._loop.time()
-                if reader.head.expects_continue and not reader.received_bytes:
-                    self.transport.write(_CONTINUE)
-            earned_s = reader.received_bytes / limits.body_floor_bytes_per_s
-            self.deadline = self._body_since + limits.body_timeout_s + earned_s
-        elif was_empty:
-            self.deadline = self._loop.time() + limits.head_timeout_s
+        elif reader.head is not None:
+            self._read_body(reader.head, data, is_first=not was_in_body)
+        else:
+            self._hold(len(data), None)
+            if was_empty:
+                self.deadline = self._loop.time() + self._limits.head_timeout_s
+
+    def _read_body(self, head: RequestHead, data: bytes, *, is_first: bool) -> None:
+        """Note a part of a body. Each `body_progress_bytes` of it have a time limit of their own."""
+        received = self._reader.received_bytes
+        if is_first:
+            if not self._admit(head):
+                return
+            self._unanswered.clear()  # the pieces of its head were nobody's
+            if head.expects_continue and not received:
+                self.transport.write(_CONTINUE)
+        self._hold(len(data), head)
+        if is_first or received - self._window_start >= self._limits.body_progress_bytes:
+            self._window_start = received
+            self.deadline = self._loop.time() + self._limits.body_timeout_s
+
+    def _admit(self, head: RequestHead) -> bool:
+        """Whether to read the body of this request. If not, the connection ends with the answer, which the frontend gives at once."""
+        _check_coding(head)
+        exchange = self.exchange = HttpExchange(head, b"", self, self._limits.max_unsent_bytes)
+        exchange.keep_alive = False
+        self.deadline = _NEVER
+        try:
+            is_admitted = self._hub.admit(exchange)
+        except Exception as fault:  # noqa: BLE001 - a fault stays with its exchange
+            self._fail(exchange, fault)
+            return False
+        if not is_admitted:
+            return False
+        self.exchange = None
+        exchange.close()
+        return True
 
     def _keep_for_later(self, data: bytes) -> None:
-        if self._is_lingering:
+        if self._is_lingering or (self.exchange is not None and not self.exchange.keep_alive):
             self._discarded += len(data)
             if self._discarded > _DISCARD_BYTES:
                 self.abort()
             return
-        self._hold(len(data))
+        self._hold(len(data), None)
         self._ahead += data
         if len(self._ahead) > _AHEAD_BYTES and self._is_reading:
             self._is_reading = False
             self.transport.pause_reading()
 
-    def _hold(self, size_bytes: int) -> None:
-        """Count what is held for this client in the sum over all clients."""
-        if not self._hub.hold(size_bytes):
+    def _hold(self, size_bytes: int, head: RequestHead | None) -> None:
+        """Count bytes of a request, whose head is given, or of what comes before or behind one."""
+        if not self._unanswered.resize(self._unanswered.size + size_bytes, self._owner(head)):
             raise BadRequestError(503, "The gateway holds as many bytes of requests as it may; try again.")
-        self._held_bytes += size_bytes
 
-    def _release(self) -> None:
-        self._hub.hold(-self._held_bytes)
-        self._held_bytes = 0
+    def _hold_unsent(self) -> None:
+        """Count the part of an answer that the client has not taken."""
+        if not self._unsent.resize(self.transport.get_write_buffer_size(), self._owner(None)):
+            self._loop.call_soon(self.abort)  # not here: whoever writes the answer has not finished
+
+    def _owner(self, head: RequestHead | None) -> str | None:
+        """The principal whose request it is; without a head, that of the request under way. None if it has not been admitted."""
+        if head is None and self.exchange is not None:
+            head = self.exchange.head
+        return None if head is None or head.mcp is None else head.mcp.principal.subject
 
     # -- answering
 
     def _dispatch(self, ready: Ready) -> None:
         head = ready.head
-        if head.mcp is None and head.headers.get("content-encoding", _IDENTITY) != _IDENTITY:
-            raise BadRequestError(415, "Send the body without a Content-Encoding.")
+        if head.mcp is None:
+            _check_coding(head)
+        if ready.rest:
+            self._hold(len(ready.rest), head)
+            self._ahead += ready.rest
         exchange = self.exchange = HttpExchange(head, ready.body, self, self._limits.max_unsent_bytes)
         self.deadline = _NEVER
-        if ready.rest:
-            self._ahead += ready.rest
         try:
             self._hub.handle(exchange)
         except Exception as fault:  # noqa: BLE001 - a fault stays with its exchange
-            self._hub.barrier.report("inbound", fault)
-            self._hub.barrier.run("inbound", exchange.fail, None)
+            self._fail(exchange, fault)
+
+    def _fail(self, exchange: HttpExchange, fault: Exception) -> None:
+        self._hub.barrier.report("inbound", fault)
+        self._hub.barrier.run("inbound", exchange.fail, None)
 
     def may_keep(self, exchange: HttpExchange) -> bool:
         return exchange.keep_alive and not self._hub.is_closing
@@ -249,8 +324,8 @@ class InboundConnection(asyncio.Protocol):
         keeps = exchange.keep_alive and not self._hub.is_closing
         self.exchange = None
         exchange.close()
-        if self._held_bytes:
-            self._release()
+        if self._unanswered.size:
+            self._unanswered.clear()
         if self._is_lost:
             return
         if not keeps:
@@ -287,7 +362,7 @@ class InboundConnection(asyncio.Protocol):
             return
         self._is_lingering = True
         self._ahead.clear()
-        self._release()
+        self._unanswered.clear()
         if self._hub.is_closing or not self.transport.can_write_eof():
             self.transport.close()
             return
@@ -312,14 +387,6 @@ class InboundConnection(asyncio.Protocol):
             exchange.disconnected()
 
 
-def refusal(status: int, reason: str) -> bytes:
-    """A whole answer for bytes that never became an exchange."""
-    body = _error_body(reason)
-    head = b"HTTP/1.1 %d %b\r\n%b%bConnection: close\r\nContent-Length: %d\r\n\r\n"
-    return (
-        head % (status, HTTPStatus(status).phrase.encode(), JSON_HEAD, _EXTRA_HEADS.get(status, b""), len(body)) + body
-    )
-
-
-def _error_body(reason: str) -> bytes:
-    return messages.encode_error(None, messages.INVALID_REQUEST, reason)
+def _check_coding(head: RequestHead) -> None:
+    if head.headers.get("content-encoding", _IDENTITY) != _IDENTITY:
+        raise BadRequestError(415, "Send the body without a Content-Encoding.")

@@ -24,6 +24,7 @@ _BEFORE_RESULT: Final = messages.RESULT.removesuffix(b"%b}")
 _COPIED_BYTES: Final = 32 * 1024
 """Up to here one buffer is cheaper than two."""
 _BODILESS: Final = frozenset({204, 304})
+_REFUSAL_HEADS: Final = {405: b"Allow: GET, POST, DELETE, OPTIONS\r\n", 503: b"Retry-After: 1\r\n"}
 
 
 class Work(Protocol):
@@ -34,9 +35,10 @@ class Work(Protocol):
 
 
 class ExchangeConnection(Protocol):
-    """What an exchange needs of its connection."""
+    """What an exchange needs of its connection. `peer` is the host at the other end."""
 
     transport: asyncio.Transport
+    peer: str
 
     def may_keep(self, exchange: HttpExchange) -> bool:
         """Whether the connection goes on after this answer."""
@@ -218,3 +220,10 @@ class EventStream:
 
     def detach(self) -> None:
         self._line = None
+
+
+def refusal(status: int, reason: str) -> bytes:
+    """A whole answer for bytes that never became an exchange. The connection ends with it."""
+    body = messages.encode_error(None, messages.INVALID_REQUEST, reason)
+    length = b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+    return b"".join((_STATUS_LINES[status], JSON_HEAD, _REFUSAL_HEADS.get(status, b""), length, body))

@@ -63,6 +63,13 @@ class HttpFrontend:
         self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
         self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
 
+    def admit(self, exchange: HttpExchange) -> bool:
+        """Whether the request waits for its body: judged by its head alone. All others are answered here."""
+        head = exchange.head.mcp
+        if head is None or not self._is_served(head.scope, head.principal):
+            exchange.head.mcp = self._route(exchange)
+        return exchange.head.mcp is not None
+
     def handle(self, exchange: HttpExchange) -> None:
         """Answer one exchange, or see that it is answered."""
         head = exchange.head.mcp

@@ -16,10 +16,12 @@ from typing import Any, Final
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.fault_barrier import FaultBarrier
-from pactgate.inbound.connection import Handle, InboundConnection
+from pactgate.inbound.connection import Admit, Handle, InboundConnection
+from pactgate.inbound.connection_table import ConnectionTable
+from pactgate.inbound.held_bytes import HeldBytes
+from pactgate.inbound.http_exchange import HttpExchange
 from pactgate.inbound.server_limits import ServerLimits
 
-_REFUSED_AT_ONCE: Final = 64
 _BACKLOG: Final = 1024
 _LAST_WORDS_S: Final = 1.0
 
@@ -30,17 +32,22 @@ _BIND_PROBLEMS: Final = {
 }
 
 
+def _admit_all(exchange: HttpExchange) -> bool:
+    return True
+
+
 class HttpServer:
     """Call `listen` once, `close` once."""
 
-    def __init__(self, handle: Handle, limits: ServerLimits, emit: Emit) -> None:
+    def __init__(self, handle: Handle, limits: ServerLimits, emit: Emit, admit: Admit = _admit_all) -> None:
         self.handle = handle
+        self.admit = admit
         self.barrier = FaultBarrier(emit)
         self.limits = limits
         self.emit = emit
         self.is_closing = False
-        self._connections: set[InboundConnection] = set()
-        self._held_bytes = 0
+        self.held = HeldBytes(limits.max_held_bytes)
+        self._connections = ConnectionTable(limits, emit)
         self._listener: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._emptied = asyncio.Event()
@@ -81,27 +88,23 @@ class HttpServer:
 
     @property
     def held_bytes(self) -> int:
-        return self._held_bytes
+        return self.held.total
+
+    @property
+    def is_crowded(self) -> bool:
+        return self._connections.is_crowded
 
     def enter(self, connection: InboundConnection) -> bool:
         """Whether there is room. A connection beyond the limit is swept too, until it has read why."""
-        if len(self._connections) >= self.limits.max_connections + _REFUSED_AT_ONCE or self.is_closing:
+        if self.is_closing:
             connection.abort()
             return True
-        self._connections.add(connection)
-        return len(self._connections) <= self.limits.max_connections
+        return self._connections.enter(connection)
 
     def leave(self, connection: InboundConnection) -> None:
-        self._connections.discard(connection)
+        self._connections.leave(connection)
         if not self._connections:
             self._emptied.set()
-
-    def hold(self, size_bytes: int) -> bool:
-        """Count bytes held for clients; False, and not counted, where it would be too many."""
-        if size_bytes > 0 and self._held_bytes + size_bytes > self.limits.max_held_bytes:
-            return False
-        self._held_bytes += size_bytes
-        return True
 
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
@@ -110,7 +113,7 @@ class HttpServer:
         self._sweeper = loop.call_later(self.limits.sweep_s, self._sweep)
 
     def _each(self, act: Callable[[InboundConnection], object]) -> None:
-        for connection in tuple(self._connections):
+        for connection in self._connections:
             act(connection)
 
     async def _empty_within(self, timeout_s: float) -> bool:

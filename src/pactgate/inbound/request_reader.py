@@ -51,9 +51,13 @@ class RequestHeadCache:
             self._heads[split[0]] = head
         return head, head.length
 
+    @property
+    def has_admitted(self) -> bool:
+        return any(head.mcp is not None for head in self._heads.values())
+
 
 class RequestReader:
-    """`head` is set while its body is being read; `received_bytes` counts what of the body has come, chunk lines included."""
+    """`head` is set while its body is being read."""
 
     __slots__ = (
         "_body",
@@ -65,7 +69,6 @@ class RequestReader:
         "_limits",
         "_scanned",
         "head",
-        "received_bytes",
     )
 
     def __init__(self, limits: ServerLimits, heads: RequestHeadCache) -> None:
@@ -78,12 +81,21 @@ class RequestReader:
         self._body = self._kept
         self._chunks: ChunkedBody | None = None
         self.head: RequestHead | None = None
-        self.received_bytes = 0
 
     @property
     def is_empty(self) -> bool:
         """Whether no part of a request has come."""
         return self.head is None and not self._kept
+
+    @property
+    def received_bytes(self) -> int:
+        """How much of the body has come, without chunk lines: those could be sent for ever."""
+        return len(self._body if self._chunks is None else self._chunks.body)
+
+    @property
+    def has_admitted(self) -> bool:
+        """Whether the frontend has admitted a request with one of the heads that are kept."""
+        return (self.head is not None and self.head.mcp is not None) or self._heads.has_admitted
 
     def feed(self, data: bytes) -> Ready | None:
         """The request as soon as it is whole. Raises `BadRequestError`."""
@@ -127,7 +139,6 @@ class RequestReader:
             self._body = bytearray()
         self.head = head
         self._length = length or 0
-        self.received_bytes = 0
         return self._read_body(head, data[end:])
 
     def _check_unfinished_head(self) -> None:
@@ -145,7 +156,6 @@ class RequestReader:
         return BadRequestError(431, f"The head of a request may have at most {self._limits.max_head_bytes} bytes.")
 
     def _read_body(self, head: RequestHead, data: bytes) -> Ready | None:
-        self.received_bytes += len(data)
         if self._chunks is not None:
             body, rest = self._chunks.body, self._chunks.feed(data)
         else:

@@ -23,21 +23,26 @@ def max_connections() -> int:
 
 
 class ServerLimits(Struct, frozen=True):
-    """Sizes and times of `HttpServer`. Rates are floors: a body must come, and an answer be taken, at least this fast."""
+    """Sizes and times of `HttpServer`."""
 
     max_connections: int = field(default_factory=max_connections)
+    max_connections_per_address: int = 1024
+    """At most three quarters of `max_connections`, whatever is set."""
     max_request_bytes: int = 10 * MIB
     max_head_bytes: int = 32 * 1024
     max_headers: int = 100
     max_target_bytes: int = 8 * 1024
     max_held_bytes: int = 256 * MIB
-    """Sum over all clients of what has been read and not yet answered."""
+    """Sum over all clients of the bytes read and not yet answered, and of answers a client is slow to take."""
     max_unsent_bytes: int = 4 * MIB
     """What may wait in one stream for a client to take it."""
     head_timeout_s: float = 10.0
     body_timeout_s: float = 10.0
-    body_floor_bytes_per_s: int = 16 * 1024
+    """Time for a body, or for its next `body_progress_bytes`. What came faster before earns no more time."""
+    body_progress_bytes: int = 160 * 1024
     idle_timeout_s: float = 60.0
+    crowded_idle_timeout_s: float = 5.0
+    """The same while more than three quarters of all connections are open."""
     write_timeout_s: float = 30.0
     linger_s: float = 2.0
     stream_keepalive_s: float = 15.0

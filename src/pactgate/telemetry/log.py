@@ -207,6 +207,9 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.CompositionHazard: LogLine(WARNING, "{severity}: {message} ({kind})", is_provoked=True),
     events.RequestFinished: LogLine(DEBUG, _request, is_provoked=True),
     events.RequestRefused: LogLine(WARNING, "request refused with {status}: {reason}", is_provoked=True),
+    events.ConnectionsClosed: LogLine(
+        WARNING, "closed {count} connections without a request to make room for one from {address}", is_provoked=True
+    ),
     events.InternalFailure: LogLine(
         ERROR, "internal failure in {where}, request {request_id}: {error}", is_provoked=True
     ),

@@ -1,0 +1,105 @@
+"""What clients without a token can take from a client with one. The gateway is a process of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.cli.program import Served, scripted, write_config
+from tests.support.facing import modern
+from tests.support.raw_http import RawClient, get
+
+TOKEN = "token-of-bob-0123456789"
+BOB = {"authorization": f"Bearer {TOKEN}"}
+MOST = 50
+HOST = b"Host: 127.0.0.1\r\n"
+LARGE = b"Content-Length: 10000000\r\n\r\n"
+JSON = b"Content-Type: application/json\r\n"
+GOOD = JSON + f"Authorization: {BOB['authorization']}\r\n".encode()
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("without")
+    settings = {"auth": {"tokens": {"bob": {"token": TOKEN}}}, "listen": {"maxConnectionsPerAddress": MOST}}
+    write_config(folder, {"db": scripted(era="legacy")}, rateLimits={"enabled": False}, **settings)
+    with Served(folder) as served:
+        served.wait_for("ok    db")
+        yield served
+
+
+@pytest.fixture
+def port(gateway: Served) -> int:
+    return int(gateway.url.rpartition(":")[2])
+
+
+@asynccontextmanager
+async def opened(port: int, count: int, first: bytes) -> AsyncIterator[list[RawClient]]:
+    clients = [RawClient(port) for _ in range(count)]
+    for client in clients:
+        await client.__aenter__()
+        await client.send(first)
+    try:
+        yield clients
+    finally:
+        for client in clients:
+            await client.close()
+
+
+async def call_is_quick(port: int, text: str = "hello") -> None:
+    async with RawClient(port) as bob:
+        started = time.monotonic()
+        answer = await bob.ask(modern("tools/call", name="db__echo", arguments={"text": text}, **BOB))
+        assert answer.json["result"]["content"][0]["text"] == text
+        assert time.monotonic() - started < 0.25
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"P", id="one byte"),
+        pytest.param(b"POST /mcp HTTP/1.1\r\n" + HOST + JSON + b"X: " + b"x" * 30_000, id="a head without an end"),
+        pytest.param(
+            b"POST /mcp HTTP/1.1\r\n" + HOST + JSON + LARGE + b"x" * 200_000, id="a large body without a token"
+        ),
+        pytest.param(get("/health/live"), id="a health check, then idle"),
+    ],
+)
+async def test_many_connections_without_a_token_lock_out_nobody_who_has_one(port: int, first: bytes) -> None:
+    async with RawClient(port) as before:
+        assert (await before.ask(modern("tools/call", name="db__echo", **BOB))).status == 200
+        async with opened(port, 4 * MOST, first):
+            for _ in range(3):
+                await call_is_quick(port)
+                await call_is_quick(port, "x" * 90_000)
+            assert (await before.ask(modern("tools/call", name="db__echo", **BOB))).status == 200
+
+
+@pytest.mark.parametrize(
+    ("status", "head"),
+    [
+        (401, b"POST /mcp HTTP/1.1\r\n" + HOST + JSON),
+        (401, b"POST /mcp HTTP/1.1\r\n" + HOST + JSON + b"Authorization: Bearer wrong-token-0123456789\r\n"),
+        (401, b"GET /api/status HTTP/1.1\r\n" + HOST),
+        (421, b"POST /mcp HTTP/1.1\r\nHost: evil.example\r\n" + GOOD),
+        (400, b"POST /mcp HTTP/1.1\r\n" + GOOD),
+        (403, b"POST /mcp HTTP/1.1\r\nOrigin: http://evil.example\r\n" + HOST + GOOD),
+        (404, b"POST /nothing HTTP/1.1\r\n" + HOST + GOOD),
+        (404, b"POST /mcp/nothing HTTP/1.1\r\n" + HOST + GOOD),
+        (405, b"PUT /mcp HTTP/1.1\r\n" + HOST + GOOD),
+        (405, b"POST /health/live HTTP/1.1\r\n" + HOST),
+        (406, b"POST /mcp HTTP/1.1\r\nAccept: text/html\r\n" + HOST + GOOD),
+        (415, b"POST /mcp HTTP/1.1\r\n" + HOST + GOOD.replace(b"application/json", b"text/plain")),
+        (415, b"POST /mcp HTTP/1.1\r\nContent-Encoding: gzip\r\n" + HOST + GOOD),
+        (413, b"POST /mcp HTTP/1.1\r\n" + HOST + GOOD + b"Content-Length: 99999999999\r\n\r\n"),
+    ],
+)
+async def test_a_request_that_will_be_refused_is_refused_by_its_head(port: int, status: int, head: bytes) -> None:
+    async with RawClient(port) as client:
+        answer = await client.ask(head if head.endswith(b"\r\n\r\n") else head + LARGE)
+        assert (answer.status, answer.header("connection")) == (status, "close")
+        assert await client.rest() == b""
