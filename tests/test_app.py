@@ -10,12 +10,17 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
+from msgspec.structs import replace
 
 from pactgate.app import build
-from pactgate.config.model import Auth, Config, ListenSection, Token
+from pactgate.config.model import Config, ListenSection
+from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Event, GatewayStarted, GatewayStopped, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.policy.cache_policy import CacheKeys
+from pactgate.policy.result_cache import LeaderTicket
+from pactgate.state.ports import Lookup
 from tests.support.callers import call, context
 from tests.support.processes import running_children
 from tests.support.servers import scripted
@@ -116,6 +121,24 @@ async def test_with_tokens_and_no_anonymous_callers_every_other_caller_is_turned
         with pytest.raises(OSError, match="401"):
             await asyncio.to_thread(get, f"{address}/api/status", token)
         assert await asyncio.to_thread(get, f"{address}/api/status", "a-token-of-some-length") == 200
+    finally:
+        await gateway.stop(grace_s=0)
+
+
+async def test_whoever_gets_the_name_of_a_holder_that_is_gone_gets_nothing_that_was_kept_for_it() -> None:
+    """The name of a holder is the key of what is kept for it."""
+    auth = Auth(tokens={"ops": Token(token="a-token-of-some-length")})
+    gateway = build(Config(listen=ANYWHERE, auth=auth, servers={"files": scripted()}), lambda event: None)
+    await gateway.serve_http()
+    await gateway.start()
+    try:
+        await gateway.connections.session("files")
+        ticket = gateway.results.ask(CacheKeys(b"key of ops", None), "files")
+        assert isinstance(ticket, LeaderTicket)
+        ticket.keep(b"{}", ttl_ms=60_000)
+        assert isinstance(gateway.results.ask(CacheKeys(b"key of ops", None), "files"), Lookup)
+        await gateway.reload(replace(gateway.config, auth=Auth(tokens={"dev": Token(token="b-token-of-some-length")})))
+        assert isinstance(gateway.results.ask(CacheKeys(b"key of ops", None), "files"), LeaderTicket)
     finally:
         await gateway.stop(grace_s=0)
 

@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from pactgate import __version__
 from pactgate.audit.audit_log import AuditLog
 from pactgate.audit.call_history import CallHistory
@@ -29,7 +31,7 @@ from pactgate.core.display import Mask
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
 from pactgate.core.fault_barrier import FaultBarrier, Listeners
 from pactgate.core.values import Caller
-from pactgate.inbound.auth import Guard, guard_for
+from pactgate.inbound.auth import Guard, credentials_of
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits
@@ -148,6 +150,8 @@ class Gateway:
         self._private_client = HttpClient(CALLER_SESSION_POOL)
         self._child_reaper = ChildReaper()
         self._http: HttpServer | None = None
+        self._bound = config.listen.host, config.listen.port
+        self._is_anonymous = config.allows_anonymous
         self._frontend: HttpFrontend | None = None
         self.configuration = LiveConfiguration(
             lambda: self.config,
@@ -199,7 +203,7 @@ class Gateway:
             clock=time.monotonic,
             input_s=lambda: self.policies.input_timeout_ms / 1000,
         )
-        tasks = TaskOwners()
+        self._tasks = tasks = TaskOwners()
         add_envelope = AddEnvelope(self._encoded_info)
         self._timeouts = TimeoutQueue(FaultBarrier(self._emit))
         self.tool_call = ToolCall(
@@ -251,9 +255,12 @@ class Gateway:
         """Open the HTTP endpoint on the configured address and return its URL."""
         await self.open_audit()
         listen = self.config.listen
+        if self.config.needs_token:
+            self.generated_token = secrets.token_urlsafe(32)
+            self._know([self.generated_token])
         self._frontend = frontend = HttpFrontend(
             self.kernel,
-            self._guard(),
+            self._guard(self.config, listen.host, listen.port),
             servers=lambda roles: self.connections.servers_for(roles),
             snapshot=self.snapshot,
             metrics=self.facts.render_metrics,
@@ -267,7 +274,11 @@ class Gateway:
             max_connections_per_address=listen.max_connections_per_address,
         )
         self._http = HttpServer(frontend.handle, limits, self._emit, frontend.admit)
+        frontend.exchanges = self._http.exchanges
+        frontend.on_gone = self._forget
         host, port = await self._http.listen(listen.host, listen.port)
+        self._bound = listen.host, port
+        frontend.replace_guard(self._guard(self.config, *self._bound))
         shown = f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{port}"
         self._emit(GatewayStarted(self.address, len(self.connections.servers)))
@@ -335,6 +346,8 @@ class Gateway:
     async def _apply(self, config: Config) -> ServerChanges:
         before, self.config = self.config, config
         self._know(config.secrets)
+        if self._frontend is not None and (config.auth, config.listen) != (before.auth, before.listen):
+            self._frontend.replace_guard(self._guard(config, *self._bound))
         self.policies = PolicyTable(config, self._encoded_info)
         self._rates.reconfigure(config.rate_limits)
         self._overload.share(config.has_several_principals)
@@ -410,9 +423,28 @@ class Gateway:
         self._mask = self._log.mask = Mask(self._secrets)
         self._taps.know(fresh)
 
-    def _guard(self) -> Guard:
-        if self.config.needs_token:
-            self.generated_token = secrets.token_urlsafe(32)
-        guard, tokens = guard_for(self.config, self.generated_token)
-        self._know(tokens)
-        return guard
+    def _guard(self, config: Config, host: str, port: int) -> Guard:
+        """The guard of a configuration on the address the gateway listens on, whatever the configuration says of that now."""
+        listen = replace(config.listen, host=host)
+        config = replace(config, listen=listen)
+        if config.auth.anonymous is not None:
+            self._is_anonymous = config.auth.anonymous
+        else:  # clients without a token are let in at the start only: taking the last token away must not do it
+            self._is_anonymous = self._is_anonymous and config.allows_anonymous
+        return Guard(
+            host=host,
+            port=port,
+            hosts=listen.allowed_hosts,
+            origins=listen.allowed_origins,
+            credentials=credentials_of(config, self.generated_token),
+            anonymous=self._is_anonymous,
+        )
+
+    def _forget(self, subject: str) -> None:
+        """Drop everything that is kept for a subject that may no longer call."""
+        self.bridge.forget(subject)
+        self._pages.forget(subject)
+        self._tasks.forget(subject)
+        self.connections.forget(subject)
+        for server in self.connections.servers:
+            self.results.drop_server(server)

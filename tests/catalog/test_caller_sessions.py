@@ -116,6 +116,16 @@ async def test_callers_share_a_session_only_if_nobody_can_tell_them_apart() -> N
         assert both.sessions.of(asker(session="s")) == []
 
 
+async def test_the_sessions_of_a_subject_that_may_no_longer_call_end() -> None:
+    async with made() as both:
+        adas = await both.acquire(asker(Era.MODERN, subject="ada"))
+        eves = await both.acquire(asker(Era.MODERN, subject="eve"))
+        both.sessions.forget("ada")
+        assert len(both.sessions) == 1
+        assert await both.acquire(asker(Era.MODERN, subject="eve")) is eves
+        assert await both.acquire(asker(Era.MODERN, subject="ada")) is not adas
+
+
 async def test_calls_at_the_same_time_open_one_session() -> None:
     async with made() as both:
         both.dialer.may_open.clear()

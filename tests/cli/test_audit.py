@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -15,9 +16,10 @@ from pactgate.cli.explain import GATE_TEXTS
 from pactgate.config.model import Config
 from tests.audit.logs import made
 from tests.cli.program import Served, demo, run, write_config
+from tests.support.eventually import eventually_blocking
 
 CANARY = "canary-7f3a9c-secret"
-TOKEN = {"PACTGATE_TOKEN": "0123456789-ops-token"}
+TOKEN = {"PACTGATE_TOKEN": "9c1e7b52d04f8a63-ops-token"}
 AUTH = {"anonymous": True, "tokens": {"ops": {"token": TOKEN["PACTGATE_TOKEN"], "roles": ["admin"]}}}
 
 
@@ -142,3 +144,22 @@ def test_without_an_id_the_last_calls_are_listed_and_an_unknown_one_is_said(gate
     assert done.returncode == 1
     assert "no-such-call not found" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_calls_and_unknown_credentials_are_traced_to_an_address(gateway: Served) -> None:
+    assert gateway.run("call", "date_facts", "date=2026-06-21").returncode == 0
+    assert gateway.run("tools", "--token", "guess-guess-guess-guess").returncode == 1
+
+    def of_kind(kind: str) -> list[dict[str, Any]]:
+        lines = (gateway.folder / "audit.jsonl").read_text(encoding="utf-8").splitlines()
+        return [record for record in map(json.loads, lines) if record["kind"] == kind]
+
+    (refused,) = eventually_blocking(lambda: of_kind("refused"))
+    assert of_kind("call")[-1]["peer"] == "127.0.0.1"
+    assert (refused["peer"], refused["attempts"]) == ("127.0.0.1", 1)
+    assert "(log refused)" in gateway.run("audit", "show").stdout
+    assert gateway.run_program("audit", "verify").returncode == 0
+    logged = [line for line in gateway.log_lines() if line["event"] in ("RequestRefused", "CredentialsRefused")]
+    assert {line["peer"] for line in logged} == {"127.0.0.1"}
+    with urlopen(f"{gateway.url}/api/calls", timeout=5) as answer:
+        assert {call["peer"] for call in json.load(answer)["calls"]} == {"127.0.0.1"}

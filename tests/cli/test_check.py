@@ -104,10 +104,18 @@ def test_the_summary_as_json_gives_no_secret_away(tmp_path: Path) -> None:
 
 def test_a_warning_is_shown_and_is_no_failure(tmp_path: Path) -> None:
     path = write_config(tmp_path, {"files": {"command": "npx"}})
-    path.chmod(0o666)
+    path.chmod(0o620)
     done = run(tmp_path, "check")
     assert done.returncode == 0
     assert "warning:" in done.stderr
+
+
+@pytest.mark.parametrize("command", [("check",), ("serve", "--port", "0")])
+def test_a_file_every_user_may_write_is_refused(command: tuple[str, ...], tmp_path: Path) -> None:
+    write_config(tmp_path, {"files": {"command": "npx"}}).chmod(0o666)
+    done = run_program(tmp_path, *command)
+    assert done.returncode == 2
+    assert "chmod o-w" in done.stderr
 
 
 def test_nothing_to_check_is_not_good(tmp_path: Path) -> None:

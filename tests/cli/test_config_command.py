@@ -14,7 +14,7 @@ from tests.cli.program import Served, run, scripted, write_config
 from tests.cli.test_reload import logged
 from tests.support.eventually import eventually_blocking
 
-TOKEN = {"PACTGATE_TOKEN": "0123456789-ops-token"}
+TOKEN = {"PACTGATE_TOKEN": "9c1e7b52d04f8a63-ops-token"}
 AUTH = {"anonymous": True, "tokens": {"ops": {"token": TOKEN["PACTGATE_TOKEN"], "roles": ["admin"]}}}
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pactgate.config import change
-from pactgate.config.model import Auth, Config, ListenSection, Token
+from pactgate.config.model import Config, ListenSection
 from pactgate.config.problems import Path, spell
+from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.sections.limits import Limits
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
@@ -179,7 +180,8 @@ def test_no_secret_command_or_address_is_shown() -> None:
     text = repr(change.shown(CONFIG))
     for hidden in (SECRET, "0123456789-token", "serve-files", "crm.example", "--key"):
         assert hidden not in text
-    assert change.value_at(CONFIG, ("auth", "tokens", "ops")) == {"token": "***", "roles": ["admin"]}
+    ops = change.value_at(CONFIG, ("auth", "tokens", "ops"))
+    assert ops == {"token": "***", "expires": None, "tokens": [], "roles": ["admin"]}
     assert change.value_at(CONFIG, ("mcpServers", "files", "description")) == "key ***"
 
 

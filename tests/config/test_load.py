@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import socket
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -345,12 +348,98 @@ def test_problems_of_flags_come_with_those_of_the_file(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-def test_a_file_others_may_write_is_a_warning(mode: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o602, 0o666])
+def test_a_file_every_user_may_write_is_refused(mode: int, tmp_path: Path) -> None:
     path = written(tmp_path, '{"mcpServers": {"a": {"command": "x"}}}')
     path.chmod(mode)
+    with pytest.raises(ConfigurationError) as raised:
+        load(path, environ={})
+    assert "chmod o-w" in raised.value.problems[0].hint
+
+
+def test_a_file_its_group_may_write_is_a_warning(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"mcpServers": {"a": {"command": "x"}}}')
+    path.chmod(0o660)
     (warning,) = load(path, environ={}).warnings
-    assert "chmod go-w" in warning.hint
+    assert "chmod g-w" in warning.hint
+
+
+CREDENTIALS: list[dict[str, Any]] = [
+    {"auth": {"tokens": {"ops": {"token": secrets.token_hex(16)}}}},
+    {"mcpServers": {"a": {"command": "x", "env": {"CRM_TOKEN": "some-credential"}}}},
+    {"mcpServers": {"a": {"url": "https://crm.example", "headers": {"Authorization": "Bearer some-credential"}}}},
+]
+
+
+@pytest.mark.parametrize("settings", CREDENTIALS)
+def test_credentials_in_a_file_every_user_may_read_are_a_warning(settings: dict[str, Any], tmp_path: Path) -> None:
+    path = written(tmp_path, json.dumps({"mcpServers": {"b": {"command": "x"}}, **settings}))
+    assert load(path, environ={}).warnings == ()
+    path.chmod(0o644)
+    (warning,) = load(path, environ={}).warnings
+    assert "chmod o-r" in warning.hint
+    assert warning.line is not None
+
+
+def test_no_credentials_in_a_file_every_user_may_read_are_none(tmp_path: Path) -> None:
+    digest = "sha256:" + "0" * 64
+    path = written(
+        tmp_path,
+        json.dumps(
+            {
+                "mcpServers": {"a": {"command": "x", "env": {"LOG_LEVEL": "debug-all", "API_KEY": "${API_KEY}"}}},
+                "auth": {"tokens": {"ops": {"token": digest}}},
+            }
+        ),
+    )
+    path.chmod(0o644)
+    assert load(path, environ={"API_KEY": "some-credential"}).warnings == ()
+
+
+# -- secrets from files
+
+
+def test_a_secret_is_read_from_a_file_without_the_line_break_at_its_end(tmp_path: Path) -> None:
+    (tmp_path / "absolute").write_text("some-credential\n")
+    (tmp_path / "relative").write_text("other-credential\r\n")
+    env = {"A": f"${{file:{tmp_path}/absolute}}", "B": "x ${file:relative}"}
+    config = loaded(tmp_path, server(env=env))
+    assert config.servers["files"].env == {"A": "some-credential", "B": "x other-credential"}
+    assert {"some-credential", "other-credential"} <= set(config.secrets)
+    assert config.secret_files == (f"{tmp_path}/absolute", f"{tmp_path}/relative")
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda path: None, "No such file"),
+        (lambda path: path.mkdir(), "not a regular file"),
+        (lambda path: os.mkfifo(path), "not a regular file"),
+        (lambda path: path.write_bytes(b""), "is empty"),
+        (lambda path: path.write_bytes(b"canary\xff"), "not UTF-8"),
+        (lambda path: path.write_bytes(b"canary" * 20_000), "larger than"),
+    ],
+)
+def test_a_file_that_has_no_usable_secret_is_a_problem_with_its_line(
+    make: Callable[[Path], Any], why: str, tmp_path: Path
+) -> None:
+    make(tmp_path / "secret")
+    (problem,) = problems(tmp_path, server(env={"A": "${file:secret}"}))
+    assert problem.path == "mcpServers.files.env.A"
+    assert why in problem.message
+    assert problem.line == 6
+    assert "canary" not in str(problem)
+
+
+def test_what_a_secret_file_holds_is_not_expanded_again(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("${HOME} ${file:secret}")
+    config = loaded(tmp_path, server(env={"A": "${file:secret}"}), HOME="/")
+    assert config.servers["files"].env == {"A": "${HOME} ${file:secret}"}
+
+
+def test_flags_of_the_command_line_read_no_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError):
+        load(None, environ={}, overrides={"audit.file": "${file:/etc/hostname}"})
 
 
 def test_a_file_only_we_may_write_is_none(tmp_path: Path) -> None:

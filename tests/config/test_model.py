@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pactgate.config.model import Auth, Config, ListenSection, Token, WireSection
+from pactgate.config.model import Config, ListenSection, WireSection
+from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.sections.rate_limits import ToolRate
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import Plane

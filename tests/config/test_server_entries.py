@@ -160,3 +160,37 @@ def test_a_bound_on_sessions_of_single_clients_is_taken_with_isolation_or_a_url(
     isolated = server(isolation="session", maxSessionsPerClient=4)
     assert loaded(tmp_path, isolated).servers["files"].max_sessions_per_client == 4
     assert loaded(tmp_path, remote(maxSessionsPerClient=4)).servers["crm"].max_sessions_per_client == 4
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--token", "canary-1"],
+        ["--verbose", "--api-key=canary-1"],
+        ["x", "${CRM_TOKEN}"],
+        ["--header", "Authorization: Bearer ${env:CRM_TOKEN}"],
+        ["${file:/run/secrets/x}"],
+    ],
+)
+def test_a_credential_on_a_command_line_is_a_warning(args: list[str], tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("canary-2")
+    args = [one.replace("/run/secrets/x", str(secret)) for one in args]
+    (warning,) = loaded(tmp_path, server(args=args), CRM_TOKEN="canary-3").warnings
+    assert warning.path.startswith("mcpServers.files.args[")
+    assert "list of processes" in warning.message
+    assert "canary" not in str(warning)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--token-file", "/run/secrets/x"],
+        ["--author", "somebody", "--tls-key", "key.pem", "--max-tokens", "5"],
+        ["--root", "${HOME}", "${PROJECT}"],
+        ["--password"],
+        ["$${CRM_TOKEN}"],
+    ],
+)
+def test_an_ordinary_command_line_is_none(args: list[str], tmp_path: Path) -> None:
+    assert loaded(tmp_path, server(args=args), HOME="/home/x", PROJECT="/project").warnings == ()

@@ -14,7 +14,7 @@ from pactgate.config.model import Config
 from pactgate.config.problems import ConfigProblem, ConfigurationError
 
 PROGRAM = {"command": "serve-files"}
-TOKEN = "0123456789abcdef-ops"
+TOKEN = "9c1e7b52d04f8a63-ops"
 
 
 def written(folder: Path, text: str | bytes, suffix: str = ".json") -> Path:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pactgate.inbound.auth import Guard
-from tests.support.facing import SNAPSHOT, Clock, serving
+from tests.support.facing import SNAPSHOT, Clock, credentials, serving
 from tests.support.raw_http import get, post, request
 
 
@@ -37,7 +37,9 @@ async def test_health_sums_up_the_servers(states: tuple[str, ...], status: str, 
 
 
 async def test_plain_health_checks_need_neither_token_nor_name() -> None:
-    async with serving(guard=Guard(host="127.0.0.1", tokens={"x" * 20: ("ops", frozenset())})) as served:
+    async with serving(
+        guard=Guard(host="127.0.0.1", credentials=credentials({"x" * 20: ("ops", frozenset())}))
+    ) as served:
         for path in ("/health/live", "/health/ready"):
             answer = await served.ask(get(path, host="10.1.2.3:7411"))
             assert (answer.status, answer.json) == (200, {"status": "ok"})
@@ -46,7 +48,9 @@ async def test_plain_health_checks_need_neither_token_nor_name() -> None:
 
 
 async def test_details_are_for_callers_who_are_admitted() -> None:
-    async with serving(guard=Guard(host="127.0.0.1", tokens={"x" * 20: ("ops", frozenset())})) as served:
+    async with serving(
+        guard=Guard(host="127.0.0.1", credentials=credentials({"x" * 20: ("ops", frozenset())}))
+    ) as served:
         assert (await served.ask(get("/health"))).json == {"status": "ok"}
         assert "servers" in (await served.ask(get("/health", authorization="Bearer " + "x" * 20))).json
         for path in ("/api/status", "/api/servers", "/api/tools", "/metrics"):
@@ -124,7 +128,7 @@ class Told:
 
 async def test_callers_see_their_own_calls_and_an_admin_all() -> None:
     tokens = {"x" * 20: ("ops", frozenset({"admin"})), "y" * 20: ("app", frozenset[str]())}
-    async with serving(guard=Guard(host="127.0.0.1", tokens=tokens), stories=Told()) as served:
+    async with serving(guard=Guard(host="127.0.0.1", credentials=credentials(tokens)), stories=Told()) as served:
         admin, app = ("Bearer " + letter * 20 for letter in "xy")
         assert (await served.ask(get("/api/calls"))).status == 401
         listed = (await served.ask(get("/api/calls", authorization=admin))).json

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import hashlib
+import time
+from typing import Any
+
 import pytest
 
+from pactgate.config.sections.auth import token_digest
 from pactgate.core.events import RequestRefused
-from pactgate.inbound.auth import Guard
+from pactgate.core.values import Principal
+from pactgate.inbound.auth import Credential, Guard
 from pactgate.protocol.versions import LATEST_MODERN
-from tests.support.facing import modern, serving
-from tests.support.raw_http import get, request
+from tests.support.facing import credentials, message, modern, serving
+from tests.support.raw_http import get, post, request
 
 TOKENS = {
     "token-of-ops-0123456789": ("ops", frozenset({"admin"})),
@@ -15,7 +21,7 @@ TOKENS = {
 
 
 def tokens_only() -> Guard:
-    return Guard(host="127.0.0.1", tokens=TOKENS)
+    return Guard(host="127.0.0.1", credentials=credentials(TOKENS))
 
 
 def call(**headers: str) -> bytes:
@@ -63,7 +69,11 @@ BAD_HOSTS = {
 
 def named() -> Guard:
     return Guard(
-        host="127.0.0.1", hosts=["gateway.example", "exact:8080"], origins=["https://app.example"], anonymous=True
+        host="127.0.0.1",
+        port=7411,
+        hosts=["gateway.example", "exact:8080"],
+        origins=["https://app.example"],
+        anonymous=True,
     )
 
 
@@ -109,12 +119,34 @@ async def test_the_address_bound_to_is_a_good_host() -> None:
 
 
 async def test_bound_everywhere_without_names_every_well_formed_host_is_served() -> None:
-    async with serving(guard=Guard(host="0.0.0.0", tokens=TOKENS)) as served:
+    async with serving(guard=Guard(host="0.0.0.0", credentials=credentials(TOKENS))) as served:
         token = {"authorization": "Bearer token-of-ann-0123456789"}
         assert (await served.ask(call(host="whatever.example", **token))).status == 200
         assert (await served.ask(call(host="whatever.example/", **token))).status == 400
         assert (await served.ask(call(host="whatever.example"))).status == 401
         assert (await served.ask(call(origin="http://whatever.example", **token))).status == 403
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("evil.example", 421),
+        ("192.0.2.7:7411", 200),
+        ("[2001:db8::7]:7411", 200),
+        ("localhost:7411", 200),
+        ("2130706433", 421),
+    ],
+)
+async def test_bound_everywhere_without_tokens_only_addresses_are_served(host: str, status: int) -> None:
+    async with serving(guard=Guard(host="0.0.0.0", anonymous=True)) as served:
+        for data in (call(host=host), get("/api/tools", host=host), get("/metrics", host=host)):
+            assert (await served.ask(data)).status == status
+
+
+async def test_bound_everywhere_without_tokens_a_rebound_page_is_refused_whatever_it_names() -> None:
+    async with serving(guard=Guard(host="0.0.0.0", port=7411, anonymous=True)) as served:
+        for host in ("evil.example", "192.0.2.7:7411"):
+            assert (await served.ask(call(host=host, origin=f"http://{host}"))).status in (403, 421)
 
 
 async def test_bound_everywhere_with_names_only_those_are_served() -> None:
@@ -126,13 +158,20 @@ async def test_bound_everywhere_with_names_only_those_are_served() -> None:
 # -- origins
 
 GOOD_ORIGINS = [
-    "http://localhost",
-    "http://127.0.0.1:3000",
-    "https://[::1]:1",
-    "http://gateway.example",
+    "http://localhost:7411",
+    "http://127.0.0.1:7411",
+    "http://[::1]:7411",
+    "http://gateway.example:7411",
     "https://app.example",
 ]
 BAD_ORIGINS = [
+    "http://localhost",
+    "http://localhost:3000",
+    "https://localhost",
+    "http://127.0.0.1:3000",
+    "https://[::1]:1",
+    "http://gateway.example",
+    "https://gateway.example:8443",
     "http://evil.example",
     "null",
     "http://localhost.evil.example",
@@ -172,6 +211,31 @@ async def test_other_origins_are_refused_and_told_nothing(origin: str) -> None:
         await served.still_serves()
 
 
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("localhost:9000", "http://localhost:9000", 200),
+        ("gateway.example", "https://gateway.example", 200),
+        ("localhost:9000", "http://localhost:9001", 403),
+        ("localhost:9000", "http://127.0.0.1:9000", 403),
+        ("gateway.example", "https://gateway.example:8443", 403),
+        ("localhost", "http://evil.example", 403),
+    ],
+)
+async def test_behind_a_forwarded_port_or_a_proxy_only_a_page_of_the_same_address_is_served(
+    host: str, origin: str, status: int
+) -> None:
+    async with serving(guard=named()) as served:
+        assert (await served.ask(call(host=host, origin=origin))).status == status
+
+
+async def test_a_port_of_this_machine_that_is_not_ours_may_call_when_it_is_listed() -> None:
+    guard = Guard(host="127.0.0.1", port=7411, origins=["http://localhost:6274"], anonymous=True)
+    async with serving(guard=guard) as served:
+        assert (await served.ask(call(origin="http://localhost:6274"))).status == 200
+        assert (await served.ask(call(origin="http://localhost:6275"))).status == 403
+
+
 async def test_two_origins_are_refused() -> None:
     async with serving() as served:
         two = call(origin="http://localhost").replace(b"\r\n\r\n", b"\r\nOrigin: http://localhost\r\n\r\n", 1)
@@ -180,7 +244,7 @@ async def test_two_origins_are_refused() -> None:
 
 async def test_a_preflight_of_an_allowed_origin_is_answered_without_credentials() -> None:
     asked = {
-        "host": "localhost",
+        "host": "localhost:3000",
         "origin": "http://localhost:3000",
         "access-control-request-method": "POST",
         "access-control-request-headers": "authorization, mcp-param-tenant",
@@ -257,7 +321,7 @@ async def test_a_host_trick_does_not_skip_the_credentials() -> None:
 
 
 async def test_where_anonymous_callers_are_served_a_wrong_token_is_still_wrong() -> None:
-    async with serving(guard=Guard(host="127.0.0.1", tokens=TOKENS, anonymous=True)) as served:
+    async with serving(guard=Guard(host="127.0.0.1", credentials=credentials(TOKENS), anonymous=True)) as served:
         assert (await served.ask(call())).status == 200
         assert (await served.ask(call(authorization="Bearer wrong"))).status == 401
 
@@ -266,3 +330,36 @@ async def test_where_there_are_no_tokens_a_stray_one_does_not_matter() -> None:
     async with serving() as served:
         assert (await served.ask(call(authorization="Bearer of-somebody-else"))).status == 200
         assert served.kernel.callers[0].version == LATEST_MODERN
+
+
+# -- digests and dates
+
+
+def ops(**facts: Any) -> list[Credential]:
+    return [Credential(principal=Principal("ops"), **facts)]
+
+
+async def test_a_token_written_as_its_digest_admits_its_holder_and_the_digest_itself_admits_nobody() -> None:
+    token = "token-of-ops-0123456789"
+    digest = "sha256:" + hashlib.sha256(token.encode()).hexdigest().upper()
+    guard = Guard(host="127.0.0.1", credentials=ops(digest=token_digest(digest)))
+    async with serving(guard=guard) as served:
+        assert (await served.ask(call(authorization=f"Bearer {token}"))).status == 200
+        for guess in (digest, digest.lower(), digest.partition(":")[2]):
+            assert (await served.ask(call(authorization=f"Bearer {guess}"))).status == 401
+
+
+async def test_a_holder_may_have_two_tokens_at_once() -> None:
+    both = ops(digest=token_digest("old-token-0123456789")) + ops(digest=token_digest("new-token-0123456789"))
+    async with serving(guard=Guard(host="127.0.0.1", credentials=both)) as served:
+        session = await served.session(authorization="Bearer old-token-0123456789")
+        session |= {"authorization": "Bearer new-token-0123456789"}
+        assert (await served.ask(post(message("ping"), **session))).status == 200
+
+
+async def test_a_token_that_has_expired_is_refused() -> None:
+    token = "token-of-ops-0123456789"
+    guard = Guard(host="127.0.0.1", credentials=ops(digest=token_digest(token), expires_at=time.time()))
+    async with serving(guard=guard) as served:
+        answer = await served.ask(call(authorization=f"Bearer {token}"))
+        assert (answer.status, "expired" in answer.json["error"]["message"]) == (401, True)

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import asyncio
 import gc
+import time
+from typing import Any
 
 import pytest
 
-from pactgate.inbound.auth import Guard
+from pactgate.config.sections.auth import token_digest
+from pactgate.core.values import Principal
+from pactgate.inbound.auth import Credential, Guard
 from pactgate.protocol import messages
 from pactgate.protocol.versions import LEGACY_VERSIONS
-from tests.support.facing import META, call, initialize, message, modern, notification, serving
+from tests.support.facing import META, call, credentials, initialize, message, modern, notification, serving, until
 from tests.support.raw_http import get, post, request
 
 
@@ -207,7 +212,10 @@ async def test_both_eras_are_served_on_one_connection() -> None:
 
 
 async def test_a_head_that_was_admitted_admits_nobody_with_another_token() -> None:
-    guard = Guard(host="127.0.0.1", tokens={"a" * 32: ("anna", frozenset()), "b" * 32: ("bert", frozenset({"admin"}))})
+    guard = Guard(
+        host="127.0.0.1",
+        credentials=credentials({"a" * 32: ("anna", frozenset()), "b" * 32: ("bert", frozenset({"admin"}))}),
+    )
     async with serving(guard=guard) as served:
         for _ in range(3):
             for token, status in (("a", 200), ("x", 401), ("b", 200)):
@@ -238,7 +246,8 @@ async def test_a_head_that_was_refused_once_is_refused_again() -> None:
 
 
 async def test_what_one_answer_adds_to_its_head_is_not_in_the_next() -> None:
-    async with serving() as served, served.client() as client:
+    guard = Guard(host="127.0.0.1", origins=["http://localhost:1", "http://localhost:2"], anonymous=True)
+    async with serving(guard=guard) as served, served.client() as client:
         for origin in ("http://localhost:1", "http://localhost:2"):
             for _ in range(2):
                 answer = await client.ask(modern("tools/call", name="echo", origin=origin))
@@ -270,3 +279,139 @@ async def test_a_request_leaves_nothing_behind_for_the_garbage_collector(tool: s
             assert gc.collect() == 0
         finally:
             gc.enable()
+
+
+# -- credentials that are taken away
+
+ANN, BOB, NEW = ("Bearer " + name * 8 for name in ("ann-", "bob-", "new-"))
+HOLDERS = {
+    ANN.removeprefix("Bearer "): ("ann", frozenset[str]()),
+    BOB.removeprefix("Bearer "): ("bob", frozenset({"admin"})),
+}
+
+
+def held(*taken: str, **facts: Any) -> Guard:
+    """A guard that knows everybody but those taken away."""
+    known = {token: holder for token, holder in HOLDERS.items() if holder[0] not in taken}
+    return Guard(host="127.0.0.1", credentials=credentials({**known, **facts}))
+
+
+async def test_a_token_that_is_taken_away_is_refused_on_the_connection_it_was_good_on() -> None:
+    async with serving(guard=held()) as served, served.client() as ann, served.client() as bob:
+        for client, token in ((ann, ANN), (bob, BOB)):
+            for _ in range(3):
+                assert (await client.ask(modern("tools/call", name="echo", authorization=token))).status == 200
+        served.frontend.replace_guard(held("bob"))
+        assert (await bob.ask(modern("tools/call", name="echo", authorization=BOB))).status == 401
+        assert (await ann.ask(modern("tools/call", name="echo", authorization=ANN))).status == 200
+        assert (await bob.ask(modern("tools/call", name="echo", authorization=ANN))).status == 200
+
+
+async def test_a_changed_role_is_felt_by_the_next_call_of_the_same_connection() -> None:
+    async with serving(guard=held()) as served, served.client() as client:
+        await client.ask(modern("tools/call", name="echo", authorization=BOB))
+        served.frontend.replace_guard(held("bob", **{BOB.removeprefix("Bearer "): ("bob", frozenset())}))
+        await client.ask(modern("tools/call", name="echo", authorization=BOB))
+        assert [caller.roles for caller in served.kernel.callers] == [frozenset({"admin"}), frozenset()]
+
+
+@pytest.mark.parametrize("tool", ["hang", "stepwise"])
+async def test_a_modern_call_of_a_token_that_is_taken_away_ends_and_others_go_on(tool: str) -> None:
+    async with serving(guard=held()) as served, served.client() as ann, served.client() as bob:
+        await bob.send(modern("tools/call", name=tool, authorization=BOB))
+        await ann.send(modern("tools/call", name="later", authorization=ANN))
+        await until(lambda: served.kernel.running > 0)
+        served.frontend.replace_guard(held("bob"))
+        ended = await bob.answer()
+        assert b"no longer valid" in ended.body
+        assert (await ann.answer()).status == 200
+        await until(lambda: served.kernel.running == 0)
+
+
+async def test_sessions_and_their_streams_end_with_the_token_and_with_a_changed_role() -> None:
+    for after in (held("bob"), held("bob", **{BOB.removeprefix("Bearer "): ("bob", frozenset())})):
+        async with serving(guard=held()) as served, served.client() as stream, served.client() as other:
+            mine = await served.session(authorization=BOB)
+            theirs = await served.session(authorization=ANN)
+            await stream.send(get("/mcp", **mine))
+            await other.send(get("/mcp", **theirs))
+            assert ((await stream.head()).status, (await other.head()).status) == (200, 200)
+            served.frontend.replace_guard(after)
+            assert await stream.chunk() == b""
+            assert (await served.ask(post(message("ping"), **mine))).status in (401, 404)
+            assert (await served.ask(post(message("ping"), **theirs))).status == 200
+            assert len(served.frontend.sessions) == 1
+
+
+async def test_a_call_in_a_session_ends_with_the_token_and_is_told_so() -> None:
+    async with serving(guard=held()) as served, served.client() as client:
+        session = await served.session(authorization=BOB)
+        await client.send(post(call("hang"), **session))
+        await asyncio.wait_for(served.kernel.started.wait(), 5)
+        served.frontend.replace_guard(held("bob"))
+        assert "error" in (await client.answer()).json
+        await until(lambda: served.kernel.running == 0)
+
+
+async def test_a_stream_ends_with_its_own_token_though_its_holder_has_another() -> None:
+    old = Credential(digest=token_digest("old-" * 8), principal=Principal("ops"))
+    new = Credential(digest=token_digest("new-" * 8), principal=Principal("ops"))
+    async with serving(guard=Guard(host="127.0.0.1", credentials=[old, new])) as served, served.client() as stream:
+        session = await served.session(authorization="Bearer " + "old-" * 8)
+        await stream.send(get("/mcp", **session))
+        assert (await stream.head()).status == 200
+        served.frontend.replace_guard(Guard(host="127.0.0.1", credentials=[new]))
+        assert await stream.chunk() == b""
+        assert (await served.ask(post(message("ping"), **session))).status == 401
+        session |= {"authorization": "Bearer " + "new-" * 8}
+        assert (await served.ask(post(message("ping"), **session))).status == 200
+
+
+async def test_a_handshake_under_way_opens_no_session_for_a_token_that_is_taken_away() -> None:
+    async with serving(guard=held()) as served, served.client() as client:
+        served.kernel.is_handshake_slow = True
+        await client.send(post(initialize(), authorization=BOB))
+        await asyncio.wait_for(served.kernel.started.wait(), 5)
+        served.frontend.replace_guard(held("bob"))
+        assert (await client.answer()).status == 401
+        served.kernel.release.set()
+        await until(lambda: served.kernel.running == 0)
+        assert len(served.frontend.sessions) == 0
+
+
+async def test_a_token_that_expires_ends_what_is_open_under_it() -> None:
+    short = Credential(digest=token_digest("bob-" * 8), principal=Principal("bob"), expires_at=time.time() + 0.5)
+    long = Credential(digest=token_digest("new-" * 8), principal=Principal("bob"))
+    gone: list[str] = []
+    async with serving(guard=Guard(host="127.0.0.1", credentials=[short, long])) as served, served.client() as stream:
+        served.frontend.on_gone = gone.append
+        session = await served.session(authorization=BOB)
+        await stream.send(get("/mcp", **session))
+        assert (await stream.head()).status == 200
+        async with served.client() as client:
+            assert (await client.ask(modern("tools/call", name="echo", authorization=BOB))).status == 200
+            assert await stream.chunk() == b""
+            assert (await client.ask(modern("tools/call", name="echo", authorization=BOB))).status == 401
+        assert gone == []
+
+
+async def test_anonymous_clients_are_let_go_when_a_token_is_needed() -> None:
+    gone: list[str] = []
+    async with serving() as served, served.client() as client:
+        served.frontend.on_gone = gone.append
+        await client.send(modern("tools/call", name="hang"))
+        await asyncio.wait_for(served.kernel.started.wait(), 5)
+        served.frontend.replace_guard(held())
+        assert (await client.answer()).status == 401
+        assert (await client.ask(modern("tools/call", name="echo"))).status == 401
+        assert gone == ["anonymous"]
+
+
+async def test_an_origin_that_is_no_longer_listed_ends_what_its_pages_have_open() -> None:
+    listed = Guard(host="127.0.0.1", origins=["https://app.example"], anonymous=True)
+    async with serving(guard=listed) as served, served.client() as page:
+        await page.send(modern("tools/call", name="hang", origin="https://app.example"))
+        await asyncio.wait_for(served.kernel.started.wait(), 5)
+        served.frontend.replace_guard(Guard(host="127.0.0.1", anonymous=True))
+        assert (await page.answer()).status == 401
+        assert (await page.ask(modern("tools/call", name="echo", origin="https://app.example"))).status == 403

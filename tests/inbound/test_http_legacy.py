@@ -13,7 +13,7 @@ from pactgate.inbound.auth import Guard
 from pactgate.inbound.resumable_streams import KEEP_S
 from pactgate.protocol import messages
 from pactgate.protocol.versions import LEGACY_VERSIONS, Era
-from tests.support.facing import Clock, Served, call, initialize, message, notification, serving, until
+from tests.support.facing import Clock, Served, call, credentials, initialize, message, notification, serving, until
 from tests.support.loops import on_both_loops
 from tests.support.raw_http import WAIT_S, Answer, RawClient, get, post, request, spelled
 
@@ -189,7 +189,7 @@ async def test_a_session_id_is_sent_once() -> None:
 
 async def test_a_stolen_session_is_as_unknown_as_any_other() -> None:
     tokens = {"token-of-ann-01234": ("ann", frozenset[str]()), "token-of-bob-01234": ("bob", frozenset[str]())}
-    async with serving(guard=Guard(host="127.0.0.1", tokens=tokens)) as served:
+    async with serving(guard=Guard(host="127.0.0.1", credentials=credentials(tokens))) as served:
         session = await served.session(authorization="Bearer token-of-ann-01234")
         thief = {**session, "authorization": "Bearer token-of-bob-01234"}
         assert (await served.ask(post(call("echo"), **thief))).status == 404

@@ -16,7 +16,15 @@ NOTHING = Accepts(json=False, stream=False)
 
 def read(**headers: list[str]) -> McpRequestHead:
     named = {name.replace("_", "-"): values for name, values in headers.items()}
-    return read_mcp_head(named, NOBODY, "files", NOTHING, b"Vary: Origin\r\n")
+    return read_mcp_head(
+        named,
+        generation=0,
+        principal=NOBODY,
+        peer="192.0.2.1",
+        scope="files",
+        accepts=NOTHING,
+        extra_head=b"Vary: Origin\r\n",
+    )
 
 
 @pytest.mark.parametrize(

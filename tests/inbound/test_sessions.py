@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pactgate.config.model import Sessions
+from pactgate.core.values import Principal
 from pactgate.inbound.resumable_streams import KEEP_S
 from pactgate.inbound.sessions import LegacySession, SessionTable
 from pactgate.protocol.legacy import InitializeParams, Phase
@@ -46,7 +47,7 @@ async def tables() -> AsyncIterator[Tables]:
 
 def opened(table: SessionTable, subject: str = "ann", scope: str | None = None) -> LegacySession:
     assert table.make_room(subject)
-    return table.open(subject, scope, "2025-11-25", OFFER)
+    return table.open(Principal(subject), scope, "2025-11-25", OFFER)
 
 
 async def test_a_session_is_found_only_by_its_owner_on_its_path(tables: Tables) -> None:

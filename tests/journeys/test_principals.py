@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pactgate.app import build
-from pactgate.config.model import Auth, Config, ListenSection, Token
+from pactgate.config.model import Config, ListenSection
+from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.sections.cache import Cache, CacheRule
 from pactgate.config.server_settings import ServerConfig
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN

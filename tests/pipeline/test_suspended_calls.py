@@ -117,6 +117,19 @@ async def test_a_mark_opens_once_and_for_its_subject() -> None:
     assert len(lot) == 0
 
 
+async def test_the_calls_of_a_subject_that_may_no_longer_call_are_ended() -> None:
+    lot, made, other = SuspendedCalls(), parked("ada"), parked("eve")
+    task, others = waits_for_ever(made), waits_for_ever(other)
+    mark, kept = lot.suspend(made), lot.suspend(other)
+    lot.forget("ada")
+    await asyncio.wait({task}, timeout=5)
+    assert task.cancelled()
+    assert lot.find(mark, "ada") is None
+    assert lot.find(kept, "eve") is other
+    assert not others.done()
+    await lot.close()
+
+
 async def test_one_that_nobody_comes_back_for_is_ended() -> None:
     lot, made = SuspendedCalls(), parked(input_s=0.01)
     task = waits_for_ever(made)

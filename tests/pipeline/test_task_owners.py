@@ -121,3 +121,13 @@ def test_a_list_keeps_what_else_it_says_and_one_that_breaks_the_protocol_is_refu
         with pytest.raises(GatewayFailure) as failure:
             tasks.only_own(here, ANN, broken)
         assert failure.value.kind is Kind.MALFORMED_RESULT
+
+
+def test_the_tasks_of_a_subject_that_may_no_longer_call_are_nobodys() -> None:
+    tasks, here = TaskOwners(), session()
+    tasks.note(here, ANN, created("t"))
+    tasks.note(here, BOB, created("u"))
+    tasks.forget("ann")
+    tasks.forget("nobody")
+    assert not owns(tasks, here, ANN, "t")
+    assert owns(tasks, here, BOB, "u")

@@ -121,6 +121,14 @@ def test_what_is_larger_than_the_shelf_is_not_kept_and_displaces_nothing() -> No
     assert shelf(entries=0).put(ANN, b"x") is None
 
 
+def test_the_results_of_one_caller_can_be_dropped_without_those_of_others() -> None:
+    on = shelf()
+    anns, bobs = put(on, ANN), put(on, HandleOwner("bob"))
+    on.forget("ann")
+    assert not holds(on, anns, ANN)
+    assert holds(on, bobs, HandleOwner("bob"))
+
+
 def test_a_cleared_shelf_holds_nothing() -> None:
     on = shelf()
     handle = put(on)

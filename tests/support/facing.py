@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from pactgate.config.model import Sessions
+from pactgate.config.sections.auth import token_digest
 from pactgate.core.events import Event
+from pactgate.core.values import Principal
 from pactgate.inbound.admin import CallTraces
-from pactgate.inbound.auth import Guard
+from pactgate.inbound.auth import Credential, Guard
 from pactgate.inbound.connection import Admit, Handle
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.http_frontend import HttpFrontend
@@ -31,6 +33,14 @@ SNAPSHOT: dict[str, Any] = {
     "tools": [{"fullName": "files.read"}],
     "calls": {"total": 0, "failed": 0},
 }
+
+
+def credentials(holders: Mapping[str, tuple[str, frozenset[str]]]) -> list[Credential]:
+    """Tokens for a guard, by the token: the name of its holder, and the roles."""
+    return [
+        Credential(digest=token_digest(token), principal=Principal(subject, roles))
+        for token, (subject, roles) in holders.items()
+    ]
 
 
 class Clock:
@@ -112,6 +122,7 @@ async def serving(
         clock=clock,
     )
     server = HttpServer(frontend.handle, limits or ServerLimits(), events.append, frontend.admit)
+    frontend.exchanges = server.exchanges
     _, port = await server.listen("127.0.0.1", 0)
     try:
         yield Served(kernel, frontend, server, events, port)

@@ -51,6 +51,7 @@ EVERY_EVENT: list[Event] = [
     events.UpstreamNoise("almanac", "a line that is no message", "hello"),
     events.CompositionHazard("tool_shadowing", "search", ("crm", "files"), "Two tools are called search.", "hazard"),
     finished(),
-    events.RequestRefused(403, None, "Origin"),
+    events.RequestRefused(403, None, "Origin", "192.0.2.1"),
+    events.CredentialsRefused("192.0.2.1", 10, 3),
     events.InternalFailure("r1", "kernel", "KeyError('x')", "Traceback\n  line\nKeyError: 'x'"),
 ]

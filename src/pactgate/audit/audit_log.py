@@ -20,11 +20,11 @@ from typing import Any, Final
 
 from pactgate.audit.argument_shapes import Masking
 from pactgate.audit.chain_file import ChainFile, LogLockedError
-from pactgate.audit.record import call_facts, change_facts
+from pactgate.audit.record import call_facts, change_facts, refused_facts
 from pactgate.audit.retrying_writer import RETRY_S, RetryingWriter
 from pactgate.config.sections.audit import AuditSection
 from pactgate.core.context import ExecutionContext
-from pactgate.core.events import AuditFailed, AuditRecovered, ConfigurationChanged, Emit, Event
+from pactgate.core.events import AuditFailed, AuditRecovered, ConfigurationChanged, CredentialsRefused, Emit, Event
 from pactgate.core.failures import GatewayFailure, Kind
 
 STALLED_S: Final = 5.0
@@ -131,9 +131,11 @@ class AuditLog:
         return None if failure is not None and failure.kind in _UNWAITED else written
 
     def emit(self, event: Event) -> None:
-        """Record every changed setting."""
+        """Record every changed setting, and credentials that were refused."""
         if isinstance(event, ConfigurationChanged):
             self._hand_over(partial(change_facts, event, self._wall(), self._masking))
+        elif isinstance(event, CredentialsRefused):
+            self._hand_over(partial(refused_facts, event, self._wall()))
 
     def _hand_over(self, what: MakeRecord) -> Written:
         loop = self._loop

@@ -75,6 +75,7 @@ class CallHistory:
             "time": stamp(self._wall() - (self._clock() - record.opened_at)),
             "subject": record.subject,
             "client": record.client,
+            "peer": record.peer,
             "tool": record.tool or record.requested,
             "server": record.server,
             "outcome": record.outcome,

@@ -1,4 +1,5 @@
-"""The contents of audit records: of a tool call, from the sealed `ExecutionRecord` and the params; of a changed setting.
+"""The contents of audit records: of a tool call, from the sealed `ExecutionRecord` and the params; of a changed setting;
+of refused credentials.
 
 Bounded and masked: no record is longer than a bound or has a secret of the configuration. Must not: know how records are written.
 """
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 from pactgate.audit.argument_shapes import Masking, shape_of, values_of
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.contract import Operation
-from pactgate.core.events import ConfigurationChanged
+from pactgate.core.events import ConfigurationChanged, CredentialsRefused
 from pactgate.core.failures import TABLE, Kind, Verdict
 from pactgate.protocol.messages import encode_json
 
@@ -43,6 +44,7 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     request_id: str
     subject: str
     client: str = ""
+    peer: str = ""
     session: str | None = None
     era: str
     version: str
@@ -90,6 +92,7 @@ def call_facts(
             request_id=record.request_id,
             subject=short(record.subject, _NAME_CHARS),
             client=short(record.client, _NAME_CHARS),
+            peer=record.peer,
             session=record.session,
             era=record.era,
             version=record.version,
@@ -132,6 +135,19 @@ def change_facts(change: ConfigurationChanged, made_at: float, masking: Masking)
             "new": masking.short(change.new, _VALUE_CHARS),
             "revision": change.revision,
             "persisted": change.is_persisted,
+        }
+    )
+
+
+def refused_facts(refused: CredentialsRefused, noticed_at: float) -> bytes:
+    """The facts of credentials that are not known here, told of together."""
+    return encode_json(
+        {
+            "kind": "refused",
+            "time": stamp(noticed_at),
+            "peer": refused.peer,
+            "attempts": refused.attempts,
+            "elsewhere": refused.elsewhere,
         }
     )
 

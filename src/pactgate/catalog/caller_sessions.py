@@ -119,6 +119,12 @@ class CallerSessions:
         mark = _mark(caller)
         return [held.session for key, held in self._held.items() if key.startswith(mark) and held.session is not None]
 
+    def forget(self, subject: str) -> None:
+        """End the sessions of a subject that may no longer call: another client may get its name."""
+        for key, held in tuple(self._held.items()):
+            if held.subject == subject:
+                self._drop(key, held)
+
     async def close(self) -> None:
         if self._sweeper is not None:
             self._sweeper.cancel()

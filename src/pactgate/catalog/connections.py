@@ -123,6 +123,11 @@ class Connections:
     def _everyone(self) -> dict[str, Supervisor]:
         return {**self._supervisors, **self._built_in}
 
+    def forget(self, subject: str) -> None:
+        """End what servers have open for a subject that may no longer call."""
+        for supervisor in self._supervisors.values():
+            supervisor.caller_sessions.forget(subject)
+
     def connected(self, server: str) -> Session | None:
         """The session of a server that is connected right now."""
         supervisor = self._supervisors.get(server) or self._built_in.get(server)
@@ -238,7 +243,7 @@ class Connections:
             raise GatewayFailure(kind.unknown, f"The server {server} is disabled.", server=server)
         await supervisor.ready()
         if supervisor.lists.failure is not None:
-            raise supervisor.lists.failure.shared(verdict=Verdict.DID_NOT_RUN)
+            raise supervisor.lists.failure.again(verdict=Verdict.DID_NOT_RUN)
         if not supervisor.lists.has_answered:
             await supervisor.lists.ask()
 

@@ -134,7 +134,7 @@ def _lines(call: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("request id", f"{call.get('requestId')}, {call.get('time')}"),
         ("source", str(call.get("source"))),
-        ("client", _join(call.get("subject"), call.get("client"), _protocol(call.get("version")))),
+        ("client", _join(call.get("subject"), call.get("client"), call.get("peer"), _protocol(call.get("version")))),
         ("tool", _tool(call)),
         ("requested name", str(call.get("requested") or "")),
         ("arguments", terminal.compact(call["arguments"]) if call.get("arguments") is not None else ""),

@@ -1,6 +1,6 @@
-"""Reload the configuration file when it changes, or on SIGHUP. An invalid file is refused as a whole and changes nothing.
+"""Reload the configuration when its file or a file of its secrets changes, or on SIGHUP. An invalid file changes nothing.
 
-The file is polled once a second: that costs microseconds and works for every way in which editors and tools replace a file.
+The files are polled once a second: that costs microseconds and works for every way in which editors and tools replace a file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pactgate.app import Gateway
-from pactgate.config.load import file_state, load
+from pactgate.config.load import FileState, file_state, load
 from pactgate.config.problems import ConfigurationError
 from pactgate.core.events import ConfigurationRefused, Emit
 
@@ -32,7 +32,7 @@ class Reloader:
         self._emit = emit
         self._poll_s = poll_s
         self._requested = asyncio.Event()
-        self._seen = file_state(self._path)
+        self._seen = self._states()
 
     def ask(self) -> None:
         self._requested.set()
@@ -41,10 +41,14 @@ class Reloader:
         """Until cancelled."""
         while True:
             is_requested = await self._wait()
-            seen = file_state(self._path)
-            if is_requested or (seen is not None and seen != self._seen):
+            seen = self._states()
+            if is_requested or (seen[0] is not None and seen != self._seen):
                 self._seen = seen
                 await self._reload(is_requested=is_requested)
+
+    def _states(self) -> list[FileState | None]:
+        """The state of the configuration file, then those of the secrets it names."""
+        return [file_state(self._path), *map(file_state, self._gateway.config.secret_files)]
 
     async def _wait(self) -> bool:
         try:

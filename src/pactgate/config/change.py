@@ -30,7 +30,7 @@ SETTABLE: Final = ("naming", "categories", "timeouts", "limits", "rateLimits", "
 SERVERS: Final = "mcpServers"
 SERVER_SETTABLE: Final = ("enabled", "requestTimeoutMs", "maxRetries")
 _SERVER_SHOWN: Final = (*SERVER_SETTABLE, "connectionTimeoutMs", "era", "transport", "name", "description")
-_AT_START: Final = ("listen", "auth", "sessions", "audit", "log", "discovery", "cache", "limits")
+_AT_START: Final = ("listen", "sessions", "audit", "log", "discovery", "cache", "limits")
 """Sections that, in part or whole, take effect at the next start."""
 _ATTRIBUTES: Final = dict(zip(Sections.__struct_encode_fields__, Sections.__struct_fields__, strict=True))
 _STEP: Final = re.compile(r"""\.?(?:(?P<plain>[A-Za-z0-9_$-]+)|\[(?P<quoted>"(?:[^"\\]|\\.)*")\])""")
@@ -59,8 +59,9 @@ def shown(config: Config) -> dict[str, Any]:
     """The whole configuration without secrets, and without the commands and addresses of servers."""
     mask = Mask(config.secrets)
     view = {name: msgspec.to_builtins(getattr(config, attribute)) for name, attribute in _ATTRIBUTES.items()}
-    for token in view["auth"]["tokens"].values():
-        token["token"] = _HIDDEN
+    for holder in view["auth"]["tokens"].values():
+        for entry in (holder, *holder["tokens"]):
+            entry["token"] = _HIDDEN if entry["token"] else None
     view[SERVERS] = _servers(config, _SERVER_SHOWN)
     masked: dict[str, Any] = _masked(view, mask)
     return masked
@@ -111,7 +112,11 @@ def plan(config: Config, path: Path, value: Any) -> Config:
 
 def needs_restart(before: Config, after: Config) -> tuple[str, ...]:
     """The sections with differences that take effect at the next start."""
-    return tuple(name for name in _AT_START if _at_start(before, name) != _at_start(after, name))
+    sections = [name for name in _AT_START if _at_start(before, name) != _at_start(after, name)]
+    if before.auth.tokens and not after.auth.tokens and after.auth.anonymous is None:
+        # Taking the last token away must not let everybody in; what clients need instead is decided at the start.
+        sections.append("auth")
+    return tuple(sections)
 
 
 def is_same_file(one: Config, other: Config) -> bool:
@@ -125,6 +130,8 @@ def is_same_file(one: Config, other: Config) -> bool:
 
 def _at_start(config: Config, section: str) -> Any:
     """The part of a section that takes effect at the next start."""
+    if section == "listen":
+        return config.listen.host, config.listen.port
     if section == "cache":
         return replace(config.cache, tools={}, default_ttl_ms=0)
     if section == "limits":

@@ -1,7 +1,7 @@
 """Loads file, environment and command line into one `Config`, or raises one `ConfigurationError` with every problem.
 
-Reads at most one regular file of bounded size. Must not: start a process, open a socket, resolve a name or import a server's
-code; an unreachable server is not a problem of its configuration (D14). Enforces S4/F4, S4/UNDECIDED-2.
+Reads one regular file, and the files of secrets it names, each of bounded size. Must not: start a process, open a socket, resolve a name
+or import a server's code; an unreachable server is not a problem of its configuration (D14). Enforces S4/F4, S4/UNDECIDED-2.
 """
 
 from __future__ import annotations
@@ -17,14 +17,25 @@ import msgspec
 from msgspec import inspect
 
 from pactgate.config.model import Config, ConfigFile, ListenSection, Sections
-from pactgate.config.problems import ConfigFindings, ConfigProblem, ConfigurationError, LineIndex, UnreadableError, show
+from pactgate.config.problems import (
+    ConfigFindings,
+    ConfigProblem,
+    ConfigurationError,
+    LineIndex,
+    UnreadableError,
+    ValueFault,
+    show,
+)
+from pactgate.config.problems import Path as SettingPath
 from pactgate.config.reader import FORMATS, read
+from pactgate.config.sections.auth import check_auth
 from pactgate.config.sections.cache import check_cache
 from pactgate.config.server_entries import settle
 from pactgate.config.validate import Validation
 from pactgate.config.value_checks import is_loopback
 
 MAX_FILE_BYTES: Final = 1024 * 1024
+MAX_SECRET_BYTES: Final = 64 * 1024
 COMMAND_LINE: Final = "command line"
 _STEM: Final = "pactgate"
 
@@ -52,18 +63,26 @@ def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[st
     """
     found, flags = ConfigFindings(str(path) if path else ""), ConfigFindings(COMMAND_LINE)
     root = _read_file(path, found) if path else {}
-    reading = Validation(found, environ, os.path.abspath(path.parent if path else "."))
+    folder = os.path.abspath(path.parent if path else ".")
+    files = SecretFiles(folder)
+    reading = Validation(found, environ, folder, files.read)
     settings = _settings(reading, root, found) if root is not None else {}
     given = Validation(flags, environ).take(_tree(overrides or {}), kind_of(Sections))
     if not found.problems and not flags.problems:
         _merge(settings, given)
         _warn(settings, found)
+        if path is not None and reading.written_secrets:
+            _warn_of_readers(path, reading.written_secrets[0], found)
     if problems := found.problems + flags.problems:
         raise ConfigurationError(problems)
     config = msgspec.convert(settings, Config)
     secrets = tuple(sorted(reading.secrets, key=lambda secret: (-len(secret), secret)))
     return msgspec.structs.replace(
-        config, secrets=secrets, warnings=tuple(found.warnings), file=str(path) if path else None
+        config,
+        secrets=secrets,
+        secret_files=tuple(files.names),
+        warnings=tuple(found.warnings),
+        file=str(path) if path else None,
     )
 
 
@@ -103,6 +122,31 @@ def read_regular_file(path: str | Path, max_bytes: int) -> tuple[bytes, int]:
         raise UnreadableError(f"The file can't be read: {reason}.", "Check the path and its permissions.") from None
 
 
+class SecretFiles:
+    """Reads secrets from files, such as `/run/secrets/x`, and notes which. Relative paths are relative to the configuration."""
+
+    def __init__(self, folder: str) -> None:
+        self.names: dict[str, None] = {}
+        self._folder = folder
+
+    def read(self, name: str) -> str | ValueFault:
+        """The text of the file without the line break at its end. Never repeats any of it in a fault."""
+        path = os.path.join(self._folder, name)
+        self.names[path] = None
+        try:
+            data, _ = read_regular_file(path, MAX_SECRET_BYTES + 1)
+            text = data.decode()
+        except UnreadableError as problem:
+            return ValueFault(f"The secret file {show(path)}: {problem.message}", problem.hint)
+        except UnicodeDecodeError:
+            return ValueFault(f"The secret file {show(path)} is not UTF-8 text.", "Is it the right file?")
+        if len(data) > MAX_SECRET_BYTES:
+            message = f"The secret file {show(path)} is larger than {MAX_SECRET_BYTES} bytes."
+            return ValueFault(message, "Is it the right file?")
+        text = text.removesuffix("\n").removesuffix("\r")
+        return text or ValueFault(f"The secret file {show(path)} is empty.", "Write the secret into it.")
+
+
 def _read_file(path: Path, found: ConfigFindings) -> dict[str, Any] | None:
     try:
         root = read(_read_text(path, found), FORMATS[path.suffix.lower()], found)
@@ -124,9 +168,11 @@ def _read_text(path: Path, found: ConfigFindings) -> str:
     data, mode = read_regular_file(path, MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise UnreadableError(f"The file is larger than {MAX_FILE_BYTES} bytes.", "Is it the right file?")
-    if os.name == "posix" and mode & (stat.S_IWGRP | stat.S_IWOTH):
-        message = "Other users may write this file, and it names programs to start."
-        found.warn((), message, f"Run: chmod go-w {path.name}")
+    if os.name == "posix" and mode & stat.S_IWOTH:
+        # Who writes this file decides which programs run as this user, so such a file is worth nothing.
+        raise UnreadableError("Every user may write this file, and it names programs to start.", _chmod("o-w", path))
+    if os.name == "posix" and mode & stat.S_IWGRP:
+        found.warn((), "Its group may write this file, and it names programs to start.", _chmod("g-w", path))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -147,7 +193,7 @@ def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings) 
         for server_id, entry in entries.items():
             servers[server_id] = settle(server_id, entry, root[key][server_id], (key, server_id), found)
     settings["servers"] = servers
-    _check_tokens(settings, found)
+    check_auth(settings.get("auth", {}), root.get("auth"), found)
     check_together(settings, found)
     return settings
 
@@ -155,15 +201,6 @@ def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings) 
 def check_together(settings: dict[str, Any], found: ConfigFindings) -> None:
     """Check the values of sections against each other, once each of them is valid."""
     check_cache(settings.get("cache", {}), found)
-
-
-def _check_tokens(settings: dict[str, Any], found: ConfigFindings) -> None:
-    holders: dict[str, str] = {}
-    for name, holder in settings.get("auth", {}).get("tokens", {}).items():
-        first = holders.setdefault(holder.get("token", f"(none) {name}"), name)
-        if first != name:
-            path = ("auth", "tokens", name, "token")
-            found.add(path, f"{show(first)} has the same token.", "Give each holder its own.", at_value=True)
 
 
 def _warn(settings: dict[str, Any], found: ConfigFindings) -> None:
@@ -188,6 +225,21 @@ def _warn_of_private_caches(settings: dict[str, Any], found: ConfigFindings) -> 
             )
             hint = "Remove it, or set isolation to shared if the server answers all clients alike."
             found.warn(("cache", "tools", pattern), message, hint)
+
+
+def _warn_of_readers(path: Path, secret: SettingPath, found: ConfigFindings) -> None:
+    """Warn about credentials in a file that every user of the machine can read."""
+    try:
+        is_open = os.name == "posix" and path.stat().st_mode & stat.S_IROTH
+    except OSError:
+        return  # it was replaced a moment ago: the next reload looks again
+    if is_open:
+        hint = f"{_chmod('o-r', path)}. Or write it as ${{VARIABLE}} or ${{file:/run/secrets/x}}."
+        found.warn(secret, "Every user may read this file, and this is a secret.", hint, at_value=True)
+
+
+def _chmod(change: str, path: Path) -> str:
+    return f"Run: chmod {change} {path.name}"
 
 
 def _tree(overrides: Mapping[str, Any]) -> dict[str, Any]:

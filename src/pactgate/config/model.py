@@ -15,8 +15,9 @@ from msgspec import Meta, field
 
 from pactgate.config import value_checks
 from pactgate.config.problems import ConfigProblem
-from pactgate.config.sections import Secret, Section, doc, ignored
+from pactgate.config.sections import Section, doc, ignored
 from pactgate.config.sections.audit import AuditSection
+from pactgate.config.sections.auth import Auth
 from pactgate.config.sections.cache import Cache
 from pactgate.config.sections.capture import Capture
 from pactgate.config.sections.limits import Categories, Limits, Timeouts
@@ -24,8 +25,6 @@ from pactgate.config.sections.rate_limits import RateLimits
 from pactgate.config.server_settings import ServerConfig, Servers
 from pactgate.core.failures import Plane, WireSettings
 
-Role = Annotated[str, Meta(max_length=50, pattern="^[a-z][a-z0-9_-]*$")]
-TokenName = Annotated[str, Meta(max_length=50, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 AllowedHost = Annotated[str, Meta(max_length=255, extra={"check": value_checks.check_allowed_host})]
 AllowedOrigin = Annotated[str, Meta(max_length=255, extra={"check": value_checks.check_origin})]
 
@@ -97,26 +96,6 @@ class WireSection(Section, frozen=True, kw_only=True):
 _PLANES: Final[dict[Shown, Plane]] = {"jsonrpc_error": Plane.ERROR, "tool_result": Plane.RESULT}
 
 
-class Token(Section, frozen=True, kw_only=True):
-    """One bearer token and what its holder may do."""
-
-    token: Annotated[Secret, doc("The token itself, best as `${VARIABLE}`.")]
-    roles: Annotated[tuple[Role, ...], doc("Roles of its holder; `admin` may manage the gateway.", max_length=20)] = ()
-
-    def __repr__(self) -> str:
-        return f"Token(roles={self.roles!r})"
-
-
-class Auth(Section, frozen=True, kw_only=True):
-    """Who may call."""
-
-    anonymous: Annotated[
-        bool | None,
-        doc("Whether clients without a token are served. Default: only on loopback, and without tokens."),
-    ] = None
-    tokens: Annotated[dict[TokenName, Token], doc("Tokens by the name of their holder.", max_length=1000)] = {}
-
-
 class Sessions(Section, frozen=True, kw_only=True):
     """Sessions of legacy clients over HTTP."""
 
@@ -176,6 +155,8 @@ class Config(Sections, frozen=True, kw_only=True):
 
     servers: dict[str, ServerConfig] = {}
     secrets: tuple[str, ...] = ()
+    secret_files: tuple[str, ...] = ()
+    """Files that secrets were read from; the configuration is reloaded when one changes."""
     warnings: tuple[ConfigProblem, ...] = ()
     file: str | None = None
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import NODEFAULT, inspect
 
-from pactgate.config.load import MAX_FILE_BYTES
+from pactgate.config.load import MAX_FILE_BYTES, MAX_SECRET_BYTES
 from pactgate.config.model import ConfigFile
 from pactgate.config.reader import FORMATS
 from pactgate.config.sections.rest import RestSettings
@@ -56,8 +56,17 @@ Relative paths start at the folder of the file.
 
 `${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `effects`, `url`, `headers`,
 `baseUrl`, `openapi`, `credentials` and tokens. A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands
-for `${{` itself. Values from the environment, and every value of `env`, `headers`, `credentials` and `auth.tokens`, is masked in
-all output of the gateway, except in what a tool, a resource or a prompt answers: that is passed on as the server wrote it.
+for `${{` itself. `${{file:/run/secrets/x}}` is filled in from a file of at most {MAX_SECRET_BYTES // 1024} KiB, without the
+line break at its end; when the file changes, the configuration is reloaded. Values from the environment and from such files, and every
+value of `env`, `headers`, `credentials` and `auth.tokens`, are masked in all output of the gateway,
+except in what a tool, a resource or a prompt answers: that is passed on as the server wrote it.
+
+A file that every user may write is refused, because it names programs to start. Credentials in a file that every user may read are a
+warning, and so are credentials in `args`, which every user sees in the list of processes.
+
+A reload applies `auth`, `listen.allowedHosts` and `listen.allowedOrigins` at once: sessions, streams and calls end whose token, roles,
+Host or Origin are no longer valid. To replace a token without a gap, list the old and the new one under `tokens` of their holder,
+change the clients, then remove the old one. `printf %s TOKEN | sha256sum` makes the digest of a token, to be written as `sha256:...`.
 """
 
 _NAMES: Final[dict[type, str]] = {

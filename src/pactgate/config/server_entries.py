@@ -6,6 +6,7 @@ server exists or answers. Enforces S4/UNDECIDED-2.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NamedTuple
 
 from pactgate.config.endpoint_checks import check_endpoints
@@ -14,7 +15,7 @@ from pactgate.config.sections.effects import check_effects
 from pactgate.config.sections.network import check_tls
 from pactgate.config.sections.openapi import OPENAPI_ONLY, check_credential_names
 from pactgate.config.server_settings import ServerConfig
-from pactgate.config.validate import PLAIN_HEADERS
+from pactgate.config.validate import CREDENTIAL_NAME, PLAIN_HEADERS
 
 _TRANSPORTS: Final = {
     "stdio": "auto",
@@ -49,6 +50,7 @@ _OWN_KEYS: Final = {
 """Keys that are allowed only with these kinds."""
 _WORDS: Final = {"stdio": ("command",), "auto": tuple(_KINDS)}
 _BODY_HEADERS: Final = frozenset({"content-type"})
+_VARIABLE: Final = re.compile(r"(?<!\$)\$\{((?:file:|env:)?[^}:]*)")
 _KNOWN: Final = frozenset(ServerConfig.__struct_encode_fields__)
 
 
@@ -86,6 +88,7 @@ def settle(
         settled.setdefault("outputValidation", "off")
     check_tls(values.get("tls") or {}, (*path, "tls"), found)
     check_effects(values.get("effects") or {}, (*path, "effects"), found)
+    _warn_of_arguments(entry)
     if "timeout" in given:
         message = "This is ignored, because clients disagree about its unit."
         found.warn((*path, "timeout"), message, "Use requestTimeoutMs.")
@@ -118,6 +121,26 @@ def _check_isolation(entry: _Entry, kind: str) -> None:
     if "maxSessionsPerClient" in entry.values and (isolation == "shared" or (kind == "command" and isolation is None)):
         message = "maxSessionsPerClient has no effect: all clients share one session."
         entry.problem("maxSessionsPerClient", message, "Remove it, or set isolation to session.")
+
+
+def _warn_of_arguments(entry: _Entry) -> None:
+    """Warn about credentials on a command line, which every user of the machine sees in the list of processes."""
+    args = entry.given.get("args")
+    if entry.given.get("command") is None or not isinstance(args, list):
+        return
+    for at, argument in enumerate(args):
+        if not isinstance(argument, str):
+            continue
+        flag, equals, _ = argument.partition("=")
+        has_value = bool(equals) or (at + 1 < len(args) and not str(args[at + 1]).startswith("-"))
+        is_flag = flag.startswith("-") and has_value and CREDENTIAL_NAME.search(flag)
+        if is_flag or any(
+            name.startswith("file:") or CREDENTIAL_NAME.search(name) for name in _VARIABLE.findall(argument)
+        ):
+            message = "Every user of this machine can see this in the list of processes, and it looks like a secret."
+            hint = "Give it to the server in env, if the server reads one of its variables."
+            entry.found.warn((*entry.path, "args", at), message, hint, at_value=True)
+            return
 
 
 def _transport(entry: _Entry) -> str:

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from msgspec import UNSET, inspect
 
-from pactgate.config.expand import expand
+from pactgate.config.expand import ReadSecret, expand, no_secret_files
 from pactgate.config.model import ELSEWHERE
 from pactgate.config.problems import SHOWN_PROBLEMS, ConfigFindings, Path, ValueFault, nearest, show
+from pactgate.config.sections.auth import HASHED
 
 SECRET_MIN_CHARACTERS: Final = 6
 """Shorter values are not masked: they occur in too many log lines by chance."""
@@ -25,6 +26,12 @@ PLAIN_VARIABLES: Final = frozenset(
     | {"TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER", "USERPROFILE"}
 )
 """Variables that are never secrets."""
+CREDENTIAL_NAME: Final = re.compile(
+    r"(?:^|[-_:])(?:auth|authorization|cookie|credentials?|passphrase|passw(?:or)?d|pat|secret|token"
+    r"|(?:access|api|encryption|private|secret|signing|subscription)[-_]?key)$",
+    re.IGNORECASE,
+)
+"""Names of variables, headers and flags that have a credential as their value."""
 PLAIN_HEADERS: Final = frozenset({"accept", "content-type", "user-agent"})
 
 _Extra = Mapping[str, Any]
@@ -33,8 +40,17 @@ _Extra = Mapping[str, Any]
 class Validation:
     """One pass over the values of one source. An invalid value is reported once and is not part of the result."""
 
-    def __init__(self, found: ConfigFindings, environ: Mapping[str, str], folder: str = "") -> None:
+    def __init__(
+        self,
+        found: ConfigFindings,
+        environ: Mapping[str, str],
+        folder: str = "",
+        read_secret: ReadSecret = no_secret_files,
+    ) -> None:
         self.secrets: set[str] = set()
+        self.written_secrets: list[Path] = []
+        """Where credentials stand in the file itself, instead of a variable or another file."""
+        self._read_secret = read_secret
         self._found = found
         self._environ = environ
         self._folder = folder
@@ -135,10 +151,11 @@ class Validation:
     def _text(self, value: Any, kind: inspect.StrType, path: Path, extra: _Extra) -> Any:
         if not isinstance(value, str):
             return self._misfit(value, path, extra, "a string")
-        text = value
+        text, is_written = value, True
         fault = _length_fault(text, kind)
         if fault is None and extra.get("expand"):
-            expansion = expand(text, self._environ)
+            expansion = expand(text, self._environ, self._read_secret)
+            is_written = not expansion.taken
             for one in expansion.faults:
                 self._refuse(path, *one)
             if expansion.faults:
@@ -150,12 +167,17 @@ class Validation:
             return self._refuse(path, *fault, at_value=not extra.get("is_key"))
         if (is_path := extra.get("is_path")) and is_path(text):
             return os.path.normpath(os.path.join(self._folder, text))
-        secret = extra.get("secret")
+        if secret := extra.get("secret"):
+            self._note_secret(text, path, secret, is_written=is_written)
+        return text
+
+    def _note_secret(self, text: str, path: Path, secret: Any, *, is_written: bool) -> None:
         if callable(secret):
             self._keep_secret(*secret(text))
-        elif secret and not _is_plain(path):
+        elif not _is_plain(path):
             self._keep_secret(text, *_credential(path, text))
-        return text
+            if is_written and _is_credential(path, text):
+                self.written_secrets.append(path)
 
     def _unknown(self, key: str, fields: Mapping[str, Any]) -> ValueFault:
         if key in ELSEWHERE:
@@ -215,6 +237,13 @@ def _is_plain(path: Path) -> bool:
     if group == "env":
         return name in PLAIN_VARIABLES
     return group == "headers" and str(name).casefold() in PLAIN_HEADERS
+
+
+def _is_credential(path: Path, text: str) -> bool:
+    """Whether a secret is more than a setting: most values of `env` and `headers` are masked without being credentials."""
+    if path[-2] in ("env", "headers"):
+        return bool(text) and CREDENTIAL_NAME.search(str(path[-1])) is not None
+    return not text.startswith(HASHED)
 
 
 def _credential(path: Path, text: str) -> tuple[str, ...]:

@@ -56,6 +56,8 @@ class ExecutionRecord(Struct, frozen=True):
     """How far the declared effects of the tool are more than words (D12); None where nothing is declared."""
     via: str | None = None
     """The tool that was called to name this one in its arguments."""
+    peer: str = ""
+    """The address the caller called from, where it is known."""
     tool_code: str | None = None
     """The code a contract tool failed with, where the failure was its own."""
 
@@ -162,6 +164,7 @@ class ExecutionContext:
             violations=self.violations,
             effects_level=self.effects_level,
             via=self.via,
+            peer=caller.peer,
             tool_code=self.tool_fault.code if self.tool_fault else None,
         )
         return record

@@ -183,11 +183,23 @@ class RequestFinished(Event, frozen=True):
 
 
 class RequestRefused(Event, frozen=True):
-    """Refused before it became a request: Host, Origin, credentials, size, JSON."""
+    """Refused before it became a request: Host, Origin, credentials, size, JSON. `peer` is the address of the client."""
 
     status: int
     code: int | None
     reason: str
+    peer: str = ""
+
+
+class CredentialsRefused(Event, frozen=True):
+    """Somebody sent credentials that are not known here. Told at the 1st, 10th, 100th ... attempt of an address, and at most once a minute.
+
+    `attempts` are those of this address since it was last told of, `elsewhere` those of addresses that were not told of.
+    """
+
+    peer: str
+    attempts: int
+    elsewhere: int
 
 
 class ConnectionsClosed(Event, frozen=True):

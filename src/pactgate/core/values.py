@@ -93,6 +93,8 @@ class Caller(Struct, frozen=True):
     """The HTTP headers of a modern request, where mirrored arguments have to be compared; None elsewhere."""
     standing: SessionNotifier | None = None
     """How to tell it something outside its requests; None for modern callers, who listen instead."""
+    peer: str = ""
+    """The address it calls from, where it calls over a network."""
     log_level: str | None = None
     """From which level on a modern request wants log messages; None where it wants none."""
 

@@ -1,25 +1,28 @@
-"""Who may knock: Host, Origin, credentials, in this order, before anything of the request is read.
+"""Decides who may call: Host, Origin and credentials, in this order, before the gateway reads anything else of a request.
 
-Decides on header values as they came, never on a URL put together from them. Credentials are bearer tokens in `Authorization`;
-queries and cookies are never looked at. Tokens are kept and compared as digests. Must not: decide what a caller may do.
-Host and Origin are checked against forged hosts and DNS rebinding. Enforces decision D18.
+The guard reads header values as they came, never a URL put together from them. Credentials are bearer tokens in `Authorization`; queries
+and cookies are ignored. Tokens are kept and compared as digests. A guard is a value: a reload makes a new one. Must not: decide what a
+caller may do. The checks of Host and Origin are against forged hosts and DNS rebinding. Enforces decision D18.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import Final
 
 from msgspec import Struct
 
 from pactgate.config.model import Config
+from pactgate.config.sections.auth import ANONYMOUS, GENERATED, token_digest
 from pactgate.core.values import Principal
 from pactgate.inbound.http_exchange import HttpExchange
-
-ANONYMOUS: Final = "anonymous"
+from pactgate.inbound.request_head import Headers
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})
@@ -36,77 +39,80 @@ _OUR_HEADERS: Final = (
 
 
 class AuthError(Struct, frozen=True):
-    """Why not, and the header lines the answer needs."""
+    """Why a request is refused, and the header lines its answer needs. `is_guess`: it had credentials, and they were wrong."""
 
     status: int
     message: str
     head: bytes = b""
+    is_guess: bool = False
 
 
+class Credential(Struct, frozen=True):
+    """The digest of one token, whose it is, and the wall clock time from which it is refused."""
+
+    digest: bytes
+    principal: Principal
+    expires_at: float = math.inf
+
+
+_INVALID: Final = b'WWW-Authenticate: Bearer error="invalid_token"\r\n'
 _BAD_HOST: Final = AuthError(400, "The request needs exactly one Host header of the form `name` or `name:port`.")
 _FOREIGN_HOST: Final = AuthError(421, "This gateway is not known under that Host; add it to listen.allowedHosts.")
 _FOREIGN_ORIGIN: Final = AuthError(403, "Web pages of that origin may not call; add it to listen.allowedOrigins.")
 _NO_CREDENTIALS: Final = AuthError(401, "Send a token: `Authorization: Bearer ...`.", b"WWW-Authenticate: Bearer\r\n")
-_BAD_CREDENTIALS: Final = AuthError(
-    401, "That token is not known here.", b'WWW-Authenticate: Bearer error="invalid_token"\r\n'
-)
+_BAD_CREDENTIALS: Final = AuthError(401, "That token is not known here.", _INVALID, is_guess=True)
+_EXPIRED: Final = AuthError(401, "That token has expired.", _INVALID)
 
 
 class Guard:
-    """`host` is the address bound to, `hosts` and `origins` what the operator allows besides; `tokens` gives (name, roles)."""
+    """`host` and `port` are the address bound to, `hosts` and `origins` what the operator allows besides."""
 
     def __init__(
         self,
         *,
         host: str,
+        port: int | None = None,
         hosts: Collection[str] = (),
         origins: Collection[str] = (),
-        tokens: Mapping[str, tuple[str, frozenset[str]]] | None = None,
+        credentials: Iterable[Credential] = (),
         anonymous: bool = False,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         named = {name.lower() for name in hosts}
-        # Bound to every address without a list of names, no name can be told from a foreign one; a token is required then (D18).
-        self._any_host = host in _EVERYWHERE and not named
+        is_everywhere = host in _EVERYWHERE and not named
+        # Bound to every address without a list of names, a foreign name can't be told from one of ours. That is no danger where a token
+        # is required, which a page that rebinds its name does not have (D18). Elsewhere only addresses are taken: they can't be rebound.
+        self._any_host = is_everywhere and not anonymous
+        self._any_address = is_everywhere
         own = {f"[{host.lower()}]" if ":" in host else host.lower()} - _EVERYWHERE
         self._hosts = frozenset(_LOOPBACK | own | named)
+        self._port = port
         self._origins = frozenset(origin.lower() for origin in origins)
-        self._callers = {_digest(token): Principal(name, roles) for token, (name, roles) in (tokens or {}).items()}
+        self._credentials = {one.digest: one for one in credentials}
         self._anonymous = Principal(ANONYMOUS, frozenset()) if anonymous else None
+        self.wall = wall
         self._judged_host = lru_cache(maxsize=256)(self._judge_host)
         self._judged_origin = lru_cache(maxsize=256)(self._judge_origin)
 
-    def check_source(self, exchange: HttpExchange) -> AuthError | None:
-        """Host and Origin. An allowed Origin is noted on the exchange: every answer to it says so."""
-        refusal = self.check_host(exchange)
+    # -- where a request comes from
+
+    def check_source(self, headers: Headers) -> AuthError | None:
+        """Check Host and Origin."""
+        refusal = self.check_host(headers)
         if refusal is not None:
             return refusal
-        origins = exchange.headers.get("origin")
+        origins = headers.get("origin")
         if origins is None:
             return None
-        origin = origins[0]
-        if len(origins) != 1 or len(origin) > _MAX_ORIGIN_CHARS or not self._judged_origin(origin):
+        if len(origins) != 1 or len(origins[0]) > _MAX_ORIGIN_CHARS:
             return _FOREIGN_ORIGIN
-        exchange.extra_head = (
-            b"Access-Control-Allow-Origin: %b\r\nVary: Origin\r\n"
-            b"Access-Control-Expose-Headers: Mcp-Session-Id, WWW-Authenticate\r\n" % origin.encode()
-        )
-        return None
+        return None if self._judged_origin(origins[0], headers["host"][0]) else _FOREIGN_ORIGIN
 
-    def check_host(self, exchange: HttpExchange) -> AuthError | None:
-        hosts = exchange.headers.get("host")
+    def check_host(self, headers: Headers) -> AuthError | None:
+        hosts = headers.get("host")
         if hosts is None or len(hosts) != 1 or len(hosts[0]) > _MAX_HOST_CHARS:
             return _BAD_HOST
         return self._judged_host(hosts[0])
-
-    def identify(self, exchange: HttpExchange) -> Principal | AuthError:
-        """Whose token it is. A token that is sent must be good, also where none is needed, unless none can be."""
-        sent = exchange.headers.get("authorization")
-        if sent is None or not self._callers:
-            return self._anonymous or _NO_CREDENTIALS
-        scheme, _, token = sent[0].partition(" ")
-        if len(sent) != 1 or scheme.lower() != "bearer":
-            return _BAD_CREDENTIALS
-        return self._callers.get(_digest(token.strip(" ")), _BAD_CREDENTIALS)
 
     def preflight(self, exchange: HttpExchange) -> None:
         """Answer a browser's question about a request to come; its Origin has been admitted."""
@@ -122,41 +128,98 @@ class Guard:
         )
         exchange.respond(204, head % names.encode())
 
+    # -- whose request it is
+
+    def identify(self, headers: Headers) -> Principal | AuthError:
+        """Whose token it is, now. A token that is sent must be good, also where none is needed, unless none can be."""
+        found = self._find(headers)
+        if not isinstance(found, Credential):
+            return found
+        return found.principal if found.expires_at > self.wall() else _EXPIRED
+
+    def issued_to(self, headers: Headers) -> Principal | None:
+        """Whose token it is or was: one that has expired since counts too."""
+        found = self._find(headers)
+        if isinstance(found, AuthError):
+            return None
+        return found.principal if isinstance(found, Credential) else found
+
+    def holders(self) -> frozenset[Principal]:
+        """Everybody who may call now."""
+        now = self.wall()
+        known = {one.principal for one in self._credentials.values() if one.expires_at > now}
+        return frozenset(known if self._anonymous is None else {*known, self._anonymous})
+
+    def next_expiry(self) -> float | None:
+        """The wall clock time at which the next token expires."""
+        now = self.wall()
+        later = [one.expires_at for one in self._credentials.values() if now < one.expires_at < math.inf]
+        return min(later, default=None)
+
+    def _find(self, headers: Headers) -> Credential | Principal | AuthError:
+        sent = headers.get("authorization")
+        if sent is None or not self._credentials:
+            return self._anonymous or _NO_CREDENTIALS
+        scheme, _, token = sent[0].partition(" ")
+        if len(sent) != 1 or scheme.lower() != "bearer":
+            return _BAD_CREDENTIALS
+        return self._credentials.get(hashlib.sha256(token.strip(" ").encode()).digest(), _BAD_CREDENTIALS)
+
+    # -- what headers mean
+
     def _judge_host(self, host: str) -> AuthError | None:
         match = _HOST.fullmatch(host)
         if match is None or int(match["port"] or 0) > 65535:
             return _BAD_HOST
-        if self._any_host or self._is_allowed(match):
+        if self._any_host or self._is_allowed(match) or (self._any_address and _is_address(match["name"])):
             return None
         return _FOREIGN_HOST
 
-    def _judge_origin(self, origin: str) -> bool:
+    def _judge_origin(self, origin: str, host: str) -> bool:
+        """Whether a page of this origin may call: a listed one, or one of our own address and port.
+
+        Our own is also the one a page of ours has behind a forwarded port or a proxy: the Host of its own requests.
+        """
         if origin.lower() in self._origins:
             return True
         match = _ORIGIN.fullmatch(origin)
         authority = _HOST.fullmatch(match[1]) if match else None
-        return authority is not None and int(authority["port"] or 0) <= 65535 and self._is_allowed(authority)
+        if authority is None or int(authority["port"] or 0) > 65535 or not self._is_allowed(authority):
+            return False
+        default = 443 if origin.startswith("https:") else 80
+        return authority[0].lower() == host.lower() or int(authority["port"] or default) == self._port
 
     def _is_allowed(self, authority: re.Match[str]) -> bool:
         """A listed name allows any port, as forwarded ports are common; a listed `name:port` only itself."""
         return authority["name"].lower() in self._hosts or authority[0].lower() in self._hosts
 
 
-def guard_for(config: Config, generated_token: str | None = None) -> tuple[Guard, tuple[str, ...]]:
-    """The guard of a configuration, with a token made for this run if there is one; and every token it knows."""
-    tokens = {entry.token: (name, frozenset(entry.roles)) for name, entry in config.auth.tokens.items()}
-    if generated_token is not None:
-        tokens[generated_token] = ("generated", frozenset())
-    listen = config.listen
-    guard = Guard(
-        host=listen.host,
-        hosts=listen.allowed_hosts,
-        origins=listen.allowed_origins,
-        tokens=tokens,
-        anonymous=config.allows_anonymous,
+def cors_head(headers: Headers) -> bytes:
+    """Header lines that every answer to a page of an admitted origin carries."""
+    origins = headers.get("origin")
+    if origins is None:
+        return b""
+    return (
+        b"Access-Control-Allow-Origin: %b\r\nVary: Origin\r\n"
+        b"Access-Control-Expose-Headers: Mcp-Session-Id, WWW-Authenticate\r\n" % origins[0].encode()
     )
-    return guard, tuple(tokens)
 
 
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
+def credentials_of(config: Config, generated_token: str | None = None) -> list[Credential]:
+    """The tokens of a configuration, and the one that was made for this run, if it is needed."""
+    credentials = [
+        Credential(token_digest(value.text), Principal(name, frozenset(entry.roles)), value.expires_at)
+        for name, entry in config.auth.tokens.items()
+        for value in entry.values()
+    ]
+    if generated_token is not None and config.needs_token:
+        credentials.append(Credential(token_digest(generated_token), Principal(GENERATED)))
+    return credentials
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True

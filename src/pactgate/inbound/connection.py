@@ -179,7 +179,7 @@ class InboundConnection(asyncio.Protocol):
 
     def spare_rank(self) -> int | None:
         """How easily this connection can be spared for a new one, 0 first; None while it is at work."""
-        if self.exchange is not None or self._is_stalled:
+        if (self.exchange is not None and not self.exchange.ended_because) or self._is_stalled:
             return None
         if self._is_lingering:
             return 0
@@ -349,7 +349,7 @@ class InboundConnection(asyncio.Protocol):
 
     def _refuse(self, status: int, reason: str) -> None:
         """Answer what never became a request, once, and end."""
-        self._hub.emit(RequestRefused(status, messages.INVALID_REQUEST, reason))
+        self._hub.emit(RequestRefused(status, messages.INVALID_REQUEST, reason, self.peer))
         if self.exchange is not None:
             self.abort()  # another answer is being written: there is no place for this one
             return

@@ -55,6 +55,7 @@ class HttpExchange:
 
     __slots__ = (
         "body",
+        "ended_because",
         "extra_head",
         "head",
         "headers",
@@ -88,12 +89,19 @@ class HttpExchange:
         """Where the answer is noted too, if the exchange is recorded."""
         self.extra_head = b""
         """Header lines every answer to this request carries."""
+        self.ended_because = ""
+        """Why nobody works on the answer any more: the connection can be spared."""
         self.on_disconnect: Callable[[], None] | None = None
         """Called once if the client goes away before the answer is complete."""
 
     @property
     def is_connected(self) -> bool:
         return self.line is not None
+
+    @property
+    def peer(self) -> str:
+        """The address of the client, or nothing where it is not known."""
+        return "" if self.line is None else self.line.peer
 
     def respond(self, status: int, head: bytes = JSON_HEAD, *body: bytes) -> None:
         """The whole answer in one write; a large body goes out in the pieces it is given in, uncopied."""
@@ -153,6 +161,14 @@ class HttpExchange:
         """Stop whoever works on the answer."""
         if self.work is not None:
             self.work.cancel()
+
+    def end(self, reason: str) -> None:
+        """Stop whoever works on the answer, and end a stream that nobody works on. The client is told why where there is a place for it."""
+        self.ended_because = reason
+        if self.work is not None:
+            self.work.cancel()
+        elif self.stream is not None:
+            self.stream.close()
 
     def disconnected(self) -> None:
         """The connection's word that the client has gone."""

@@ -1,13 +1,16 @@
-"""The HTTP frontend: which path, which method, which era.
+"""The HTTP frontend: decides which path, which method and which era a request is for.
 
-Decides by the raw path alone; no other spelling of a path is one of ours. Every request but the two plain health checks passes the guard
-before its path is looked at; then method, types and message are checked, in this order. Must not: frame answers of an era.
+Only the raw path counts; no other spelling of a path is one of ours. Every request but the two plain health checks passes the guard
+before the frontend looks at its path; then it checks method, types and message, in this order. When the guard changes, everything that is
+open is checked again. Must not: frame answers of an era.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any, Final
 
 from pactgate.config.model import Sessions
@@ -15,12 +18,13 @@ from pactgate.core.events import Emit
 from pactgate.core.recording import ConnectionRecorder
 from pactgate.core.values import Principal
 from pactgate.inbound.admin import Admin, CallTraces
-from pactgate.inbound.auth import AuthError, Guard
+from pactgate.inbound.auth import AuthError, Guard, cors_head
 from pactgate.inbound.batch import is_batch
+from pactgate.inbound.guess_brake import DelayedAnswer, GuessBrake
 from pactgate.inbound.http_exchange import HttpExchange
 from pactgate.inbound.http_legacy import LegacyHttpHandler
 from pactgate.inbound.http_modern import ModernHttpHandler
-from pactgate.inbound.replies import DroppedNotifications, Kernel, refuse
+from pactgate.inbound.replies import REVOKED, DroppedNotifications, Kernel, refuse
 from pactgate.inbound.request_head import Accepts, McpRequestHead, has_json, read_accept, read_mcp_head
 from pactgate.inbound.sessions import SessionTable
 from pactgate.protocol import messages, modern
@@ -31,6 +35,12 @@ _SCOPED: Final = "/mcp/"
 _MCP_METHODS: Final = b"Allow: GET, POST, DELETE, OPTIONS\r\n"
 _ONLY_JSON: Final = Accepts(json=True, stream=False)
 _ANYTHING: Final = Accepts(json=True, stream=True)
+_EXPIRY_SLACK_S: Final = 0.01
+_EXPIRY_LOOK_S: Final = 60.0
+
+
+def _ignore(subject: str) -> None:
+    return
 
 
 class HttpFrontend:
@@ -53,27 +63,37 @@ class HttpFrontend:
         self.drops = DroppedNotifications()
         self.sessions = SessionTable(sessions or Sessions(), clock, self.drops)
         self.sessions.on_end = kernel.left
+        self.exchanges: Callable[[], Iterable[HttpExchange]] = tuple
+        """Gives everything that is being answered now."""
+        self.on_gone: Callable[[str], None] = _ignore
+        """Told every subject that may no longer call."""
         self._kernel = kernel
         kernel.join(self.sessions)
         self._guard = guard
+        self._generation = 0
+        self._holders = guard.holders()
+        self._expiry: asyncio.TimerHandle | None = None
+        self._expires_at: float | None = None
+        self._brake = GuessBrake(emit, clock)
         self._servers = servers
         self._emit = emit
         self._tap = tap
         self._admin = Admin(snapshot, metrics, stories, clock)
         self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
         self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
+        self._await_expiry()
 
     def admit(self, exchange: HttpExchange) -> bool:
         """Whether the request waits for its body: judged by its head alone. All others are answered here."""
         head = exchange.head.mcp
-        if head is None or not self._is_served(head.scope, head.principal):
+        if head is None or head.generation != self._generation or not self._is_served(head.scope, head.principal):
             exchange.head.mcp = self._route(exchange)
         return exchange.head.mcp is not None
 
     def handle(self, exchange: HttpExchange) -> None:
         """Answer one exchange, or see that it is answered."""
         head = exchange.head.mcp
-        if head is None or not self._is_served(head.scope, head.principal):
+        if head is None or head.generation != self._generation or not self._is_served(head.scope, head.principal):
             head = exchange.head.mcp = self._route(exchange)
             if head is None:
                 return
@@ -96,16 +116,17 @@ class HttpFrontend:
         """What a POST to an MCP path says before its body; everything else is answered here."""
         if self._admin.answer_plainly(exchange):
             return None
-        refusal = self._guard.check_source(exchange)
+        refusal = self._guard.check_source(exchange.headers)
         if refusal is not None:
             self._turn_away(exchange, refusal)
             return None
+        exchange.extra_head = cors_head(exchange.headers)
         if exchange.method == "OPTIONS":
             self._guard.preflight(exchange)
             return None
-        admitted, path = self._guard.identify(exchange), exchange.path
+        admitted, path = self._guard.identify(exchange.headers), exchange.path
         if path == "/health":
-            self._admin.health(exchange, admitted if isinstance(admitted, Principal) else None)
+            self._admin.health(exchange, in_detail=isinstance(admitted, Principal))
         elif isinstance(admitted, AuthError):
             self._turn_away(exchange, admitted)
         elif path == _MCP or path.startswith(_SCOPED):
@@ -114,10 +135,48 @@ class HttpFrontend:
             self._refuse(exchange, 404, "There is nothing at this path; MCP is served at /mcp.")
         return None
 
+    def replace_guard(self, guard: Guard) -> None:
+        """Apply another guard from now on, to what is open too."""
+        before, self._guard = self._guard, guard
+        self._check_again(before)
+
     def close(self) -> None:
         """End every session and what runs in it."""
+        if self._expiry is not None:
+            self._expiry.cancel()
         self._kernel.leave(self.sessions)
         self.sessions.close()
+
+    def _check_again(self, before: Guard) -> None:
+        """End everything that is open under credentials, a Host or an Origin that no longer mean what they did under `before`."""
+        guard = self._guard
+        self._generation += 1  # so that every known head is checked again at its next request
+        holders, self._holders = self._holders, guard.holders()
+        self.sessions.end_others(self._holders)
+        for exchange in self.exchanges():
+            headers = exchange.headers
+            former = before.issued_to(headers)
+            if former is not None and (guard.check_source(headers) is not None or guard.identify(headers) != former):
+                exchange.end(REVOKED)
+        for subject in {one.subject for one in holders} - {one.subject for one in self._holders}:
+            self.on_gone(subject)
+        self._await_expiry()
+
+    def _await_expiry(self) -> None:
+        """Look at everything again when the next token expires. The wall clock may be set, so it is read at least once a minute."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        at = self._expires_at = self._guard.next_expiry()
+        if at is not None:
+            wait_s = min(max(at - self._guard.wall(), 0.0) + _EXPIRY_SLACK_S, _EXPIRY_LOOK_S)
+            self._expiry = asyncio.get_running_loop().call_later(wait_s, self._look_at_expiry)
+
+    def _look_at_expiry(self) -> None:
+        if self._guard.next_expiry() != self._expires_at:
+            self._check_again(self._guard)
+        else:
+            self._await_expiry()
 
     def _note(self, exchange: HttpExchange) -> None:
         if self._tap is not None:
@@ -150,10 +209,23 @@ class HttpFrontend:
         if not (accepts.json or accepts.stream):
             self._refuse(exchange, 406, "Accept application/json and text/event-stream.")
             return None
-        return read_mcp_head(exchange.headers, admitted, scope, accepts, exchange.extra_head)
+        return read_mcp_head(
+            exchange.headers,
+            generation=self._generation,
+            principal=admitted,
+            peer=exchange.peer,
+            scope=scope,
+            accepts=accepts,
+            extra_head=exchange.extra_head,
+        )
 
     def _turn_away(self, exchange: HttpExchange, refusal: AuthError) -> None:
-        self._refuse(exchange, refusal.status, refusal.message, refusal.head)
+        delay_s = self._brake.note(exchange.peer) if refusal.is_guess else 0.0
+        answer = partial(self._refuse, exchange, refusal.status, refusal.message, refusal.head)
+        if delay_s:
+            DelayedAnswer(exchange, delay_s, answer)
+        else:
+            answer()
 
     def _refuse(self, exchange: HttpExchange, status: int, message: str, head: bytes = b"") -> None:
         refuse(exchange, self._emit, status, Rejection(messages.INVALID_REQUEST, message), head)

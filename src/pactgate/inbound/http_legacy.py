@@ -68,7 +68,7 @@ class LegacyHttpHandler:
         if session is None:
             return
         if not isinstance(message, Request):
-            self._take_notice(session, head.principal, message)
+            self._take_notice(session, head, message)
             exchange.respond(202)
             return
         rejection = _admit(session, message)
@@ -77,7 +77,7 @@ class LegacyHttpHandler:
             return
         channel = ResponseChannel(exchange, session, self._dropped, head.accepts.stream)
         exchange.on_disconnect = channel.client_gone
-        self._start(session, head.principal, message, channel, _LegacyResponder(channel, session, message))
+        self._start(session, head, message, channel, _LegacyResponder(channel, session, message))
 
     def post_batch(self, exchange: HttpExchange, head: McpRequestHead, body: bytes) -> None:
         """An array of messages, for the one revision that has them."""
@@ -90,7 +90,7 @@ class LegacyHttpHandler:
             return
         for element in elements:
             if not isinstance(element, Request | Rejection):
-                self._take_notice(session, head.principal, element)
+                self._take_notice(session, head, element)
         if not needs_answer(elements):
             exchange.respond(202)
             return
@@ -103,7 +103,7 @@ class LegacyHttpHandler:
                 element = _admit(session, element) or element
             if isinstance(element, Request):
                 responder = _BatchElement(batch, session, element)
-                self._start(session, head.principal, element, channel, responder)
+                self._start(session, head, element, channel, responder)
             elif isinstance(element, Rejection):
                 batch.answers.put(batch.answers.expect(), messages.encode_rejection(element))
         batch.answers.close()
@@ -156,6 +156,7 @@ class LegacyHttpHandler:
             return
         caller = Caller(
             subject=principal.subject,
+            peer=head.peer,
             era=LEGACY,
             version=versions.negotiate(offer.version),
             channel=_NO_CHANNEL,
@@ -170,7 +171,7 @@ class LegacyHttpHandler:
             if not self._sessions.make_room(principal.subject):
                 self._refuse_for_now(exchange)
                 return None
-            return self._sessions.open(principal.subject, head.scope, caller.version, offer)
+            return self._sessions.open(principal, head.scope, caller.version, offer)
 
         responder = _Handshake(exchange, request, open_session)
         work = self._kernel.start(ExecutionContext(request.method, caller, self._clock()), request, responder)
@@ -210,18 +211,18 @@ class LegacyHttpHandler:
     def _start(
         self,
         session: LegacySession,
-        principal: Principal,
+        head: McpRequestHead,
         request: Request,
         channel: ResponseChannel,
         responder: _SessionResponder,
     ) -> None:
         session.running[request.key] = responder
-        responder.ctx = ctx = ExecutionContext(request.method, _caller(session, principal, channel), self._clock())
+        responder.ctx = ctx = ExecutionContext(request.method, _caller(session, head, channel), self._clock())
         work = self._kernel.start(ctx, request, responder)
         if not responder.is_done:
             responder.started(work)
 
-    def _take_notice(self, session: LegacySession, principal: Principal, message: Message) -> None:
+    def _take_notice(self, session: LegacySession, head: McpRequestHead, message: Message) -> None:
         if not isinstance(message, Notification):
             if isinstance(message, Response | ErrorReply) and session.questions is not None:
                 session.questions.take(message)
@@ -234,7 +235,7 @@ class LegacyHttpHandler:
             if running is not None:
                 running.stop(CANCELLED)
         elif outcome.rejection is None and message.method != "notifications/initialized":
-            self._kernel.notice(_caller(session, principal, _NO_CHANNEL), message)
+            self._kernel.notice(_caller(session, head, _NO_CHANNEL), message)
 
     def _refuse(
         self, exchange: HttpExchange, status: int, message: str, head: bytes = b"", *, id_: bytes | None = None
@@ -265,13 +266,14 @@ def _admit(session: LegacySession, request: Request) -> Rejection | None:
     return None
 
 
-def _caller(session: LegacySession, principal: Principal, channel: CallerChannel) -> Caller:
+def _caller(session: LegacySession, head: McpRequestHead, channel: CallerChannel) -> Caller:
     return Caller(
         subject=session.subject,
+        peer=head.peer,
         era=LEGACY,
         version=session.version,
         channel=channel,
-        roles=principal.roles,
+        roles=head.principal.roles,
         scope=session.scope,
         session=session.handle,
         client=session.client,
@@ -298,7 +300,8 @@ class _Handshake:
         exchange, request = self._exchange, self._request
         exchange.work = None
         if reply is None:
-            exchange.respond(503, JSON_HEAD, cancelled_answer(request, STOPPING))
+            why = exchange.ended_because
+            exchange.respond(401 if why else 503, JSON_HEAD, cancelled_answer(request, why or STOPPING))
         elif reply.error is not None:
             exchange.respond(200, JSON_HEAD, answer(request, reply))
         elif exchange.is_connected:
@@ -364,7 +367,7 @@ class _LegacyResponder:
         elif self._reason == CANCELLED and channel.is_streaming:
             channel.end(200, b"")  # the caller asked for silence
         else:
-            channel.finish(cancelled_answer(request, self._reason))
+            channel.finish(cancelled_answer(request, exchange.ended_because or self._reason))
 
     def broken(self) -> None:
         self._channel.fail(self._request.id)

@@ -63,6 +63,7 @@ class ModernHttpHandler:
         responder = _ModernResponder(exchange, self._dropped, head.accepts, request)
         caller = Caller(
             subject=head.principal.subject,
+            peer=head.peer,
             era=MODERN,
             version=route.version,
             channel=responder,
@@ -114,7 +115,8 @@ class _ModernResponder(CannotAsk):
         exchange.work = None
         self.ctx = None  # it points back here: nothing should wait for the garbage collector
         if reply is None:
-            self._finish(503, cancelled_answer(request, STOPPING))
+            why = exchange.ended_because
+            self._finish(401 if why else 503, cancelled_answer(request, why or STOPPING))
             return
         if ctx is not None and ctx.failure is not None:
             ask_to_wait(exchange, ctx.failure)

@@ -106,6 +106,10 @@ class HttpServer:
         if not self._connections:
             self._emptied.set()
 
+    def exchanges(self) -> list[HttpExchange]:
+        """Everything that is being answered now."""
+        return [connection.exchange for connection in self._connections if connection.exchange is not None]
+
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()

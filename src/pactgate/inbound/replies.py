@@ -19,6 +19,7 @@ from pactgate.protocol.messages import Notification, Rejection, Request
 
 STOPPING: Final = "The gateway is stopping."
 CANCELLED: Final = "The request was cancelled."
+REVOKED: Final = "The credentials of this request are no longer valid."
 SESSION_ENDED: Final = "The session has ended."
 
 _TOO_SOON: Final = frozenset({Kind.RATE_LIMITED, Kind.OVERLOADED})
@@ -88,5 +89,5 @@ def cancelled_key(notification: Notification) -> str | int | None:
 
 def refuse(exchange: HttpExchange, emit: Emit, status: int, rejection: Rejection, head: bytes = b"") -> None:
     """Answer with a JSON-RPC error and say so to whoever listens."""
-    emit(RequestRefused(status, rejection.code, rejection.message))
+    emit(RequestRefused(status, rejection.code, rejection.message, exchange.peer))
     exchange.respond(status, JSON_HEAD + head, messages.encode_rejection(rejection))

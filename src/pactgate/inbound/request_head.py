@@ -1,4 +1,4 @@
-"""What the head of a POST to an MCP path says, judged once for all requests that carry the same head.
+"""The head of a POST to an MCP path: read and checked once for all requests of a connection that carry the same head.
 
 Must not: look at a body, or refuse anything by itself.
 """
@@ -35,7 +35,11 @@ class Accepts(Struct, frozen=True):
 class McpRequestHead(Struct, frozen=True):
     """Whose request it is, where it goes, and how its answer may look."""
 
+    generation: int
+    """Which guard admitted it: after a reload or the end of a token, the head is checked again."""
     principal: Principal
+    peer: str
+    """The address of the client."""
     scope: str | None
     accepts: Accepts
     has_session: bool
@@ -48,10 +52,19 @@ class McpRequestHead(Struct, frozen=True):
 
 
 def read_mcp_head(
-    headers: Headers, principal: Principal, scope: str | None, accepts: Accepts, extra_head: bytes
+    headers: Headers,
+    *,
+    generation: int,
+    principal: Principal,
+    peer: str,
+    scope: str | None,
+    accepts: Accepts,
+    extra_head: bytes,
 ) -> McpRequestHead:
     return McpRequestHead(
+        generation=generation,
         principal=principal,
+        peer=peer,
         scope=scope,
         accepts=accepts,
         has_session="mcp-session-id" in headers,

@@ -1,8 +1,8 @@
-"""The sessions of legacy callers over HTTP: who they belong to, how many there may be, when they end.
+"""The sessions of legacy clients over HTTP: whose they are, how many there may be, when they end.
 
-An id has 128 random bits and opens a session only to the subject and the path it was made for; to anybody else it is as unknown as any
-other. Idle sessions end; when there are too many, the one longest unused makes room. An idle session costs less than 1 KiB.
-Must not: frame answers, or let a stolen id open a session to another subject.
+An id has 128 random bits and names a session only for the subject and the path it was made for; for everybody else it is unknown. Idle
+sessions end, and so do those of a principal that may no longer call. When there are too many, the one longest unused makes room. An idle
+session costs less than 1 KiB. Must not: frame answers, or let a stolen id open a session to another subject.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import asyncio
 import hashlib
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, Protocol
 
 from pactgate.config.model import Sessions
+from pactgate.core.values import Principal
 from pactgate.inbound.client_requests import PendingClientRequests
 from pactgate.inbound.replies import MAX_WAITING_BYTES, SESSION_ENDED, DroppedNotifications
 from pactgate.inbound.resumable_streams import FRESH, ResumableStream, SessionStreams, StreamBudget
@@ -49,6 +50,7 @@ class LegacySession:
         "id",
         "last_used",
         "phase",
+        "principal",
         "questions",
         "running",
         "scope",
@@ -57,14 +59,15 @@ class LegacySession:
     )
 
     def __init__(
-        self, table: SessionTable, subject: str, scope: str | None, version: str, offer: InitializeParams
+        self, table: SessionTable, principal: Principal, scope: str | None, version: str, offer: InitializeParams
     ) -> None:
         self._table = table
         self._log: SessionStreams | None = None
         self._marks = FRESH
         self.id = secrets.token_hex(16)
         self.handle = hashlib.sha256(self.id.encode()).hexdigest()[:12]
-        self.subject = subject
+        self.principal = principal
+        self.subject = principal.subject
         self.scope = scope
         self.version = version
         self.client = offer.client
@@ -165,10 +168,10 @@ class SessionTable:
             return False
         return len(self._sessions) < self._bounds.max_sessions or self._evict_from(self._sessions)
 
-    def open(self, subject: str, scope: str | None, version: str, offer: InitializeParams) -> LegacySession:
-        session = LegacySession(self, subject, scope, version, offer)
+    def open(self, principal: Principal, scope: str | None, version: str, offer: InitializeParams) -> LegacySession:
+        session = LegacySession(self, principal, scope, version, offer)
         self._sessions[session.id] = session
-        self._by_subject.setdefault(subject, OrderedDict())[session.id] = session
+        self._by_subject.setdefault(principal.subject, OrderedDict())[session.id] = session
         if self._sweeper is None:
             self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep_again)
         return session
@@ -183,6 +186,12 @@ class SessionTable:
         self.streaming.discard(session)
         session.end()
         self.on_end(session.handle)
+
+    def end_others(self, admitted: Collection[Principal]) -> None:
+        """End the sessions of everybody who is gone, or is no longer what it was when its session began."""
+        for session in self.all():
+            if session.principal not in admitted:
+                self.end(session)
 
     def tell(self, scope: str | None, method: str) -> None:
         """Tell every client of this view that listens."""

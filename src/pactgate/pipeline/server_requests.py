@@ -71,6 +71,10 @@ class ServerRequestBridge:
     def suspended_count(self) -> int:
         return len(self._suspended)
 
+    def forget(self, subject: str) -> None:
+        """End what waits for a subject that may no longer call."""
+        self._suspended.forget(subject)
+
     async def close(self) -> None:
         await self._suspended.close()
 

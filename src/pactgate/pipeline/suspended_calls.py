@@ -170,6 +170,11 @@ class SuspendedCalls:
         suspended.input_s -= asyncio.get_running_loop().time() - suspended.suspended_at
         return suspended
 
+    def forget(self, subject: str) -> None:
+        """End the calls of a subject that may no longer call."""
+        for mark in [mark for mark, suspended in self._suspended.items() if suspended.subject == subject]:
+            self._remove(mark).end()
+
     async def close(self) -> None:
         while self._suspended:
             await self._remove(next(iter(self._suspended))).ended()

@@ -105,6 +105,11 @@ class TaskOwners:
             ) from problem
         return result if len(own) == len(listed) else encode_json({**messages.members(result), "tasks": own})
 
+    def forget(self, subject: str) -> None:
+        """Let go of the tasks of a subject that may no longer call: nobody owns them from now on."""
+        for task in tuple(self._of_subject.get(subject, ())):
+            self._forget(task)
+
     def _owns(self, session: Session, owner: HandleOwner, id_: str) -> bool:
         return self._owners.get(_Task(self._place(session), id_)) == owner
 

@@ -155,6 +155,11 @@ class PagedResultStore:
                 return
             self._drop(handle)
 
+    def forget(self, subject: str) -> None:
+        """Drop everything that is kept for a subject, in all its sessions."""
+        for handle in [handle for handle, entry in self._entries.items() if entry.owner.subject == subject]:
+            self._drop(handle)
+
     def clear(self) -> None:
         self._entries.clear()
         self.held_bytes = 0

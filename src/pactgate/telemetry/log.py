@@ -31,7 +31,7 @@ _MAX_KEYS: Final = 1024
 _AUDIT_POLICIES: Final = {"refuse": "are refused until it can", "continue": "go on without a record"}
 _RECORD_FACTS: Final = (
     *("request_id", "method", "subject", "client", "era", "version", "duration_ms", "server", "tool", "outcome"),
-    *("failure", "is_cached", "is_truncated", "effects_level", "via"),
+    *("failure", "is_cached", "is_truncated", "effects_level", "via", "peer"),
 )
 _PARTY_LEVELS: Final = {"caller": INFO, "upstream": WARNING}
 
@@ -103,7 +103,7 @@ def level_of(event: Event) -> int:
 
 def _facts(event: Event) -> dict[str, Any]:
     if isinstance(event, events.RequestFinished):
-        return {name: fact for name in _RECORD_FACTS if (fact := getattr(event.record, name)) not in (None, ())}
+        return {name: fact for name in _RECORD_FACTS if (fact := getattr(event.record, name)) not in (None, (), "")}
     return {name: getattr(event, name) for name in event.__struct_fields__}
 
 
@@ -161,6 +161,17 @@ def _audit_failed(facts: dict[str, Any]) -> str:
     return f"the audit log {facts['file']} can't be written: {facts['reason']}; calls {consequence}"
 
 
+def _refused(facts: dict[str, Any]) -> str:
+    return f"request refused with {facts['status']}: {facts['reason']}" + (
+        f" (from {facts['peer']})" if facts["peer"] else ""
+    )
+
+
+def _guessed(facts: dict[str, Any]) -> str:
+    others = f", and {facts['elsewhere']} from other addresses" if facts["elsewhere"] else ""
+    return f"unknown credentials from {facts['peer'] or 'an unknown address'}: {facts['attempts']} attempts{others}"
+
+
 def _noise(facts: dict[str, Any]) -> str:
     return f"{facts['server']}: {facts['what']}" + (f": {facts['sample']}" if facts["sample"] else "")
 
@@ -206,7 +217,8 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.UpstreamNoise: LogLine(WARNING, _noise, is_provoked=True),
     events.CompositionHazard: LogLine(WARNING, "{severity}: {message} ({kind})", is_provoked=True),
     events.RequestFinished: LogLine(DEBUG, _request, is_provoked=True),
-    events.RequestRefused: LogLine(WARNING, "request refused with {status}: {reason}", is_provoked=True),
+    events.RequestRefused: LogLine(WARNING, _refused, is_provoked=True),
+    events.CredentialsRefused: LogLine(WARNING, _guessed, is_provoked=True),
     events.ConnectionsClosed: LogLine(
         WARNING, "closed {count} connections without a request to make room for one from {address}", is_provoked=True
     ),

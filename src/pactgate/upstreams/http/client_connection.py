@@ -358,9 +358,7 @@ class ClientConnection(asyncio.Protocol):
         transfer = headers.get(b"transfer-encoding", b"chunked").strip().lower()
         if content not in (b"", b"identity") or transfer != b"chunked":
             used = (content or transfer)[:40].decode("latin-1")
-            failure = self._invalid("answered in an encoding, though only identity was asked for")
-            failure.message = f"{self.target} answered in the encoding {used!r}, though only identity was asked for."
-            self._refuse(failure)
+            self._refuse(self._invalid(f"answered in the encoding {used!r}, though only identity was asked for"))
 
     def _invalid(self, what: str) -> GatewayFailure:
         return GatewayFailure(Kind.INVALID_FRAME, f"{self.target} {what}.", server=self.target.server)
@@ -398,5 +396,4 @@ class ClientConnection(asyncio.Protocol):
             server=self.target.server,
             verdict=Verdict.DID_NOT_RUN if status in _NOT_PROCESSED else None,
             details={"status": status, "permanent": True},
-            public=f"{self.target} redirects to another address (HTTP {status}), which is not followed.",
         )

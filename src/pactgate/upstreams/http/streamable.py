@@ -200,8 +200,9 @@ class HttpChannel:
         """An answer that is no stream."""
         if response.status == 200:
             if not response.is_json:
-                said = self._own.quote(response.body)
-                raise invalid_response(self._target, "answered HTTP 200, but not with JSON", said)
+                raise invalid_response(
+                    self._target, f"answered HTTP 200, but not with JSON: {self._own.quote(response.body)!r}"
+                )
             if not response.body:
                 raise invalid_response(self._target, "answered HTTP 200 with nothing in it")
             if self._receiver is not None:
