@@ -17,7 +17,13 @@ DOCS = ROOT / "docs"
 COMMANDS_PAGE = (DOCS / "commands.md").read_text(encoding="utf-8")
 CONFIGURATION_PAGE = (DOCS / "configuration.md").read_text(encoding="utf-8")
 REST_PAGE = (DOCS / "rest.md").read_text(encoding="utf-8")
-TOKENS = {"CRM_TOKEN": "token", "BILLING_TOKEN": "token", "PACTGATE_ADMIN_TOKEN": "admin-token-of-the-page"}
+TOKENS = {
+    "CRM_TOKEN": "token",
+    "BILLING_TOKEN": "token",
+    "OLD_TOKEN": "old-token-of-the-page",
+    "NEW_TOKEN": "new-token-of-the-page",
+    "PACTGATE_ADMIN_TOKEN": "admin-token-of-the-page",
+}
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")] + sorted(
     DOCS.glob("*.md")
 )

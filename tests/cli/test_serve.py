@@ -181,12 +181,15 @@ def test_no_secret_of_the_configuration_is_printed_or_logged(tmp_path: Path) -> 
         assert secret not in gateway.printed
 
 
-def test_beyond_loopback_a_token_is_made_and_shown_once_and_needed(tmp_path: Path) -> None:
-    with Served(tmp_path, "--host", "0.0.0.0") as gateway:
-        token = gateway.wait_for(r"shown only here:\n  (\S+)\n")[1]
+def test_beyond_loopback_a_token_is_made_and_needed_and_not_printed_where_no_person_reads(tmp_path: Path) -> None:
+    with Served(tmp_path, "--host", "0.0.0.0", XDG_RUNTIME_DIR=str(tmp_path)) as gateway:
+        file = Path(gateway.wait_for(r"in the file:\n  (\S+)\n")[1])
+        assert file.parent == tmp_path
+        assert file.stat().st_mode & 0o777 == 0o600
+        token = file.read_text().strip()
         gateway.wait_for("ok +almanac")
         snippet = json.loads(gateway.wait_for(r"\n  (\{.*\})\n")[1])
-        assert snippet["mcpServers"]["pactgate"]["headers"] == {"Authorization": f"Bearer {token}"}
+        assert snippet["mcpServers"]["pactgate"]["headers"] == {"Authorization": "Bearer YOUR-TOKEN"}
         local = gateway.url.replace("0.0.0.0", "127.0.0.1")
         refused = run(tmp_path, "tools", "--url", local)
         assert refused.returncode == 1
@@ -195,6 +198,35 @@ def test_beyond_loopback_a_token_is_made_and_shown_once_and_needed(tmp_path: Pat
         assert run(tmp_path, "tools", "--url", local, PACTGATE_TOKEN=token).returncode == 0
         assert run(tmp_path, "call", "date_facts", "--url", local, "--token", token).returncode == 0
         assert token not in gateway.log_text()
+        assert token not in gateway.printed
+        gateway.stop()
+        assert not file.exists()
+
+
+def test_a_token_that_can_be_neither_shown_nor_written_is_an_error(tmp_path: Path) -> None:
+    done = run_program(tmp_path, "serve", "--port", "0", "--host", "0.0.0.0", XDG_RUNTIME_DIR=str(tmp_path / "missing"))
+    assert done.returncode == 1
+    assert "auth.tokens" in done.stderr
+
+
+def test_on_a_terminal_the_token_of_the_run_is_shown_once(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [*PROGRAM, "serve", "--port", "0", "--host", "0.0.0.0"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(tmp_path), stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL
+    )
+    os.close(theirs)
+    try:
+        printed = b""
+        while b"Or use it" not in printed:
+            printed += os.read(ours, 65536)
+    finally:
+        process.terminate()
+        process.wait(20)
+        os.close(ours)
+    token = re.search(r"shown only here:\s+(\S+)", printed.decode())
+    assert token is not None
+    assert f"Bearer {token[1]}" in printed.decode()
 
 
 def test_whoever_stops_reading_what_it_prints_does_not_stop_it(tmp_path: Path) -> None:

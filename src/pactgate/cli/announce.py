@@ -1,6 +1,7 @@
 """The output of `pactgate serve` for the person who started it: the address, how to use it, and the state of each server.
 
-Lines are written without waiting for the reader. Reasons come from upstreams and are shown escaped, on one line.
+Lines are written without waiting for the reader. Reasons come from upstreams and are shown escaped, on one line. Must not: write a token
+to anything but a terminal, because other output ends in logs.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import Final, TextIO
 
@@ -48,8 +50,17 @@ class Announcer:
     def say(self, text: str = "") -> None:
         self._lines.write(text.encode(errors="backslashreplace") + b"\n")
 
-    def welcome(self, address: str, *, is_demo: bool, file: str | None, token: str | None, needs_token: bool) -> None:
-        """Print the address and how to use it, before the first server is connected."""
+    def welcome(
+        self,
+        address: str,
+        *,
+        is_demo: bool,
+        file: str | None,
+        token: str | None,
+        token_file: str | None,
+        needs_token: bool,
+    ) -> None:
+        """Print the address and how to use it, before the first server is connected. A token that is in a file is not printed."""
         endpoint = f"{address}/mcp"
         self.say(f"{paint(f'Pactgate {__version__}', 'bold', self._stream)} at {paint(endpoint, 'cyan', self._stream)}")
         if is_demo:
@@ -59,13 +70,15 @@ class Announcer:
         elif file is not None:
             self.say(f"Configuration: {flat(file, _REASON_CHARS)}")
         if token is not None:
+            self.say("Other machines can reach this address, so clients need a token. It is valid for this run.")
             self.say(
-                "Other machines can reach this address, so clients need a token. It is valid for this run and shown only here:"
+                f"It is shown only here:\n  {token}" if token_file is None else f"It is in the file:\n  {token_file}"
             )
-            self.say(f"  {token}")
         self.say()
         self.say("Add this to the configuration of your client:")
-        self.say(f"  {json.dumps({'mcpServers': {'pactgate': _client_entry(endpoint, token, needs_token)}})}")
+        self.say(
+            f"  {json.dumps({'mcpServers': {'pactgate': _client_entry(endpoint, None if token_file else token, needs_token)}})}"
+        )
         self.say("Or use it from another terminal:")
         for words in ("tools", "call date_facts date=2026-06-21" if is_demo else "servers"):
             self.say(f"  {command()} {_with_address(words, address)}")
@@ -116,6 +129,14 @@ def command() -> str:
         if os.access(found, os.X_OK):
             return "pactgate" if os.path.samefile(found, program) else os.path.relpath(program)
     return os.path.relpath(program)
+
+
+def write_token(token: str) -> str:
+    """Write the token to a file that only this user can read, and return its path. Raises OSError."""
+    handle, path = tempfile.mkstemp(prefix="pactgate-", suffix=".token", dir=os.environ.get("XDG_RUNTIME_DIR") or None)
+    with open(handle, "w", encoding="ascii") as file:
+        file.write(f"{token}\n")
+    return path
 
 
 def announces_on(stream: TextIO, *, is_stdio: bool) -> bool:

@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import msgspec
 
 from pactgate.app import Gateway, build
 from pactgate.cli.allocator import keep_large_buffers, search_garbage_rarely
-from pactgate.cli.announce import Announcer, announces_on
+from pactgate.cli.announce import Announcer, announces_on, write_token
 from pactgate.cli.config_file import find_config, load_config, show_warnings
 from pactgate.cli.errors import CommandError
 from pactgate.cli.log import install_log, loop_factory
@@ -90,6 +90,15 @@ def _demo(stack: ExitStack) -> dict[str, ServerConfig]:
     return {**demo_servers(), API: api.server()}
 
 
+def _write_token(token: str) -> str:
+    try:
+        return write_token(token)
+    except OSError as error:
+        message = f"Clients need a token, and the one for this run can't be written to a file: {error.strerror}."
+        hint = "Configure one under auth.tokens, or start the gateway on a terminal, which shows it."
+        raise CommandError(message, hint, exit_code=1) from None
+
+
 class _Serving:
     """One run of the gateway, from the first line of output to the last."""
 
@@ -113,6 +122,7 @@ class _Serving:
         self._stop = asyncio.Event()
         stream = sys.stderr if is_stdio else sys.stdout
         self._announcer: Announcer | None = None
+        self._token_file: str | None = None
         if announces_on(stream, is_stdio=is_stdio):
             self._announcer = Announcer(stream, self._last_error, Mask(config.secrets))
         install_log(config, is_announced=self._announcer is not None)
@@ -134,6 +144,7 @@ class _Serving:
                 watching.cancel()
                 await asyncio.wait({watching})
             await self._gateway.stop()
+            self._remove_token()
 
     def _watch_file(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
         if self._path is None:
@@ -148,6 +159,8 @@ class _Serving:
         except GatewayFailure as failure:
             hint = "If a gateway is running already, `pactgate status` shows it."
             raise CommandError(f"Can't listen: {failure.message}.", hint, exit_code=1) from None
+        if self._gateway.generated_token is not None and not sys.stdout.isatty():
+            self._token_file = _write_token(self._gateway.generated_token)
         self._welcome(address)
         await self._gateway.start()
         await self._stop.wait()
@@ -172,8 +185,14 @@ class _Serving:
                 is_demo=self._is_demo,
                 file=self._config.file,
                 token=self._gateway.generated_token,
+                token_file=self._token_file,
                 needs_token=not self._config.allows_anonymous,
             )
+
+    def _remove_token(self) -> None:
+        if self._token_file is not None:
+            with suppress(OSError):
+                os.unlink(self._token_file)
 
     def _emit(self, event: Event) -> None:
         if self._announcer is not None:
@@ -181,7 +200,7 @@ class _Serving:
 
     def _last_error(self, server: str) -> str | None:
         supervisor = self._gateway.connections.servers.get(server)
-        return supervisor.last_error_detail if supervisor is not None else None
+        return supervisor.last_error if supervisor is not None else None
 
     def _on_signal(self, number: signal.Signals) -> None:
         if self._stop.is_set():
