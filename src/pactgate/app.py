@@ -194,6 +194,7 @@ class Gateway:
             results=self.results,
             overload=self._overload,
             rates=self._rates,
+            timeout_of=lambda tool: self.policies.of(tool).limit,
             config=lambda: self.config,
         )
         self._status = status.Status(self.connections, self.facts.limits)

@@ -64,17 +64,31 @@ def test_a_server_without_tools_and_one_that_is_not_there_are_different_things(g
 
 
 def test_tools_show_their_category_with_the_reason(gateway: Served) -> None:
-    head, first, *_ = gateway.run("tools").stdout.splitlines()
-    assert head.split() == ["TOOL", "SERVER", "CATEGORY", "RATE", "WHY", "EFFECTS", "DESCRIPTION"]
+    head, first, *_ = gateway.run("tools", "--verbose").stdout.splitlines()
+    assert head.split() == ["TOOL", "DESCRIPTION", "CATEGORY", "WHY", "TIMEOUT", "RATE", "EFFECTS"]
     row = json.loads(gateway.run("tools", "--json").stdout)[0]
     cells = re.split(" {2,}", first)
-    assert cells[:5] == [
-        "almanac__date_facts",
-        "almanac",
+    assert cells[0] == "almanac__date_facts"
+    assert cells[2:6] == [
         row.get("category") or "-",
-        "200/min, burst 50",
         row.get("categoryReason") or "-",
+        "60000 ms, requestTimeoutMs of the server",
+        "200/min, burst 50",
     ]
+
+
+def test_tools_show_name_and_description_first(gateway: Served) -> None:
+    head, first, *_ = gateway.run("tools").stdout.splitlines()
+    assert head.split() == ["TOOL", "DESCRIPTION", "CATEGORY"]
+    assert first.startswith("almanac__date_facts  ")
+
+
+def test_tools_can_be_searched_by_name(gateway: Served) -> None:
+    assert [row["toolName"] for row in json.loads(gateway.run("tools", "date_facts", "--json").stdout)] == [
+        "date_facts"
+    ]
+    missing = gateway.run("tools", "no-such-tool")
+    assert (missing.returncode, "`pactgate tools` lists all" in missing.stderr) == (1, True)
 
 
 def test_status_sums_it_up(gateway: Served) -> None:

@@ -130,3 +130,28 @@ async def test_closed_deadlines_leave_no_timer_of_their_own(count: int) -> None:
     alive = sum(not handle.cancelled() for handle in loop._scheduled)  # type: ignore[attr-defined]
     assert alive - before <= 1
     ran_out.queue.close()
+
+
+async def test_progress_lets_the_limit_begin_anew_up_to_a_longest_time() -> None:
+    ran_out = Interrupted()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    deadline = ran_out.deadline("extended", 60)
+
+    def is_over() -> bool:
+        deadline.extend(300)
+        return bool(ran_out.names)
+
+    await eventually(is_over)
+    assert loop.time() - began >= 0.3
+    assert deadline.has_expired
+
+
+async def test_a_closed_deadline_is_not_extended() -> None:
+    ran_out = Interrupted()
+    over = ran_out.deadline("over", 10)
+    over.close()
+    over.extend(20)
+    ran_out.deadline("later", 60)
+    await eventually(lambda: bool(ran_out.names))
+    assert ran_out.names == ["later"]

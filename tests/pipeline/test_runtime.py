@@ -354,6 +354,27 @@ async def test_a_call_ends_at_its_limit_whatever_the_tool_does(manner: str) -> N
     assert after["success"] is True
 
 
+@pytest.mark.requirement("S0/ECO-100")
+async def test_progress_carries_a_call_beyond_its_limit_only_where_configured_and_never_beyond_the_maximum() -> None:
+    for longest_ms, expected_ms in ((None, 300), (1200, 1200), (100, 300)):
+        limits = Timeouts(tool_overrides={"endless": 300}, progress_timeout_ms=longest_ms)
+        async with Gateway.open(Config(servers={"files": scripted()}, timeouts=limits)) as gateway:
+            await gateway.invoke("files.echo", {"text": "warm"})
+            envelope = await gateway.invoke("files.endless", {})
+        assert envelope["error"]["code"] == "TOOL_TIMEOUT"
+        assert expected_ms <= envelope["metadata"]["durationMs"] < expected_ms + 700
+
+
+async def test_a_timeout_names_the_setting_and_how_to_raise_it() -> None:
+    read = {"name": "slow", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+    options = {"definitions": [read]}
+    async with open_gateway(scripted(options=options, request_timeout_ms=1000)) as inside:
+        reply = await inside.call("files.slow", {"ms": 60000})
+    assert reply.error is not None
+    assert "set by requestTimeoutMs of the server" in reply.error.message
+    assert 'timeouts.toolOverrides["files.slow"]' in reply.error.message
+
+
 @pytest.mark.requirement("S1/RESP-006")
 @pytest.mark.parametrize(("hint", "retryable"), [(None, True), (True, True), (False, False)])
 async def test_a_timeout_may_be_tried_again_unless_the_tool_says_that_this_does_harm(

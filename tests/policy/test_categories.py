@@ -15,6 +15,7 @@ def test_a_tool_nobody_knows_anything_about_may_change_things() -> None:
         "nothing known: may change things",
         RateClass.MUTATION,
         is_known=False,
+        is_hinted=False,
         is_read_only=False,
         is_idempotent=None,
     )

@@ -26,6 +26,20 @@ def test_all_tools_of_a_category_have_its_limit(category: ToolCategory, ms: int)
     assert limits == {ToolTimeout(ms, f"timeouts.toolTimeouts.{category}")}
 
 
+@pytest.mark.parametrize("category", ToolCategory)
+def test_a_category_that_only_hints_set_takes_the_time_of_its_server(category: ToolCategory) -> None:
+    """`readOnlyHint` says nothing about speed: a crawler reads, too."""
+    limit = for_tool("s.t", "t", category, 60_000, Timeouts(), is_hinted=True)
+    assert limit == ToolTimeout(60_000, "requestTimeoutMs of the server")
+
+
+@pytest.mark.parametrize("ms", [500, 10_000])
+def test_the_time_the_operator_sets_for_a_category_holds_for_hinted_tools_too(ms: int) -> None:
+    settings = Timeouts(tool_timeouts=ToolTimeouts(query=ms))
+    limit = for_tool("s.t", "t", ToolCategory.QUERY, 60_000, settings, is_hinted=True)
+    assert limit == ToolTimeout(ms, "timeouts.toolTimeouts.query")
+
+
 @pytest.mark.requirement("S1/TIMEOUT-002")
 def test_a_tool_of_no_known_category_has_the_default() -> None:
     settings = Timeouts(default_timeout_ms=45_000)

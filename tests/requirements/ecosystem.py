@@ -39,7 +39,7 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-ECO-003: Tool Namespacing Prevents Collisions",
         enforced_by=(
             "pactgate.catalog.index:NameIndex.resolve",
-            "pactgate.catalog.uris:UriIndex.resolve",
+            "pactgate.catalog.uris:resolve_uri",
         ),
     ),
     Requirement(

@@ -171,6 +171,7 @@ def _tool(server: str, found: DiscoveredTool, separator: str, categories: Mappin
         reason=kind.reason,
         rate_class=kind.rate_class.value,
         is_known=kind.is_known,
+        is_hinted=kind.is_hinted,
         is_read_only=kind.is_read_only,
         is_idempotent=kind.is_idempotent,
     )

@@ -20,14 +20,17 @@ _CATEGORY_STYLES: Final = {"query": "green", "scan": "green", "mutation": "yello
 _LEVEL_STYLES: Final = {"enforced": "green", "observed": "green"}
 _TOOL_COLUMNS: Final = (
     Column("TOOL"),
-    Column("SERVER", from_width=100),
-    Column("CATEGORY", _CATEGORY_STYLES, from_width=70),
-    Column("RATE", from_width=100),
-    Column("WHY", from_width=120),
-    Column("EFFECTS", _LEVEL_STYLES, from_width=110),
     Column("DESCRIPTION", is_long=True),
+    Column("CATEGORY", _CATEGORY_STYLES, from_width=70),
+)
+_FURTHER_COLUMNS: Final = (
+    Column("WHY", from_width=120),
+    Column("TIMEOUT", from_width=90),
+    Column("RATE", from_width=100),
+    Column("EFFECTS", _LEVEL_STYLES, from_width=110),
 )
 _REASON_CHARS: Final = 300
+_NAME_CHARS: Final = 100
 
 
 @click.command()
@@ -46,17 +49,27 @@ def servers(client: GatewayClient, *, verbose: bool, as_json: bool) -> int:
 
 
 @click.command()
+@click.argument("name", required=False)
 @server_option
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Also show timeouts, rate limits, effects and where categories come from."
+)
 @with_gateway
-def tools(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
-    """List the tools that can be called, with their category, rate limit and effects."""
+def tools(client: GatewayClient, *, name: str | None, server: str | None, verbose: bool, as_json: bool) -> int:
+    """List the tools that can be called.
+
+    NAME lists only tools with this text in their name.
+    """
     found = [tool for tool in client.rows("tools") if server in (None, tool.get("serverId"))]
+    if name is not None:
+        found = [tool for tool in found if any(name in str(tool.get(key)) for key in ("exposedName", "fullName"))]
     if as_json:
         terminal.say_json(found)
         return 0
     if not found:
-        return _no_tools(client, server)
-    show_table(_TOOL_COLUMNS, map(_tool_cells, found))
+        return _no_tools(client, server, name)
+    columns = (*_TOOL_COLUMNS, *_FURTHER_COLUMNS) if verbose else _TOOL_COLUMNS
+    show_table(columns, (_tool_cells(tool)[: len(columns)] for tool in found))
     for row in client.rows("servers"):
         if server in (None, row.get("serverId")) and is_troubled(row):
             reason = flat(str(row.get("lastError") or "not ready yet"), _REASON_CHARS)
@@ -98,8 +111,16 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
 
 def _tool_cells(tool: dict[str, Any]) -> list[Any]:
     category, why = (tool.get(key) or "-" for key in ("category", "categoryReason"))
-    rate = _rate(tool.get("rateLimit"))
-    return [tool.get("exposedName"), tool.get("serverId"), category, rate, why, _effects(tool), _gist(tool)]
+    timeout = f"{tool.get('timeoutMs')} ms, {tool.get('timeoutSource')}"
+    return [
+        tool.get("exposedName"),
+        _gist(tool),
+        category,
+        why,
+        timeout,
+        _rate(tool.get("rateLimit")),
+        _effects(tool),
+    ]
 
 
 def _effects(tool: dict[str, Any]) -> str:
@@ -121,10 +142,14 @@ def _rates(limits: Any) -> str:
     return "; ".join(f"{name} {_rate(limits.get(name))}" for name in ("execution", "mutation", "read"))
 
 
-def _no_tools(client: GatewayClient, server: str | None) -> int:
+def _no_tools(client: GatewayClient, server: str | None, name: str | None) -> int:
     known = [str(row.get("serverId")) for row in client.rows("servers")]
     if server is not None and server not in known:
         raise CommandError(f"There is no server {server!r}.", f"Servers: {', '.join(known) or 'none'}.", exit_code=1)
+    if name is not None:
+        raise CommandError(
+            f"No tool has {flat(name, _NAME_CHARS)!r} in its name.", "`pactgate tools` lists all.", exit_code=1
+        )
     terminal.say("There are no tools now. `pactgate servers` shows why.")
     return 0
 

@@ -81,10 +81,11 @@ def _draw(columns: Sequence[Column], rows: list[list[Styled]], room: int | None)
 
 
 def _fit(widths: list[int], is_long: list[bool], room: int) -> list[int]:
-    """Widths that fit the room: long columns shrink first, then the widest, never below a floor."""
+    """Widths that fit the room: long columns shrink first, then the widest, never below a floor. The first column has the names: it
+    shrinks only when nothing else can."""
     fitted = [min(width, room) for width in widths]
     long = [index for index, is_one in enumerate(is_long) if is_one]
-    for group, floor in ((long, _LONG_FLOOR), (range(len(fitted)), _FLOOR)):
+    for group, floor in ((long, _LONG_FLOOR), (range(1, len(fitted)), _FLOOR), (range(len(fitted)), _FLOOR)):
         while sum(fitted) + _GAP * (len(fitted) - 1) > room and group:
             widest = max(group, key=fitted.__getitem__)
             if fitted[widest] <= floor:

@@ -144,12 +144,16 @@ class SchemaViolation(Protocol):
 
 
 class Traits(Struct, frozen=True):
-    """What kind of tool it is, and who said so (D10). `is_known` is False where the category is the careful guess."""
+    """What kind of tool it is, and who said so (D10).
+
+    `is_known` is False where the category is the careful guess, `is_hinted` is True where only hints of the server set it.
+    """
 
     category: str = "mutation"
     reason: str = "nothing known: may change things"
     rate_class: str = "mutation"
     is_known: bool = False
+    is_hinted: bool = False
     is_read_only: bool = False
     is_idempotent: bool | None = None
 

@@ -54,6 +54,12 @@ class Deadline:
             self.limit_ms = limit_ms
             self._set(self._began + limit_ms / 1000)
 
+    def extend(self, longest_ms: int) -> None:
+        """The limit begins anew, as far as the request has not taken `longest_ms` in all. Not while its client is asked something."""
+        if not self._paused and not self._is_closed:
+            now = self._timeouts.loop.time()
+            self._set(min(now + self.limit_ms / 1000, self._began + longest_ms / 1000))
+
     @property
     def is_waiting_for_client(self) -> bool:
         return self._paused > 0

@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.pipeline.call import Call
+from pactgate.pipeline.deadline import Deadline
 from pactgate.pipeline.notification_relay import relay_progress
 from pactgate.pipeline.server_requests import ServerRequestBridge, UpstreamResult, map_upstream_error, too_large
 from pactgate.pipeline.upstream_request import Headers, UpstreamRequest
@@ -18,6 +19,7 @@ from pactgate.policy.result_cache import ResultCache
 from pactgate.protocol import headers, messages
 from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.in_process import CURRENT_CALL
+from pactgate.upstreams.notification_router import OnProgress
 from pactgate.upstreams.peer import UpstreamReplyError
 from pactgate.upstreams.pending import in_task
 
@@ -78,7 +80,7 @@ def _take(call: Call, found: UpstreamResult) -> None:
 
 
 def _upstream_request(call: Call) -> UpstreamRequest:
-    tool, caller, token = call.policy.tool, call.ctx.caller, call.progress_token
+    tool, caller = call.policy.tool, call.ctx.caller
     assert call.deadline is not None, "a call leaves under its time limit"
     call.members["name"] = call.policy.wire_name
     return UpstreamRequest(
@@ -88,11 +90,26 @@ def _upstream_request(call: Call) -> UpstreamRequest:
         call.members,
         meta=call.meta,
         name=tool.name,
-        on_progress=None if token is None else relay_progress(caller.channel, token),
+        on_progress=_on_progress(call, call.deadline),
         deadline=call.deadline,
         on_send=lambda session: _note_sent(call, session),
         on_asked=lambda: call.ticket.release() if call.ticket is not None else None,
     )
+
+
+def _on_progress(call: Call, deadline: Deadline) -> OnProgress | None:
+    """What is done with progress: it goes to the caller that asked for it, and extends the time limit where that is configured."""
+    token, longest_ms = call.progress_token, call.policies.progress_timeout_ms
+    relay = None if token is None else relay_progress(call.ctx.caller.channel, token)
+    if longest_ms is None or longest_ms <= call.limit.ms:
+        return relay
+
+    def extend(members: dict[str, Raw]) -> None:
+        deadline.extend(longest_ms)
+        if relay is not None:
+            relay(members)
+
+    return extend
 
 
 def _note_sent(call: Call, session: Session) -> Headers:

@@ -17,6 +17,7 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.deadline import TimeoutQueue
 from pactgate.pipeline.tool_policy import ChosenGates, PolicyTable, ToolPolicy
+from pactgate.policy.timeouts import CALLERS_LIMIT, ToolTimeout
 from pactgate.protocol.messages import Request
 
 _MAX_RETRY_AFTER_MS: Final = 5000
@@ -140,7 +141,7 @@ def _timed_out(call: Call) -> GatewayFailure:
     limit = call.limit
     return GatewayFailure(
         Kind.CALL_TIMEOUT,
-        f"{name} did not answer within {limit.ms} ms (timeout of tools/call on {server or 'an unknown server'})",
+        f"{name} did not answer within {limit.ms} ms (timeout of tools/call on {server or 'an unknown server'}). {_advice(name, limit)}",
         server=server,
         tool=name,
         operation="tools/call",
@@ -153,6 +154,12 @@ def _timed_out(call: Call) -> GatewayFailure:
             "limitSource": limit.source,
         },
     )
+
+
+def _advice(name: str, limit: ToolTimeout) -> str:
+    if limit.source == CALLERS_LIMIT:
+        return f"The limit is the {limit.source}."
+    return f'The limit is set by {limit.source}; the operator can raise it with timeouts.toolOverrides["{name}"].'
 
 
 def _unanswered(call: Call) -> GatewayFailure:

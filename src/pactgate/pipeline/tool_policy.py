@@ -59,6 +59,8 @@ class PolicyTable:
 
     def __init__(self, config: Config, server_info: bytes) -> None:
         self._config = config
+        self.progress_timeout_ms = config.timeouts.progress_timeout_ms
+        """How long a call may take in all, while its server reports progress; None where progress extends nothing."""
         self.input_timeout_ms = config.timeouts.input_timeout_ms
         """How long a call may wait for what its caller is asked."""
         self._era_bytes = len(server_info) + _ERA_BYTES
@@ -116,6 +118,7 @@ class PolicyTable:
                 ToolCategory(traits.category) if traits.is_known else None,
                 server.request_timeout_ms if server else config.timeouts.default_timeout_ms,
                 Timeouts() if is_own else config.timeouts,
+                is_hinted=traits.is_hinted,
             ),
             bounds=bounds_for(tool.full_name, tool.name, Limits() if is_own else config.limits),
             cache=plan,

@@ -38,13 +38,15 @@ class RateClass(StrEnum):
 class Categorised(Struct, frozen=True, gc=False):
     """The category of a tool, with the reason as a phrase for people.
 
-    `is_known` is False where the category is a cautious guess. `is_idempotent` is None where nobody declared it.
+    `is_known` is False where the category is a cautious guess, `is_hinted` is True where only hints of the server set it.
+    `is_idempotent` is None where nobody declared it.
     """
 
     category: ToolCategory
     reason: str
     rate_class: RateClass
     is_known: bool
+    is_hinted: bool
     is_read_only: bool
     is_idempotent: bool | None
 
@@ -81,15 +83,25 @@ def _by_hints(
         if hints.get("destructiveHint") is True:
             reason = "the server says readOnlyHint and destructiveHint: may change things"
             return _categorised(ToolCategory.MUTATION, reason, hints, is_known=False)
-        return _categorised(ToolCategory.QUERY, "the server says readOnlyHint", hints)
+        return _categorised(ToolCategory.QUERY, "the server says readOnlyHint", hints, is_hinted=True)
     if hints.get("readOnlyHint") is False:
-        return _categorised(ToolCategory.MUTATION, "the server says it is not read-only", hints)
+        return _categorised(ToolCategory.MUTATION, "the server says it is not read-only", hints, is_hinted=True)
     return _categorised(ToolCategory.MUTATION, "nothing known: may change things", hints, is_known=False)
 
 
-def _categorised(category: ToolCategory, reason: str, hints: dict[str, Any], *, is_known: bool = True) -> Categorised:
+def _categorised(
+    category: ToolCategory, reason: str, hints: dict[str, Any], *, is_known: bool = True, is_hinted: bool = False
+) -> Categorised:
     rate_class = _RATE_CLASSES[category]
     is_read_only = rate_class is RateClass.READ
     said = hints.get("idempotentHint")
     is_idempotent = True if is_read_only else said if isinstance(said, bool) else None
-    return Categorised(category, reason, rate_class, is_known, is_read_only, is_idempotent)
+    return Categorised(
+        category=category,
+        reason=reason,
+        rate_class=rate_class,
+        is_known=is_known,
+        is_hinted=is_hinted,
+        is_read_only=is_read_only,
+        is_idempotent=is_idempotent,
+    )

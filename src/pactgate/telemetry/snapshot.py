@@ -19,6 +19,7 @@ from pactgate.policy import contracts
 from pactgate.policy.overload import Overload
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import ResultCache
+from pactgate.policy.timeouts import ToolTimeout
 from pactgate.protocol import messages
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.telemetry.metrics import Metrics
@@ -36,6 +37,7 @@ class GatewaySnapshot:
         results: ResultCache,
         overload: Overload,
         rates: RatePolicy,
+        timeout_of: Callable[[Tool], ToolTimeout],
         config: Callable[[], Config],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -45,6 +47,7 @@ class GatewaySnapshot:
         self._results = results
         self._overload = overload
         self._rates = rates
+        self._timeout_of = timeout_of
         self._config = config
         self._clock = clock
         self._started_at = clock()
@@ -106,7 +109,12 @@ class GatewaySnapshot:
         if self._rows_of is None or self._rows_of[0] is not catalog or self._rows_of[1] is not config:
             self._rows_of = catalog, config
             self._rows = [
-                {**_tool_row(tool, self._effects_level(tool)), "rateLimit": self._rates.facts_of(tool)}
+                {
+                    **_tool_row(tool, self._effects_level(tool)),
+                    "timeoutMs": self._timeout_of(tool).ms,
+                    "timeoutSource": self._timeout_of(tool).source,
+                    "rateLimit": self._rates.facts_of(tool),
+                }
                 for tool in catalog.tools.entries()
             ]
         return self._rows

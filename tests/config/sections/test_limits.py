@@ -11,6 +11,7 @@ import pytest
 from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigurationError
+from pactgate.config.sections.limits import CATEGORY_TIMEOUTS_MS
 
 
 def loaded(tmp_path: Path, **sections: Any) -> Config:
@@ -26,9 +27,7 @@ def test_without_a_word_the_documents_own_figures_hold(tmp_path: Path) -> None:
     config = loaded(tmp_path)
     timeouts, limits = config.timeouts, config.limits
     assert timeouts.default_timeout_ms == 30000
-    by_category = timeouts.tool_timeouts
-    assert (by_category.query, by_category.mutation) == (10000, 30000)
-    assert (by_category.scan, by_category.execution) == (120000, 1200000)
+    assert CATEGORY_TIMEOUTS_MS == {"query": 10000, "mutation": 30000, "scan": 120000, "execution": 1200000}
     assert (limits.max_array_size, limits.max_string_length, limits.max_object_depth) == (100, 100000, 10)
     assert limits.max_request_bytes == 10485760
 

@@ -41,13 +41,21 @@ Isolation = Annotated[
 ]
 
 
-class ToolTimeouts(Section, frozen=True, kw_only=True):
-    """Milliseconds a call may take, by the category of its tool."""
+CATEGORY_TIMEOUTS_MS: Final = {"query": 10_000, "mutation": 30_000, "scan": 120_000, "execution": 1_200_000}
+"""For tools whose category the operator or a contract sets."""
 
-    query: Annotated[CallMs, doc("Short reads.")] = 10000
-    mutation: Annotated[CallMs, doc("Tools that change something.")] = 30000
-    scan: Annotated[CallMs, doc("Long reads.")] = 120000
-    execution: Annotated[CallMs, doc("Tools that run something long.")] = 1200000
+
+class ToolTimeouts(Section, frozen=True, kw_only=True):
+    """Milliseconds a call may take, by the category of its tool.
+
+    The defaults hold where `categories` or the definition of a Python tool sets the category. Where only the hints of a server do,
+    `requestTimeoutMs` of the server holds, unless the timeout is set here: `readOnlyHint` says nothing about speed.
+    """
+
+    query: Annotated[CallMs | None, doc("Short reads. Default: 10000.")] = None
+    mutation: Annotated[CallMs | None, doc("Tools that change something. Default: 30000.")] = None
+    scan: Annotated[CallMs | None, doc("Long reads. Default: 120000.")] = None
+    execution: Annotated[CallMs | None, doc("Tools that run something long. Default: 1200000.")] = None
 
 
 class Timeouts(Section, frozen=True, kw_only=True):
@@ -64,6 +72,13 @@ class Timeouts(Section, frozen=True, kw_only=True):
             le=LONGEST_CALL_MS,
         ),
     ] = 600000
+    progress_timeout_ms: Annotated[
+        CallMs | None,
+        doc(
+            "With progress of its server, the timeout of a call begins anew with each progress notification, up to so many milliseconds "
+            "in all. Default: progress extends no timeout."
+        ),
+    ] = None
     tool_timeouts: ToolTimeouts = ToolTimeouts()
     tool_overrides: Annotated[
         dict[ToolName, CallMs],
