@@ -172,3 +172,31 @@ def test_what_an_upstream_said_never_stands_in_for_a_fact_of_ours() -> None:
 )
 def test_modern_errors_have_the_specifications_statuses(code: int, status: int) -> None:
     assert http_status(code) == status
+
+
+def test_a_failure_is_shared_without_anything_that_a_server_wrote() -> None:
+    details = {
+        "exitCode": 3,
+        "signal": "SIGKILL",
+        "permanent": True,
+        "upstream": {"message": "own words"},
+        "body": "own words",
+    }
+    failure = GatewayFailure(
+        Kind.CONNECTION_LOST,
+        "db ended with exit code 3: own words",
+        public="db ended with exit code 3",
+        details=details,
+    )
+    shared = failure.shared(operation="tools/call")
+    assert (shared.message, str(shared)) == ("db ended with exit code 3", "db ended with exit code 3")
+    assert "own words" not in str(shared.record())
+    assert shared.details == {"exitCode": 3, "signal": "SIGKILL", "permanent": True}
+    assert failure.message.endswith("own words")
+
+
+def test_a_failure_without_words_of_a_server_is_shared_as_it_is() -> None:
+    failure = GatewayFailure(Kind.CONNECTION_FAILED, "no such program", details={"errno": "ENOENT"})
+    failure.reword(str.upper)
+    assert failure.shared().record() == failure.record()
+    assert failure.shared().message == "NO SUCH PROGRAM"

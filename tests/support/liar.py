@@ -11,14 +11,41 @@ import errno
 import json
 import mmap
 import os
+import resource
 import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 IO_URING_SETUP, MEMFD_CREATE = 425, {"x86_64": 319, "aarch64": 279}[os.uname().machine]
 MSG_FASTOPEN, IPPROTO_MPTCP = 0x20000000, 262
+CLONE_NEWUSER, IPC_PRIVATE, KEYCTL_GET_KEYRING_ID, SESSION_KEYRING, PRIO_USER = 0x10000000, 0, 0, -3, 2
+NUMBERS = {
+    "x86_64": {"setpriority": 141, "ioprio_set": 251, "ioprio_get": 252, "move_pages": 279, "keyctl": 250, "kcmp": 312}
+    | {"sched_setattr": 314, "sched_getattr": 315, "process_vm_readv": 310, "shmget": 29, "shmctl": 31, "ptrace": 101}
+    | {
+        "msgget": 68,
+        "msgctl": 71,
+        "perf_event_open": 298,
+        "adjtimex": 159,
+        "unshare": 272,
+        "clone3": 435,
+        "chroot": 161,
+    },
+    "aarch64": {"setpriority": 140, "ioprio_set": 30, "ioprio_get": 31, "move_pages": 239, "keyctl": 219, "kcmp": 272}
+    | {"sched_setattr": 274, "sched_getattr": 275, "process_vm_readv": 270, "shmget": 194, "shmctl": 195, "ptrace": 117}
+    | {
+        "msgget": 186,
+        "msgctl": 187,
+        "perf_event_open": 241,
+        "adjtimex": 171,
+        "unshare": 97,
+        "clone3": 435,
+        "chroot": 51,
+    },
+}[os.uname().machine]
 
 
 def syscall(number: int, *arguments: Any) -> int:
@@ -99,6 +126,68 @@ def talk_to_the_kernel_behind_its_back() -> None:
     os.close(syscall(IO_URING_SETUP, 1, ctypes.byref(ctypes.create_string_buffer(mmap.PAGESIZE))))
 
 
+def limit_the_parent() -> None:
+    """With the limits it has already: proves that they could be others."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, limits)
+
+
+def reprioritise(kind: int, who: int) -> None:
+    syscall(NUMBERS["setpriority"], kind, who, os.getpriority(os.PRIO_PROCESS, os.getppid()))
+
+
+def reschedule_by_attributes() -> None:
+    attributes = ctypes.create_string_buffer(56)
+    syscall(NUMBERS["sched_getattr"], os.getppid(), attributes, 56, 0)
+    syscall(NUMBERS["sched_setattr"], os.getppid(), attributes, 0)
+
+
+def reprioritise_input() -> None:
+    syscall(NUMBERS["ioprio_set"], 1, os.getppid(), syscall(NUMBERS["ioprio_get"], 1, os.getppid()))
+
+
+def share_memory() -> None:
+    syscall(NUMBERS["shmctl"], syscall(NUMBERS["shmget"], IPC_PRIVATE, 4096, 0o600), 0, None)
+
+
+def share_messages() -> None:
+    syscall(NUMBERS["msgctl"], syscall(NUMBERS["msgget"], IPC_PRIVATE, 0o600), 0, None)
+
+
+def read_the_clock_of_the_machine() -> None:
+    syscall(NUMBERS["adjtimex"], ctypes.create_string_buffer(256))
+
+
+def processes() -> dict[str, Callable[[], None]]:
+    """Deeds on other processes of the same user, and on what all its processes share."""
+    parent = os.getppid()
+    return {
+        "limit the parent": limit_the_parent,
+        "reprioritise the parent": lambda: reprioritise(os.PRIO_PROCESS, parent),
+        "reprioritise the group of the parent": lambda: reprioritise(os.PRIO_PGRP, os.getpgid(parent)),
+        "reprioritise what a child may": lambda: in_a_child(lambda: reprioritise(os.PRIO_PROCESS, parent)),
+        "reschedule the parent": lambda: os.sched_setscheduler(parent, os.SCHED_OTHER, os.sched_param(0)),
+        "reschedule the parent by parameter": lambda: os.sched_setparam(parent, os.sched_param(0)),
+        "reschedule the parent by attributes": reschedule_by_attributes,
+        "bind the parent to a processor": lambda: os.sched_setaffinity(parent, os.sched_getaffinity(parent)),
+        "reprioritise the input of the parent": reprioritise_input,
+        "compare the parent": lambda: [syscall(NUMBERS["kcmp"], parent, os.getpid(), 1, 0, 0)][:0].clear(),
+        "read a keyring": lambda: [syscall(NUMBERS["keyctl"], KEYCTL_GET_KEYRING_ID, SESSION_KEYRING, 1)][:0].clear(),
+        "share memory": share_memory,
+        "share messages": share_messages,
+        "ask the clock of the machine": read_the_clock_of_the_machine,
+        "make a user namespace": lambda: in_a_child(
+            lambda: [syscall(NUMBERS["unshare"], CLONE_NEWUSER)][:0].clear(),
+        ),
+        "leave the session": lambda: in_a_child(os.setsid),
+        "leave the group": lambda: in_a_child(lambda: os.setpgid(0, 0)),
+        "read the connections of the machine": lambda: read("/proc/net/tcp"),
+        "read the connections by a thread": lambda: read(f"/proc/self/task/{os.getpid()}/net/tcp"),
+        "read the mounts": lambda: read("/proc/mounts"),
+        "read the mounts of oneself": lambda: read("/proc/self/mountinfo"),
+    }
+
+
 def deeds(at: dict[str, Any]) -> dict[str, Callable[[], None]]:
     folder = at["folder"]
     return {
@@ -133,6 +222,7 @@ def deeds(at: dict[str, Any]) -> dict[str, Callable[[], None]]:
         "signal the parent": lambda: os.kill(os.getppid(), signal.SIGCONT),
         "read the parent's environment": lambda: read(f"/proc/{os.getppid()}/environ"),
         "use io_uring": talk_to_the_kernel_behind_its_back,
+        **processes(),
     }
 
 
@@ -144,8 +234,20 @@ def outcome(deed: Callable[[], None]) -> str:
     return "done"
 
 
+def call_all(numbers: dict[str, int]) -> dict[str, str]:
+    """Each system call with arguments that mean nothing, so that none of them does anything where it is not denied."""
+
+    def one(number: int) -> None:
+        syscall(number, *[-1] * 6)
+
+    return {name: outcome(partial(one, number)) for name, number in numbers.items()}
+
+
 def main() -> None:
     at = json.loads(sys.argv[1])
+    if "calls" in at:
+        os.write(1, json.dumps(call_all(at["calls"])).encode() + b"\n")
+        return
     only = at.get("only")
     said = {name: outcome(deed) for name, deed in deeds(at).items() if only is None or name in only}
     os.write(1, json.dumps({"jsonrpc": "2.0", "method": "deeds", "params": said}).encode() + b"\n")

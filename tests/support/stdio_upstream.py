@@ -2,12 +2,15 @@
 
 Options: era (legacy, modern, dual), version (what initialize answers), tools (extra names), pages (tools per page),
 definitions (raw tool definitions to list as they are), loop_cursor, hang (handshake, list), exit_on_probe,
+tells_at_start (a file whose text it writes to stderr),
 starts_while, lists_while (files: it exits with code 9, or refuses its lists, while they are missing),
 extra_after (a file: once it exists, a start offers the tool `extra`),
 hints (members beside what is read),
 prompts, resources, templates (names and URIs it offers), broken_lists (methods whose list is refused),
+broken_words (the message of that refusal),
 log (a file that gets one line per received message), fail_first {file, times} (exit at once for the first starts).
-Tools: echo, wire (the raw line of the request), pid, slow {ms}, crash, progress {n}, raw {text}, refuse {code},
+Tools: echo, wire (the raw line of the request), pid, slow {ms}, crash {last},
+mutter {last} (to stderr; listed with `tools`), progress {n}, raw {text}, refuse {code},
 change {name, times} (adds a tool and says so).
 """
 
@@ -54,6 +57,12 @@ class Server:
 
     def die(self) -> None:
         os._exit(7)
+
+    def mutter(self, text: str, *, dies: bool) -> None:
+        sys.stderr.write(text + "\n" * bool(text))
+        sys.stderr.flush()
+        if dies:
+            self.die()
 
     def send(self, **message: Any) -> None:
         self.write(json.dumps({"jsonrpc": "2.0", **message}))
@@ -123,7 +132,7 @@ class Server:
 
     def serve(self, method: str, id_: Any, params: dict[str, Any], line: str, is_modern: bool) -> None:
         if self.is_broken(method):
-            self.refuse(id_, -32603, "this list is broken")
+            self.refuse(id_, -32603, self.options.get("broken_words", "this list is broken"))
         elif method == "tools/list":
             if self.options.get("hang") != "list":
                 self.send(id=id_, result=self.page(params.get("cursor"), is_modern))
@@ -174,8 +183,8 @@ class Server:
             await self.tell_for_ever(id_, params)
         elif name.startswith("slow"):
             await asyncio.sleep(arguments["ms"] / 1000)
-        elif name == "crash":
-            self.die()
+        elif name in ("crash", "mutter"):
+            self.mutter(arguments.get("last", ""), dies=name == "crash")
         elif name == "progress":
             self.tell_progress(params["_meta"]["progressToken"], arguments["n"])
         elif name == "change":
@@ -212,12 +221,18 @@ def starts(counter: Path) -> int:
     return counter.stat().st_size
 
 
+def begin(options: dict[str, Any]) -> None:
+    if "tells_at_start" in options and Path(options["tells_at_start"]).exists():
+        sys.stderr.write(Path(options["tells_at_start"]).read_text())
+    if not Path(options.get("starts_while", __file__)).exists():
+        sys.exit(9)
+
+
 async def main() -> None:
     options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     if "fail_first" in options and starts(Path(options["fail_first"]["file"])) <= options["fail_first"]["times"]:
         sys.exit(9)
-    if not os.path.exists(options.get("starts_while", __file__)):  # noqa: ASYNC240 - nothing else runs yet
-        sys.exit(9)
+    begin(options)
     server = Server(options)
     reader = asyncio.StreamReader(limit=2**26)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

@@ -243,7 +243,7 @@ class Connections:
             raise GatewayFailure(kind.unknown, f"The server {server} is disabled.", server=server)
         await supervisor.ready()
         if supervisor.lists.failure is not None:
-            raise supervisor.lists.failure.again(verdict=Verdict.DID_NOT_RUN)
+            raise supervisor.lists.failure.shared(verdict=Verdict.DID_NOT_RUN)
         if not supervisor.lists.has_answered:
             await supervisor.lists.ask()
 

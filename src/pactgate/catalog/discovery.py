@@ -111,7 +111,7 @@ async def _ask_leniently(session: Session, listing: ListMethod, left_out: list[s
     except GatewayFailure as failure:
         if failure.kind not in (Kind.UPSTREAM_ERROR, Kind.MALFORMED_RESULT):
             raise
-        left_out.append(f"{listing.method}: {failure.message}")
+        left_out.append(f"{listing.method}: {failure.public}")
         return []
 
 

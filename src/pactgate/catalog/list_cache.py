@@ -150,9 +150,9 @@ class ListCache:
         self._emit(ServerDiscovered(self._server, len(found.tools), (self._fresh_since - started) * 1000))
 
     def _reject(self, failure: GatewayFailure) -> None:
-        failure.message = self._mask(failure.message)
+        failure.reword(self._mask)
         self.forget()
-        self.problem, self.failure = failure.message, failure
+        self.problem, self.failure = failure.public, failure
         self._emit(DiscoveryFailed(self._server, failure.message))
 
     def _resolve_waiters(self, failure: GatewayFailure | None) -> None:
@@ -162,7 +162,7 @@ class ListCache:
         if failure is None:
             answer.set_result(None)
         else:
-            answer.set_exception(failure)
+            answer.set_exception(failure.shared())
 
     def _disconnected(self) -> GatewayFailure:
         message = f"{self._server} disconnected while the gateway fetched its lists"

@@ -22,6 +22,7 @@ from pactgate.catalog.list_cache import ListCache
 from pactgate.catalog.waiting import quiet_future, utc_now, wait_for
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.contract import REPORT_METHOD
+from pactgate.core.display import cut
 from pactgate.core.events import (
     EffectsExceeded,
     Emit,
@@ -41,6 +42,7 @@ from pactgate.upstreams.dialer import Dialer, Session
 _HALF_OPEN_WAIT_S: Final = 1.0
 """How long a caller waits for an attempt (half-open) when the last one failed."""
 _RELIST_AFTER_S: Final = 60.0
+_ERROR_CHARS: Final = 1000
 
 
 def _ignore(server: str, uri: str) -> None:
@@ -66,6 +68,8 @@ class Supervisor:
         self.status = ServerStatus.DISCONNECTED if config.enabled else ServerStatus.DISABLED
         self.session: Session | None = None
         self.last_error: str | None = None
+        self.last_error_detail: str | None = None
+        """The last error with what the server itself wrote. Only for the operator."""
         self.last_connected_at: str | None = None
         self.attempts = 0
         self._dialer = dialer
@@ -112,7 +116,7 @@ class Supervisor:
         if self.status is not ServerStatus.DISABLED:
             self.config = replace(self.config, enabled=False)
             await self._end_task()
-            self.last_error = None
+            self._note_error(None)
             self.lists.forget()
             self.lists.settled.set()
             self._step(Trigger.DISABLED)
@@ -126,11 +130,11 @@ class Supervisor:
             raise self._not_running()
         self._wake.set()
         if self._is_circuit_open and self._failure is not None:
-            raise self._failure.again(verdict=Verdict.DID_NOT_RUN)
+            raise self._failure.shared(verdict=Verdict.DID_NOT_RUN)
         wait_s = _HALF_OPEN_WAIT_S if self._is_failing else None
         done, _ = await asyncio.wait({self._attempt}, timeout=wait_s)
         if not done and self._failure is not None:
-            raise self._failure.again(verdict=Verdict.DID_NOT_RUN)
+            raise self._failure.shared(verdict=Verdict.DID_NOT_RUN)
         return done.pop().result()
 
     async def session_for(self, caller: Caller, capabilities: Mapping[str, Any]) -> Session:
@@ -173,8 +177,8 @@ class Supervisor:
         return self.lists.hint(method) if method.partition("/")[0] in session.identity.capabilities else None
 
     def row(self) -> dict[str, Any]:
-        """The state in the members of the requirement document, with further facts for operators."""
-        session, found = self.session, self.lists.found
+        """The state in the members of the requirement document, with further facts. `policy.access.shown_row` decides who sees which."""
+        session, found, listing = self.session, self.lists.found, self.lists.failure
         identity = session.identity if session else None
         return {
             "serverId": self.config.id,
@@ -188,6 +192,7 @@ class Supervisor:
             "resourceCount": len(found.resources),
             "leftOut": [*found.left_out, *([f"its new version: {self._not_reloaded}"] if self._not_reloaded else [])],
             "lastError": self.last_error or self.lists.problem,
+            "lastErrorDetail": self.last_error_detail or (listing.message if listing is not None else None),
             "trouble": self.trouble,
             "lastConnectedAt": self.last_connected_at,
             "lastDiscoveredAt": self.lists.listed_at,
@@ -233,7 +238,7 @@ class Supervisor:
                 break
         assert self._failure is not None
         self._failure.attempts = self.attempts
-        self.last_error = f"{self._failure.message} (after {self.attempts} attempt{'s' * (self.attempts > 1)})"
+        self._note_error(self._failure, f" (after {self.attempts} attempt{'s' * (self.attempts > 1)})")
         self.lists.forget()
         self._step(Trigger.GAVE_UP)
         self._emit(ServerFailed(self.config.id, self.attempts, self._failure.message))
@@ -258,7 +263,7 @@ class Supervisor:
             return session
         assert self._failure is not None
         attempt, self._attempt = self._attempt, quiet_future()
-        attempt.set_exception(self._failure.again())
+        attempt.set_exception(self._failure.shared())
         return None
 
     async def _supervise(self, session: Session) -> None:
@@ -290,7 +295,8 @@ class Supervisor:
     def _connected(self, session: Session) -> None:
         session.peer.on_notice = self._on_report if session.is_ours else self.change_watcher.notice
         self.session = session
-        self.last_error = self._not_reloaded = None
+        self._not_reloaded = None
+        self._note_error(None)
         self._failure = None
         self._is_failing = False
         self.last_connected_at = utc_now()
@@ -319,9 +325,9 @@ class Supervisor:
 
     def _lost(self, reason: GatewayFailure) -> None:
         self.session = None
-        reason.message = self._mask(reason.message)
+        reason.reword(self._mask)
         self._failure = reason
-        self.last_error = reason.message
+        self._note_error(reason)
         self.lists.settled.set()
         self._step(Trigger.LOST)
         self._emit(ServerDisconnected(self.config.id, reason.message))
@@ -330,12 +336,16 @@ class Supervisor:
         failure.server = self.config.id
         failure.operation = "connect"
         failure.attempts = self.attempts
-        failure.message = self._mask(failure.message)
+        failure.reword(self._mask)
         self._failure = failure
         self._is_failing = True
-        self.last_error = failure.message
+        self._note_error(failure)
         self.lists.settled.set()
         self._step(Trigger.ATTEMPT_FAILED)
+
+    def _note_error(self, failure: GatewayFailure | None, more: str = "") -> None:
+        self.last_error = None if failure is None else cut(failure.public, _ERROR_CHARS) + more
+        self.last_error_detail = None if failure is None else cut(failure.message, _ERROR_CHARS) + more
 
     async def _pause(self, seconds: float) -> None:
         """Wait. The circuit is open for at most `first_s`; after that a caller ends the pause."""
@@ -369,7 +379,10 @@ def _as_connect_failure(failure: GatewayFailure) -> GatewayFailure:
     if failure.kind in (Kind.CONNECTION_FAILED, Kind.CONNECT_TIMEOUT):
         return failure
     return GatewayFailure(
-        Kind.CONNECTION_FAILED, failure.message, details={**failure.details, "cause": failure.kind.value}
+        Kind.CONNECTION_FAILED,
+        failure.message,
+        details={**failure.details, "cause": failure.kind.value},
+        public=failure.public,
     )
 
 

@@ -18,6 +18,7 @@ from pactgate.config.sections.audit import AuditSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core import events
 from pactgate.core.events import Emit, Event
+from pactgate.policy.access import ADMINISTRATOR, shown_row
 
 _FINAL_EVENTS: Final = (events.ServerDiscovered, events.ServerFailed, events.DiscoveryFailed)
 _NAMED: Final = 3
@@ -40,9 +41,8 @@ async def connect_once(config: Config, tell: Tell) -> ConnectReport:
     try:
         report = await gateway.discover()
         errors = {result.server_id: result.error for result in report.server_results if result.status == "error"}
-        rows = [
-            {**row, "lastError": row["lastError"] or errors.get(row["serverId"])} for row in gateway.connections.rows()
-        ]
+        shown = [shown_row(row, ADMINISTRATOR) for row in gateway.connections.rows()]
+        rows = [{**row, "lastError": row["lastError"] or errors.get(row["serverId"])} for row in shown]
         return ConnectReport(rows, find_conflicts(gateway.connections.catalog))
     finally:
         tell("disconnecting")

@@ -200,7 +200,7 @@ class _Serving:
 
     def _last_error(self, server: str) -> str | None:
         supervisor = self._gateway.connections.servers.get(server)
-        return supervisor.last_error if supervisor is not None else None
+        return supervisor.last_error_detail if supervisor is not None else None
 
     def _on_signal(self, number: signal.Signals) -> None:
         if self._stop.is_set():

@@ -7,6 +7,7 @@ Enforces S4/F1-F4, S4/CODES, S4/FMT-ERR, S4/FMT-RES, S1/RESP-002, S1/RESP-006 an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -245,8 +246,16 @@ TABLE: Final[dict[Kind, Row]] = {
 }
 
 
+_SHARED_DETAILS: Final = frozenset({"signal", "cause", "phase"})
+"""Details that are words of the gateway. Any other text in the details may be what an upstream wrote."""
+
+
 class GatewayFailure(Exception):  # noqa: N818 - the name the failure model gives it
-    """One failure, raised where it is noticed and rendered in one place."""
+    """One failure, raised where it is noticed and rendered in one place.
+
+    `message` is for the request that met it, for the log and for administrators: it may quote what an upstream wrote. `public` is for
+    everybody else and quotes nothing, because the text may be about another caller, or be meant to be read as the gateway's own words.
+    """
 
     def __init__(
         self,
@@ -263,11 +272,13 @@ class GatewayFailure(Exception):  # noqa: N818 - the name the failure model give
         attempts: int | None = None,
         retry_after_ms: int | None = None,
         details: dict[str, Any] | None = None,
+        public: str | None = None,
     ) -> None:
         super().__init__(message)
         row = TABLE[kind]
         self.kind = kind
         self.message = message
+        self.public = message if public is None else public
         self.server = server
         self.tool = tool
         self.operation = operation
@@ -292,6 +303,22 @@ class GatewayFailure(Exception):  # noqa: N818 - the name the failure model give
         twin.verdict = verdict or self.verdict
         twin.operation = operation or self.operation
         return twin
+
+    def shared(self, *, verdict: Verdict | None = None, operation: str | None = None) -> GatewayFailure:
+        """The same failure for a request that did not cause it: without anything that an upstream wrote."""
+        twin = self.again(verdict=verdict, operation=operation)
+        if self.public != self.message:
+            twin.message, twin.args = self.public, (self.public,)
+            twin.details = {
+                name: detail
+                for name, detail in self.details.items()
+                if isinstance(detail, bool | int | float) or name in _SHARED_DETAILS
+            }
+        return twin
+
+    def reword(self, change: Callable[[str], str]) -> None:
+        """Change both messages alike, for example to mask secrets."""
+        self.message, self.public = change(self.message), change(self.public)
 
     def record(self) -> dict[str, Any]:
         """Everything known, under the names the requirement documents use; absent facts are left out.

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from pactgate.core.values import Principal, ServerStatus
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
-from pactgate.policy.access import sees_everything
+from pactgate.policy.access import sees_everything, shown_row
 from pactgate.protocol.messages import encode_json
 
 _HEAD: Final = JSON_HEAD + b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
@@ -73,11 +73,11 @@ class Admin:
             return False
         return True
 
-    def health(self, exchange: HttpExchange, *, in_detail: bool) -> None:
-        servers = self._servers()
-        facts: dict[str, Any] = {"status": _status(servers)}
-        if in_detail:
-            facts["servers"] = [{name: server.get(name) for name in _SHOWN} for server in servers]
+    def health(self, exchange: HttpExchange, admitted: Principal | None) -> None:
+        facts: dict[str, Any] = {"status": _status(self._servers())}
+        if admitted is not None:
+            rows = self._servers_for(admitted)
+            facts["servers"] = [{name: server.get(name) for name in _SHOWN} for server in rows]
         self._say(exchange, 200, encode_json(facts))
 
     def answer(self, exchange: HttpExchange, admitted: Principal) -> bool:
@@ -92,9 +92,10 @@ class Admin:
             facts = {name: fact for name, fact in snapshot.items() if name not in ("servers", "tools")}
             facts |= {"status": _status(snapshot["servers"]), "serverCount": len(snapshot["servers"])}
             facts["toolCount"] = len(snapshot["tools"])
-        elif exchange.path in ("/api/servers", "/api/tools"):
-            name = exchange.path.removeprefix("/api/")
-            facts = {name: self._snapshot()[name]}
+        elif exchange.path == "/api/servers":
+            facts = {"servers": self._servers_for(admitted)}
+        elif exchange.path == "/api/tools":
+            facts = {"tools": self._snapshot()["tools"]}
         else:
             return False
         self._say(exchange, 200, encode_json(facts))
@@ -114,6 +115,10 @@ class Admin:
     def _servers(self) -> list[dict[str, Any]]:
         servers: list[dict[str, Any]] = self._snapshot()["servers"]
         return servers
+
+    def _servers_for(self, admitted: Principal) -> list[dict[str, Any]]:
+        """What a server wrote itself may be about another caller, so only an admin sees it."""
+        return [shown_row(row, admitted.roles) for row in self._servers()]
 
     def _say(self, exchange: HttpExchange, status: int, body: bytes, head: bytes = _HEAD) -> None:
         if exchange.method in ("GET", "HEAD"):

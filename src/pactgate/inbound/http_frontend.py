@@ -126,7 +126,7 @@ class HttpFrontend:
             return None
         admitted, path = self._guard.identify(exchange.headers), exchange.path
         if path == "/health":
-            self._admin.health(exchange, in_detail=isinstance(admitted, Principal))
+            self._admin.health(exchange, admitted if isinstance(admitted, Principal) else None)
         elif isinstance(admitted, AuthError):
             self._turn_away(exchange, admitted)
         elif path == _MCP or path.startswith(_SCOPED):

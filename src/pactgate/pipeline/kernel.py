@@ -171,7 +171,7 @@ class Kernel:
             self._hearing.left(session)
 
     def _refuse(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure) -> Reply:
-        failure.message = self._mask(failure.message)
+        failure.reword(self._mask)
         failure.details = self._masked(failure.details)
         ctx.fail(failure)
         return self._rendered(ctx, request, failure)

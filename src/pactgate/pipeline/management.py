@@ -20,7 +20,7 @@ from pactgate.core.values import Tool
 from pactgate.pipeline.live_configuration import LiveConfiguration, Wish
 from pactgate.pipeline.management_tools import DECLARED, DEFAULT_PAGE
 from pactgate.pipeline.tool_policy import PolicyTable
-from pactgate.policy.access import ADMINISTRATOR
+from pactgate.policy.access import ADMINISTRATOR, shown_row
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
@@ -125,7 +125,11 @@ class Management:
         }
 
     async def servers_list(self, given: Arguments) -> dict[str, Any]:
-        rows = [row for row in self._connections().rows() if given.get("status") in (None, row["status"])]
+        rows = [
+            shown_row(row, ADMINISTRATOR)
+            for row in self._connections().rows()
+            if given.get("status") in (None, row["status"])
+        ]
         return _page("servers", rows, given)
 
     async def server_enable(self, given: Arguments) -> dict[str, Any]:

@@ -162,7 +162,7 @@ class Dialer:
         try:
             return await self._converse(self._sse, "sse", Era.LEGACY)
         except GatewayFailure as failure:
-            failure.message = f"{failure.message} (neither Streamable HTTP nor HTTP+SSE answers there)"
+            failure.reword(lambda text: f"{text} (neither Streamable HTTP nor HTTP+SSE answers there)")
             raise
 
     async def _converse(

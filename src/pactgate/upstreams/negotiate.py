@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from pactgate.core.display import cut
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol import messages, modern
 from pactgate.protocol.cache_hints import STALE, Hint, read_hint
@@ -27,6 +28,7 @@ _MODERN_ERRORS: Final = frozenset(
     {messages.HEADER_MISMATCH, messages.MISSING_CLIENT_CAPABILITY, messages.UNSUPPORTED_VERSION}
 )
 _REFUSED_CREDENTIALS: Final = frozenset({401, 403})
+_SAID_CHARS: Final = 300
 
 
 class Identity(Struct, frozen=True):
@@ -70,7 +72,7 @@ async def negotiate(peer: Peer, era: Era | None) -> Identity:
         try:
             return await _discover(peer)
         except _NotModernError as problem:
-            raise _unusable(peer, f"{peer.server} is set to era modern but {problem}") from problem
+            raise _unusable(peer, "is set to era modern and is not", str(problem)) from problem
     if era is Era.LEGACY:
         return await _initialize(peer)
     return await _find_out(peer)
@@ -104,7 +106,7 @@ async def _race(peer: Peer, probe: asyncio.Task[Identity]) -> Identity:
             return await _discover(peer)
         return handshake.result()
     except _NotModernError as problem:
-        raise _unusable(peer, f"{peer.server} speaks no revision we know: {problem}") from problem
+        raise _unusable(peer, "speaks no revision we know", str(problem)) from problem
     finally:
         await _end(handshake)
 
@@ -118,7 +120,7 @@ async def _initialize_or_probe_again(peer: Peer) -> Identity:
     try:
         return await _discover(peer)
     except _NotModernError as problem:
-        raise _unusable(peer, f"{peer.server} speaks no revision we know: {problem}") from problem
+        raise _unusable(peer, "speaks no revision we know", str(problem)) from problem
 
 
 async def _discover(peer: Peer, *, may_repeat: bool = True) -> Identity:
@@ -154,7 +156,7 @@ def _judge_refusal(peer: Peer, refusal: UpstreamReplyError) -> Exception:
     supported = _supported(refusal)
     if any(version in LEGACY_VERSIONS for version in supported):
         return _NotModernError(f"it offers {', '.join(supported)}")
-    return _unusable(peer, f"{peer.server} is modern but refused us: {refusal.message}; it supports {supported}")
+    return _unusable(peer, "is modern but refused us", f"{refusal.message}; it supports {supported}")
 
 
 def _is_era_evidence(failure: GatewayFailure) -> bool:
@@ -174,11 +176,9 @@ async def _initialize(peer: Peer) -> Identity:
     try:
         agreed = _initialized.decode(text)
     except msgspec.DecodeError as problem:
-        raise _unusable(peer, f"{peer.server} answered initialize with something unreadable: {problem}") from problem
+        raise _unusable(peer, "answered initialize with something unreadable", str(problem)) from problem
     if agreed.protocolVersion not in LEGACY_VERSIONS:
-        raise _unusable(
-            peer, f"{peer.server} wants protocol version {agreed.protocolVersion!r}, which is not one we know"
-        )
+        raise _unusable(peer, "wants a protocol version that is not one we know", repr(agreed.protocolVersion))
     peer.settle(Era.LEGACY, agreed.protocolVersion)
     await peer.notify("notifications/initialized")
     return Identity(Era.LEGACY, agreed.protocolVersion, agreed.serverInfo, agreed.capabilities, agreed.instructions)
@@ -202,10 +202,16 @@ def _as_object(info: Any) -> dict[str, Any]:
     return info if isinstance(info, dict) else {}
 
 
-def _unusable(peer: Peer, message: str) -> GatewayFailure:
-    """Trying again can't mend it: the two sides share no revision."""
+def _unusable(peer: Peer, what: str, said: str) -> GatewayFailure:
+    """Trying again can't mend it: the two sides share no revision. `said` may quote the server."""
+    public = f"{peer.server} {what}"
     return GatewayFailure(
-        Kind.CONNECTION_FAILED, message, server=peer.server, operation="connect", details={"permanent": True}
+        Kind.CONNECTION_FAILED,
+        f"{public}: {cut(said, _SAID_CHARS)}",
+        server=peer.server,
+        operation="connect",
+        details={"permanent": True},
+        public=public,
     )
 
 

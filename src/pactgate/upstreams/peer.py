@@ -46,6 +46,7 @@ class UpstreamReplyError(GatewayFailure):
             operation=operation,
             verdict=Verdict.DID_NOT_RUN if reply.code in _NEVER_RAN else None,
             details={"upstream": said},
+            public=f"{server} refused {operation} ({reply.code})",
         )
         self.reply = reply
 
@@ -146,7 +147,7 @@ class Peer:
         `subscriptions/listen`, and gets what is tagged with its id.
         """
         if not self.is_open:
-            raise self._ended.result().again(verdict=Verdict.DID_NOT_RUN, operation=method)
+            raise self._ended.result().shared(verdict=Verdict.DID_NOT_RUN, operation=method)
         pending = PendingRequest(method, self._loop)
         id_ = self._pending.open(pending)
         heard = self._heard
@@ -315,8 +316,12 @@ class Peer:
         self.is_open = False
         if not self._ended.done():
             self._ended.set_result(failure)
-        for waiting in self._pending.drain():
-            waiting.refuse(failure.again(operation=waiting.method))
+        lost = self._pending.drain()
+        # Only a request that was alone with the server knows that the server's last output is about it.
+        is_alone = sum(waiting.method != modern.LISTEN for waiting in lost) == 1
+        for waiting in lost:
+            again = failure.again if is_alone else failure.shared
+            waiting.refuse(again(operation=waiting.method))
 
     def _no_answer(self, method: str) -> GatewayFailure:
         return GatewayFailure(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -30,11 +32,14 @@ from pactgate.upstreams.process.sandbox import (
     rules_of,
 )
 from pactgate.upstreams.process.stdio import StdioChannel
+from pactgate.upstreams.process.syscall_filter import SYSCALL_NUMBERS
+from tests.support import liar
 from tests.support.children import QUICK, Inbox, Witness, frame, guarded, opened
 from tests.support.servers import scripted
 from tests.upstreams.confinement import LIAR, attempt, bare, needs_kernel, run, world
 from tests.upstreams.test_dialer import dialed
 
+OF_OTHERS = "limits and priorities of other programs"
 FULL = SandboxSupport(7, True, True)
 ALONE = Executable(("tool",), ("/opt/tool",), ("/opt/tool/tool",))
 
@@ -61,9 +66,10 @@ SOCKETS = {
 }
 PROGRAMS = {"start a program", "start a program from memory"}
 NEVER = {"signal the parent", "read the parent's environment", "use io_uring"}
+ON_OTHERS = set(liar.processes())
 NEVER_SENT = {"connect by another protocol", "connect by sending"}
-EVERYTHING = FILES | CHANGES | CONNECTIONS | SERVING | SOCKETS | PROGRAMS | NEVER | NEVER_SENT
-NOT_ON_EVERY_KERNEL = {"use io_uring", *NEVER_SENT}
+EVERYTHING = FILES | CHANGES | CONNECTIONS | SERVING | SOCKETS | PROGRAMS | NEVER | NEVER_SENT | ON_OTHERS
+NOT_ON_EVERY_KERNEL = {"use io_uring", *NEVER_SENT, "read a keyring", "make a user namespace"}
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +168,105 @@ def test_a_listed_program_does_not_let_memory_be_started(tmp_path: Path) -> None
     assert ends == {"start a program": "done", "start a program from memory": "EACCES"}
 
 
+# Other processes of the same user.
+
+NOBODY = 65534
+ANYTHING = Effects(write=("/tmp",), run=True, sockets=True, bind=(0,), connect=(443,))
+AS_PARENT = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL).returncode)"
+
+
+def said_by(effects: Effects, at: dict[str, Any], user: int) -> Any:
+    """What the liar says when it and its parent run as this user."""
+    python = sys.executable if user == os.getuid() else "/usr/bin/python3"
+    launch = confine(bare(python, "-I", "-S", LIAR, json.dumps(at)), effects).launch
+    options: dict[str, Any] = {} if user == os.getuid() else {"user": user, "group": user, "extra_groups": []}
+    argv = [python, "-I", "-S", "-c", AS_PARENT, python, *launch.argv[1:]]
+    done = subprocess.run(argv, env=launch.env, cwd="/", capture_output=True, timeout=60, check=False, **options)
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+each_user = pytest.mark.parametrize(
+    "user",
+    [
+        pytest.param(os.getuid(), id="us"),
+        pytest.param(
+            NOBODY,
+            id="nobody",
+            marks=pytest.mark.skipif(
+                os.getuid() != 0 or not os.path.exists("/usr/bin/python3"), reason="only root can become nobody"
+            ),
+        ),
+    ],
+)
+
+
+@needs_kernel
+@each_user
+@pytest.mark.requirement("S2/MCP-002")
+@pytest.mark.parametrize("effects", [Effects(), ANYTHING], ids=["nothing", "anything"])
+def test_no_declaration_lets_a_program_act_on_other_processes_of_its_user(effects: Effects, user: int) -> None:
+    at = dict.fromkeys(("folder", "secret", "link", "victim", "tcp", "udp", "unix", "log", "abstract", "free"), "none")
+    ends = said_by(effects, at | {"only": sorted(ON_OTHERS)}, user)["params"]
+    assert set(ends) == ON_OTHERS
+    assert {deed: end for deed, end in ends.items() if end not in ("EACCES", "EPERM")} == {}
+
+
+@needs_kernel
+@each_user
+@pytest.mark.requirement("S2/MCP-002")
+def test_every_call_that_no_declaration_allows_is_denied(user: int) -> None:
+    numbers = SYSCALL_NUMBERS[os.uname().machine]
+    calls = {name: number for name, number in numbers.call.items() if number in numbers.never}
+    ends = said_by(ANYTHING, {"calls": calls}, user)
+    assert set(ends) == set(calls)
+    assert {name: end for name, end in ends.items() if end != "EPERM"} == {}
+
+
+@needs_kernel
+def test_a_program_of_root_can_not_raise_its_own_limits_or_priority_again() -> None:
+    code = (
+        "import os, resource\n"
+        "files = resource.RLIMIT_NOFILE\n"
+        "resource.prlimit(0, files, (64, 64)); resource.prlimit(os.getpid(), files, (32, 32)); os.nice(1)\n"
+        "os.sched_setaffinity(0, os.sched_getaffinity(0)); os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))\n"
+        "for deed in (lambda: resource.setrlimit(files, (64, 64)), lambda: os.nice(-5),\n"
+        "             lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))):\n"
+        "    try: deed(); print('done')\n"
+        "    except (OSError, ValueError): print('denied')"
+    )
+    done = run(confine(bare(sys.executable, "-c", code), Effects()).launch)
+    assert done.stdout.split() == ["denied", "denied", "denied"], done.stderr
+
+
 # What honest programs keep.
+
+
+@needs_kernel
+@each_user
+@pytest.mark.parametrize(
+    ("program", "arguments", "said"),
+    [
+        ("node", ("-e", "console.log(require('os').cpus().length > 0, process.memoryUsage().rss > 0)"), "true true"),
+        ("node", ("-e", "new (require('worker_threads').Worker)('console.log(1 + 1)', {eval: true})"), "2"),
+        ("java", ("-Xshare:auto", "-version"), ""),
+        (
+            "/usr/bin/python3",
+            ("-c", "import threading, ssl, ctypes, os; os.waitpid(os.fork() or os._exit(0), 0); print(1)"),
+            "1",
+        ),
+    ],
+)
+def test_language_runtimes_run_enforced(program: str, arguments: tuple[str, ...], said: str, user: int) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed here")
+    launch = confine(bare(program, *arguments), Effects()).launch
+    argv = launch.argv if user == os.getuid() else ("/usr/bin/python3", *launch.argv[1:])
+    options: dict[str, Any] = {} if user == os.getuid() else {"user": user, "group": user, "extra_groups": []}
+    done = subprocess.run(
+        argv, env=launch.env, cwd="/", capture_output=True, text=True, timeout=60, check=False, **options
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, said), done.stderr
 
 
 @needs_kernel
@@ -276,9 +380,13 @@ async def test_a_session_says_how_far_its_effects_are_held(effects: Effects | No
         (
             SandboxSupport(7, True, False),
             Effects(),
-            ["kinds of sockets", "starting programs", "modes, owners and times of files"],
+            ["kinds of sockets", "starting programs", "modes, owners and times of files", OF_OTHERS],
         ),
-        (SandboxSupport(7, True, False), Effects(run=True, write=("/data",)), ["kinds of sockets", METADATA_ELSEWHERE]),
+        (
+            SandboxSupport(7, True, False),
+            Effects(run=True, write=("/data",)),
+            ["kinds of sockets", OF_OTHERS, METADATA_ELSEWHERE],
+        ),
     ],
 )
 def test_the_level_names_what_a_kernel_can_not_hold(

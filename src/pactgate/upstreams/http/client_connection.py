@@ -358,7 +358,9 @@ class ClientConnection(asyncio.Protocol):
         transfer = headers.get(b"transfer-encoding", b"chunked").strip().lower()
         if content not in (b"", b"identity") or transfer != b"chunked":
             used = (content or transfer)[:40].decode("latin-1")
-            self._refuse(self._invalid(f"answered in the encoding {used!r}, though only identity was asked for"))
+            failure = self._invalid("answered in an encoding, though only identity was asked for")
+            failure.message = f"{self.target} answered in the encoding {used!r}, though only identity was asked for."
+            self._refuse(failure)
 
     def _invalid(self, what: str) -> GatewayFailure:
         return GatewayFailure(Kind.INVALID_FRAME, f"{self.target} {what}.", server=self.target.server)
@@ -396,4 +398,5 @@ class ClientConnection(asyncio.Protocol):
             server=self.target.server,
             verdict=Verdict.DID_NOT_RUN if status in _NOT_PROCESSED else None,
             details={"status": status, "permanent": True},
+            public=f"{self.target} redirects to another address (HTTP {status}), which is not followed.",
         )

@@ -65,8 +65,11 @@ def _unusable(server: str, why: str) -> GatewayFailure:
     )
 
 
-def invalid_response(target: HttpTarget, what: str) -> GatewayFailure:
-    return GatewayFailure(Kind.INVALID_FRAME, f"{target} {what}.", server=target.server)
+def invalid_response(target: HttpTarget, what: str, said: str = "") -> GatewayFailure:
+    """The failure for a response that is no MCP message. `said` quotes it."""
+    public = f"{target} {what}."
+    message = f"{target} {what}: {said!r}." if said else public
+    return GatewayFailure(Kind.INVALID_FRAME, message, server=target.server, public=public)
 
 
 def status_failure(target: HttpTarget, response: HttpResponse, own: ConfiguredHeaders) -> GatewayFailure:
@@ -75,10 +78,11 @@ def status_failure(target: HttpTarget, response: HttpResponse, own: ConfiguredHe
     details: dict[str, Any] = {"status": status}
     code: ErrorCode | None = None
     said = own.quote(response.body)
-    message = f"{target} answered HTTP {status}" + (f": {said}" if said else "") + "."
+    public = f"{target} answered HTTP {status}."
+    message = f"{target} answered HTTP {status}: {said}." if said else public
     if status in (401, 403):
         details["permanent"] = True
-        message = f"{target} refused our credentials (HTTP {status}). Check `headers` of {target.server}."
+        message = public = f"{target} refused our credentials (HTTP {status}). Check `headers` of {target.server}."
     elif status == 429:
         code = ErrorCode.RATE_LIMITED
     elif status == 503:
@@ -91,6 +95,7 @@ def status_failure(target: HttpTarget, response: HttpResponse, own: ConfiguredHe
         verdict=Verdict.DID_NOT_RUN if status in REFUSED_UNREAD else None,
         retry_after_ms=retry_after_ms(response.header(b"retry-after")) if code is not None else None,
         details=details,
+        public=public,
     )
 
 

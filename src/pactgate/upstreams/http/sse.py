@@ -143,7 +143,6 @@ class HttpSseChannel:
 
     def _not_offered(self, response: HttpResponse) -> GatewayFailure:
         if response.status == 200:
-            return invalid_response(
-                self._target, f"answered HTTP 200, but not with events: {self._own.quote(response.body)!r}"
-            )
+            said = self._own.quote(response.body)
+            return invalid_response(self._target, "answered HTTP 200, but not with events", said)
         return status_failure(self._target, response, self._own)

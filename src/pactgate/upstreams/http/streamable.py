@@ -200,9 +200,8 @@ class HttpChannel:
         """An answer that is no stream."""
         if response.status == 200:
             if not response.is_json:
-                raise invalid_response(
-                    self._target, f"answered HTTP 200, but not with JSON: {self._own.quote(response.body)!r}"
-                )
+                said = self._own.quote(response.body)
+                raise invalid_response(self._target, "answered HTTP 200, but not with JSON", said)
             if not response.body:
                 raise invalid_response(self._target, "answered HTTP 200 with nothing in it")
             if self._receiver is not None:

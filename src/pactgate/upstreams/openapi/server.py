@@ -97,7 +97,7 @@ def described_api(config: ServerConfig, mapped: MappedDocument) -> RestApi:
     try:
         EgressPolicy(config.id, named).target(mapped.base_url)
     except GatewayFailure as failure:
-        failure.message = f"{failure.message} Only its document names that host; `baseUrl` names it as well."
+        failure.reword(lambda text: f"{text} Only its document names that host; `baseUrl` names it as well.")
         failure.details["permanent"] = True
         raise
     info = {"name": config.id, "version": mapped.version or "1", "title": (config.name or mapped.title)[:_TITLE_CHARS]}

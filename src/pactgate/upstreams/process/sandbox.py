@@ -32,10 +32,16 @@ SYSTEM_READ: Final = (
     *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/nix/store"),
     *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/ssl/openssl.cnf"),
     *("/dev/zero", "/dev/random", "/dev/urandom"),
-    *("/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm", "/sys/devices/system/cpu"),
+    *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm", "/sys/devices/system/cpu"),
+    *(f"/proc/self/{name}" for name in ("auxv", "cgroup", "cmdline", "comm", "environ", "io", "limits", "maps")),
+    *(f"/proc/self/{name}" for name in ("oom_score_adj", "smaps", "smaps_rollup", "stat", "statm", "status")),
 )
-"""Paths every program may read: the system's programs and libraries, what loaders and language runtimes read when they start, and its own
-part of /proc. Not /etc/passwd, temporary directories, home directories or other processes."""
+"""Paths every program may read: the system's programs and libraries, what loaders and language runtimes read when they start, and what
+/proc has about the program itself. Not the connections and mounts of the machine, which are there as well (`/proc/self/net`,
+`/proc/self/mounts`), /etc/passwd, temporary directories, home directories or other processes."""
+
+SYSTEM_LIST: Final = ("/proc/self",)
+"""Folders every program may list, with all folders in them: its descriptors and threads."""
 
 SYSTEM_WRITE: Final = ("/dev/null", "/dev/full")
 
@@ -61,8 +67,12 @@ class SandboxSupport(Struct, frozen=True):
 
 
 class SandboxRules(Struct, frozen=True):
-    """What the launcher is told. Every list names all that is allowed."""
+    """What the launcher is told. Every list names all that is allowed. `lists` is about folders that may be listed, but not read.
 
+    `memory` is in bytes; 0 is no bound.
+    """
+
+    lists: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     execute: tuple[str, ...] = ()
@@ -71,6 +81,7 @@ class SandboxRules(Struct, frozen=True):
     run: Literal["any", "listed", "none"] = "none"
     sockets: bool = False
     devices: tuple[str, ...] = ()
+    memory: int = 0
     best_effort: bool = False
 
 
@@ -109,6 +120,7 @@ def rules_of(effects: Effects, program: Executable, listed: tuple[Executable, ..
         *(place for one in listed for place in one.reads),
     ]
     return SandboxRules(
+        lists=SYSTEM_LIST,
         read=_once((*reads, *effects.read)),
         write=_once(effects.write),
         execute=_once(executes),

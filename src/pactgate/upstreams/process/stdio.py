@@ -116,6 +116,9 @@ class StdioChannel:
         self._readers: tuple[PipeReader, ...] = ()
         self._last_call: asyncio.TimerHandle | None = None
         self._stderr = bytearray()
+        self._is_settled = False
+        self._is_output_new = False
+        """Whether it wrote to stderr since the last message to it: older output is about something else."""
         self._noise_count = 0
         self._noise_in_a_row = 0
 
@@ -169,10 +172,12 @@ class StdioChannel:
 
     def settle(self, era: Era, version: str) -> None:
         """Lines carry nothing beside the message."""
+        self._is_settled = True
 
     async def send(self, frame: Outgoing) -> None:
         if self._tap is not None:
             self._tap.passed(frame.data, from_client=True)
+        self._is_output_new = False
         stdin, line = self._stdin, one_line(frame.data) + b"\n"
         if stdin is None or not (stdin.write_soon(line) or await stdin.write(line)):
             raise GatewayFailure(
@@ -239,6 +244,7 @@ class StdioChannel:
             self._lose(self._failure(Kind.INVALID_FRAME, text))
 
     def _on_stderr(self, data: bytes) -> None:
+        self._is_output_new = True
         self._stderr += data
         del self._stderr[:-STDERR_RING_BYTES]
 
@@ -259,9 +265,11 @@ class StdioChannel:
         self._release()
 
     def _failure(self, kind: Kind, what: str, details: dict[str, Any] | None = None) -> GatewayFailure:
-        last = self._stderr.rstrip().rsplit(b"\n", 1)[-1]
+        is_about_this = self._is_output_new or not self._is_settled
+        last = self._stderr.rstrip().rsplit(b"\n", 1)[-1] if is_about_this else b""
         said = f"; its last output on stderr: {printable(last, SAMPLE_CHARS)}" if last else ""
-        return GatewayFailure(kind, f"{self._server} {what}{said}", server=self._server, details=details)
+        public = f"{self._server} {what}"
+        return GatewayFailure(kind, f"{public}{said}", server=self._server, details=details, public=public)
 
     def _lose(self, failure: GatewayFailure) -> None:
         """End the channel after a fault: kill the whole process group, and tell the receiver once."""
