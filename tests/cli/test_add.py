@@ -205,3 +205,12 @@ def test_check_finds_a_document_that_cant_be_used(tmp_path: Path) -> None:
     assert (done.returncode, "is a web page" in done.stdout) == (1, True)
     report = json.loads(run(tmp_path, "check", "--json").stdout)
     assert (report["ok"], "is a web page" in report["documents"][0]["problem"]) == (False, True)
+
+
+def test_a_document_without_a_usable_operation_is_not_added_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text(json.dumps(document({"/old": {"get": operation("old", deprecated=True)}})))
+    done = run(tmp_path, "add", "w", "--openapi", "old.json")
+    assert done.returncode == 1
+    assert "no operation that can be a tool" in done.stderr
+    assert "GET /old: it is deprecated" in done.stderr
+    assert not (tmp_path / "pactgate.json").exists()

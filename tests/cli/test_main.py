@@ -45,7 +45,7 @@ def test_the_version_is_the_packages(tmp_path: Path) -> None:
         ["nothing"],
         ["serve", "--nothing"],
         ["serve", "--port", "many"],
-        ["tools", "extra"],
+        ["servers", "extra"],
         ["call"],
         ["call", "x", "--timeout-ms", "0"],
         ["servers", "--url", "ftp://x"],
@@ -108,3 +108,16 @@ def test_neither_help_nor_a_gateway_is_needed_to_import_the_entry_point() -> Non
     script = "import pactgate.cli.main, sys; print(*sorted(sys.modules))"
     modules = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert not {"click", "asyncio", "msgspec"} & set(modules)
+
+
+def test_a_wrong_invocation_looks_like_every_other_error(tmp_path: Path) -> None:
+    done = run(tmp_path, "tools", "--no-such-option")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: No such option")
+    assert "`pactgate tools --help` shows how to use it." in done.stderr
+
+
+def test_an_option_of_a_servers_program_needs_two_dashes_before_it(tmp_path: Path) -> None:
+    done = run(tmp_path, "add", "time", "uvx", "mcp-server-time", "--local-timezone", "UTC")
+    assert done.returncode == 2
+    assert "come after --" in done.stderr

@@ -74,6 +74,7 @@ def test_a_wrong_invocation_is_said(tmp_path: Path, words: list[str]) -> None:
         (["/usr/bin/my-server", "--token", "x"], "stdio://my-server"),
         (["npx", "-y", "@a/b", "/data"], "stdio://@a/b"),
         (["env", "KEY=secret", "node", "/x/node_modules/@a/b/dist/index.js"], "stdio://@a/b"),
+        (["/x/node_modules/.bin/mcp-server-memory"], "stdio://mcp-server-memory"),
         (["python", "-m", "my.module"], "stdio://my.module"),
         (["python"], "stdio://python"),
     ],

@@ -30,7 +30,7 @@ from pactgate.core.display import flat
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.egress import origin_of
-from pactgate.upstreams.openapi.mapping import MappedDocument, by_reason
+from pactgate.upstreams.openapi.mapping import MappedDocument, by_reason, some_of
 from pactgate.upstreams.openapi.server import described_api
 from pactgate.upstreams.openapi.source import load_document
 
@@ -39,6 +39,7 @@ _VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
 _PLACEHOLDER: Final = "value-to-come"
 _NEW_FILE: Final = "pactgate.json"
 _SHOWN_CHARS: Final = 200
+_SHOWN_REASONS: Final = 10
 
 
 @click.command(
@@ -103,6 +104,7 @@ def add(
             output_validation="off",
         )
         mapped = _mapped(server)
+        _require_tools(mapped)
         entry = _openapi_entry(_source(openapi, path), server, mapped)
     elif url is not None:
         entry = {"url": url}
@@ -168,6 +170,18 @@ def _mapped(config: ServerConfig) -> MappedDocument:
             raise CommandError(failure.message, hint, exit_code=1) from None
         except TimeoutError:
             raise CommandError(f"The document did not arrive within {_FETCH_S:g} s.", exit_code=1) from None
+
+
+def _require_tools(mapped: MappedDocument) -> None:
+    """Raise where the server would have no tool: nobody adds that on purpose."""
+    if mapped.endpoints:
+        return
+    reasons = [f"{some_of(operations)}: {reason}" for reason, operations in by_reason(mapped.left_out).items()]
+    raise CommandError(
+        "The document has no operation that can be a tool, so nothing was added.",
+        "\n".join(reasons[:_SHOWN_REASONS]) or "It has no operations.",
+        exit_code=1,
+    )
 
 
 def _require_own_origin(config: ServerConfig, mapped: MappedDocument) -> None:

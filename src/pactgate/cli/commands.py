@@ -112,13 +112,25 @@ def completion(shell: str) -> int:
     return 0
 
 
+def _show_usage(error: click.ClickException) -> int:
+    """Show a wrong invocation like every other error, with the command whose help says more."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = f"`{context.command_path} --help` shows how to use it." if context is not None else ""
+    if isinstance(error, click.NoSuchOption) and context is not None and context.info_name == "add":
+        hint = "Options of the server's own program come after --, as in: pactgate add time -- uvx mcp-server-time --local-timezone UTC"
+    CommandError(error.format_message(), hint, exit_code=error.exit_code).show()
+    return error.exit_code
+
+
 def run_command(words: list[str]) -> int:
     """Run a command line and return its exit code."""
     try:
         code: Any = app.main(words, prog_name="pactgate", standalone_mode=False)
-    except (CommandError, click.ClickException) as error:
+    except CommandError as error:
         error.show()
         return error.exit_code
+    except click.ClickException as error:
+        return _show_usage(error)
     except click.Abort:
         return INTERRUPTED
     return code if isinstance(code, int) else 0

@@ -27,6 +27,8 @@ from pactgate.core.events import CaptureEnded, CaptureFailed, Event, InternalFai
 
 MAX_CAPTURE_BYTES: Final = 1024 * 1024 * 1024
 _DEFAULT: Final = "session.json"
+_SCRIPTS: Final = ".bin/"
+"""The folder of npm's links to programs: the package is not part of the path."""
 _RUNNERS: Final = frozenset({"npx", "uvx", "uv", "node", "python", "python3", "bunx", "deno", "env", "sh", "bash"})
 _NOT_FOUND: Final = 127
 _CANNOT_RUN: Final = 126
@@ -111,7 +113,7 @@ def label_of(command: list[str]) -> str:
     words = [word for word in command if not word.startswith("-") and "=" not in word]
     server = next((word for word in words if Path(word).name not in _RUNNERS), command[0])
     _, is_package, inside = server.rpartition("node_modules/")
-    if is_package:
+    if is_package and not inside.startswith(_SCRIPTS):
         return "stdio://" + "/".join(inside.split("/")[: 2 if inside.startswith("@") else 1])
     return "stdio://" + (server if server.startswith("@") else Path(server).name)
 

@@ -167,6 +167,12 @@ class _Serving:
         return 0
 
     async def _serve_stdio(self) -> int:
+        if sys.stdin.isatty():
+            print(
+                "Waiting for MCP messages on stdin, as a client sends them. Ctrl-D ends it.",
+                file=sys.stderr,
+                flush=True,
+            )
         await self._gateway.start()
         frontend = asyncio.create_task(self._gateway.serve_stdio(self._scope, roles=self._roles))
         stop = asyncio.create_task(self._stop.wait())
