@@ -240,7 +240,7 @@ class Gateway:
             policies=lambda: self.policies,
             hearing=self.changes,
             emit=self._emit,
-            mask=self._masked,
+            mask=lambda: self._mask,
             audit=self._audit,
             on_notice=self.bridge.notice,
         )

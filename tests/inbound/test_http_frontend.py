@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pactgate.config.sections.auth import token_digest
+from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Principal
 from pactgate.inbound.auth import Credential, Guard
 from pactgate.protocol import messages
@@ -415,3 +416,39 @@ async def test_an_origin_that_is_no_longer_listed_ends_what_its_pages_have_open(
         served.frontend.replace_guard(Guard(host="127.0.0.1", anonymous=True))
         assert (await page.answer()).status == 401
         assert (await page.ask(modern("tools/call", name="echo", origin="https://app.example"))).status == 403
+
+
+LARGE = b'{"jsonrpc":"2.0","id":"a","method":"ping","params":{"x":"%b"}}' % (b"x" * 100_000)
+
+
+async def test_a_large_body_that_breaks_a_limit_is_refused_unread_and_counted() -> None:
+    async with serving() as served:
+        served.kernel.body_failure = GatewayFailure(Kind.LIMIT_EXCEEDED, "too many values", details={"limit": 7})
+        answer = await served.ask(post(LARGE))
+        assert (answer.status, answer.error_code, answer.json["id"]) == (400, messages.INVALID_PARAMS, "a")
+        assert answer.json["error"]["data"]["limit"] == 7
+        assert served.kernel.refused == [("anonymous", len(LARGE))]
+        await served.still_serves()
+
+
+async def test_whoever_has_spent_the_budget_is_told_to_wait_before_a_large_body_is_read() -> None:
+    async with serving() as served:
+        served.kernel.body_failure = GatewayFailure(Kind.RATE_LIMITED, "too many", retry_after_ms=2500)
+        answer = await served.ask(post(LARGE))
+        assert (answer.status, answer.header("retry-after"), answer.json["id"]) == (429, "3", None)
+        assert answer.json["error"]["data"]["code"] == "RATE_LIMITED"
+        assert served.kernel.refused == []
+        await served.still_serves()
+
+
+@pytest.mark.parametrize("body", [b"x" * 100_000, b'{"a":"%b"}' % (b"x" * 100_000), LARGE, b"[" + b" " * 100_000])
+async def test_a_large_body_that_the_endpoint_refuses_by_itself_is_counted(body: bytes) -> None:
+    async with serving() as served:
+        assert (await served.ask(post(body))).status == 400
+        assert served.kernel.refused == [("anonymous", len(body))]
+
+
+async def test_a_small_body_that_is_refused_is_not_counted() -> None:
+    async with serving() as served:
+        assert (await served.ask(post(b"x" * 1000))).status == 400
+        assert served.kernel.refused == []

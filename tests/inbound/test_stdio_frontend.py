@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pactgate.core.events import Event, InternalFailure, RequestRefused
-from pactgate.core.failures import WireError
+from pactgate.core.failures import GatewayFailure, Kind, WireError
 from pactgate.inbound.stdio_frontend import MAX_RUNNING, serve_stdio
 from pactgate.protocol import messages
 from pactgate.protocol.versions import LATEST_MODERN
@@ -475,3 +475,24 @@ async def test_a_caller_that_closes_its_side_answers_nothing_more() -> None:
         await peer.line()
         peer.writer.close()
         assert (await peer.line())["result"] == {"refused": -32603}
+
+
+async def test_a_fault_in_reading_one_message_is_answered_and_the_next_one_is_read() -> None:
+    async with talking() as peer:
+        await peer.open()
+        crashed = await peer.ask(call("crash_at_once", id_=1))
+        assert (crashed["id"], crashed["error"]["code"]) == (1, messages.INTERNAL_ERROR)
+        assert [type(event) for event in peer.events] == [InternalFailure]
+        assert "result" in await peer.ask(call("echo", id_=2))
+
+
+@pytest.mark.parametrize(("kind", "counted"), [(Kind.LIMIT_EXCEEDED, True), (Kind.RATE_LIMITED, False)])
+async def test_a_large_message_may_be_refused_unread_under_its_id(kind: Kind, counted: bool) -> None:
+    async with talking() as peer:
+        await peer.open()
+        wait_ms = 1000 if kind is Kind.RATE_LIMITED else None
+        peer.kernel.body_failure = GatewayFailure(kind, "not this one", retry_after_ms=wait_ms)
+        refused = await peer.ask(call("echo", {"x": "x" * 100_000}, id_="large"))
+        assert (refused["id"], refused["error"]["message"]) == ("large", "not this one")
+        assert any(size > 0 for _, size in peer.kernel.refused) is counted
+        assert "result" in await peer.ask(call("echo", id_=2))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from pactgate.config.model import Config
 from pactgate.core.context import ContextError, ExecutionContext
+from pactgate.core.display import Mask
 from pactgate.core.events import Event, InternalFailure, RequestFinished
 from pactgate.core.failures import TABLE, GatewayFailure, Kind, Plane, Reply
 from pactgate.core.values import Tool
@@ -70,6 +74,10 @@ async def breaks(ctx: ExecutionContext, request: Request) -> bytes:
 
 async def refuses(ctx: ExecutionContext, request: Request) -> bytes:
     raise GatewayFailure(Kind.UPSTREAM_ERROR, "no")
+
+
+async def refuses_limit(ctx: ExecutionContext, request: Request) -> bytes:
+    raise GatewayFailure(Kind.LIMIT_EXCEEDED, "too long")
 
 
 async def test_a_result_is_passed_on_and_the_context_sealed() -> None:
@@ -357,3 +365,87 @@ async def test_a_call_is_recorded_before_its_answer_goes_out() -> None:
     audit.written.set_result(None)
     await eventually(lambda: bool(started.told))
     assert started.told == [Reply(result=b'{"ok":true}')]
+
+
+TEN_MEGABYTES = 10_000_000
+
+
+class Large:
+    """Arguments whose end can be seen."""
+
+
+async def test_what_a_refused_call_held_is_let_go_at_once() -> None:
+    """Not when the cycle collector runs, because large arguments are too few objects to make it run."""
+    ends: list[weakref.ref[Large]] = []
+
+    async def refuses_arguments(ctx: ExecutionContext, request: Request) -> bytes:
+        arguments = Large()
+        ends.append(weakref.ref(arguments))
+        try:
+            raise ValueError("the cause has a traceback too")
+        except ValueError as cause:
+            raise GatewayFailure(Kind.LIMIT_EXCEEDED, "too long") from cause
+
+    gc.disable()
+    try:
+        started = Started(Heard(), refuses_arguments)
+        assert started.ctx.failure is not None
+        assert [end() for end in ends] == [None]
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get"])
+@pytest.mark.parametrize("details", [{"n": object()}, {"set": {1, 2}}, {"bytes": b"\xff"}, {"text": "\ud800"}, {1: 2}])
+async def test_a_refusal_whose_details_can_not_be_written_goes_out_without_them(
+    details: dict[Any, Any], method: str
+) -> None:
+    async def refuses_oddly(ctx: ExecutionContext, request: Request) -> bytes:
+        raise GatewayFailure(Kind.UPSTREAM_ERROR, "no", details=details)
+
+    heard = Heard(None, **{method.replace("/", "__"): refuses_oddly})
+    ctx = context(method)
+    reply = await heard.kernel.handle(ctx, call("files.read") if method == "tools/call" else request(method))
+    assert reply.result is not None or reply.error is not None
+    assert heard.records == ["upstream_error"]
+    assert ctx.record is not None
+    assert ctx.record.failure is not None
+
+
+async def test_a_secret_in_an_error_is_masked_as_a_value() -> None:
+    said = {"number": 123456789, "given": Raw(b'{"pw":"CANARY\\"quote\\\\back9","n":123456789}')}
+
+    async def repeats_secrets(ctx: ExecutionContext, request: Request) -> bytes:
+        raise GatewayFailure(Kind.UPSTREAM_ERROR, 'bad CANARY"quote\\back9', details=said)
+
+    policies = PolicyTable(Config(), b"{}")
+    mask = Mask(["123456789", 'CANARY"quote\\back9'])
+    kernel = Kernel(
+        {"prompts/get": repeats_secrets}, policies=lambda: policies, emit=lambda event: None, mask=lambda: mask
+    )
+    reply = await kernel.handle(context("prompts/get"), request("prompts/get"))
+    assert reply.error is not None
+    assert reply.error.message == "bad ***"
+    assert reply.error.data["number"] == "***"
+    assert reply.error.data["given"] == {"pw": "***", "n": "***"}
+
+
+async def test_refused_requests_of_many_bytes_use_up_the_budget_of_their_caller() -> None:
+    heard = Heard(tools__call=refuses_limit)
+    body = b"x" * 100_000
+    large = Request(b"1", 1, "tools/call", b'{"name":"t","arguments":{"x":"%b"}}' % (b"a" * TEN_MEGABYTES))
+    assert heard.kernel.check_body("alice", body) is None
+    for _ in range(7):
+        await heard.kernel.handle(context("tools/call"), large)
+    failure = heard.kernel.check_body(context("tools/call").caller.subject, body)
+    assert failure is not None
+    assert failure.kind is Kind.RATE_LIMITED
+    assert heard.kernel.check_body("somebody else", body) is None
+
+
+async def test_a_failure_of_a_server_does_not_count_against_its_caller() -> None:
+    heard = Heard(tools__call=refuses)
+    large = Request(b"1", 1, "tools/call", b'{"name":"t","arguments":{"x":"%b"}}' % (b"a" * TEN_MEGABYTES))
+    for _ in range(20):
+        await heard.kernel.handle(context("tools/call"), large)
+    assert heard.kernel.check_body(context("tools/call").caller.subject, b"x" * 100_000) is None

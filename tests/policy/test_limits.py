@@ -10,9 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.config.sections.limits import Limits
-from pactgate.core.failures import ErrorCode
+from pactgate.core.failures import ErrorCode, Kind
 from pactgate.policy.json_paths import dotted, pointer
-from pactgate.policy.limits import MAX_ERRORS, Bounds, LimitError, bounds_for, check, is_small, too_many_bytes
+from pactgate.policy.limits import (
+    MAX_ERRORS,
+    BodyLimits,
+    Bounds,
+    LimitError,
+    bounds_for,
+    check,
+    check_body,
+    is_small,
+    too_many_bytes,
+)
 from pactgate.protocol import messages
 
 DEFAULT = bounds_for("s.t", "t", Limits())
@@ -234,3 +244,37 @@ def test_ordinary_arguments_are_small_by_their_bytes_and_what_is_at_a_limit_is_l
     assert is_small(messages.encode_json({"path": "/x" * 200, "tags": ["a", "b"], "deep": {"er": {}}}), DEFAULT)
     for limit in ({"ids": [1] * 101}, {"text": "x" * 100_001}, nested(11)):
         assert not is_small(messages.encode_json(limit), DEFAULT)
+
+
+CALL = b'{"jsonrpc":"2.0","id":1,"method":"%b","params":{"name":"t","%b":{"x":%b}}}'
+BODY_LIMITS = BodyLimits(max_values=1000, max_string=100)
+
+
+@pytest.mark.requirement("S1/LIMIT-001")
+def test_a_message_of_too_many_values_is_refused_on_its_bytes() -> None:
+    failure = check_body(CALL % (b"tools/call", b"arguments", b"[%b1]" % (b"1," * 2000)), BODY_LIMITS)
+    assert failure is not None
+    assert (failure.kind, failure.details) == (Kind.LIMIT_EXCEEDED, {"limit": 1000})
+
+
+@pytest.mark.requirement("S1/LIMIT-003")
+def test_an_argument_that_is_far_too_long_is_refused_on_its_bytes() -> None:
+    failure = check_body(CALL % (b"tools/call", b"arguments", b'"%b"' % (b"a" * 3000)), BODY_LIMITS)
+    assert failure is not None
+    assert (failure.kind, failure.code) == (Kind.LIMIT_EXCEEDED, ErrorCode.STRING_TOO_LONG)
+
+
+@pytest.mark.parametrize(
+    ("method", "member", "value"),
+    [
+        (b"tools/call", b"arguments", b'"%b"' % b'","'.join([b"\\ud83d\\ude00" * 100])),
+        (b"tools/call", b"arguments", b'["%b"]' % b'","'.join([b"\\ud83d\\ude00" * 100] * 50)),
+        (b"tools/call", b"inputResponses", b'"%b"' % (b"a" * 3000)),
+        (b"completion/complete", b"arguments", b'"%b"' % (b"a" * 3000)),
+        (b"tools/call", b"arguments", b"[%b1]" % (b"123456789," * 500)),
+    ],
+)
+def test_what_may_be_within_the_limits_is_left_to_the_check_of_values(
+    method: bytes, member: bytes, value: bytes
+) -> None:
+    assert check_body(CALL % (method, member, value), BODY_LIMITS) is None

@@ -49,3 +49,55 @@ def test_more_containers_than_a_message_may_hold_are_too_many() -> None:
 )
 def test_a_repeated_key_is_found_at_any_depth_and_in_any_spelling(text: bytes, repeated: str | None) -> None:
     assert json_limits.find_duplicate_key(text) == repeated
+
+
+@pytest.mark.parametrize(
+    ("text", "has_more"),
+    [
+        (b"[%b1]" % (b"1," * 1000), True),
+        (b"[%b1]" % (b"1," * 98), False),
+        (b'[%b""]' % (b'"",' * 1000), True),
+        (b'[%b""]' % (b'"\\"",' * 1000), True),
+        (b"[%b[]]" % (b"[]," * 1000), True),
+        (b"{%b}" % b",".join(b'"%d":1' % number for number in range(1000)), True),
+        (b'["%b"]' % (b",[{" * 1000), False),
+        (b'["\\"%b"]' % (b",[{" * 1000), False),
+        (b'["\\\\",%b1]' % (b"1," * 1000), True),
+        (b'["%b"]' % (b"\\\\" * 1000), False),
+        (b'["%b"]' % (b'\\"' * 1000), False),
+        (b'["",%b' % (b"1," * 1000), True),
+        (b"[" * 1000, True),
+    ],
+)
+def test_values_are_counted_outside_of_strings_only(text: bytes, has_more: bool) -> None:
+    assert json_limits.has_more_values(text, 100) is has_more
+
+
+def test_a_window_may_end_anywhere_in_a_string() -> None:
+    inside = b'["%b",1]' % (b",[" * 200_000)
+    assert not json_limits.has_more_values(inside, 100)
+    assert json_limits.has_more_values(inside[:-1] + b",%b1]" % (b"1," * 100), 100)
+
+
+@pytest.mark.parametrize("character", [b"a", b"\\n", b"\\u003a", b'\\"', b"true or false", b"\xc3\xa9"])
+@pytest.mark.parametrize("shift", range(4))
+def test_a_run_of_twice_the_size_is_found_wherever_it_begins(character: bytes, shift: int) -> None:
+    text = b'[%b"%b"]' % (b" " * shift, character * (2000 // len(character) + 1))
+    assert json_limits.has_long_run(text, 1000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[]",
+        b"[%b1]" % (b" " * 5000),
+        b"[%b1]" % (b"-1.5e400, " * 5000),
+        b"[%b1]" % (b"true,false,null,[{}]," * 5000),
+        b'["%b"]' % b'","'.join([b"a" * 900] * 20),
+        b'["%b"]' % b'","'.join([b'\\"' * 450] * 20),
+        b'["%b"]' % b'","'.join([b"\\\\" * 450] * 20),
+        b"{%b}" % b",".join([b'"%b":"%b"' % (b"k" * 900, b'a\\"' * 300)] * 20),
+    ],
+)
+def test_short_strings_are_no_run_however_many_there_are(text: bytes) -> None:
+    assert not json_limits.has_long_run(text, 1000)

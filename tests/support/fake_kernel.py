@@ -7,7 +7,7 @@ from typing import Any
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
-from pactgate.core.failures import Reply, WireError
+from pactgate.core.failures import GatewayFailure, Reply, WireError
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.unanswered import UnansweredError
 from pactgate.core.values import Caller, Responder
@@ -36,6 +36,9 @@ class FakeKernel:
         self.notices: list[tuple[Caller, Notification]] = []
         self.audiences: list[Any] = []
         self.ended_sessions: list[str] = []
+        self.refused: list[tuple[str, int]] = []
+        self.body_failure: GatewayFailure | None = None
+        """Why every large body is refused before it is decoded."""
         self.started = asyncio.Event()
         self.release = asyncio.Event()
         self.cancelled = asyncio.Event()
@@ -43,6 +46,12 @@ class FakeKernel:
         self.is_handshake_slow = False
         self.running = 0
         self._barrier = FaultBarrier(emit)
+
+    def check_body(self, subject: str, body: bytes) -> GatewayFailure | None:
+        return self.body_failure
+
+    def count_refused(self, subject: str, size: int) -> None:
+        self.refused.append((subject, size))
 
     def start(self, ctx: ExecutionContext, request: Request, responder: Responder) -> Work:
         """Begin to answer, driven as the real kernel drives its requests: the responder is told inside `start` unless something waits."""

@@ -26,7 +26,7 @@ def keep_large_buffers() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return False
-    advice = ((_MMAP_THRESHOLD, 32 * MIB), (_TRIM_THRESHOLD, 64 * MIB), (_TOP_PAD, 1 * MIB))
+    advice = ((_MMAP_THRESHOLD, 32 * MIB), (_TRIM_THRESHOLD, 32 * MIB), (_TOP_PAD, 1 * MIB))
     return all(mallopt(parameter, value) == 1 for parameter, value in advice)
 
 

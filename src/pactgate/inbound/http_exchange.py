@@ -62,6 +62,7 @@ class HttpExchange:
         "hop",
         "is_answered",
         "is_http10",
+        "is_refused",
         "keep_alive",
         "line",
         "max_unsent_bytes",
@@ -82,7 +83,7 @@ class HttpExchange:
         self.body = body
         self.line: ExchangeConnection | None = line
         self.max_unsent_bytes = max_unsent_bytes
-        self.is_answered = False
+        self.is_answered = self.is_refused = False
         self.stream: EventStream | None = None
         self.work: Work | None = None
         self.hop: HttpExchangeRecorder | None = None

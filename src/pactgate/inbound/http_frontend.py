@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pactgate.config.model import Sessions
 from pactgate.core.events import Emit
+from pactgate.core.failures import Kind
 from pactgate.core.recording import ConnectionRecorder
 from pactgate.core.values import Principal
 from pactgate.inbound.admin import Admin, CallTraces
@@ -24,11 +25,13 @@ from pactgate.inbound.guess_brake import DelayedAnswer, GuessBrake
 from pactgate.inbound.http_exchange import HttpExchange
 from pactgate.inbound.http_legacy import LegacyHttpHandler
 from pactgate.inbound.http_modern import ModernHttpHandler
-from pactgate.inbound.replies import REVOKED, DroppedNotifications, Kernel, refuse
+from pactgate.inbound.replies import REVOKED, DroppedNotifications, Kernel, ask_to_wait, body_rejection, refuse
 from pactgate.inbound.request_head import Accepts, McpRequestHead, has_json, read_accept, read_mcp_head
 from pactgate.inbound.sessions import SessionTable
+from pactgate.policy.refused_bytes import LARGE_BYTES
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import Rejection, Request
+from pactgate.protocol.unread import id_of
 
 _MCP: Final = "/mcp"
 _SCOPED: Final = "/mcp/"
@@ -101,6 +104,27 @@ class HttpFrontend:
         if self._tap is not None:
             self._note(exchange)
         body, exchange.body = exchange.body, b""
+        if len(body) > LARGE_BYTES:
+            self._take_large(exchange, head, body)
+        else:
+            self._take(exchange, head, body)
+
+    def _take_large(self, exchange: HttpExchange, head: McpRequestHead, body: bytes) -> None:
+        """As `_take`, but for a body that is costly to decode: it is checked first, and counted if it is refused."""
+        subject = head.principal.subject
+        failure = self._kernel.check_body(subject, body)
+        if failure is None:
+            self._take(exchange, head, body)
+        elif failure.kind is Kind.RATE_LIMITED:
+            ask_to_wait(exchange, failure)
+            refuse(exchange, self._emit, 429, body_rejection(failure, None))
+            return
+        else:
+            refuse(exchange, self._emit, 400, body_rejection(failure, id_of(body)))
+        if exchange.is_refused:
+            self._kernel.count_refused(subject, len(body))
+
+    def _take(self, exchange: HttpExchange, head: McpRequestHead, body: bytes) -> None:
         if head.has_session and body[:1] != b"{" and is_batch(body):
             self._legacy.post_batch(exchange, head, body)
             return

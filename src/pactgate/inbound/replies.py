@@ -33,6 +33,12 @@ class Kernel(Protocol):
     def start(self, ctx: ExecutionContext, request: Request, responder: Responder) -> Work:
         """Begin to answer a request. The responder is told once, perhaps at once."""
 
+    def check_body(self, subject: str, body: bytes) -> GatewayFailure | None:
+        """Why a large body is refused before it is decoded. Bodies up to `LARGE_BYTES` need no check."""
+
+    def count_refused(self, subject: str, size: int) -> None:
+        """An endpoint has refused a body of this size by itself."""
+
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A client's notification that is not about one of its requests."""
 
@@ -87,7 +93,13 @@ def cancelled_key(notification: Notification) -> str | int | None:
     return None if raw is None else messages.id_key(bytes(raw))
 
 
+def body_rejection(failure: GatewayFailure, id_: bytes | None) -> Rejection:
+    """What a client is told whose body was refused before it was decoded."""
+    return Rejection(failure.number, failure.message, id_, failure.record())
+
+
 def refuse(exchange: HttpExchange, emit: Emit, status: int, rejection: Rejection, head: bytes = b"") -> None:
     """Answer with a JSON-RPC error and say so to whoever listens."""
     emit(RequestRefused(status, rejection.code, rejection.message, exchange.peer))
+    exchange.is_refused = True
     exchange.respond(status, JSON_HEAD + head, messages.encode_rejection(rejection))

@@ -16,17 +16,20 @@ from typing import Final
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, RequestRefused
 from pactgate.core.failures import GatewayFailure, Kind, Reply
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.recording import ConnectionRecorder
 from pactgate.core.values import Caller, Silence
 from pactgate.inbound.batch import BatchAnswers, is_batch, read_batch
 from pactgate.inbound.client_requests import PendingClientRequests
 from pactgate.inbound.http_exchange import Work
-from pactgate.inbound.replies import MAX_WAITING_BYTES, Kernel, answer, cancelled_key
+from pactgate.inbound.replies import MAX_WAITING_BYTES, Kernel, answer, body_rejection, cancelled_key
 from pactgate.inbound.server_limits import MIB
 from pactgate.inbound.stdio_session import STDIO, StdioSession
+from pactgate.policy.refused_bytes import LARGE_BYTES
 from pactgate.protocol import messages, modern, versions
 from pactgate.protocol.framing import LineDecoder, OversizedError
 from pactgate.protocol.messages import ErrorReply, Message, Notification, Rejection, Request, Response
+from pactgate.protocol.unread import id_of
 from pactgate.protocol.versions import Era
 
 MAX_RUNNING: Final = 256
@@ -140,7 +143,11 @@ class StdioFrontend:
                 decoder = LineDecoder(max_message_bytes) if ended else None
                 lines = decoder.feed(data) if decoder else []
             for line in lines:
-                await self._take(line)
+                try:
+                    await self._take(line)
+                except Exception as fault:  # noqa: BLE001 - a fault stays with its message; the next one is read
+                    FaultBarrier(self._emit).report("inbound", fault)
+                    self.write(messages.encode_error(id_of(line), messages.INTERNAL_ERROR, "Internal error."))
                 await self._drain()
 
     async def finish(self, timeout_s: float) -> None:
@@ -193,6 +200,12 @@ class StdioFrontend:
     async def _take(self, line: bytes) -> None:
         if self._tap is not None:
             self._tap.passed(line, from_client=True)
+        if len(line) > LARGE_BYTES:
+            failure = self._kernel.check_body(self._conversation.subject, line)
+            if failure is not None:
+                self._kernel.count_refused(self._conversation.subject, 0 if failure.retry_after_ms else len(line))
+                self._refuse(body_rejection(failure, id_of(line)))
+                return
         if self._conversation.version == versions.BATCHING_VERSION and is_batch(line):
             await self._take_batch(line)
             return

@@ -25,7 +25,7 @@ class StdioSession:
     def __init__(self, subject: str, roles: frozenset[str] = frozenset(), scope: str | None = None) -> None:
         self.era: Era | None = None
         self.version: str | None = None
-        self._subject = subject
+        self.subject = subject
         self._roles = roles
         self._scope = scope
         self.standing: SessionNotifier | None = None
@@ -67,7 +67,7 @@ class StdioSession:
     def caller(self, channel: CallerChannel) -> Caller:
         """The caller of a handshake era; before the handshake it is taken to speak the newest revision."""
         return Caller(
-            subject=self._subject,
+            subject=self.subject,
             era=Era.LEGACY,
             version=self.version or versions.LATEST_LEGACY,
             channel=channel,
@@ -85,7 +85,7 @@ class StdioSession:
             return route
         self.era = Era.MODERN
         return Caller(
-            subject=self._subject,
+            subject=self.subject,
             era=Era.MODERN,
             version=route.version,
             channel=channel,

@@ -145,7 +145,9 @@ class Call:
         return self.deadline is not None and self.deadline.has_expired
 
     def close(self) -> None:
-        """Let go of what would outlive it."""
+        """Let go of what would outlive it, and of what may be large: a frame or an exception may hold the call itself for longer."""
+        self.arguments = UNSET
+        self.members = _NO_META
         if self.deadline is not None:
             self.deadline.close()
         if self.ticket is not None:

@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from pactgate.core.context import ExecutionContext
+from pactgate.core.display import MAX_TEXT_CHARS, Mask
 from pactgate.core.events import Emit, RequestFinished
-from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Reply, Verdict, to_reply
+from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Party, Reply, Verdict, to_reply
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Caller, ClientGroup, Responder
 from pactgate.pipeline.call import FRAME_BYTES
@@ -22,9 +23,11 @@ from pactgate.pipeline.post_gates import facts_of
 from pactgate.pipeline.running_request import RunningRequest
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.policy.envelope import stamp_failure
+from pactgate.policy.limits import check_body
+from pactgate.policy.refused_bytes import RefusedBytes
 from pactgate.policy.response_size import fit_error
-from pactgate.protocol import messages, modern, versions
-from pactgate.protocol.messages import Notification, Request, encode_json
+from pactgate.protocol import modern, versions
+from pactgate.protocol.messages import Notification, Request
 from pactgate.upstreams.pending import in_task
 
 Handler = Callable[[ExecutionContext, Request], Coroutine[Any, Any, bytes]]
@@ -69,7 +72,7 @@ class Kernel:
         policies: Callable[[], PolicyTable],
         emit: Emit,
         hearing: ClientRegistry | None = None,
-        mask: Callable[[str], str] = str,
+        mask: Callable[[], Mask] = Mask,
         audit: AuditTrail | None = None,
         on_notice: Callable[[Caller, Notification], None] = _ignore,
         clock: Callable[[], float] = time.monotonic,
@@ -83,6 +86,15 @@ class Kernel:
         self._audit = audit
         self._on_notice = on_notice
         self._clock = clock
+        self._refused = RefusedBytes(clock)
+
+    def check_body(self, subject: str, body: bytes) -> GatewayFailure | None:
+        """Why a large body is refused before it is decoded: its sender has spent the budget, or it breaks a limit."""
+        return self._refused.check(subject) or check_body(body, self._policies().body_limits)
+
+    def count_refused(self, subject: str, size: int) -> None:
+        """An endpoint has refused a body of this size by itself."""
+        self._refused.add(subject, size)
 
     def start(self, ctx: ExecutionContext, request: Request, responder: Responder) -> RunningRequest:
         """Begin to answer a request. The responder is told once, perhaps at once, the reply, or None when it was cancelled."""
@@ -171,10 +183,22 @@ class Kernel:
             self._hearing.left(session)
 
     def _refuse(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure) -> Reply:
-        failure.reword(self._mask)
-        failure.details = self._masked(failure.details)
+        # The traceback leads to the frames of the call, these to the context, and the context to the failure: a cycle that would keep
+        # the arguments until the cycle collector runs, which large arguments do not make it do.
+        failure.__traceback__ = failure.__context__ = failure.__cause__ = None
+        if failure.party is Party.CALLER:
+            self._refused.add(ctx.caller.subject, request.size)
         ctx.fail(failure)
-        return self._rendered(ctx, request, failure)
+        try:
+            mask = self._mask()
+            failure.reword(lambda text: mask.start(text, MAX_TEXT_CHARS))
+            failure.details = mask.value(failure.details)
+            return self._rendered(ctx, request, failure)
+        except Exception as fault:  # noqa: BLE001 - a refusal must not fail, whatever a server put into its error
+            self._barrier.report("refusal", fault, ctx.request_id)
+            failure.reword(lambda text: f"The request failed: {failure.mode}.")
+            failure.details = {}
+            return self._rendered(ctx, request, failure)
 
     def _rendered(self, ctx: ExecutionContext, request: Request, failure: GatewayFailure) -> Reply:
         is_tool_call, policies = request.method == TOOL_CALL, self._policies()
@@ -186,12 +210,6 @@ class Kernel:
             return stamp_failure(reply, facts_of(ctx, self._clock()), failure, max_bytes)
         assert reply.error is not None, "only a tool call has a result to carry its failure"
         return Reply(error=fit_error(reply.error, max_bytes))
-
-    def _masked(self, details: dict[str, Any]) -> dict[str, Any]:
-        """What an upstream said in an error may repeat a secret it was given (D18)."""
-        text = encode_json(details).decode()
-        masked = self._mask(text)
-        return details if masked == text else messages.value(masked.encode())
 
     def _internal(self, ctx: ExecutionContext, request: Request, error: Exception) -> GatewayFailure:
         self._barrier.report(request.method, error, ctx.request_id)

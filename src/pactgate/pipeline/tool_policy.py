@@ -13,9 +13,10 @@ from pactgate.core.values import Tool
 from pactgate.policy.cache_policy import CachePolicy, ToolCachePolicy
 from pactgate.policy.categories import ToolCategory
 from pactgate.policy.envelope import room_bytes
-from pactgate.policy.limits import Bounds, bounds_for
+from pactgate.policy.limits import BodyLimits, Bounds, bounds_for
 from pactgate.policy.timeouts import ToolTimeout, for_tool
 from pactgate.policy.tool_patterns import most_specific
+from pactgate.protocol.json_limits import MAX_VALUES
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import LATEST_MODERN
 
@@ -73,6 +74,12 @@ class PolicyTable:
 
         self.wire = config.wire.planes()
         self.max_response_bytes = config.response.max_response_bytes
+        limits = config.limits
+        self.body_limits = BodyLimits(
+            max_values=MAX_VALUES + max(limits.max_array_size, *limits.tool_array_limits.values(), 0),
+            max_string=max(limits.max_string_length, Limits().max_string_length),
+        )
+        """What a request may have at most, whichever tool it calls: a tool that may get a long array must be able to get it."""
 
     def of(self, tool: Tool) -> ToolPolicy:
         known = self._known.get(tool.full_name)

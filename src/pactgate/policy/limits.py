@@ -13,10 +13,14 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from pactgate.config.sections.limits import Limits
-from pactgate.core.failures import ErrorCode
+from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.policy.json_paths import Step, dotted, pointer
+from pactgate.protocol.json_limits import has_long_run, has_more_values
+from pactgate.protocol.unread import arguments_of
 
 MAX_ERRORS: Final = 20
+_MAX_CHARACTER_BYTES: Final = 12
+"""Of one character in JSON: two escapes."""
 
 
 class Bounds(Struct, frozen=True, gc=False):
@@ -26,6 +30,13 @@ class Bounds(Struct, frozen=True, gc=False):
     max_string: int
     max_depth: int
     max_bytes: int
+
+
+class BodyLimits(Struct, frozen=True, gc=False):
+    """The limits of a whole message, whichever tool it calls."""
+
+    max_values: int
+    max_string: int
 
 
 class LimitError(Struct, frozen=True, gc=False):
@@ -73,6 +84,28 @@ def bounds_for(full_name: str, bare_name: str, settings: Limits) -> Bounds:
 
 def too_many_bytes(limit: int, actual: int) -> LimitError:
     return LimitError(ErrorCode.REQUEST_TOO_LARGE, "", "", limit, actual)
+
+
+def check_body(body: bytes, limits: BodyLimits) -> GatewayFailure | None:
+    """The limit that a large message certainly breaks, found on its bytes before anything is decoded.
+
+    None says nothing: a smaller excess is found in the decoded arguments.
+    """
+    if has_more_values(body, limits.max_values):
+        return _refused_unread(f"The message has more than {limits.max_values} values", None, limits.max_values)
+    run_bytes = limits.max_string * _MAX_CHARACTER_BYTES
+    if len(body) > 2 * run_bytes and has_long_run(body, run_bytes):
+        arguments = arguments_of(body)
+        if arguments is not None and has_long_run(arguments, run_bytes):
+            why = f"A value in the arguments has more than {limits.max_string} characters"
+            return _refused_unread(why, ErrorCode.STRING_TOO_LONG, limits.max_string)
+    return None
+
+
+def _refused_unread(why: str, code: ErrorCode | None, limit: int) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.LIMIT_EXCEEDED, f"{why}; it was refused without being read.", code=code, details={"limit": limit}
+    )
 
 
 def is_small(text: bytes | Raw, bounds: Bounds) -> bool:

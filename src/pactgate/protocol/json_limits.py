@@ -1,6 +1,6 @@
-"""What a JSON text may look like before and beside what it says: how deep, how many parts, no key twice in one object.
+"""Limits of a JSON text that hold before it is decoded: its depth, the number of its values, no duplicate keys in one object.
 
-Pure, and in time linear in the text, whatever it says.
+Pure. The time is linear in the text, and the memory is a small multiple of it, whatever the text says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ import msgspec
 
 MAX_CONTAINERS: Final = 250_000
 """Arrays and objects in one message: a decoded one takes up to a hundred times the bytes it was written in."""
+MAX_VALUES: Final = 100_000
+"""Values in one request: decoding and checking so many takes 0.1 s and 10 MB, five million take seconds and 200 MB."""
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b'"[]{},'))
+_WINDOW_BYTES: Final = 64 * 1024
+_BACKSLASH: Final = ord("\\")
+_ESCAPE_BYTES: Final = 64
+_BETWEEN_STRINGS: Final = b"0123456789+-.eE,:[]{} \t\r\n"
+_LITERALS: Final = (b"tru", b"fals", b"null")
+"""Without the letter that numbers have too."""
+_CUT_LITERALS_BYTES: Final = 6
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _ESCAPED_COLON: Final = b"\\u003"
 
@@ -30,13 +40,69 @@ def check_shape(text: bytes, max_depth: int) -> str | None:
     """
     if text.count(b"[") + text.count(b"{") <= max_depth:
         return None
-    outside_strings = b"".join(text.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
-    steps = array("b", outside_strings.translate(_STEPS, _NOT_BRACKETS))
+    steps = array("b", _outside_strings(_without_escapes(text)).translate(_STEPS, _NOT_BRACKETS))
     if len(steps) > 2 * MAX_CONTAINERS:
         return f"The message holds more than {MAX_CONTAINERS} arrays and objects."
     if max(accumulate(steps), default=0) > max_depth:
         return f"The message is nested deeper than {max_depth} levels."
     return None
+
+
+def has_more_values(text: bytes, max_values: int) -> bool:
+    """Whether a JSON text has more than `max_values` values, counted on its bytes. At most three passes over a text of ordinary size.
+
+    The count has one value for each comma and each opening bracket outside of strings. It is never too small, and an empty array or
+    object counts twice at most. Of a text that is not JSON, the part before the first error is counted in the same way.
+    """
+    if len(text) <= 2 * max_values:  # a value and its comma take two bytes
+        return False
+    if text.count(b",") + text.count(b"[") + text.count(b"{") <= max_values:
+        return False
+    plain = _without_escapes(text)
+    if plain.count(b'"') > 4 * max_values:  # a member has two strings, and a string two quotation marks
+        return True
+    outside = _outside_strings(plain)
+    return outside.count(b",") + outside.count(b"[") + outside.count(b"{") > max_values
+
+
+def has_long_run(text: bytes, run_bytes: int) -> bool:
+    """Whether one string of a JSON text takes `run_bytes` bytes. One of twice the size is found, unless it has digits and marks alone.
+
+    Looks at windows of the size. Nearly every window has a quotation mark at its start, so this takes no time.
+    """
+    return any(_is_run(text, start, start + run_bytes) for start in range(0, len(text) - run_bytes + 1, run_bytes))
+
+
+def _is_run(text: bytes, start: int, end: int) -> bool:
+    """Whether the window is a part of one string: it has no quotation mark but escaped ones."""
+    first = text.find(b'"', start, end)
+    if first < 0:
+        rest = text[start:end].translate(None, _BETWEEN_STRINGS)
+        for literal in _LITERALS:
+            rest = rest.replace(literal, b"")
+        return len(rest) > _CUT_LITERALS_BYTES
+    if text[first - 1] != _BACKSLASH:
+        return False
+    before = text[max(0, start - _ESCAPE_BYTES) : start]
+    is_cut = (len(before) - len(before.rstrip(b"\\"))) % 2  # the window starts in the middle of an escape
+    plain = text[start + is_cut : end].replace(b"\\\\", b"")
+    return plain.count(b'"') == plain.count(b'\\"')
+
+
+def _without_escapes(text: bytes) -> bytes:
+    """The text without escaped backslashes and quotation marks: each quotation mark that is left begins or ends a string."""
+    return text.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in text else text
+
+
+def _outside_strings(plain: bytes) -> bytes:
+    """Brackets and commas outside of strings. Reads a window at a time, because millions of pieces at once would take 50 bytes each."""
+    marks = plain.translate(None, _NOT_STRUCTURE)
+    found, is_inside = [], 0
+    for start in range(0, len(marks), _WINDOW_BYTES):
+        pieces = marks[start : start + _WINDOW_BYTES].split(b'"')
+        found.append(b"".join(pieces[is_inside::2]))
+        is_inside = (is_inside + len(pieces) - 1) % 2
+    return b"".join(found)
 
 
 def find_duplicate_key(text: bytes) -> str | None:

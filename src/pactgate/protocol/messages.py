@@ -67,6 +67,11 @@ class Request:
         self._data = data
 
     @property
+    def size(self) -> int:
+        """How many bytes of the message are held, about."""
+        return len(self._params or b"") if self._data is None else len(self._data)
+
+    @property
     def params(self) -> bytes | None:
         if self._params is None and self._data is not None:
             params = _strict.decode(self._data).params

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec import Raw
 
+from pactgate.core.display import MAX_RAW_BYTES
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.fault_barrier import FaultBarrier
@@ -33,11 +34,14 @@ _NEVER_RAN: Final = frozenset({messages.PARSE_ERROR, messages.INVALID_REQUEST, m
 
 
 class UpstreamReplyError(GatewayFailure):
-    """The upstream answered with a JSON-RPC error; what it said is kept as it said it."""
+    """The upstream answered with a JSON-RPC error. Its code, message and data are kept as they came; large data is left out."""
 
     def __init__(self, server: str, operation: str, reply: ErrorReply) -> None:
         said: dict[str, Any] = {"code": reply.code, "message": reply.message}
-        if reply.data is not None:
+        if reply.data is not None and len(reply.data) > MAX_RAW_BYTES:
+            said["dataBytes"] = len(reply.data)
+            reply = ErrorReply(reply.key, reply.code, reply.message)
+        elif reply.data is not None:
             said["data"] = Raw(reply.data)
         super().__init__(
             Kind.UPSTREAM_ERROR,
