@@ -107,3 +107,9 @@ def test_a_batch_whose_every_request_was_cancelled_has_no_answer() -> None:
     answers.close()
     answers.put(place, None)
     assert told == [None]
+
+
+def test_a_batch_of_too_many_values_is_refused_before_it_is_taken_apart() -> None:
+    refused = read(b"[%b1]" % (b"1," * 1_000_000))
+    assert isinstance(refused, Rejection)
+    assert "values" in refused.message

@@ -155,28 +155,34 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         yield started
 
 
-def test_twenty_refused_requests_leave_no_memory_and_delay_nobody(gateway: Gateway) -> None:
+def refuse_twenty(gateway: Gateway, first: int) -> Neighbour:
+    """Twenty refused requests of different clients, while a neighbour calls."""
     bodies = [
         large_call(shape) for shape in list(SHAPES)[:REQUESTS]
     ]  # made first: this process must not delay the neighbour
+    neighbour = Neighbour(gateway)
+    neighbour.start()
+    try:
+        for number, body in enumerate(bodies, first):
+            assert gateway.call(token_of(number), body)[0] == 400
+    finally:
+        neighbour.stop()
+    assert neighbour.calls >= REQUESTS // 2
+    return neighbour
+
+
+def test_twenty_refused_requests_leave_no_memory(gateway: Gateway) -> None:
     before = gateway.resident_bytes()
-    slowest_s = []
-    for attempt in range(3):  # on a busy machine the neighbour waits for a core as well
-        neighbour = Neighbour(gateway)
-        neighbour.start()
-        try:
-            for number, body in enumerate(bodies, attempt * REQUESTS):
-                assert gateway.call(token_of(number), body)[0] == 400
-        finally:
-            neighbour.stop()
-        assert neighbour.calls >= REQUESTS // 2
-        slowest_s.append(neighbour.slowest_s)
-        if neighbour.slowest_s < MAX_NEIGHBOUR_S:
-            break
+    neighbour = refuse_twenty(gateway, 0)
     grown = gateway.resident_bytes() - before
-    print(f"grown {grown >> 20} MiB, slowest calls {slowest_s} s")
+    print(f"grown {grown >> 20} MiB, slowest of {neighbour.calls} calls {neighbour.slowest_s:.3f} s")
     assert grown <= MAX_GROWTH_BYTES
-    assert min(slowest_s) < MAX_NEIGHBOUR_S
+    assert neighbour.slowest_s < 4 * MAX_NEIGHBOUR_S  # on a machine that does other things as well
+
+
+@pytest.mark.timing
+def test_twenty_refused_requests_delay_nobody(gateway: Gateway) -> None:
+    assert refuse_twenty(gateway, REQUESTS).slowest_s < MAX_NEIGHBOUR_S
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -185,7 +191,7 @@ def test_the_cpu_time_of_one_refused_request_is_bounded(gateway: Gateway, shape:
     took_s = []
     for attempt in range(2):  # CPU time grows by a quarter where others use the same cores
         before_s = gateway.cpu_s()
-        status, _ = gateway.call(token_of(3 * REQUESTS + 2 * list(SHAPES).index(shape) + attempt), body)
+        status, _ = gateway.call(token_of(2 * REQUESTS + 2 * list(SHAPES).index(shape) + attempt), body)
         took_s.append(gateway.cpu_s() - before_s)
         assert status == 400
     print(f"{shape}: {min(took_s):.3f} s, {gateway.resident_bytes() >> 20} MiB")

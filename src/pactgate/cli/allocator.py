@@ -1,7 +1,8 @@
 """Memory settings of a serving process: malloc keeps large buffers, and the cycle collector runs less often.
 
 A result of a few hundred KiB passes through several buffers. By default glibc maps each of them anew, and page faults take most of the
-time of such a call. Without glibc nothing changes. The cycle collector runs after every 700 new objects, which dozens of concurrent calls
+time of such a call. Buffers of more than 4 MiB, such as those of a large request that is refused, are given back to the system at once.
+Without glibc nothing changes. The cycle collector runs after every 700 new objects, which dozens of concurrent calls
 always have; reference counting frees what a call leaves behind, so the collector can run rarely.
 """
 
@@ -26,7 +27,7 @@ def keep_large_buffers() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return False
-    advice = ((_MMAP_THRESHOLD, 32 * MIB), (_TRIM_THRESHOLD, 32 * MIB), (_TOP_PAD, 1 * MIB))
+    advice = ((_MMAP_THRESHOLD, 4 * MIB), (_TRIM_THRESHOLD, 32 * MIB), (_TOP_PAD, 1 * MIB))
     return all(mallopt(parameter, value) == 1 for parameter, value in advice)
 
 

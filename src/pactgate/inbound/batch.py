@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from pactgate.protocol import messages
-from pactgate.protocol.json_limits import check_shape
+from pactgate.protocol.json_limits import MAX_VALUES, check_shape, has_more_values
 from pactgate.protocol.messages import Message, Rejection, Request
 
 MAX_ELEMENTS: Final = 100
@@ -26,6 +26,8 @@ def is_batch(text: bytes) -> bool:
 
 def read_batch(text: bytes) -> list[Message | Rejection] | Rejection:
     """The elements in order; a bad one is a `Rejection` among good ones, as JSON-RPC asks."""
+    if has_more_values(text, MAX_VALUES):
+        return Rejection(messages.PARSE_ERROR, f"A batch may have at most {MAX_VALUES} values.")
     misshapen = check_shape(text, messages.MAX_DEPTH + 1)
     if misshapen is not None:
         return Rejection(messages.PARSE_ERROR, misshapen)

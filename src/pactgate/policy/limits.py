@@ -16,6 +16,7 @@ from pactgate.config.sections.limits import Limits
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.policy.json_paths import Step, dotted, pointer
 from pactgate.protocol.json_limits import has_long_run, has_more_values
+from pactgate.protocol.messages import PARSE_ERROR
 from pactgate.protocol.unread import arguments_of
 
 MAX_ERRORS: Final = 20
@@ -89,22 +90,33 @@ def too_many_bytes(limit: int, actual: int) -> LimitError:
 def check_body(body: bytes, limits: BodyLimits) -> GatewayFailure | None:
     """The limit that a large message certainly breaks, found on its bytes before anything is decoded.
 
-    None says nothing: a smaller excess is found in the decoded arguments.
+    None says nothing: a smaller excess is found in the decoded arguments, and `read_batch` has bounds of its own.
     """
+    if body.startswith(b"["):
+        return None
     if has_more_values(body, limits.max_values):
-        return _refused_unread(f"The message has more than {limits.max_values} values", None, limits.max_values)
+        why = f"The message has more than {limits.max_values} values"
+        return _refused_unread(
+            why, limits.max_values, number=PARSE_ERROR
+        )  # as for too many levels: it is no message yet
     run_bytes = limits.max_string * _MAX_CHARACTER_BYTES
     if len(body) > 2 * run_bytes and has_long_run(body, run_bytes):
         arguments = arguments_of(body)
         if arguments is not None and has_long_run(arguments, run_bytes):
-            why = f"A value in the arguments has more than {limits.max_string} characters"
-            return _refused_unread(why, ErrorCode.STRING_TOO_LONG, limits.max_string)
+            why = f"A string in the arguments has more than {limits.max_string} characters"
+            return _refused_unread(why, limits.max_string, code=ErrorCode.STRING_TOO_LONG)
     return None
 
 
-def _refused_unread(why: str, code: ErrorCode | None, limit: int) -> GatewayFailure:
+def _refused_unread(
+    why: str, limit: int, *, code: ErrorCode | None = None, number: int | None = None
+) -> GatewayFailure:
     return GatewayFailure(
-        Kind.LIMIT_EXCEEDED, f"{why}; it was refused without being read.", code=code, details={"limit": limit}
+        Kind.LIMIT_EXCEEDED,
+        f"{why}; it was refused without being read.",
+        code=code,
+        number=number,
+        details={"limit": limit},
     )
 
 
