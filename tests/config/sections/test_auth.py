@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pactgate.config.problems import ConfigurationError
 from pactgate.config.sections.auth import check_token, expiry_time, token_bits
 from tests.config.writing import TOKEN, loaded, paths, problems
 
@@ -94,3 +95,12 @@ def test_a_token_that_can_be_guessed_is_a_warning(text: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("text", ["9f86d081884c7d659a2feaa0", "gX3kPz81VbQ0LwYt", STRONG])
 def test_a_random_token_of_eighty_bits_is_none(text: str) -> None:
     assert token_bits(text) >= 80
+
+
+def test_a_role_that_nothing_refers_to_is_a_problem(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        loaded(tmp_path, auth(bob={"token": STRONG, "roles": ["admin", "readonly"]}))
+    (problem,) = caught.value.problems
+    assert problem.path == "auth.tokens.bob.roles[1]"
+    assert 'Nothing refers to the role "readonly"' in problem.message
+    assert "Roles: admin." in problem.hint

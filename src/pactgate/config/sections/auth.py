@@ -10,6 +10,7 @@ import hashlib
 import math
 import re
 import time
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Annotated, Any, Final, NamedTuple
@@ -89,6 +90,8 @@ SecretToken = Annotated[
     str, Meta(min_length=1, max_length=500, extra={"expand": True, "secret": True, "check": check_token})
 ]
 Expiry = Annotated[str, Meta(min_length=1, max_length=40, extra={"check": check_expiry})]
+ROLES: Final = ("admin",)
+"""Every role that something refers to."""
 Role = Annotated[str, Meta(max_length=50, pattern="^[a-z][a-z0-9_-]*$")]
 TokenName = Annotated[str, Meta(max_length=50, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
@@ -163,10 +166,19 @@ def check_auth(auth: dict[str, Any], given: Any, found: ConfigFindings) -> None:
         _check_members(given["tokens"][name], path, found)
         if name in RESERVED:
             found.add(path, f"{show(name)} is the name of clients without a token of their own.", "Choose another.")
+        _check_roles(holder.get("roles", ()), path, found)
         entries = [(path, holder), *(((*path, "tokens", at), one) for at, one in enumerate(holder.get("tokens", ())))]
         for place, one in entries:
             if "token" in one:
                 _check_one(one, place, holders, name, found)
+
+
+def _check_roles(roles: Sequence[str], path: Path, found: ConfigFindings) -> None:
+    """A role that nothing refers to would let somebody believe that it restricts its holder."""
+    for at, role in enumerate(roles):
+        if role not in ROLES:
+            hint = f"Roles: {', '.join(ROLES)}. A holder without a role may call every tool of every server."
+            found.add((*path, "roles", at), f"Nothing refers to the role {show(role)}.", hint, at_value=True)
 
 
 def _check_members(given: dict[str, Any], path: Path, found: ConfigFindings) -> None:
