@@ -81,3 +81,28 @@ def test_resources_of_the_gateway_itself_stand_first_in_the_merged_list_only() -
     assert uris == ["pactgate://status", "files+file:///a"]
     alone = json.loads(lists.listing("resources/list", "files", LATEST_LEGACY))["resources"]
     assert [item["uri"] for item in alone] == ["file:///a"]
+
+
+def large(name: str, size: int) -> DiscoveredLists:
+    definition = json.dumps({"name": name, "inputSchema": {"type": "object"}, "description": "d" * size}).encode()
+    return DiscoveredLists(tools=(DiscoveredTool(name, definition, name),))
+
+
+def test_the_list_of_all_servers_leaves_the_largest_out_and_says_so() -> None:
+    sizes = {"small": 1000, "large": 4 * 2**20, "larger": 5 * 2**20, "other": 1000}
+    servers = {id_: name_entries(id_, large("read", size), "double_underscore") for id_, size in sizes.items()}
+    lists = Catalog(servers, server_info=INFO)
+    merged = json.loads(lists.listing("tools/list", None, LATEST_LEGACY))
+    assert [tool["name"] for tool in merged["tools"]] == ["small__read", "large__read", "other__read"]
+    assert set(merged["_meta"][MISSING_KEY]) == {"larger"}
+    assert "left out of tools/list" in merged["_meta"][MISSING_KEY]["larger"]
+    assert [tool.server for tool in lists.listed_tools()] == ["small", "large", "other"]
+    assert json.loads(lists.listing("tools/list", "larger", LATEST_LEGACY))["tools"][0]["name"] == "read"
+    assert lists.tools.resolve("larger.read").server == "larger"
+    assert MISSING_KEY not in json.loads(lists.listing("prompts/list", None, LATEST_LEGACY)).get("_meta", {})
+
+
+def test_of_equally_large_servers_the_last_ones_are_left_out() -> None:
+    ids = ("a", "b", "c", "d")
+    servers = {id_: name_entries(id_, large("read", 3 * 2**20), "double_underscore") for id_ in ids}
+    assert Catalog(servers, server_info=INFO).oversized["tools/list"] == ("d", "c")

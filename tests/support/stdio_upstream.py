@@ -3,6 +3,7 @@
 Options: era (legacy, modern, dual), version (what initialize answers), tools (extra names), pages (tools per page),
 definitions (raw tool definitions to list as they are), loop_cursor, hang (handshake, list), exit_on_probe,
 tells_at_start (a file whose text it writes to stderr),
+fat {method: {member, pages, entries, bytes, zeros}} (lists that are too large),
 starts_while, lists_while (files: it exits with code 9, or refuses its lists, while they are missing),
 extra_after (a file: once it exists, a start offers the tool `extra`),
 hints (members beside what is read),
@@ -43,6 +44,8 @@ class Server:
             self.capabilities |= {"prompts": {}, "completions": {}}
         if options.get("resources") or options.get("templates"):
             self.capabilities["resources"] = {}
+        for method in options.get("fat", {}):
+            self.capabilities.setdefault(method.split("/")[0], {})
         self.calls: dict[Any, asyncio.Task[None]] = {}
         self.deaf: set[Any] = set()
 
@@ -131,7 +134,10 @@ class Server:
         return method in self.options.get("broken_lists", []) or (method.endswith("/list") and not listed.exists())
 
     def serve(self, method: str, id_: Any, params: dict[str, Any], line: str, is_modern: bool) -> None:
-        if self.is_broken(method):
+        fat = self.options.get("fat", {}).get(method)
+        if fat is not None:
+            self.send(id=id_, result=self.fat_page(fat, params.get("cursor")))
+        elif self.is_broken(method):
             self.refuse(id_, -32603, self.options.get("broken_words", "this list is broken"))
         elif method == "tools/list":
             if self.options.get("hang") != "list":
@@ -140,6 +146,17 @@ class Server:
             self.calls[id_] = asyncio.get_running_loop().create_task(self.call(id_, params, line))
         else:
             self.offer(method, id_, params)
+
+    def fat_page(self, fat: dict[str, Any], cursor: str | None) -> dict[str, Any]:
+        """A page of a list that is too large: `entries` per page, each with a description of `bytes`, then `zeros`."""
+        number = int(cursor or 0)
+        names = [f"{fat.get('key', 'x')}{number}-{place}" for place in range(fat["entries"])]
+        rest = {"inputSchema": {"type": "object"}, "description": "d" * fat["bytes"]}
+        result: dict[str, Any] = {
+            fat["member"]: [{"name": name, "uri": f"x:{name}", "uriTemplate": f"x:{name}", **rest} for name in names]
+        }
+        result[fat["member"]] += [0] * fat.get("zeros", 0)
+        return result if number + 1 >= fat["pages"] else {**result, "nextCursor": str(number + 1)}
 
     def offer(self, method: str, id_: Any, params: dict[str, Any]) -> None:
         listed = {name: self.options.get(name, []) for name in ("prompts", "resources", "templates")}

@@ -23,7 +23,7 @@ from pactgate.catalog.discovery import (
 )
 from pactgate.catalog.index import PROMPT_KIND, SEPARATORS, TOOL_KIND, NameIndex, PromptIndex, ToolIndex, exposed_name
 from pactgate.catalog.uris import ResourceTarget, UriIndex, full_uri, resolve_uri
-from pactgate.core.values import Prompt, Resource, Tool, Traits
+from pactgate.core.values import Entry, Prompt, Resource, Tool, Traits
 from pactgate.policy.categories import categorise
 from pactgate.protocol import messages, modern
 from pactgate.protocol.cache_hints import STALE, Hint
@@ -34,6 +34,11 @@ MISSING_KEY: Final = "dev.pactgate/missing"
 """In the `_meta` of a list: the servers that are unavailable at the moment, each with the reason."""
 
 
+MAX_MERGED_BYTES: Final = 8 * 1024 * 1024
+"""The definitions of all servers in one list: a message of more is refused by clients, as by this gateway (`maxUpstreamFrameBytes`)."""
+_METHODS: Final = (TOOLS.method, PROMPTS.method, RESOURCES.method, TEMPLATES.method)
+
+
 class ServerCatalog(NamedTuple):
     """The tools, prompts and resources of one server, under the names that clients use."""
 
@@ -41,6 +46,15 @@ class ServerCatalog(NamedTuple):
     prompts: tuple[Prompt, ...] = ()
     resources: tuple[Resource, ...] = ()
     templates: tuple[Resource, ...] = ()
+
+    def size_of(self, method: str) -> int:
+        """The bytes that this server adds to the list of all servers."""
+        if method in (TOOLS.method, PROMPTS.method):
+            named: tuple[Entry, ...] = self.tools if method == TOOLS.method else self.prompts
+            return sum(len(entry.exposed_definition) for entry in named)
+        return sum(
+            len(item.full_definition) for item in (self.resources if method == RESOURCES.method else self.templates)
+        )
 
     def differing(self, other: ServerCatalog) -> set[str]:
         """Which lists differ, by the names in their `list_changed` notifications."""
@@ -121,6 +135,8 @@ class Catalog:
         self._server_info = server_info
         self._own_resources = own_resources
         self._lists: dict[tuple[str, str | None, str], bytes] = {}
+        self.oversized = {method: _beyond_limit(by_server, method) for method in _METHODS}
+        """The servers that the list of all servers leaves out, by method, because all together are too large."""
 
     def resolve_uri(self, uri: str, scope: str | None = None) -> ResourceTarget:
         """The server that a URI means, and the URI that this server uses. With `scope`, always that server."""
@@ -143,6 +159,8 @@ class Catalog:
             definitions = [fit_tool(definition, shape) for definition in definitions]
         result = {listing.member: Raw(b"[" + b",".join(definitions) + b"]")}
         missing = {server: why for server, why in self.missing.items() if scope in (None, server)}
+        if scope is None:
+            missing |= {server: oversize_reason(method) for server in self.oversized[method]}
         if missing:
             result["_meta"] = Raw(encode_json({MISSING_KEY: missing}))
         if shape == MODERN_SHAPE:
@@ -151,15 +169,38 @@ class Catalog:
         return encode_json(result)
 
     def _definitions(self, method: str, scope: str | None) -> tuple[ListMethod, list[bytes]]:
-        if method == TOOLS.method:
-            tools = self.tools.entries(scope)
-            return TOOLS, [tool.definition if scope else tool.exposed_definition for tool in tools]
-        if method == PROMPTS.method:
-            prompts = self.prompts.entries(scope)
-            return PROMPTS, [prompt.definition if scope else prompt.exposed_definition for prompt in prompts]
+        hidden = self.oversized[method] if scope is None else ()
+        if method in (TOOLS.method, PROMPTS.method):
+            listing, names = (TOOLS, self.tools) if method == TOOLS.method else (PROMPTS, self.prompts)
+            entries: tuple[Entry, ...] = names.entries(scope)
+            shown = [entry for entry in entries if entry.server not in hidden]
+            return listing, [entry.definition if scope else entry.exposed_definition for entry in shown]
         listing, index = (RESOURCES, self.resources) if method == RESOURCES.method else (TEMPLATES, self.templates)
         own = list(self._own_resources) if scope is None and listing is RESOURCES else []
-        return listing, own + [item.definition if scope else item.full_definition for item in index.entries(scope)]
+        items = [item for item in index.entries(scope) if item.server not in hidden]
+        return listing, own + [item.definition if scope else item.full_definition for item in items]
+
+    def listed_tools(self) -> tuple[Tool, ...]:
+        """The tools in the list of all servers."""
+        hidden = self.oversized[TOOLS.method]
+        return tuple(tool for tool in self.tools.entries() if tool.server not in hidden)
+
+
+def oversize_reason(method: str) -> str:
+    return f"left out of {method}: the lists of all servers together have more than {MAX_MERGED_BYTES} bytes"
+
+
+def _beyond_limit(by_server: Mapping[str, ServerCatalog], method: str) -> tuple[str, ...]:
+    """The servers to leave out so that the rest fits: the largest and the last first, so that a server with an ordinary list stays."""
+    sizes = {server: own.size_of(method) for server, own in by_server.items()}
+    total, hidden = sum(sizes.values()), []
+    last_first = [*sizes][::-1]
+    for server in sorted(last_first, key=lambda id_: -sizes[id_]):
+        if total <= MAX_MERGED_BYTES:
+            break
+        hidden.append(server)
+        total -= sizes[server]
+    return tuple(hidden)
 
 
 def _tool(server: str, found: DiscoveredTool, separator: str, categories: Mapping[str, str]) -> Tool:

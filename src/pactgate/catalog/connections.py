@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from pactgate.catalog.backoff import Backoff
 from pactgate.catalog.caller_sessions import session_key
-from pactgate.catalog.catalog import Catalog, KnownNames, ServerCatalog, name_entries
+from pactgate.catalog.catalog import Catalog, KnownNames, ServerCatalog, name_entries, oversize_reason
 from pactgate.catalog.discovery import TOOLS, DiscoveredLists
 from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import PROMPT_KIND, TOOL_KIND, EntryKind
 from pactgate.catalog.supervisor import Supervisor
 from pactgate.config.server_settings import ServerConfig
-from pactgate.core.events import Emit
+from pactgate.core.events import DiscoveryFailed, Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller, Prompt, ServerStatus, Tool
 from pactgate.policy.access import sees_everything
@@ -248,7 +248,14 @@ class Connections:
             await supervisor.lists.ask()
 
     def rows(self) -> list[dict[str, Any]]:
-        return [supervisor.row() for supervisor in self._supervisors.values()]
+        return [self._row(supervisor) for supervisor in self._supervisors.values()]
+
+    def _row(self, supervisor: Supervisor) -> dict[str, Any]:
+        row = supervisor.row()
+        for method, servers in self.catalog.oversized.items():
+            if supervisor.config.id in servers:
+                row["leftOut"] = [oversize_reason(method), *row["leftOut"]]
+        return row
 
     def freshness(self, method: str, scope: str | None) -> Hint:
         """The cache hint of a list: the shortest time to live among the servers that contribute to it.
@@ -289,11 +296,18 @@ class Connections:
         if by_server != before or self.missing() != self.catalog.missing:
             changed = [id_ for id_ in {**before, **by_server} if by_server.get(id_) != before.get(id_)]
             self._by_server = by_server
-            self.catalog = self._make_catalog(self._supervisors)
+            old, self.catalog = self.catalog, self._make_catalog(self._supervisors)
             self._whole_catalog = None
+            self._tell_oversized(old, self.catalog)
             for id_ in changed:
                 self.on_catalog_changed(id_)
         self._tell_lists(before, by_server)
+
+    def _tell_oversized(self, old: Catalog, new: Catalog) -> None:
+        for method, servers in new.oversized.items():
+            for server in servers:
+                if server not in old.oversized[method]:
+                    self._emit(DiscoveryFailed(server, oversize_reason(method)))
 
     def _tell_lists(self, before: Mapping[str, ServerCatalog], by_server: Mapping[str, ServerCatalog]) -> None:
         for id_ in {**before, **by_server}:

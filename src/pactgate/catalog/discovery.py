@@ -1,7 +1,8 @@
 """Discovery of one server: fetches all pages of its tools, prompts, resources and templates, within bounds.
 
 Definitions stay the bytes that the server sent. A malformed entry is skipped and does not hide the others. A server without prompts or
-resources, or one that fails to list them, still has its tools.
+resources, or one that fails to list them, still has its tools. Each page is read before the next one is asked for, so the gateway never
+holds more than one page beside the definitions it keeps.
 Enforces the per-server half of S0/ECO-001 and S0/ECO-002, and refuses harmful schemas (S0/ECO-300).
 """
 
@@ -10,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
 from pactgate.core.contract import Contract
+from pactgate.core.display import cut
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import SchemaCheck
 from pactgate.policy.contracts import read_contract, without_contract
@@ -30,6 +33,16 @@ MAX_ENTRIES: Final = 10_000
 MAX_NAME_CHARS: Final = 256
 MAX_URI_CHARS: Final = 8192
 MAX_DEFINITION_BYTES: Final = 512 * 1024
+MAX_TEXT_BYTES: Final = 64 * 1024
+"""Of one title or description: several times what servers write, and more than a model should read before it chooses a tool."""
+MAX_LIST_BYTES: Final = 4 * 1024 * 1024
+"""The definitions of one list. Every client gets them in one message, and four MiB are about a million tokens for a model."""
+MAX_RAW_BYTES: Final = 16 * 1024 * 1024
+"""All pages of one list as they arrived, with the entries that are skipped."""
+MAX_PAGE_COMMAS: Final = 400_000
+"""A bound for the number of values in a page before it is decoded: an entry of one byte takes a hundred bytes of memory."""
+MAX_LEFT_OUT: Final = 50
+_REASON_CHARS: Final = 200
 _AT_ONCE: Final = 16
 
 
@@ -66,13 +79,14 @@ class DiscoveredTool(DiscoveredEntry, frozen=True):
 
 
 class DiscoveredLists(Struct, frozen=True):
-    """The lists of one server, and in `left_out` the reason for each skipped entry."""
+    """The lists of one server, in `left_out` the reasons for skipped entries, and in `failed` those for whole lists that are missing."""
 
     tools: tuple[DiscoveredTool, ...] = ()
     prompts: tuple[DiscoveredEntry, ...] = ()
     resources: tuple[DiscoveredEntry, ...] = ()
     templates: tuple[DiscoveredEntry, ...] = ()
     left_out: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 Hints = dict[str, Hint]
@@ -86,58 +100,128 @@ async def discover(
 
     Tools with the same definition as in `known` are taken from there. `hints` receives the cache hints of the server.
     """
-    left_out = list(session.left_out)
+    skipped = _Skipped(session.left_out)
     told: Hints = {} if hints is None else hints
-    definitions = await _ask(session, TOOLS, told)
+    definitions = await _ask(session, TOOLS, skipped, told)
     before = {tool.digest: tool for tool in known.tools} if known is not None else {}
     tools = await _read_tools(
-        definitions, before, left_out, drops_bad_headers=session.is_modern_http, has_contracts=session.is_ours
+        definitions, before, skipped, drops_bad_headers=session.is_modern_http, has_contracts=session.is_ours
     )
-    others = await asyncio.gather(
-        *(_ask_leniently(session, listing, left_out, told) for listing in (PROMPTS, RESOURCES, TEMPLATES))
-    )
-    prompts, resources, templates = (
-        _read(found, listing, left_out) for found, listing in zip(others, (PROMPTS, RESOURCES, TEMPLATES), strict=True)
+    failed: list[str] = []
+    prompts, resources, templates = await asyncio.gather(
+        *(_ask_leniently(session, listing, skipped, failed, told) for listing in (PROMPTS, RESOURCES, TEMPLATES))
     )
     return DiscoveredLists(
-        tools=tools, prompts=prompts, resources=resources, templates=templates, left_out=tuple(left_out)
+        tools=tools,
+        prompts=prompts,
+        resources=resources,
+        templates=templates,
+        left_out=(*failed, *skipped.reasons()),
+        failed=tuple(failed),
     )
 
 
-async def _ask_leniently(session: Session, listing: ListMethod, left_out: list[str], hints: Hints) -> list[Raw]:
-    """Fetch a list other than the tools. If the server fails to list it, the reason goes into `left_out`."""
+class _Skipped:
+    """The reasons for skipped entries. Bounded: the rest is counted."""
+
+    def __init__(self, reasons: Iterable[str]) -> None:
+        self._reasons: list[str] = []
+        self._more = 0
+        for reason in reasons:
+            self.add(reason)
+
+    def add(self, reason: str) -> None:
+        if len(self._reasons) < MAX_LEFT_OUT:
+            self._reasons.append(cut(reason, _REASON_CHARS))
+        else:
+            self._more += 1
+
+    def reasons(self) -> tuple[str, ...]:
+        return (*self._reasons, f"and {self._more} more") if self._more else tuple(self._reasons)
+
+
+_LENIENT: Final = (Kind.UPSTREAM_ERROR, Kind.MALFORMED_RESULT, Kind.RESPONSE_TOO_LARGE)
+
+
+async def _ask_leniently(
+    session: Session, listing: ListMethod, skipped: _Skipped, failed: list[str], hints: Hints
+) -> tuple[DiscoveredEntry, ...]:
+    """Fetch a list other than the tools. If the server fails to list it, the reason goes into `failed`."""
     try:
-        return await _ask(session, listing, hints)
+        return await _ask(session, listing, skipped, hints)
     except GatewayFailure as failure:
-        if failure.kind not in (Kind.UPSTREAM_ERROR, Kind.MALFORMED_RESULT):
+        if failure.kind not in _LENIENT:
             raise
-        left_out.append(f"{listing.method}: {failure.public}")
-        return []
+        failed.append(f"{listing.method}: {failure.public}")
+        return ()
 
 
-async def _ask(session: Session, listing: ListMethod, hints: Hints) -> list[Raw]:
-    """All pages of one list."""
+async def _ask(session: Session, listing: ListMethod, skipped: _Skipped, hints: Hints) -> tuple[DiscoveredEntry, ...]:
+    """The usable entries of all pages of one list."""
     if listing.capability not in session.identity.capabilities:
-        return []
-    found: list[Raw] = []
+        return ()
+    found = _EntryCollector(session, listing, skipped)
     seen: set[str] = set()
     members: dict[str, Raw] = {}
     said: list[Hint] = []
     for _ in range(MAX_PAGES):
-        entries, cursor, hint = _page(await session.peer.request(listing.method, members), listing, session)
-        found += entries
+        cursor, hint = found.take(await session.peer.request(listing.method, members))
         said.append(hint or STALE)
         if hint is not None or listing.method in hints:
             hints[listing.method] = together(said)
         if cursor is None:
-            return found
+            return tuple(found.entries.values())
         if cursor in seen:
             raise _unusable(session, listing, "it gave the same cursor twice")
-        if len(found) > MAX_ENTRIES:
-            raise _unusable(session, listing, f"it has more than {MAX_ENTRIES} entries")
         seen.add(cursor)
         members = {"cursor": Raw(messages.encode_json(cursor))}
     raise _unusable(session, listing, f"it has more than {MAX_PAGES} pages")
+
+
+class _EntryCollector:
+    """The usable entries of one list, page by page. Bounded: raises GatewayFailure for a list that is too large."""
+
+    def __init__(self, session: Session, listing: ListMethod, skipped: _Skipped) -> None:
+        self.entries: dict[str, DiscoveredEntry] = {}
+        self._session = session
+        self._listing = listing
+        self._skipped = skipped
+        self._count = 0
+        self._raw_bytes = 0
+        self._kept_bytes = 0
+
+    def take(self, page: bytes) -> tuple[str | None, Hint | None]:
+        """Keep the entries of a page. Returns the cursor of the next page, and the cache hint."""
+        listing = self._listing
+        self._raw_bytes += len(page)
+        if self._raw_bytes > MAX_RAW_BYTES:
+            raise self._too_large(f"its pages have more than {MAX_RAW_BYTES} bytes")
+        if page.count(b",") > MAX_PAGE_COMMAS:
+            raise self._too_large(f"a page has more than {MAX_PAGE_COMMAS} values")
+        raws, cursor, hint = _page(page, listing, self._session)
+        self._count += len(raws)
+        if self._count > MAX_ENTRIES:
+            raise self._too_large(f"it has more than {MAX_ENTRIES} entries")
+        for raw in raws:
+            self._keep(raw)
+        return cursor, hint
+
+    def _keep(self, raw: Raw) -> None:
+        listing, key = self._listing, _key(raw, self._listing)
+        if isinstance(key, _BadEntry):
+            self._skipped.add(f"an entry of {listing.method}: {key.why}")
+        elif key in self.entries:
+            self._skipped.add(f"{key}: listed twice in {listing.method}, the first one is used")
+        else:
+            self._kept_bytes += len(bytes(raw))
+            if self._kept_bytes > MAX_LIST_BYTES:
+                raise self._too_large(f"its definitions have more than {MAX_LIST_BYTES} bytes")
+            self.entries[key] = DiscoveredEntry(key=key, definition=bytes(raw), digest=_digest(raw))
+
+    def _too_large(self, why: str) -> GatewayFailure:
+        server = self._session.peer.server
+        message = f"left out: its list is too large ({self._listing.method} of {server}: {why})"
+        return GatewayFailure(Kind.RESPONSE_TOO_LARGE, message, server=server, operation="discover")
 
 
 _entries: Final = msgspec.json.Decoder(list[Raw])
@@ -156,36 +240,23 @@ def _page(text: bytes, listing: ListMethod, session: Session) -> tuple[list[Raw]
         raise _unusable(session, listing, str(problem)) from problem
 
 
-def _read(definitions: list[Raw], listing: ListMethod, left_out: list[str]) -> tuple[DiscoveredEntry, ...]:
-    found: dict[str, DiscoveredEntry] = {}
-    for raw in definitions:
-        key = _key(raw, listing)
-        if isinstance(key, _BadEntry):
-            left_out.append(f"an entry of {listing.method}: {key.why}")
-        elif key in found:
-            left_out.append(f"{key}: listed twice in {listing.method}, the first one is used")
-        else:
-            found[key] = DiscoveredEntry(key=key, definition=bytes(raw), digest=_digest(raw))
-    return tuple(found.values())
-
-
 async def _read_tools(
-    definitions: list[Raw],
+    definitions: tuple[DiscoveredEntry, ...],
     before: dict[str, DiscoveredTool],
-    left_out: list[str],
+    skipped: _Skipped,
     *,
     drops_bad_headers: bool,
     has_contracts: bool,
 ) -> tuple[DiscoveredTool, ...]:
     tools: list[DiscoveredTool] = []
-    for number, found in enumerate(_read(definitions, TOOLS, left_out)):
+    for number, found in enumerate(definitions):
         if number % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)  # a thousand schemas take a second; other requests must not wait for it
         tool = before.get(found.digest) or _tool(
             found, drops_bad_headers=drops_bad_headers, has_contracts=has_contracts
         )
         if isinstance(tool, str):
-            left_out.append(f"{found.key}: {tool}")
+            skipped.add(f"{found.key}: {tool}")
         else:
             tools.append(tool)
     return tuple(tools)
@@ -235,9 +306,13 @@ def _key(raw: Raw, listing: ListMethod) -> str | _BadEntry:
     if len(text) > MAX_DEFINITION_BYTES:
         return _BadEntry(f"its definition has more than {MAX_DEFINITION_BYTES} bytes")
     try:
-        key = _text.decode(messages.members(text)[listing.key])
+        members = messages.members(text)
+        key = _text.decode(members[listing.key])
     except (KeyError, msgspec.DecodeError):
         return _BadEntry(f"it needs a text as its {listing.key}")
+    for name in ("description", "title"):
+        if len(bytes(members.get(name, b""))) > MAX_TEXT_BYTES:
+            return _BadEntry(f"the {name} of {key[:40]!r} has more than {MAX_TEXT_BYTES} bytes")
     bound = MAX_NAME_CHARS if listing.key == "name" else MAX_URI_CHARS
     if not 0 < len(key) <= bound or not key.isprintable():
         return _BadEntry(f"its {listing.key} {key[:40]!r} needs 1 to {bound} printable characters")

@@ -142,12 +142,16 @@ class ListCache:
         return failure is None
 
     def _accept(self, found: DiscoveredLists, started: float) -> None:
+        before = self.found.failed
         if found != self.found:
             self.found = found
         self.problem = self.failure = None
         self.listed_at = utc_now()
         self._fresh_since = time.monotonic()
         self._emit(ServerDiscovered(self._server, len(found.tools), (self._fresh_since - started) * 1000))
+        for reason in found.failed:
+            if reason not in before:
+                self._emit(DiscoveryFailed(self._server, reason))
 
     def _reject(self, failure: GatewayFailure) -> None:
         failure.reword(self._mask)

@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.core.context import ExecutionContext
+from pactgate.core.display import cut
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.pipeline import capabilities
 from pactgate.pipeline.change_notifications import ChangeNotifications
@@ -21,6 +22,8 @@ from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import METHODS, MODERN_VERSIONS, Era
 
 _MAX_REASON_CHARS: Final = 200
+_MAX_INSTRUCTIONS_CHARS: Final = 32_768
+"""Of one server beside the others: every client of `/mcp` gets the instructions of all of them."""
 
 
 class Handlers:
@@ -128,7 +131,7 @@ class Handlers:
             if scope not in (None, id_) or session is None or not session.identity.instructions:
                 continue
             text = session.identity.instructions
-            parts.append(text if scope is not None else f"## {id_}\n{text}")
+            parts.append(text if scope is not None else f"## {id_}\n{cut(text, _MAX_INSTRUCTIONS_CHARS)}")
         missing = {id_: why for id_, why in self._connections.missing().items() if scope in (None, id_)}
         if missing:
             lines = [f"- {id_}: {why[:_MAX_REASON_CHARS]}" for id_, why in missing.items()]

@@ -195,7 +195,7 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.ServerDiscovered: LogLine(INFO, "{server}: {tools} tools"),
     events.ServerDisconnected: LogLine(WARNING, "{server}: connection lost: {reason}"),
     events.ServerFailed: LogLine(ERROR, "{server}: no connection after {attempts} attempts: {reason}"),
-    events.DiscoveryFailed: LogLine(WARNING, "{server}: listing its tools failed: {reason}"),
+    events.DiscoveryFailed: LogLine(WARNING, "{server}: listing failed: {reason}"),
     events.ConfigurationReloaded: LogLine(INFO, _reloaded),
     events.ConfigurationRefused: LogLine(
         ERROR, lambda facts: "the configuration was not applied: " + "; ".join(facts["problems"])

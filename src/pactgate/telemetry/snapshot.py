@@ -115,7 +115,7 @@ class GatewaySnapshot:
                     "timeoutSource": self._timeout_of(tool).source,
                     "rateLimit": self._rates.facts_of(tool),
                 }
-                for tool in catalog.tools.entries()
+                for tool in catalog.listed_tools()
             ]
         return self._rows
 

@@ -29,6 +29,7 @@ _MODERN_ERRORS: Final = frozenset(
 )
 _REFUSED_CREDENTIALS: Final = frozenset({401, 403})
 _SAID_CHARS: Final = 300
+_MAX_IDENTITY_BYTES: Final = 256 * 1024
 
 
 class Identity(Struct, frozen=True):
@@ -126,7 +127,7 @@ async def _initialize_or_probe_again(peer: Peer) -> Identity:
 async def _discover(peer: Peer, *, may_repeat: bool = True) -> Identity:
     envelope = modern.envelope(LATEST_MODERN, peer.client_info, {})
     try:
-        text = await peer.request("server/discover", {}, meta=envelope)
+        text = _bounded(peer, "server/discover", await peer.request("server/discover", {}, meta=envelope))
         found = _discovered.decode(text)
     except UpstreamReplyError as refusal:
         if may_repeat and _names_modern(
@@ -172,7 +173,7 @@ async def _initialize(peer: Peer) -> Identity:
         "capabilities": Raw(encode_json(peer.capabilities)),
         "clientInfo": Raw(encode_json(peer.client_info)),
     }
-    text = await peer.request("initialize", members, cancellable=False)
+    text = _bounded(peer, "initialize", await peer.request("initialize", members, cancellable=False))
     try:
         agreed = _initialized.decode(text)
     except msgspec.DecodeError as problem:
@@ -182,6 +183,13 @@ async def _initialize(peer: Peer) -> Identity:
     peer.settle(Era.LEGACY, agreed.protocolVersion)
     await peer.notify("notifications/initialized")
     return Identity(Era.LEGACY, agreed.protocolVersion, agreed.serverInfo, agreed.capabilities, agreed.instructions)
+
+
+def _bounded(peer: Peer, method: str, result: bytes) -> bytes:
+    """The result, if it is not too large to be kept and shown to every client: names, capabilities, instructions."""
+    if len(result) > _MAX_IDENTITY_BYTES:
+        raise _unusable(peer, f"answered {method} with more than {_MAX_IDENTITY_BYTES} bytes", f"{len(result)} bytes")
+    return result
 
 
 def _names_modern(refusal: BaseException) -> bool:
