@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from functools import partial
 
@@ -237,6 +238,35 @@ async def test_a_body_that_trickles_in_is_ended_in_spite_of_its_bytes(head: byte
 
         await eventually(ended, within_s=5)
         assert (await client.answer()).status == 408
+
+
+async def test_a_head_that_trickles_in_is_ended_in_spite_of_its_bytes() -> None:
+    async with listening(paths, QUICK) as (server, port, _), RawClient(port) as client:
+        await client.send(b"GET / HTTP/1.1\r\nHost: x\r\n")
+
+        async def ended() -> bool:
+            await client.send(b"X: y\r\n")
+            return server.connection_count == 0
+
+        await eventually(ended, within_s=5)
+        assert (await client.answer()).status == 408
+
+
+async def test_a_client_that_takes_its_answer_a_byte_at_a_time_is_cut_off() -> None:
+    def large(exchange: HttpExchange) -> None:
+        exchange.respond(200, JSON_HEAD, b"x" * 20_000_000)
+
+    async with listening(large, QUICK) as (server, port, _):
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(get("/"))
+            client.setblocking(False)
+
+            async def cut_off() -> bool:
+                await asyncio.get_running_loop().sock_recv(client, 1)
+                return server.connection_count == 0
+
+            await eventually(lambda: server.connection_count == 1)
+            await eventually(cut_off, within_s=5)
 
 
 @on_both_loops

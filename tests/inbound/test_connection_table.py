@@ -10,9 +10,11 @@ from functools import partial
 import pytest
 
 from pactgate.core.events import ConnectionsClosed, RequestRefused
+from pactgate.inbound.http_exchange import HttpExchange
 from pactgate.inbound.server_limits import ServerLimits
-from tests.support.facing import listening, modern, serving, until
-from tests.support.raw_http import RawClient, get
+from tests.support.facing import answering_after, listening, modern, serving, until
+from tests.support.loops import on_both_loops
+from tests.support.raw_http import RawClient, get, post
 
 LIMITS = ServerLimits(max_connections=40, max_connections_per_address=16)
 ELSEWHERE = "127.0.0.2"
@@ -85,18 +87,77 @@ async def test_idle_connections_make_room_only_after_those_that_were_never_admit
                 assert await is_open(newer)
 
 
-async def test_requests_under_way_never_make_room() -> None:
-    def never(exchange: object) -> None:
-        return
+class Working:
+    """A frontend whose requests, of the principals their paths name, are under way until `go` is set."""
 
-    limits = ServerLimits(max_connections=40, max_connections_per_address=4)
-    async with listening(never, limits) as (server, port, _), opened(port, 4, get("/")) as working:
-        await until(lambda: server.connection_count == 4)
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self._work = answering_after(self.go, lambda exchange: exchange.respond(200))
+
+        self._admitted: set[object] = set()
+
+    def admit(self, exchange: HttpExchange) -> bool:
+        """The same head is judged once, as the frontend does."""
+        assert exchange.line is not None
+        if exchange.head not in self._admitted and not exchange.line.may_serve(exchange.path):
+            exchange.respond(503)
+            return False
+        self._admitted.add(exchange.head)
+        return True
+
+    def handle(self, exchange: HttpExchange) -> None:
+        if self.admit(exchange):
+            self._work(exchange)
+
+
+FOUR = ServerLimits(max_connections=40, max_connections_per_address=4)
+
+
+@on_both_loops
+async def test_a_request_under_way_makes_no_room_and_beyond_the_limit_its_principal_is_refused() -> None:
+    working = Working()
+    async with listening(working.handle, FOUR) as (server, port, _), opened(port, 4, get("/alice")) as hers:
+        await until(lambda: len(server.exchanges()) == 4)
         async with RawClient(port) as refused:
-            assert (await refused.answer()).status == 503
-        assert all([await is_open(client) for client in working])
-        async with RawClient(port, ELSEWHERE):
-            await until(lambda: server.connection_count == 5)
+            answer = await refused.ask(get("/alice"))
+            assert (answer.status, answer.header("connection")) == (503, "close")
+        working.go.set()
+        assert [(await client.answer()).status for client in hers] == [200] * 4
+
+
+@pytest.mark.parametrize("request_", [get("/bob"), post(b"x" * 300_000, "/bob")], ids=["small", "large"])
+@on_both_loops
+async def test_beyond_the_limit_another_principal_is_served_one_request_at_a_time(request_: bytes) -> None:
+    working = Working()
+    listener = listening(working.handle, FOUR, working.admit)
+    async with listener as (server, port, _), opened(port, 4, get("/alice")):
+        await until(lambda: len(server.exchanges()) == 4)
+        async with RawClient(port) as bob:
+            await bob.send(request_)
+            await until(lambda: len(server.exchanges()) == 5)
+            async with RawClient(port) as one_too_many:
+                assert await one_too_many.rest() == b""
+            working.go.set()
+            answer = await bob.answer()
+            assert (answer.status, answer.header("connection")) == (200, "close")
+            assert await bob.rest() == b""
+
+
+async def test_the_limit_of_one_address_does_not_concern_another() -> None:
+    working = Working()
+    async with listening(working.handle, FOUR) as (server, port, _), opened(port, 4, get("/alice")):
+        await until(lambda: len(server.exchanges()) == 4)
+        async with opened(port, 4, get("/alice"), ELSEWHERE):
+            await until(lambda: len(server.exchanges()) == 8)
+
+
+async def test_far_beyond_the_limit_connections_are_closed_without_a_word() -> None:
+    working = Working()
+    limits = ServerLimits(max_connections=32, max_connections_per_address=32)
+    async with listening(working.handle, limits) as (server, port, _), opened(port, 80, get("/alice")) as hers:
+        await until(lambda: len(server.exchanges()) == 24)
+        assert server.connection_count <= 24 + 1
+        assert sum([await is_open(client) for client in hers]) == 24
 
 
 async def test_all_addresses_together_are_bounded_and_still_leave_room_for_a_new_one() -> None:

@@ -5,7 +5,6 @@ import socket
 
 import pytest
 
-from pactgate.core.events import RequestRefused
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.http_server import HttpServer
@@ -13,8 +12,6 @@ from pactgate.inbound.server_limits import ServerLimits
 from tests.support.facing import answering_after, listening, until
 from tests.support.loops import on_both_loops
 from tests.support.raw_http import WAIT_S, RawClient, get
-
-TWO = ServerLimits(max_connections=10, max_connections_per_address=2)
 
 
 def hello(exchange: HttpExchange) -> None:
@@ -44,40 +41,6 @@ async def test_an_address_that_can_not_be_bound_says_why(host: str, words: str) 
         await server.listen(host, 0)
     await server.close(0)
     assert words in caught.value.message
-
-
-@on_both_loops
-async def test_connections_beyond_the_limit_are_told_and_closed_while_all_others_are_at_work() -> None:
-    go = asyncio.Event()
-    async with listening(answering_after(go, hello), TWO) as (server, port, events):
-        async with RawClient(port) as first, RawClient(port) as second:
-            await first.send(get("/"))
-            await second.send(get("/"))
-            await until(lambda: server.connection_count == 2)
-            async with RawClient(port) as third:
-                answer = await third.answer()
-                assert (answer.status, answer.header("retry-after")) == (503, "1")
-                assert await third.rest() == b""
-            go.set()
-            assert (await first.answer()).status == 200
-            assert (await second.answer()).status == 200
-        await until(lambda: server.connection_count == 0)
-        async with RawClient(port) as later:
-            assert (await later.ask(get("/"))).status == 200
-        assert [event.status for event in events if isinstance(event, RequestRefused)] == [503]
-
-
-async def test_far_beyond_the_limit_connections_are_closed_without_a_word() -> None:
-    wait = answering_after(asyncio.Event(), hello)
-    async with listening(wait, ServerLimits(max_connections=1, linger_s=60)) as (server, port, _):
-        clients = [RawClient(port) for _ in range(80)]
-        for client in clients:
-            await client.__aenter__()
-            await client.send(get("/"))
-        await until(lambda: server.connection_count > 0)
-        assert server.connection_count <= 65
-        for client in clients:
-            await client.close()
 
 
 @on_both_loops

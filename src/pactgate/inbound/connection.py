@@ -32,6 +32,9 @@ _WRITE_FLOOR_BYTES: Final = 16 * 1024
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _IDENTITY: Final = ["identity"]
 _NEVER: Final = math.inf
+_ENDING: Final = 0
+_UNKNOWN: Final = 1
+IDLE: Final = 2
 
 
 Handle = Callable[[HttpExchange], None]
@@ -56,11 +59,14 @@ class ConnectionHub(Protocol):
     def is_crowded(self) -> bool:
         """Whether idle connections should end sooner than usual."""
 
-    def enter(self, connection: InboundConnection) -> bool:
-        """Whether there is room for one more."""
+    def enter(self, connection: InboundConnection) -> None:
+        """One more connection."""
 
     def leave(self, connection: InboundConnection) -> None:
         """The connection is no more."""
+
+    def may_serve(self, connection: InboundConnection, subject: str) -> bool:
+        """Whether a connection beyond the limits may serve a request of this principal."""
 
 
 class InboundConnection(asyncio.Protocol):
@@ -85,7 +91,9 @@ class InboundConnection(asyncio.Protocol):
         "address",
         "deadline",
         "exchange",
+        "is_guest",
         "peer",
+        "subject",
         "transport",
     )
 
@@ -111,6 +119,10 @@ class InboundConnection(asyncio.Protocol):
         """The host at the other end."""
         self.address = ""
         """What connections of that host are counted by."""
+        self.subject: str | None = None
+        """The principal that was identified on this connection last; None if none was."""
+        self.is_guest = False
+        """Whether it is beyond the limits: it may serve one request, of a principal with few others."""
 
     # -- what the event loop tells us
 
@@ -118,8 +130,7 @@ class InboundConnection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
         self.peer = host_of(transport.get_extra_info("peername"))
         self.address = counted_address(self.peer)
-        if not self._hub.enter(self):
-            self._refuse(503, "The gateway has as many connections as it may hold; try again.")
+        self._hub.enter(self)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -178,14 +189,14 @@ class InboundConnection(asyncio.Protocol):
                 stream.write(KEEPALIVE)
 
     def spare_rank(self) -> int | None:
-        """How easily this connection can be spared for a new one, 0 first; None while it is at work."""
+        """How easily this connection can be spared for a new one, the lowest first; None while it is at work."""
         if (self.exchange is not None and not self.exchange.ended_because) or self._is_stalled:
             return None
         if self._is_lingering:
-            return 0
-        if not self._reader.has_admitted:
-            return 1
-        return 2 if self._is_idle else None
+            return _ENDING
+        if self.subject is None:
+            return _UNKNOWN
+        return IDLE if self._is_idle else None
 
     @property
     def _is_idle(self) -> bool:
@@ -225,12 +236,12 @@ class InboundConnection(asyncio.Protocol):
             if len(ready.body) > _SMALL_BODY_BYTES:
                 if not was_in_body and not self._admit(ready.head):
                     return
-                self._hold(len(data), ready.head)
+                self._hold(len(data))
             self._dispatch(ready)
         elif reader.head is not None:
             self._read_body(reader.head, data, is_first=not was_in_body)
         else:
-            self._hold(len(data), None)
+            self._hold(len(data))
             if was_empty:
                 self.deadline = self._loop.time() + self._limits.head_timeout_s
 
@@ -243,7 +254,7 @@ class InboundConnection(asyncio.Protocol):
             self._unanswered.clear()  # the pieces of its head were nobody's
             if head.expects_continue and not received:
                 self.transport.write(_CONTINUE)
-        self._hold(len(data), head)
+        self._hold(len(data))
         if is_first or received - self._window_start >= self._limits.body_progress_bytes:
             self._window_start = received
             self.deadline = self._loop.time() + self._limits.body_timeout_s
@@ -255,11 +266,10 @@ class InboundConnection(asyncio.Protocol):
         exchange.keep_alive = False
         self.deadline = _NEVER
         try:
-            is_admitted = self._hub.admit(exchange)
+            if not self._hub.admit(exchange):
+                return False
         except Exception as fault:  # noqa: BLE001 - a fault stays with its exchange
             self._fail(exchange, fault)
-            return False
-        if not is_admitted:
             return False
         self.exchange = None
         exchange.close()
@@ -271,27 +281,21 @@ class InboundConnection(asyncio.Protocol):
             if self._discarded > _DISCARD_BYTES:
                 self.abort()
             return
-        self._hold(len(data), None)
+        self._hold(len(data))
         self._ahead += data
         if len(self._ahead) > _AHEAD_BYTES and self._is_reading:
             self._is_reading = False
             self.transport.pause_reading()
 
-    def _hold(self, size_bytes: int, head: RequestHead | None) -> None:
-        """Count bytes of a request, whose head is given, or of what comes before or behind one."""
-        if not self._unanswered.resize(self._unanswered.size + size_bytes, self._owner(head)):
+    def _hold(self, size_bytes: int) -> None:
+        """Count bytes of requests."""
+        if not self._unanswered.resize(self._unanswered.size + size_bytes, self.subject):
             raise BadRequestError(503, "The gateway holds as many bytes of requests as it may; try again.")
 
     def _hold_unsent(self) -> None:
         """Count the part of an answer that the client has not taken."""
-        if not self._unsent.resize(self.transport.get_write_buffer_size(), self._owner(None)):
+        if not self._unsent.resize(self.transport.get_write_buffer_size(), self.subject):
             self._loop.call_soon(self.abort)  # not here: whoever writes the answer has not finished
-
-    def _owner(self, head: RequestHead | None) -> str | None:
-        """The principal whose request it is; without a head, that of the request under way. None if it has not been admitted."""
-        if head is None and self.exchange is not None:
-            head = self.exchange.head
-        return None if head is None or head.mcp is None else head.mcp.principal.subject
 
     # -- answering
 
@@ -300,7 +304,7 @@ class InboundConnection(asyncio.Protocol):
         if head.mcp is None:
             _check_coding(head)
         if ready.rest:
-            self._hold(len(ready.rest), head)
+            self._hold(len(ready.rest))
             self._ahead += ready.rest
         exchange = self.exchange = HttpExchange(head, ready.body, self, self._limits.max_unsent_bytes)
         self.deadline = _NEVER
@@ -313,13 +317,16 @@ class InboundConnection(asyncio.Protocol):
         self._hub.barrier.report("inbound", fault)
         self._hub.barrier.run("inbound", exchange.fail, None)
 
+    def may_serve(self, subject: str) -> bool:
+        self.subject = subject
+        if self.is_guest and self.exchange is not None:
+            self.exchange.keep_alive = self.exchange.head.keep_alive = False
+        return not self.is_guest or self._hub.may_serve(self, subject)
+
     def may_keep(self, exchange: HttpExchange) -> bool:
         return exchange.keep_alive and not self._hub.is_closing
 
     def answered(self, exchange: HttpExchange) -> None:
-        self._settle(exchange)
-
-    def _settle(self, exchange: HttpExchange) -> None:
         """The exchange is over: the connection ends, or waits for the next request."""
         keeps = exchange.keep_alive and not self._hub.is_closing
         self.exchange = None

@@ -1,23 +1,29 @@
 """The open connections of an HTTP server: how many there may be, in all and from one address.
 
 When a limit is reached, connections without a request under way make room for new ones: first those that are ending, then those of which
-no request has been admitted, then idle ones; the oldest first. A client that sends a request with a valid token therefore gets a
-connection, however many others an attacker keeps open. A new connection is refused only while all others are at work.
+no principal is known, then idle ones of the principal with the most; the oldest first. A few connections of each principal are spared. A
+client that sends a request with a valid token therefore gets a connection, however many others an attacker keeps open. Where nothing makes
+room, a few connections beyond the limit are guests: each may serve one request, if its principal has no more than its fair share of the
+connections at work.
 Must not: end a connection with a request under way.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from heapq import nsmallest
 from typing import Final
 
 from pactgate.core.events import ConnectionsClosed, Emit
-from pactgate.core.fair_share import uncontended
-from pactgate.inbound.connection import InboundConnection
+from pactgate.core.fair_share import is_fair, uncontended
+from pactgate.inbound.connection import IDLE, InboundConnection
 from pactgate.inbound.server_limits import ServerLimits
 
-_REFUSED_AT_ONCE: Final = 64
+_MAX_GUESTS: Final = 64
+_GUEST_PART: Final = 16
+_OWN_FEW_PART: Final = 16
+"""Idle connections of a principal make room only if it has more than a 16th of a limit."""
 _ROOM_PART: Final = 32
 """One search makes room for a 32nd of a limit, because it looks at all connections."""
 
@@ -43,19 +49,28 @@ class ConnectionTable:
     def is_crowded(self) -> bool:
         return len(self._all) > self._crowd
 
-    def enter(self, connection: InboundConnection) -> bool:
-        """Whether there is room. A connection beyond a limit stays in the table until it has read why; far beyond, it is ended at once."""
+    def enter(self, connection: InboundConnection) -> None:
+        """Take a connection in, as a guest where a limit is reached; where there are too many guests, end it at once."""
         address = connection.address
         neighbours = self._by_address.get(address, set())
         for group, limit in ((neighbours, self._max_per_address), (self._all, self._max)):
             if len(group) >= limit:
                 self._make_room(group, limit, address)
-            if len(group) >= limit + _REFUSED_AT_ONCE:
+            if len(group) >= limit + _guests(limit):
                 connection.abort()
-                return True
+                return
         self._all.add(connection)
         self._by_address.setdefault(address, neighbours).add(connection)
-        return len(neighbours) <= self._max_per_address and len(self._all) <= self._max
+        connection.is_guest = len(neighbours) > self._max_per_address or len(self._all) > self._max
+
+    def may_serve(self, guest: InboundConnection, subject: str) -> bool:
+        """Whether a principal has a fair share of the connections at work, so that one more may be."""
+        neighbours = self._by_address.get(guest.address, set())
+        for group, limit in ((neighbours, self._max_per_address), (self._all, self._max)):
+            at_work = [each.subject for each in group if each.spare_rank() is None and each is not guest]
+            if not is_fair(at_work.count(subject), limit + _guests(limit) - len(at_work)):
+                return False
+        return True
 
     def leave(self, connection: InboundConnection) -> None:
         self._all.discard(connection)
@@ -66,10 +81,21 @@ class ConnectionTable:
                 del self._by_address[connection.address]
 
     def _make_room(self, group: set[InboundConnection], limit: int, address: str) -> None:
-        ranked = ((rank, each.deadline, id(each), each) for each in group if (rank := each.spare_rank()) is not None)
+        counts = Counter(each.subject for each in group)
+        counts[None] = 0  # what is known of these is their age
+        own_few = limit // _OWN_FEW_PART
+        ranked = (
+            (rank, -counts[each.subject], each.deadline, id(each), each)
+            for each in group
+            if (rank := each.spare_rank()) is not None and (rank < IDLE or counts[each.subject] > own_few)
+        )
         ended = [each for *_, each in nsmallest(max(1, limit // _ROOM_PART), ranked)]
         for each in ended:
             self.leave(each)
             each.abort()
         if ended:
             self._emit(ConnectionsClosed(address=address, count=len(ended)))
+
+
+def _guests(limit: int) -> int:
+    return max(1, min(_MAX_GUESTS, limit // _GUEST_PART))

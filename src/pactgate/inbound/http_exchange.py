@@ -40,6 +40,9 @@ class ExchangeConnection(Protocol):
     transport: asyncio.Transport
     peer: str
 
+    def may_serve(self, subject: str) -> bool:
+        """Note whose request it is; False where this principal has too many connections at work."""
+
     def may_keep(self, exchange: HttpExchange) -> bool:
         """Whether the connection goes on after this answer."""
 

@@ -35,6 +35,7 @@ from pactgate.protocol.unread import id_of
 
 _MCP: Final = "/mcp"
 _SCOPED: Final = "/mcp/"
+_LATER: Final = b"Retry-After: 1\r\n"
 _MCP_METHODS: Final = b"Allow: GET, POST, DELETE, OPTIONS\r\n"
 _ONLY_JSON: Final = Accepts(json=True, stream=False)
 _ANYTHING: Final = Accepts(json=True, stream=True)
@@ -153,6 +154,8 @@ class HttpFrontend:
             self._admin.health(exchange, admitted if isinstance(admitted, Principal) else None)
         elif isinstance(admitted, AuthError):
             self._turn_away(exchange, admitted)
+        elif exchange.line is not None and not exchange.line.may_serve(admitted.subject):
+            self._refuse(exchange, 503, "This client has too many connections at work; try again.", _LATER)
         elif path == _MCP or path.startswith(_SCOPED):
             return self._mcp(exchange, admitted, None if path == _MCP else path.removeprefix(_SCOPED))
         elif not self._admin.answer(exchange, admitted):

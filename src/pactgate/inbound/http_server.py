@@ -94,12 +94,11 @@ class HttpServer:
     def is_crowded(self) -> bool:
         return self._connections.is_crowded
 
-    def enter(self, connection: InboundConnection) -> bool:
-        """Whether there is room. A connection beyond the limit is swept too, until it has read why."""
+    def enter(self, connection: InboundConnection) -> None:
         if self.is_closing:
             connection.abort()
-            return True
-        return self._connections.enter(connection)
+        else:
+            self._connections.enter(connection)
 
     def leave(self, connection: InboundConnection) -> None:
         self._connections.leave(connection)
@@ -109,6 +108,9 @@ class HttpServer:
     def exchanges(self) -> list[HttpExchange]:
         """Everything that is being answered now."""
         return [connection.exchange for connection in self._connections if connection.exchange is not None]
+
+    def may_serve(self, connection: InboundConnection, subject: str) -> bool:
+        return self._connections.may_serve(connection, subject)
 
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()

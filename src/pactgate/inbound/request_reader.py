@@ -51,10 +51,6 @@ class RequestHeadCache:
             self._heads[split[0]] = head
         return head, head.length
 
-    @property
-    def has_admitted(self) -> bool:
-        return any(head.mcp is not None for head in self._heads.values())
-
 
 class RequestReader:
     """`head` is set while its body is being read."""
@@ -91,11 +87,6 @@ class RequestReader:
     def received_bytes(self) -> int:
         """How much of the body has come, without chunk lines: those could be sent for ever."""
         return len(self._body if self._chunks is None else self._chunks.body)
-
-    @property
-    def has_admitted(self) -> bool:
-        """Whether the frontend has admitted a request with one of the heads that are kept."""
-        return (self.head is not None and self.head.mcp is not None) or self._heads.has_admitted
 
     def feed(self, data: bytes) -> Ready | None:
         """The request as soon as it is whole. Raises `BadRequestError`."""

@@ -1,4 +1,4 @@
-"""What clients without a token can take from a client with one. The gateway is a process of its own."""
+"""What clients without a token, or with another one, can take from a client at the same address. The gateway is a process of its own."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from tests.support.raw_http import RawClient, get
 
 TOKEN = "token-of-bob-0123456789"
 BOB = {"authorization": f"Bearer {TOKEN}"}
+ALICE = {"authorization": "Bearer token-of-alice-0123456789"}
+WRONG = {"authorization": "Bearer token-of-nobody-0123456789"}
 MOST = 50
 HOST = b"Host: 127.0.0.1\r\n"
 LARGE = b"Content-Length: 10000000\r\n\r\n"
@@ -24,7 +26,8 @@ GOOD = JSON + f"Authorization: {BOB['authorization']}\r\n".encode()
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("without")
-    settings = {"auth": {"tokens": {"bob": {"token": TOKEN}}}, "listen": {"maxConnectionsPerAddress": MOST}}
+    tokens = {"bob": {"token": TOKEN}, "alice": {"token": ALICE["authorization"].removeprefix("Bearer ")}}
+    settings = {"auth": {"tokens": tokens}, "listen": {"maxConnectionsPerAddress": MOST}}
     write_config(folder, {"db": scripted(era="legacy")}, rateLimits={"enabled": False}, **settings)
     with Served(folder) as served:
         served.wait_for("ok    db")
@@ -67,9 +70,12 @@ async def call_is_quick(port: int, text: str = "hello") -> None:
             b"POST /mcp HTTP/1.1\r\n" + HOST + JSON + LARGE + b"x" * 200_000, id="a large body without a token"
         ),
         pytest.param(get("/health/live"), id="a health check, then idle"),
+        pytest.param(modern("tools/call", name="db__echo", **WRONG), id="a wrong token, whose refusal is delayed"),
+        pytest.param(modern("tools/call", name="db__echo", **ALICE), id="another token, then idle"),
+        pytest.param(modern("tools/call", name="db__slow", arguments={"ms": 20000}, **ALICE), id="calls under way"),
     ],
 )
-async def test_many_connections_without_a_token_lock_out_nobody_who_has_one(port: int, first: bytes) -> None:
+async def test_many_connections_of_others_lock_out_nobody_with_a_token(port: int, first: bytes) -> None:
     async with RawClient(port) as before:
         assert (await before.ask(modern("tools/call", name="db__echo", **BOB))).status == 200
         async with opened(port, 4 * MOST, first):
