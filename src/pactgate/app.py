@@ -183,8 +183,12 @@ class Gateway:
         self.connections.on_catalog_changed = self._catalog_changed
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
         self.relay = NotificationRelay()
-        subscriptions = Subscriptions(self.connections, lambda server: self.policies.server_limit_ms(server))
-        self.changes = ChangeNotifications(self.connections, subscriptions, self._encoded_info, on_left=self.relay.left)
+        subscriptions = Subscriptions(
+            self.connections, lambda server: self.policies.server_limit_ms(server), self._overload
+        )
+        self.changes = ChangeNotifications(
+            self.connections, subscriptions, self._encoded_info, emit=self._emit, on_left=self.relay.left
+        )
         self.connections.on_lists_changed = self.changes.on_lists_changed
         self.connections.on_updated = self.changes.on_updated
         self.facts = GatewaySnapshot(
@@ -231,6 +235,7 @@ class Gateway:
             self.bridge,
             self._timeouts,
             tasks,
+            self._overload,
             read_own=self._read_own,
             server_info=self._encoded_info,
         )
@@ -242,6 +247,7 @@ class Gateway:
             emit=self._emit,
             mask=lambda: self._mask,
             audit=self._audit,
+            rates=self._rates,
             on_notice=self.bridge.notice,
         )
 

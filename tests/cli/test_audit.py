@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -14,9 +15,12 @@ import pytest
 from pactgate.app import build
 from pactgate.cli.explain import GATE_TEXTS
 from pactgate.config.model import Config
+from pactgate.protocol.versions import LATEST_MODERN
 from tests.audit.logs import made
 from tests.cli.program import Served, demo, run, write_config
 from tests.support.eventually import eventually_blocking
+from tests.support.facing import META, message
+from tests.support.raw_http import RawClient, post
 
 CANARY = "canary-7f3a9c-secret"
 TOKEN = {"PACTGATE_TOKEN": "9c1e7b52d04f8a63-ops-token"}
@@ -163,3 +167,29 @@ def test_calls_and_unknown_credentials_are_traced_to_an_address(gateway: Served)
     assert {line["peer"] for line in logged} == {"127.0.0.1"}
     with urlopen(f"{gateway.url}/api/calls", timeout=5) as answer:
         assert {call["peer"] for call in json.load(answer)["calls"]} == {"127.0.0.1"}
+
+
+def test_a_read_and_a_listen_are_shown_and_explained_as_what_they_are(gateway: Served) -> None:
+    port = int(gateway.url.rpartition(":")[2])
+
+    async def read_and_listen() -> str:
+        async with RawClient(port) as client:
+            params: dict[str, Any] = {"uri": "pactgate://nothing", "_meta": META}
+            headers = {"mcp_protocol_version": LATEST_MODERN, "mcp_method": "resources/read", "mcp_name": params["uri"]}
+            answer = await client.post(message("resources/read", params), **headers)
+        async with RawClient(port) as client:
+            params = {"notifications": {"toolsListChanged": True}, "_meta": META}
+            headers = {"mcp_protocol_version": LATEST_MODERN, "mcp_method": "subscriptions/listen"}
+            await client.send(post(message("subscriptions/listen", params), **headers))
+            await client.head()
+            await client.event()
+        return str(answer.json["error"]["data"]["requestId"])
+
+    id_ = asyncio.run(read_and_listen())
+    shown = run(gateway.folder, "audit", "show", "-n", "50").stdout
+    assert "resources/read pactgate://nothing" in shown
+    assert "subscriptions/listen" in shown
+    told = run(gateway.folder, "explain", id_).stdout
+    assert told.startswith("resources/read pactgate://nothing: unknown resource in ")
+    assert re.search(r"method +resources/read on pactgate", told)
+    assert "executed        no" in told

@@ -16,11 +16,12 @@ from pactgate.core.context import ContextError, ExecutionContext
 from pactgate.core.display import Mask
 from pactgate.core.events import Event, InternalFailure, RequestFinished
 from pactgate.core.failures import TABLE, GatewayFailure, Kind, Plane, Reply
+from pactgate.core.request_kinds import KINDS
 from pactgate.core.values import Tool
 from pactgate.pipeline.kernel import Kernel
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.protocol.messages import Request
-from pactgate.protocol.versions import Era
+from pactgate.protocol.versions import LATEST_LEGACY, Era, exists
 from pactgate.upstreams.pending import Resumable
 from tests.support.callers import call, caller, context, request
 from tests.support.eventually import eventually
@@ -449,3 +450,18 @@ async def test_a_failure_of_a_server_does_not_count_against_its_caller() -> None
     for _ in range(20):
         await heard.kernel.handle(context("tools/call"), large)
     assert heard.kernel.check_body(context("tools/call").caller.subject, b"x" * 100_000) is None
+
+
+@pytest.mark.parametrize("method", [method for method, kind in KINDS.items() if kind != "call"])
+async def test_what_could_not_be_recorded_does_not_begin_whatever_it_is(method: str) -> None:
+    audit = Recording()
+    audit.trouble = GatewayFailure(Kind.AUDIT_UNAVAILABLE, "full")
+    audit.written.set_result(None)
+    who = caller(Era.LEGACY if exists(method, LATEST_LEGACY) else Era.MODERN)
+    heard = Heard(audit, **{method.replace("/", "__"): answers, "tools__list": answers})
+    reply = await heard.kernel.handle(context(method, who), request(method))
+    assert reply.error is not None
+    assert reply.error.data["failure_mode"] == "audit_unavailable"
+    listed = await heard.kernel.handle(context("tools/list", who), request("tools/list"))
+    assert listed.result is not None
+    assert len(audit.kept) == 1

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.config.sections.rate_limits import ExecutionRate, MutationRate, RateLimits, ReadRate, ToolRate
+from pactgate.config.sections.rate_limits import (
+    ExecutionRate,
+    MutationRate,
+    RateLimits,
+    ReadRate,
+    RequestRate,
+    ToolRate,
+)
 from pactgate.core.failures import Category, ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.core.values import Tool, Traits
 from pactgate.policy.envelope import CallFacts, failure_facts
@@ -202,6 +209,7 @@ def test_the_limits_can_be_looked_up() -> None:
         "execution": {"rpm": 30, "burst": 5},
         "mutation": {"rpm": 100, "burst": 20},
         "read": {"rpm": 200, "burst": 50},
+        "requests": {"rpm": 600, "burst": 200},
         "tools": {"web.*": {"rpm": 7, "burst": 2}},
     }
     assert limited.policy.facts_of(tool("web.run")) == {"rpm": 7, "burst": 2, "setting": 'rateLimits.tools["web.*"]'}
@@ -266,3 +274,17 @@ def test_letting_a_call_through_costs_next_to_nothing() -> None:
 
     best_s = min(timeit.repeat(admit, number=1000, repeat=30)) / 1000
     assert best_s < 3e-6
+
+
+def test_other_requests_have_a_quota_for_each_kind_beside_those_of_tools() -> None:
+    limited = Limited(RateLimits(requests=RequestRate(rpm=2, burst=2)))
+    for kind in ("read", "prompt"):
+        for _ in range(2):
+            limited.policy.admit_request("ann", kind)
+        with pytest.raises(GatewayFailure) as refusal:
+            limited.policy.admit_request("ann", kind)
+        assert refusal.value.kind is Kind.RATE_LIMITED
+        assert refusal.value.details["limitedBy"] == "rateLimits.requests"
+        limited.policy.admit_request("bob", kind)
+    limited.policy.reconfigure(RateLimits(enabled=False))
+    limited.policy.admit_request("ann", "read")

@@ -1,14 +1,15 @@
 """A lax MCP server over stdio with tasks and a login, in the era its first argument names; run as a child process by tests.
 
 Tools: `echo` (a task where one is asked for), `login {tenant}` and `whoami` (what this process was told), `pay {amount}` (at most 10, says
-its schema). Methods are read without regard to case and white space, as some servers do. `x/...` is answered with its params. Everything
-carries members of `_meta` that claim to be the gateway's.
+its schema). Methods are read without regard to case and white space, as some servers do. `x/...` is answered with its params, `x/slow`
+after 0.3 s. Everything carries members of `_meta` that claim to be the gateway's.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 import unicodedata
 from typing import Any
 
@@ -54,7 +55,7 @@ class Server:
             self.send(id=id_, result={**({"resultType": "complete"} if self.is_modern else {}), **result})
 
     def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
-        offered: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}, "completions": {}}
+        offered: dict[str, Any] = {"tools": {}, "resources": {"subscribe": True}, "prompts": {}, "completions": {}}
         offered |= {"tasks": {"list": {}, "cancel": {}}, "extensions": {"x": {}}, "experimental": {"x": {}}}
         known: dict[str, Any] = {
             "server/discover": {"supportedVersions": [MODERN], "capabilities": offered},
@@ -74,8 +75,12 @@ class Server:
             return {**known[method], "_meta": FORGED, **hints}
         if method == "tools/call":
             return self.call(params)
+        if method in ("resources/subscribe", "resources/unsubscribe"):
+            return {}
         if method.startswith("tasks/"):
             return self.on_task(method.removeprefix("tasks/"), params)
+        if method == "x/slow":
+            time.sleep(0.3)
         return {"echoed": params, "_meta": FORGED} if method.startswith("x/") else None
 
     def call(self, params: dict[str, Any]) -> dict[str, Any] | None:

@@ -44,6 +44,7 @@ EVERY_EVENT: list[Event] = [
     events.ConnectionsClosed("192.0.2.1", 32),
     events.CaptureEnded("captures/a.json", 3, 0),
     events.CaptureFailed("No space left on device"),
+    events.ListenOpened("0248e0a6", "ops", "tests/1", "files", ("tools", "data://a")),
     events.ConfigurationChanged("ops", "limits.maxArraySize", "100", "5", "519893fa3d6d", True),
     events.ConfigurationRestored("ops", "mcpServers.crm.enabled", "with it files lost its connection"),
     events.AuditFailed("audit.jsonl", "No space left on device", "refuse"),

@@ -1,4 +1,4 @@
-"""The audit log: a sealed call's record is queued, and the call's response waits until the record is written.
+"""The audit log: the record of a sealed request is queued, and its response waits until the record is written.
 
 A changed setting is recorded too, before the call that changed it, so that call's response waits for both. One thread writes; everything
 queued while it wrote goes into its next write (group commit). The event loop never waits for the disk. When a write fails or
@@ -20,11 +20,19 @@ from typing import Any, Final
 
 from pactgate.audit.argument_shapes import Masking
 from pactgate.audit.chain_file import ChainFile, LogLockedError
-from pactgate.audit.record import call_facts, change_facts, refused_facts
+from pactgate.audit.record import call_facts, change_facts, listen_facts, refused_facts
 from pactgate.audit.retrying_writer import RETRY_S, RetryingWriter
 from pactgate.config.sections.audit import AuditSection
 from pactgate.core.context import ExecutionContext
-from pactgate.core.events import AuditFailed, AuditRecovered, ConfigurationChanged, CredentialsRefused, Emit, Event
+from pactgate.core.events import (
+    AuditFailed,
+    AuditRecovered,
+    ConfigurationChanged,
+    CredentialsRefused,
+    Emit,
+    Event,
+    ListenOpened,
+)
 from pactgate.core.failures import GatewayFailure, Kind
 
 STALLED_S: Final = 5.0
@@ -114,28 +122,33 @@ class AuditLog:
             self._watch.cancel()
 
     def require(self) -> None:
-        """Raise when a call could not be recorded and must not begin."""
+        """Raise when a request could not be recorded and must not begin."""
         if self._refuses and (why := self.trouble) is not None:
             raise GatewayFailure(
                 Kind.AUDIT_UNAVAILABLE,
-                f"Nothing was done: calls must be recorded here, and the audit log can't be written ({why}). "
-                "The operator has to see to it; calls are served again as soon as it can be.",
+                f"Nothing was done: requests must be recorded here, and the audit log can't be written ({why}). "
+                "The operator has to see to it; requests are served again as soon as it can be.",
                 retry_after_ms=round(RETRY_S * 1000),
             )
 
     def keep(self, ctx: ExecutionContext, params: bytes | None) -> Written | None:
-        """Queue a sealed call. None when its response need not wait."""
+        """Queue a sealed request. None when its response need not wait."""
         record, failure = ctx.record, ctx.failure
-        assert record is not None, "only a sealed call is recorded"
+        assert record is not None, "only a sealed request is recorded"
         written = self._hand_over(partial(call_facts, record, params, self._wall(), self._arguments, self._masking))
         return None if failure is not None and failure.kind in _UNWAITED else written
 
     def emit(self, event: Event) -> None:
-        """Record every changed setting, and credentials that were refused."""
+        """Record every changed setting, credentials that were refused, and every listen when it opens.
+
+        The record of the listen itself comes when it ends, perhaps days later.
+        """
         if isinstance(event, ConfigurationChanged):
             self._hand_over(partial(change_facts, event, self._wall(), self._masking))
         elif isinstance(event, CredentialsRefused):
             self._hand_over(partial(refused_facts, event, self._wall()))
+        elif isinstance(event, ListenOpened):
+            self._hand_over(partial(listen_facts, event, self._wall(), self._masking))
 
     def _hand_over(self, what: MakeRecord) -> Written:
         loop = self._loop

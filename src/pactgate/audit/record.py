@@ -1,4 +1,4 @@
-"""The contents of audit records: of a tool call, from the sealed `ExecutionRecord` and the params; of a changed setting;
+"""The contents of audit records: of a request, from the sealed `ExecutionRecord` and the params; of a changed setting;
 of refused credentials.
 
 Bounded and masked: no record is longer than a bound or has a secret of the configuration. Must not: know how records are written.
@@ -18,9 +18,11 @@ from msgspec.structs import replace
 from pactgate.audit.argument_shapes import Masking, shape_of, values_of
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.contract import Operation
-from pactgate.core.events import ConfigurationChanged, CredentialsRefused
+from pactgate.core.events import ConfigurationChanged, CredentialsRefused, ListenOpened
 from pactgate.core.failures import TABLE, Kind, Verdict
+from pactgate.core.request_kinds import CALL, EXTENSION, PROMPT, READ, SUBSCRIPTION, kind_of
 from pactgate.protocol.messages import encode_json
+from pactgate.protocol.modern import LISTEN
 
 MAX_ARGUMENTS_BYTES: Final = 16_384
 MAX_DECODED_BYTES: Final = 262_144
@@ -37,11 +39,13 @@ Detail = Literal["shape", "values", "none"]
 
 
 class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
-    """The members of a call's record. An absent member means none, or false."""
+    """The members of the record of a call, or of another request. An absent member means none, or false."""
 
     kind: str
     time: str
     request_id: str
+    method: str | None = None
+    """Of a request that is not a tool call."""
     subject: str
     client: str = ""
     peer: str = ""
@@ -77,19 +81,24 @@ class _Params(Struct):
 
 _params: Final = msgspec.json.Decoder(_Params)
 _any: Final = msgspec.json.Decoder()
+_object: Final = msgspec.json.Decoder(dict[str, Any])
+_ARGUED: Final = (CALL, PROMPT)
+"""Kinds of requests with a member `arguments`."""
 
 
 def call_facts(
     record: ExecutionRecord, params: bytes | None, ended_at: float, detail: Detail, masking: Masking
 ) -> bytes:
-    """The facts of a call as JSON. `ended_at` is the wall clock time of its end."""
+    """The facts of a call, or of another request, as JSON. `ended_at` is the wall clock time of its end."""
     short, failure, asked_for = masking.short, record.failure, record.requested
+    kind = kind_of(record.method) or EXTENSION
     is_renamed = asked_for is not None and asked_for != record.tool
     return encode_json(
         CallRecord(
-            kind="call",
+            kind=kind,
             time=stamp(ended_at),
             request_id=record.request_id,
+            method=None if kind == CALL else short(record.method, _NAME_CHARS),
             subject=short(record.subject, _NAME_CHARS),
             client=short(record.client, _NAME_CHARS),
             peer=record.peer,
@@ -98,12 +107,12 @@ def call_facts(
             version=record.version,
             server=None if record.server is None else short(record.server, _NAME_CHARS),
             tool=record.tool,
-            requested=short(asked_for, _NAME_CHARS) if asked_for is not None and is_renamed else None,
+            requested=short(asked_for, _TARGET_CHARS) if asked_for is not None and is_renamed else None,
             via=record.via,
             category=record.category,
             arguments=None
-            if detail == "none"
-            else arguments(params, detail, masking, is_nested=record.via is not None),
+            if detail == "none" or kind == READ
+            else arguments(params, detail, masking, is_nested=record.via is not None, is_whole=kind not in _ARGUED),
             effects=record.effects_level,
             operations=_operations(record.operations, masking) if record.operations else None,
             violations=_violations(record.violations, masking) if record.violations else None,
@@ -152,6 +161,24 @@ def refused_facts(refused: CredentialsRefused, noticed_at: float) -> bytes:
     )
 
 
+def listen_facts(opened: ListenOpened, opened_at: float, masking: Masking) -> bytes:
+    """The facts of a listen that has just been opened. The record of its end has the same request id."""
+    watched = _fitted((masking.short(one, _TARGET_CHARS) for one in opened.watched), len(opened.watched))
+    return encode_json(
+        {
+            "kind": SUBSCRIPTION,
+            "time": stamp(opened_at),
+            "requestId": opened.request_id,
+            "method": LISTEN,
+            "subject": masking.short(opened.subject, _NAME_CHARS),
+            "client": masking.short(opened.client, _NAME_CHARS),
+            **({} if opened.server is None else {"server": opened.server}),
+            "watched": watched,
+            "outcome": "open",
+        }
+    )
+
+
 def own_facts(kind: str, now: float, **more: Any) -> bytes:
     """The facts of a record about the log itself: `opened`, `continued`, `gap` or `closed`."""
     return encode_json({"kind": kind, "time": stamp(now), **more})
@@ -170,18 +197,23 @@ def code_of(record: ExecutionRecord) -> str | None:
     return record.tool_code or (None if record.outcome == "ok" else TABLE[Kind.TOOL_ERROR].code.value)
 
 
-def arguments(params: bytes | None, detail: Detail, masking: Masking, *, is_nested: bool = False) -> Any:
+def arguments(
+    params: bytes | None, detail: Detail, masking: Masking, *, is_nested: bool = False, is_whole: bool = False
+) -> Any:
     """The arguments as far as they are recorded. Unreadable or too large params are described instead.
 
-    With `is_nested` the arguments are those of a tool that the outer arguments name.
+    With `is_nested` the arguments are those of a tool that the outer arguments name; with `is_whole` they are all params but `_meta`.
     """
     if params is None:
         return None
     if len(params) > MAX_DECODED_BYTES:
         return f"params of {len(params)} bytes"
     try:
-        given = _params.decode(params).arguments
-        value = _any.decode(_params.decode(given).arguments if is_nested else given)
+        if is_whole:
+            value = {name: held for name, held in _object.decode(params).items() if name != "_meta"}
+        else:
+            given = _params.decode(params).arguments
+            value = _any.decode(_params.decode(given).arguments if is_nested else given)
     except (msgspec.DecodeError, RecursionError):
         return "unreadable"
     if detail == "values":

@@ -139,11 +139,19 @@ def _show_verdict(verdict: Any) -> None:
     )
 
 
+def what(record: Mapping[str, Any]) -> str:
+    """What was called or, of any other request, the method and what it names."""
+    method, requested = record.get("method"), record.get("requested")
+    if method is None:
+        return str(record.get("tool") or requested or "")
+    return f"{method} {requested or record.get('server') or ''}".strip()
+
+
 def call_cells(record: Mapping[str, Any]) -> list[Any]:
     outcome = str(record.get("outcome"))
     return [
         record.get("time"),
-        record.get("tool") or record.get("requested"),
+        what(record),
         record.get("subject"),
         Styled(f"{outcome} {record.get('code') or ''}".strip(), _STYLES.get(outcome, "red")),
         executed(record.get("verdict")),
@@ -156,7 +164,7 @@ def _cells(record: dict[str, Any]) -> list[Any]:
     if record.get("kind") == "change":
         change = f"{flat(str(record.get('old')), _VALUE_CHARS)} -> {flat(str(record.get('new')), _VALUE_CHARS)}"
         return [record.get("time"), f"(setting {record.get('path')})", record.get("subject"), change, "", "", ""]
-    if record.get("kind") != "call":
+    if "requestId" not in record:
         return [record.get("time"), f"(log {record.get('kind')})", "", _log_event(record), "", "", ""]
     return call_cells(record)
 

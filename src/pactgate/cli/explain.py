@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from pactgate.cli import terminal
-from pactgate.cli.audit import CALL_COLUMNS, call_cells, configured_log
+from pactgate.cli.audit import CALL_COLUMNS, call_cells, configured_log, what
 from pactgate.cli.call import executed
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient, GatewayClientError
@@ -122,7 +122,7 @@ def _from_log(log: Path, key: bytes, request_id: str) -> dict[str, Any] | None:
 
 def _show(call: Mapping[str, Any]) -> None:
     outcome = str(call.get("outcome")).replace("_", " ")
-    name = call.get("tool") or call.get("requested") or "a call"
+    name = what(call) or "a call"
     terminal.title(f"{name}: {outcome} in {call.get('durationMs', 0):.1f} ms")
     for label, text in _lines(call):
         if text:
@@ -135,7 +135,8 @@ def _lines(call: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("request id", f"{call.get('requestId')}, {call.get('time')}"),
         ("source", str(call.get("source"))),
         ("client", _join(call.get("subject"), call.get("client"), call.get("peer"), _protocol(call.get("version")))),
-        ("tool", _tool(call)),
+        ("tool", "" if call.get("method") else _tool(call)),
+        ("method", _method(call)),
         ("requested name", str(call.get("requested") or "")),
         ("arguments", terminal.compact(call["arguments"]) if call.get("arguments") is not None else ""),
         ("passed", _gates(call, "passed")),
@@ -156,6 +157,13 @@ def _lines(call: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _protocol(version: Any) -> str:
     return f"protocol version {version}" if version else ""
+
+
+def _method(call: Mapping[str, Any]) -> str:
+    """Of a request that is not a tool call."""
+    if not call.get("method"):
+        return ""
+    return f"{call['method']} on {call['server']}" if call.get("server") else str(call["method"])
 
 
 def _tool(call: Mapping[str, Any]) -> str:

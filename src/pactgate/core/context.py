@@ -84,6 +84,7 @@ class ExecutionContext:
         "record",
         "request_id",
         "requested",
+        "server",
         "tool",
         "tool_fault",
         "upstream_revision",
@@ -100,7 +101,9 @@ class ExecutionContext:
         self.failure: GatewayFailure | None = None
         self.is_error = False
         self.requested: str | None = None
-        """The name that was asked for, whether or not it is a tool's."""
+        """The name or URI that was asked for, whether or not there is one."""
+        self.server: str | None = None
+        """The server of a request that is not a tool call."""
         self.is_cached = False
         self.is_empty = False
         """Whether the tool answered with an empty list of content: allowed, and said."""
@@ -146,7 +149,7 @@ class ExecutionContext:
             era=caller.era._value_,
             version=caller.version,
             duration_ms=(now - self.opened_at) * 1000 if now > self.opened_at else 0.0,
-            server=tool.server if tool else (failure.server if failure else caller.scope),
+            server=tool.server if tool else self.server or (failure.server if failure else caller.scope),
             tool=tool.full_name if tool else None,
             outcome=failure.mode if failure else "tool_error" if self.is_error else "ok",
             failure=freeze(failure.record()) if failure else None,

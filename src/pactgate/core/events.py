@@ -182,6 +182,16 @@ class RequestFinished(Event, frozen=True):
     record: ExecutionRecord
 
 
+class ListenOpened(Event, frozen=True):
+    """A client has opened a `subscriptions/listen`, which may stay open for days. `watched` are kinds of lists and URIs of resources."""
+
+    request_id: str
+    subject: str
+    client: str
+    server: str | None
+    watched: tuple[str, ...]
+
+
 class RequestRefused(Event, frozen=True):
     """Refused before it became a request: Host, Origin, credentials, size, JSON. `peer` is the address of the client."""
 

@@ -18,6 +18,7 @@ from msgspec import Raw, Struct
 from pactgate.catalog.change_watcher import UPDATED
 from pactgate.catalog.connections import Connections
 from pactgate.core.context import ExecutionContext
+from pactgate.core.events import Emit, ListenOpened
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Caller, ClientGroup, SessionNotifier
 from pactgate.pipeline.subscriptions import MAX_URIS, Subscriptions
@@ -55,10 +56,11 @@ _uri_params: Final = msgspec.json.Decoder(_UriParams)
 class _SessionHolder:
     """A legacy session that watches resources."""
 
-    __slots__ = ("_channel", "scope")
+    __slots__ = ("_channel", "scope", "subject")
 
-    def __init__(self, channel: SessionNotifier, scope: str | None) -> None:
+    def __init__(self, channel: SessionNotifier, subject: str, scope: str | None) -> None:
         self._channel = channel
+        self.subject = subject
         self.scope = scope
 
     def updated(self, uri: str) -> None:
@@ -115,11 +117,13 @@ class ChangeNotifications:
         subscriptions: Subscriptions,
         server_info: bytes,
         *,
+        emit: Emit,
         on_left: Callable[[str], None],
     ) -> None:
         self._connections = connections
         self._subscriptions = subscriptions
         self._server_info = server_info
+        self._emit = emit
         self._on_left = on_left
         self._audiences: dict[ClientGroup, None] = {}
         self._sessions: dict[str, _SessionHolder] = {}
@@ -184,6 +188,16 @@ class ChangeNotifications:
             honoured: dict[str, Any] = {f"{kind}ListChanged": True for kind in _KINDS if kind in kinds}
             if held:
                 honoured["resourceSubscriptions"] = held
+            caller = ctx.caller
+            self._emit(
+                ListenOpened(
+                    request_id=ctx.request_id,
+                    subject=caller.subject,
+                    client=caller.client,
+                    server=caller.scope,
+                    watched=(*sorted(kinds), *held),
+                )
+            )
             listen.acknowledge(honoured)
             await listen.ended
             return listen.result(self._server_info)
@@ -192,13 +206,13 @@ class ChangeNotifications:
             self._subscriptions.release(listen)
 
     async def subscribe(self, ctx: ExecutionContext, request: Request) -> bytes:
-        uri = _uri_of(request)
+        uri = ctx.requested = _uri_of(request)
         await self._connections.settle()
         await self._subscriptions.add(self._holder(ctx.caller), uri)
         return b"{}"
 
     async def unsubscribe(self, ctx: ExecutionContext, request: Request) -> bytes:
-        uri = _uri_of(request)
+        uri = ctx.requested = _uri_of(request)
         self._subscriptions.remove(self._holder(ctx.caller), uri)
         return b"{}"
 
@@ -231,7 +245,7 @@ class ChangeNotifications:
             raise GatewayFailure(Kind.METHOD_NOT_FOUND, "Only a caller with a session can be told of changes.")
         holder = self._sessions.get(caller.session)
         if holder is None:
-            holder = self._sessions[caller.session] = _SessionHolder(caller.standing, caller.scope)
+            holder = self._sessions[caller.session] = _SessionHolder(caller.standing, caller.subject, caller.scope)
         return holder
 
     def flush(self) -> None:

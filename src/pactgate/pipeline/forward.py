@@ -17,6 +17,7 @@ from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.uris import OWN_SCHEME, ResourceTarget
+from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Caller
@@ -29,6 +30,7 @@ from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.pipeline.upstream_request import Headers, UpstreamRequest
 from pactgate.policy.cache_policy import judge
+from pactgate.policy.overload import Overload
 from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.policy.state_tokens import StateBinding, StateSigner
 from pactgate.protocol import messages, modern
@@ -73,6 +75,7 @@ class Forward:
         bridge: ServerRequestBridge,
         timeouts: TimeoutQueue,
         tasks: TaskOwners,
+        overload: Overload,
         *,
         read_own: ReadOwn,
         server_info: bytes,
@@ -83,13 +86,14 @@ class Forward:
         self._bridge = bridge
         self._timeouts = timeouts
         self._tasks = tasks
+        self._overload = overload
         self._cursors = StateSigner(time.monotonic)
         self._read_own = read_own
         self._server_info = server_info
 
     async def get_prompt(self, ctx: ExecutionContext, request: Request) -> bytes:
         members, meta, token = _params(request)
-        name = _text(members, "name", request.method)
+        name = ctx.requested = _text(members, "name", request.method)
         prompt = await self._connections.resolve_prompt(name, ctx.caller.scope)
         members["name"] = Raw(encode_json(prompt.name))
         answer = await self._ask(ctx, request, _Addressed(prompt.server, members, prompt.name, token), meta)
@@ -97,8 +101,9 @@ class Forward:
 
     async def read_resource(self, ctx: ExecutionContext, request: Request) -> bytes:
         members, meta, token = _params(request)
-        uri = _text(members, "uri", request.method)
+        uri = ctx.requested = _text(members, "uri", request.method)
         if uri.startswith(OWN_SCHEME):
+            ctx.server = OWN_SERVER_ID
             own = ForwardedResult(self._own(uri, ctx.caller), LATEST_LEGACY)
             return shape(own, request.method, ctx.caller, self._server_info)
         target = await self._target(uri, ctx.caller.scope)
@@ -116,7 +121,7 @@ class Forward:
             kind = _TEXT.decode(reference["type"])
         except (KeyError, msgspec.DecodeError):
             raise _bad(request.method, "ref must be an object with a type") from None
-        server = await self._rewrite(reference, kind, ctx.caller.scope)
+        server = await self._rewrite(ctx, reference, kind)
         members["ref"] = Raw(encode_json(reference))
         answer = await self._ask(ctx, request, _Addressed(server, members, token=token), meta)
         return shape(answer, request.method, ctx.caller, self._server_info)
@@ -140,7 +145,7 @@ class Forward:
         if request.method == _LIST_TASKS:
             self._open_cursor(ctx.caller, server, members)
         elif is_about_tasks:
-            task = _text(members, "taskId", request.method)
+            task = ctx.requested = _text(members, "taskId", request.method)
         answer = await self._ask(ctx, request, _Addressed(server, members, task, token, goes_on=True, task=task), meta)
         return shape(answer, request.method, ctx.caller, self._server_info)
 
@@ -172,13 +177,15 @@ class Forward:
             members["nextCursor"] = Raw(encode_json(sealed))
         return encode_json(members)
 
-    async def _rewrite(self, reference: dict[str, Raw], kind: str, scope: str | None) -> str:
+    async def _rewrite(self, ctx: ExecutionContext, reference: dict[str, Raw], kind: str) -> str:
         if kind == "ref/prompt":
-            prompt = await self._connections.resolve_prompt(_text(reference, "name", kind), scope)
+            ctx.requested = _text(reference, "name", kind)
+            prompt = await self._connections.resolve_prompt(ctx.requested, ctx.caller.scope)
             reference["name"] = Raw(encode_json(prompt.name))
             return prompt.server
         if kind == "ref/resource":
-            target = await self._target(_text(reference, "uri", kind), scope)
+            ctx.requested = _text(reference, "uri", kind)
+            target = await self._target(ctx.requested, ctx.caller.scope)
             reference["uri"] = Raw(encode_json(target.uri))
             return target.server
         raise _bad("completion/complete", f"a reference can't be of type {kind[:40]!r}")
@@ -195,7 +202,7 @@ class Forward:
         plan = self._policies().of_reads(to.server)
         if len(to.members) > 1 or meta:  # a read that says more than its URI may be answered otherwise
             return await self._ask(ctx, request, to, meta)
-        caller = ctx.caller
+        caller, ctx.server = ctx.caller, to.server
         session = self._bridge.session_key(to.server, caller) if plan.may_be_private else None
         found = self._results.ask(plan.keys(caller.subject, bytes(to.members["uri"]), session), to.server)
         if not isinstance(found, Lookup | LeaderTicket):
@@ -225,11 +232,18 @@ class Forward:
         on_asked: Callable[[], None] = lambda: None,
     ) -> ForwardedResult:
         """What the server answers, as it wrote it; or what it asks, where the method can."""
+        ctx.server = to.server
         limit_ms = self._policies().server_limit_ms(to.server)
         input_ms = self._policies().input_timeout_ms
         deadline = Deadline(self._timeouts, ctx.interrupt, limit_ms, input_ms)
         try:
-            found = await self._send(ctx.caller, request, to, meta, deadline, on_asked)
+            turn = self._overload.enter(to.server, ctx.caller.subject)
+            if turn is not None:
+                await turn
+            try:
+                found = await self._send(ctx.caller, request, to, meta, deadline, on_asked)
+            finally:
+                self._overload.leave(to.server, ctx.caller.subject)
         except asyncio.CancelledError:
             if not deadline.has_expired:
                 raise
@@ -241,6 +255,7 @@ class Forward:
         finally:
             deadline.close()
         result, revision = found.response.result, found.session.identity.version
+        ctx.upstream_revision = revision
         if not result.startswith(b"{"):
             raise GatewayFailure(
                 Kind.MALFORMED_RESULT, f"{to.server} answered {request.method} without an object", server=to.server

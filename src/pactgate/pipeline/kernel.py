@@ -12,11 +12,13 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
+from pactgate.core import request_kinds
 from pactgate.core.context import ExecutionContext
 from pactgate.core.display import MAX_TEXT_CHARS, Mask
 from pactgate.core.events import Emit, RequestFinished
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Party, Reply, Verdict, to_reply
 from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.core.request_kinds import KINDS
 from pactgate.core.values import Caller, ClientGroup, Responder
 from pactgate.pipeline.call import FRAME_BYTES
 from pactgate.pipeline.post_gates import facts_of
@@ -53,13 +55,20 @@ def _ignore(caller: Caller, notification: Notification) -> None:
 
 
 class AuditTrail(Protocol):
-    """Where tool calls leave a record before their answers go out."""
+    """Where requests leave a record before their answers go out."""
 
     def require(self) -> None:
         """Raise when no record could be written now."""
 
     def keep(self, ctx: ExecutionContext, params: bytes | None) -> Awaitable[str | None] | None:
-        """Hand over a sealed call. What is waited for says None once it is written, else why the answer must be held back."""
+        """Hand over a sealed request. What is waited for says None once it is written, else why the answer must be held back."""
+
+
+class RequestRates(Protocol):
+    """Counts requests other than tool calls, which are counted by a gate."""
+
+    def admit_request(self, subject: str, kind: str) -> None:
+        """Raise when one more is too many."""
 
 
 class Kernel:
@@ -74,6 +83,7 @@ class Kernel:
         hearing: ClientRegistry | None = None,
         mask: Callable[[], Mask] = Mask,
         audit: AuditTrail | None = None,
+        rates: RequestRates | None = None,
         on_notice: Callable[[Caller, Notification], None] = _ignore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -84,6 +94,7 @@ class Kernel:
         self._barrier = FaultBarrier(emit)
         self._mask = mask
         self._audit = audit
+        self._rates = rates
         self._on_notice = on_notice
         self._clock = clock
         self._refused = RefusedBytes(clock)
@@ -145,7 +156,7 @@ class Kernel:
     def _seal(self, ctx: ExecutionContext, request: Request) -> Awaitable[str | None] | None:
         """Seal what is known of a request, and see that it is recorded; what is to be waited for before its answer goes out."""
         self._emit(RequestFinished(ctx.seal(self._clock())))
-        if self._audit is None or request.method != TOOL_CALL:
+        if self._audit is None or not (request.method in KINDS or self._is_extension(ctx.caller, request.method)):
             return None
         return self._audit.keep(ctx, request.params)
 
@@ -157,12 +168,26 @@ class Kernel:
                 self._audit.require()
             return handler
         if handler is not None and versions.exists(method, caller.version):
+            self._admit(caller, KINDS.get(method))
             return handler
-        if caller.scope is not None and versions.is_foreign(method) and EXTENSION in self._handlers:
-            if self._policies().is_extension(caller.scope, method):
-                return self._handlers[EXTENSION]
-            raise _unnamed_method(method, caller.scope)
-        raise _unknown_method(method)
+        if self._is_extension(caller, method):
+            self._admit(caller, request_kinds.EXTENSION)
+            return self._handlers[EXTENSION]
+        raise _unknown_method(method, caller.scope)
+
+    def _is_extension(self, caller: Caller, method: str) -> bool:
+        if caller.scope is None or EXTENSION not in self._handlers or not versions.is_foreign(method):
+            return False
+        return self._policies().is_extension(caller.scope, method)
+
+    def _admit(self, caller: Caller, kind: str | None) -> None:
+        """Count a request that is not a tool call, and see that it can be recorded."""
+        if kind is None:
+            return
+        if self._audit is not None:
+            self._audit.require()
+        if self._rates is not None:
+            self._rates.admit_request(caller.subject, kind)
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A client's notification that is not about one of its requests."""
@@ -240,18 +265,13 @@ def _held_back(ctx: ExecutionContext, why: str) -> GatewayFailure:
         "The operator has to see to it. Look whether the action happened before you call again.",
         server=ctx.tool.server if ctx.tool else None,
         tool=ctx.tool.full_name if ctx.tool else ctx.requested,
-        operation=TOOL_CALL,
+        operation=ctx.method,
         code=ErrorCode.OPERATION_FAILED,
         verdict=verdict,
     )
 
 
-def _unnamed_method(method: str, server: str) -> GatewayFailure:
-    return GatewayFailure(
-        Kind.METHOD_NOT_FOUND,
-        f"There is no method {method[:100]!r} here: `extensions` of the server {server!r} does not name it.",
-    )
-
-
-def _unknown_method(method: str) -> GatewayFailure:
-    return GatewayFailure(Kind.METHOD_NOT_FOUND, f"There is no method {method[:100]!r} here.")
+def _unknown_method(method: str, server: str | None) -> GatewayFailure:
+    is_unnamed = server is not None and versions.is_foreign(method)
+    why = f": `extensions` of the server {server!r} does not name it" if is_unnamed else ""
+    return GatewayFailure(Kind.METHOD_NOT_FOUND, f"There is no method {method[:100]!r} here{why}.")

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.uris import OWN_SCHEME, ResourceTarget, full_uri
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.policy.overload import Overload
 
 MAX_URIS: Final = 256
 """Resources one session, or one listen, may watch."""
@@ -23,16 +24,20 @@ class Holder(Protocol):
 
     scope: str | None
 
+    @property
+    def subject(self) -> str: ...
+
     def updated(self, uri: str) -> None:
         """A resource it holds has changed. Must not wait or raise."""
 
 
 class Subscriptions:
-    """All holders of all URIs. `limit_ms` is the time a server has to answer."""
+    """All holders of all URIs. `limit_ms` is the time a server has to answer. A subscription takes a slot as a call does."""
 
-    def __init__(self, connections: Connections, limit_ms: Callable[[str], int]) -> None:
+    def __init__(self, connections: Connections, limit_ms: Callable[[str], int], overload: Overload) -> None:
         self._connections = connections
         self._limit_ms = limit_ms
+        self._overload = overload
         self._holders: dict[ResourceTarget, dict[Holder, str]] = {}
         self._held: dict[Holder, set[ResourceTarget]] = {}
 
@@ -49,7 +54,7 @@ class Subscriptions:
             raise GatewayFailure(
                 Kind.LIMIT_EXCEEDED, f"At most {MAX_URIS} resources can be watched at once; unsubscribe from some."
             )
-        await self._hold(target)
+        await self._hold(target, holder.subject)
         self._held.setdefault(holder, set()).add(target)
         self._holders.setdefault(target, {})[holder] = uri
 
@@ -82,12 +87,18 @@ class Subscriptions:
             return [exact]
         return [target for target in self._holders if target.server == server and uri.startswith(target.uri)]
 
-    async def _hold(self, target: ResourceTarget) -> None:
+    async def _hold(self, target: ResourceTarget, subject: str) -> None:
         limit_ms = self._limit_ms(target.server)
         try:
             async with asyncio.timeout(limit_ms / 1000):
-                session = await self._connections.session(target.server)
-                await self._connections.servers[target.server].change_watcher.subscribe(session, target.uri)
+                turn = self._overload.enter(target.server, subject)
+                if turn is not None:
+                    await turn
+                try:
+                    session = await self._connections.session(target.server)
+                    await self._connections.servers[target.server].change_watcher.subscribe(session, target.uri)
+                finally:
+                    self._overload.leave(target.server, subject)
         except TimeoutError:
             raise GatewayFailure(
                 Kind.CALL_TIMEOUT,

@@ -1,7 +1,8 @@
-"""The rate limit of a tool: which quota applies, and the failure that a caller over the limit gets.
+"""The rate limits of tools and of other requests: which quota applies, and the failure that a caller over the limit gets.
 
 A rule for the tool applies before its category (D10); a tool of unknown category counts as one that may change things. Every caller has
-its own quota for every tool. Callers are identified by subject, never by address, session or header. Must not: count; the store counts.
+its own quota for every tool, and one for every other kind of request. Callers are identified by subject, never by address, session or
+header. Must not: count; the store counts.
 Enforces S2/MCP-006 and S2/MCP-007.
 """
 
@@ -18,6 +19,7 @@ from pactgate.state.ports import Quota, RateRefusal, RateStore
 
 WINDOW_SECONDS: Final = 60
 _REMEMBERED_TOOLS: Final = 20_000
+_REQUESTS: Final = "rateLimits.requests"
 
 
 class Allowance(NamedTuple):
@@ -39,6 +41,7 @@ class RatePolicy:
         """Apply other settings from the next call on. Calls already counted stay counted."""
         self._settings = settings
         self._known: dict[tuple[str, str], Allowance] = {}
+        self._requests: dict[str, Quota] = {}
         self._is_enabled = settings.enabled
 
     def admit(self, subject: str, tool: Tool) -> None:
@@ -50,6 +53,19 @@ class RatePolicy:
         if refusal is not None:
             self.refused_count += 1
             raise _failure(tool, allowance, refusal)
+
+    def admit_request(self, subject: str, kind: str) -> None:
+        """Count one request other than a call, or raise RATE_LIMITED without counting it. `kind` is one of a few."""
+        if not self._is_enabled:
+            return
+        quota = self._requests.get(kind)
+        if quota is None:
+            rate = self._settings.requests
+            quota = self._requests[kind] = Quota(f"{kind} request", rate.rpm, rate.burst)
+        refusal = self._take(subject, quota)
+        if refusal is not None:
+            self.refused_count += 1
+            raise _request_failure(kind, quota, refusal)
 
     def facts_of(self, tool: Tool) -> dict[str, Any] | None:
         """The limit of one tool, which is public; None when there is none."""
@@ -65,6 +81,7 @@ class RatePolicy:
             "enabled": limits.enabled,
             "windowSeconds": WINDOW_SECONDS,
             **{name.value: _facts(getattr(limits, name)) for name in RateClass},
+            "requests": _facts(limits.requests),
             "tools": {pattern: _facts(rate) for pattern, rate in limits.tools.items()},
         }
 
@@ -102,18 +119,35 @@ def _failure(tool: Tool, allowance: Allowance, refusal: RateRefusal) -> GatewayF
         operation="tools/call",
         retry_after_ms=refusal.retry_after_ms,
         details={
-            "retryAfter": wait_s,
-            "remaining": 0,
-            "remainingInWindow": refusal.remaining_in_window,
-            "resetIn": _whole_seconds(refusal.reset_in_ms),
-            "limit": quota.rpm,
-            "burst": quota.burst,
-            "windowSeconds": WINDOW_SECONDS,
+            **_details(setting, quota, refusal),
             "toolName": tool.full_name,
             "rateClass": tool.traits.rate_class,
-            "limitedBy": setting,
         },
     )
+
+
+def _request_failure(kind: str, quota: Quota, refusal: RateRefusal) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.RATE_LIMITED,
+        f"Too many requests: {_REQUESTS} allows each client {quota.rpm} requests of the kind {kind!r} per minute "
+        f"(burst {quota.burst}). Try again in {_whole_seconds(refusal.retry_after_ms)} s. The operator changes it in the "
+        f"configuration, or with `pactgate config set {_REQUESTS}.rpm NUMBER`.",
+        retry_after_ms=refusal.retry_after_ms,
+        details={**_details(_REQUESTS, quota, refusal), "rateClass": kind},
+    )
+
+
+def _details(setting: str, quota: Quota, refusal: RateRefusal) -> dict[str, Any]:
+    return {
+        "retryAfter": _whole_seconds(refusal.retry_after_ms),
+        "remaining": 0,
+        "remainingInWindow": refusal.remaining_in_window,
+        "resetIn": _whole_seconds(refusal.reset_in_ms),
+        "limit": quota.rpm,
+        "burst": quota.burst,
+        "windowSeconds": WINDOW_SECONDS,
+        "limitedBy": setting,
+    }
 
 
 def _whole_seconds(ms: int) -> int:

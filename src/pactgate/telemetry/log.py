@@ -217,6 +217,7 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.UpstreamNoise: LogLine(WARNING, _noise, is_provoked=True),
     events.CompositionHazard: LogLine(WARNING, "{severity}: {message} ({kind})", is_provoked=True),
     events.RequestFinished: LogLine(DEBUG, _request, is_provoked=True),
+    events.ListenOpened: LogLine(DEBUG, "{subject} listens to {watched}, request {request_id}", is_provoked=True),
     events.RequestRefused: LogLine(WARNING, _refused, is_provoked=True),
     events.CredentialsRefused: LogLine(WARNING, _guessed, is_provoked=True),
     events.ConnectionsClosed: LogLine(

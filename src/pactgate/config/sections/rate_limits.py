@@ -44,16 +44,27 @@ class ToolRate(Section, frozen=True, kw_only=True):
     burst: Burst
 
 
-Rate = ExecutionRate | MutationRate | ReadRate | ToolRate
+class RequestRate(Section, frozen=True, kw_only=True):
+    """Everything but tool calls, each kind by itself: reads of resources, prompts, completions, subscriptions, tasks, extensions."""
+
+    rpm: Annotated[int, doc("Requests of one kind of one client in any 60 seconds.", ge=1, le=100000)] = 600
+    burst: Annotated[
+        int,
+        doc("Requests of one kind of one client at once; one more is allowed every 60/rpm seconds.", ge=1, le=10000),
+    ] = 200
+
+
+Rate = ExecutionRate | MutationRate | ReadRate | ToolRate | RequestRate
 
 
 class RateLimits(Section, frozen=True, kw_only=True):
-    """How often one client may call a tool. Clients without a token count as one."""
+    """How often one client may call a tool, or request anything else. Clients without a token count as one."""
 
-    enabled: Annotated[bool, doc("Whether calls are rate limited.")] = True
+    enabled: Annotated[bool, doc("Whether calls and other requests are rate limited.")] = True
     execution: ExecutionRate = ExecutionRate()
     mutation: MutationRate = MutationRate()
     read: ReadRate = ReadRate()
+    requests: RequestRate = RequestRate()
     tools: Annotated[
         dict[ToolPattern, ToolRate],
         doc(
