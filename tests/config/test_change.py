@@ -209,3 +209,21 @@ def test_what_only_a_start_takes_over_is_named() -> None:
 def test_a_flag_of_the_command_line_does_not_make_it_another_file() -> None:
     assert change.is_same_file(CONFIG, replace(CONFIG, listen=ListenSection(port=0)))
     assert not change.is_same_file(CONFIG, replace(CONFIG, limits=Limits(max_array_size=1)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "stuck"),
+    [
+        ({"listen": ListenSection(port=1)}, ("listen",)),
+        ({"listen": ListenSection(max_connections_per_address=7)}, ("listen",)),
+        ({"listen": ListenSection(allowed_hosts=("a.example",), allowed_origins=("https://a.example",))}, ()),
+        ({"auth": Auth(tokens={"dev": Token(token="0123456789-other")})}, ()),
+        ({"auth": Auth(anonymous=True)}, ()),
+        ({"auth": Auth()}, ("auth",)),
+    ],
+)
+def test_who_may_call_is_applied_while_running_and_where_is_not(
+    changed: dict[str, Any], stuck: tuple[str, ...]
+) -> None:
+    before = replace(CONFIG, listen=ListenSection())
+    assert change.needs_restart(before, replace(before, **changed)) == stuck

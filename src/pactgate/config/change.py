@@ -131,7 +131,7 @@ def is_same_file(one: Config, other: Config) -> bool:
 def _at_start(config: Config, section: str) -> Any:
     """The part of a section that takes effect at the next start."""
     if section == "listen":
-        return config.listen.host, config.listen.port
+        return replace(config.listen, allowed_hosts=(), allowed_origins=())
     if section == "cache":
         return replace(config.cache, tools={}, default_ttl_ms=0)
     if section == "limits":

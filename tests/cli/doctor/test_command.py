@@ -214,10 +214,10 @@ def test_secrets_in_a_file_others_may_read_are_a_warning(
     assert any("chmod 600" in finding["hint"] for finding in found["configuration"]) is is_warned
 
 
-def test_a_file_others_may_write_is_a_warning(tmp_path: Path) -> None:
-    write_config(tmp_path, {}, listen={"port": 0}).chmod(0o666)
+def test_a_file_its_group_may_write_is_a_warning(tmp_path: Path) -> None:
+    write_config(tmp_path, {}, listen={"port": 0}).chmod(0o660)
     _, found = examine(tmp_path)
-    assert any("chmod go-w" in finding["hint"] for finding in found["configuration"])
+    assert any("chmod g-w" in finding["hint"] for finding in found["configuration"])
 
 
 def test_a_port_is_free_or_has_a_gateway_or_somebody_else(tmp_path: Path) -> None:
