@@ -7,7 +7,6 @@ import os
 import secrets
 import socket
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -394,47 +393,6 @@ def test_no_credentials_in_a_file_every_user_may_read_are_none(tmp_path: Path) -
     )
     path.chmod(0o644)
     assert load(path, environ={"API_KEY": "some-credential"}).warnings == ()
-
-
-# -- secrets from files
-
-
-def test_a_secret_is_read_from_a_file_without_the_line_break_at_its_end(tmp_path: Path) -> None:
-    (tmp_path / "absolute").write_text("some-credential\n")
-    (tmp_path / "relative").write_text("other-credential\r\n")
-    env = {"A": f"${{file:{tmp_path}/absolute}}", "B": "x ${file:relative}"}
-    config = loaded(tmp_path, server(env=env))
-    assert config.servers["files"].env == {"A": "some-credential", "B": "x other-credential"}
-    assert {"some-credential", "other-credential"} <= set(config.secrets)
-    assert config.secret_files == (f"{tmp_path}/absolute", f"{tmp_path}/relative")
-
-
-@pytest.mark.parametrize(
-    ("make", "why"),
-    [
-        (lambda path: None, "No such file"),
-        (lambda path: path.mkdir(), "not a regular file"),
-        (lambda path: os.mkfifo(path), "not a regular file"),
-        (lambda path: path.write_bytes(b""), "is empty"),
-        (lambda path: path.write_bytes(b"canary\xff"), "not UTF-8"),
-        (lambda path: path.write_bytes(b"canary" * 20_000), "larger than"),
-    ],
-)
-def test_a_file_that_has_no_usable_secret_is_a_problem_with_its_line(
-    make: Callable[[Path], Any], why: str, tmp_path: Path
-) -> None:
-    make(tmp_path / "secret")
-    (problem,) = problems(tmp_path, server(env={"A": "${file:secret}"}))
-    assert problem.path == "mcpServers.files.env.A"
-    assert why in problem.message
-    assert problem.line == 6
-    assert "canary" not in str(problem)
-
-
-def test_what_a_secret_file_holds_is_not_expanded_again(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("${HOME} ${file:secret}")
-    config = loaded(tmp_path, server(env={"A": "${file:secret}"}), HOME="/")
-    assert config.servers["files"].env == {"A": "${HOME} ${file:secret}"}
 
 
 def test_flags_of_the_command_line_read_no_files(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pactgate.app import Gateway
-from pactgate.config.load import FileState, file_state, load
+from pactgate.config.file_access import FileState, file_state
+from pactgate.config.load import load
 from pactgate.config.problems import ConfigurationError
 from pactgate.core.events import ConfigurationRefused, Emit
 

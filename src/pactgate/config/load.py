@@ -7,7 +7,6 @@ or import a server's code; an unreachable server is not a problem of its configu
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
+from pactgate.config.file_access import SecretFiles, hint_for_readers, other_writers, read_regular_file
 from pactgate.config.model import Config, ConfigFile, ListenSection, Sections
 from pactgate.config.problems import (
     ConfigFindings,
@@ -24,9 +24,7 @@ from pactgate.config.problems import (
     LineIndex,
     UnreadableError,
     ValueFault,
-    show,
 )
-from pactgate.config.problems import Path as SettingPath
 from pactgate.config.reader import FORMATS, read
 from pactgate.config.sections.auth import check_auth
 from pactgate.config.sections.cache import check_cache
@@ -35,7 +33,6 @@ from pactgate.config.validate import Validation
 from pactgate.config.value_checks import is_loopback
 
 MAX_FILE_BYTES: Final = 1024 * 1024
-MAX_SECRET_BYTES: Final = 64 * 1024
 COMMAND_LINE: Final = "command line"
 _STEM: Final = "pactgate"
 
@@ -71,8 +68,9 @@ def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[st
     if not found.problems and not flags.problems:
         _merge(settings, given)
         _warn(settings, found)
-        if path is not None and reading.written_secrets:
-            _warn_of_readers(path, reading.written_secrets[0], found)
+        if path is not None and reading.written_secrets and (hint := hint_for_readers(path)):
+            message = "Every user may read this file, and this is a secret."
+            found.warn(reading.written_secrets[0], message, hint, at_value=True)
     if problems := found.problems + flags.problems:
         raise ConfigurationError(problems)
     config = msgspec.convert(settings, Config)
@@ -90,61 +88,6 @@ def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[st
 def kind_of(struct: type[msgspec.Struct]) -> inspect.Type:
     """The type `Validation` validates values against."""
     return inspect.type_info(struct)
-
-
-FileState = tuple[int, int, int]
-"""Tells one state of a file from another: modification time, size and inode."""
-
-
-def file_state(path: str | Path) -> FileState | None:
-    """None while there is no such file."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def read_regular_file(path: str | Path, max_bytes: int) -> tuple[bytes, int]:
-    """The first bytes of a regular file, and its mode. Never waits for a pipe or device. Raises UnreadableError."""
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-        try:
-            mode = os.fstat(handle).st_mode
-            if not stat.S_ISREG(mode):
-                raise UnreadableError("This is not a regular file.", "Name a file, not a folder, pipe or device.")
-            with open(handle, "rb", closefd=False) as file:
-                return file.read(max_bytes), mode
-        finally:
-            os.close(handle)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "its name has a NUL"
-        raise UnreadableError(f"The file can't be read: {reason}.", "Check the path and its permissions.") from None
-
-
-class SecretFiles:
-    """Reads secrets from files, such as `/run/secrets/x`, and notes which. Relative paths are relative to the configuration."""
-
-    def __init__(self, folder: str) -> None:
-        self.names: dict[str, None] = {}
-        self._folder = folder
-
-    def read(self, name: str) -> str | ValueFault:
-        """The text of the file without the line break at its end. Never repeats any of it in a fault."""
-        path = os.path.join(self._folder, name)
-        self.names[path] = None
-        try:
-            data, _ = read_regular_file(path, MAX_SECRET_BYTES + 1)
-            text = data.decode()
-        except UnreadableError as problem:
-            return ValueFault(f"The secret file {show(path)}: {problem.message}", problem.hint)
-        except UnicodeDecodeError:
-            return ValueFault(f"The secret file {show(path)} is not UTF-8 text.", "Is it the right file?")
-        if len(data) > MAX_SECRET_BYTES:
-            message = f"The secret file {show(path)} is larger than {MAX_SECRET_BYTES} bytes."
-            return ValueFault(message, "Is it the right file?")
-        text = text.removesuffix("\n").removesuffix("\r")
-        return text or ValueFault(f"The secret file {show(path)} is empty.", "Write the secret into it.")
 
 
 def _read_file(path: Path, found: ConfigFindings) -> dict[str, Any] | None:
@@ -165,14 +108,15 @@ def _read_text(path: Path, found: ConfigFindings) -> str:
     if path.suffix.lower() not in FORMATS:
         hint = f"Its name must end with {', '.join(FORMATS)}."
         raise UnreadableError("The format of this file is unknown.", hint)
-    data, mode = read_regular_file(path, MAX_FILE_BYTES + 1)
+    data = read_regular_file(path, MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise UnreadableError(f"The file is larger than {MAX_FILE_BYTES} bytes.", "Is it the right file?")
-    if os.name == "posix" and mode & stat.S_IWOTH:
-        # Who writes this file decides which programs run as this user, so such a file is worth nothing.
-        raise UnreadableError("Every user may write this file, and it names programs to start.", _chmod("o-w", path))
-    if os.name == "posix" and mode & stat.S_IWGRP:
-        found.warn((), "Its group may write this file, and it names programs to start.", _chmod("g-w", path))
+    writers = other_writers(path)
+    if writers is not None:
+        fault = ValueFault(f"{writers.who} may write this file, and it names programs to start.", writers.hint)
+        if writers.is_everybody:  # who writes this file decides which programs run as this user
+            raise UnreadableError(*fault)
+        found.warn((), *fault)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -211,6 +155,10 @@ def _warn(settings: dict[str, Any], found: ConfigFindings) -> None:
         hint = "Use auth.tokens, or listen on 127.0.0.1."
         found.warn(("auth", "anonymous"), message, hint, at_value=True)
     _warn_of_private_caches(settings, found)
+    for server_id, server in settings["servers"].items():
+        if (tools := server.get("tools")) and (writers := other_writers(tools)):
+            message = f"{writers.who} may write this file, and the gateway runs it."
+            found.warn(("mcpServers", server_id, "tools"), message, writers.hint, at_value=True)
     if found.file and not settings["servers"]:
         found.warn(("mcpServers",), "There are no servers.", "Add one under mcpServers.")
 
@@ -225,21 +173,6 @@ def _warn_of_private_caches(settings: dict[str, Any], found: ConfigFindings) -> 
             )
             hint = "Remove it, or set isolation to shared if the server answers all clients alike."
             found.warn(("cache", "tools", pattern), message, hint)
-
-
-def _warn_of_readers(path: Path, secret: SettingPath, found: ConfigFindings) -> None:
-    """Warn about credentials in a file that every user of the machine can read."""
-    try:
-        is_open = os.name == "posix" and path.stat().st_mode & stat.S_IROTH
-    except OSError:
-        return  # it was replaced a moment ago: the next reload looks again
-    if is_open:
-        hint = f"{_chmod('o-r', path)}. Or write it as ${{VARIABLE}} or ${{file:/run/secrets/x}}."
-        found.warn(secret, "Every user may read this file, and this is a secret.", hint, at_value=True)
-
-
-def _chmod(change: str, path: Path) -> str:
-    return f"Run: chmod {change} {path.name}"
 
 
 def _tree(overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import NODEFAULT, inspect
 
-from pactgate.config.load import MAX_FILE_BYTES, MAX_SECRET_BYTES
+from pactgate.config.file_access import MAX_SECRET_BYTES
+from pactgate.config.load import MAX_FILE_BYTES
 from pactgate.config.model import ConfigFile
 from pactgate.config.reader import FORMATS
 from pactgate.config.sections.rest import RestSettings

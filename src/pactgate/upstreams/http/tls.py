@@ -11,7 +11,7 @@ import os
 import ssl
 from typing import Final
 
-from pactgate.config.load import FileState, file_state
+from pactgate.config.file_access import FileState, file_state
 from pactgate.config.sections.network import TlsSettings
 from pactgate.core.failures import GatewayFailure, Kind
 

@@ -11,7 +11,7 @@ import asyncio
 import os
 from typing import Any, Final, NamedTuple
 
-from pactgate.config.load import FileState, file_state, read_regular_file
+from pactgate.config.file_access import FileState, file_state, read_regular_file
 from pactgate.config.problems import UnreadableError
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
@@ -111,7 +111,7 @@ class _Folder:
 
     def _read(self, path: str) -> Any:
         try:
-            data, _ = read_regular_file(path, MAX_DOCUMENT_BYTES + 1)
+            data = read_regular_file(path, MAX_DOCUMENT_BYTES + 1)
         except UnreadableError as problem:
             raise UnreadableDocumentError(f"can't be loaded: {problem.message}") from None
         self._bytes += len(data)
