@@ -10,7 +10,7 @@ from pactgate.core.events import Event, InternalFailure
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.pipeline.deadline import Deadline, TimeoutQueue
 from tests.support.asking import person_thinks
-from tests.support.eventually import eventually
+from tests.support.eventually import elapsed, eventually
 
 
 class Interrupted:
@@ -155,3 +155,20 @@ async def test_a_closed_deadline_is_not_extended() -> None:
     ran_out.deadline("later", 60)
     await eventually(lambda: bool(ran_out.names))
     assert ran_out.names == ["later"]
+
+
+async def test_the_time_that_is_left_to_a_server_is_not_shortened_by_a_client_and_grows_with_progress() -> None:
+    ran_out = Interrupted()
+    deadline = ran_out.deadline("a", 1000)
+    deadline.full_ms = 60_000  # what the operator set; the client asked for one second
+    assert 59 < (deadline.left_s() or 0) <= 60
+    deadline.move(20_000)
+    assert 19 < (deadline.left_s() or 0) <= 20
+    with deadline.waiting_for_client():
+        assert deadline.left_s() is None
+    deadline.close()
+    progressing = ran_out.deadline("b", 200)
+    await elapsed(0.1)
+    progressing.extend(60_000)
+    assert (progressing.left_s() or 0) > 0.15
+    progressing.close()

@@ -37,6 +37,11 @@ async def eventually(condition: Callable[[], T | Awaitable[T]], *, within_s: flo
     raise AssertionError("unreachable")
 
 
+async def elapsed(seconds: float) -> None:
+    """Let time pass: for tests that something does not happen within it, or takes at least as long."""
+    await asyncio.sleep(seconds)
+
+
 def eventually_blocking(condition: Callable[[], T], *, within_s: float = WITHIN_S) -> T:
     """The same for a test without an event loop."""
     end, never = time.monotonic() + within_s, threading.Event()

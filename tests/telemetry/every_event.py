@@ -32,6 +32,7 @@ EVERY_EVENT: list[Event] = [
     events.ServerConnecting("almanac", 1),
     events.ServerConnected("almanac", "legacy", "2025-11-25", 1, 12.3),
     events.ServerDisconnected("almanac", "it ended"),
+    events.ServerHung("almanac", 5000.0),
     events.ServerFailed("almanac", 4, "no such program"),
     events.ServerDiscovered("almanac", 5, 1.5),
     events.DiscoveryFailed("almanac", "too slow"),

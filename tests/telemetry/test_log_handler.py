@@ -131,6 +131,7 @@ def test_events_below_the_level_and_hidden_events_are_not_written(open_log: Call
     written = [line["event"] for line in log.objects()]
     assert written == [
         "ServerDisconnected",
+        "ServerHung",
         "DiscoveryFailed",
         "ConfigurationRefused",
         "EffectsExceeded",

@@ -125,6 +125,7 @@ class ListCache:
             async with asyncio.timeout(limit_ms / 1000):
                 found = await discover(session, self.found, hints)
         except TimeoutError:
+            session.peer.doubt()
             failure = self._too_slow(limit_ms)
         except GatewayFailure as problem:
             failure = problem

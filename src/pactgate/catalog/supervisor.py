@@ -43,6 +43,7 @@ _HALF_OPEN_WAIT_S: Final = 1.0
 """How long a caller waits for an attempt (half-open) when the last one failed."""
 _RELIST_AFTER_S: Final = 60.0
 _ERROR_CHARS: Final = 1000
+_UNANSWERED: Final = "does not answer; the gateway is checking whether it hangs"
 
 
 def _ignore(server: str, uri: str) -> None:
@@ -193,7 +194,7 @@ class Supervisor:
             "leftOut": [*found.left_out, *([f"its new version: {self._not_reloaded}"] if self._not_reloaded else [])],
             "lastError": self.last_error or self.lists.problem,
             "lastErrorDetail": self.last_error_detail or (listing.message if listing is not None else None),
-            "trouble": self.trouble,
+            "trouble": self.trouble or (_UNANSWERED if session and session.peer.is_unanswered else None),
             "lastConnectedAt": self.last_connected_at,
             "lastDiscoveredAt": self.lists.listed_at,
             "latencyMs": round(session.connect_ms, 1) if session else None,

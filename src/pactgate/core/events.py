@@ -41,6 +41,13 @@ class ServerDisconnected(Event, frozen=True):
     reason: str
 
 
+class ServerHung(Event, frozen=True):
+    """A server left a request and then a probe unanswered: its connection is ended, and its process where it has one."""
+
+    server: str
+    silent_ms: float
+
+
 class ServerFailed(Event, frozen=True):
     server: str
     attempts: int

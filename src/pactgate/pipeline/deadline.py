@@ -31,12 +31,14 @@ class Deadline:
         "_queue",
         "_timeouts",
         "_timer",
+        "full_ms",
         "has_expired",
         "limit_ms",
     )
 
     def __init__(self, timeouts: TimeoutQueue, interrupt: Callable[[], None], limit_ms: int, input_ms: int) -> None:
-        self.limit_ms = limit_ms
+        self.limit_ms = self.full_ms = limit_ms
+        """`full_ms` is the limit before the client shortened it."""
         self.has_expired = False
         self._timeouts = timeouts
         self._interrupt = interrupt
@@ -51,14 +53,20 @@ class Deadline:
     def move(self, limit_ms: int) -> None:
         """Another limit, counted from the same beginning."""
         if limit_ms != self.limit_ms:
-            self.limit_ms = limit_ms
+            self.limit_ms = self.full_ms = limit_ms
             self._set(self._began + limit_ms / 1000)
 
     def extend(self, longest_ms: int) -> None:
         """The limit begins anew, as far as the request has not taken `longest_ms` in all. Not while its client is asked something."""
         if not self._paused and not self._is_closed:
             now = self._timeouts.loop.time()
-            self._set(min(now + self.limit_ms / 1000, self._began + longest_ms / 1000))
+            end = min(now + self.limit_ms / 1000, self._began + longest_ms / 1000)
+            self.full_ms = max(self.full_ms, int((end - self._began) * 1000))
+            self._set(end)
+
+    def left_s(self) -> float | None:
+        """Seconds until the limit that the client can't shorten, negative when it is over. None while the client is asked."""
+        return None if self._paused else self._began + self.full_ms / 1000 - self._timeouts.loop.time()
 
     @property
     def is_waiting_for_client(self) -> bool:

@@ -82,6 +82,8 @@ def _take(call: Call, found: UpstreamResult) -> None:
 def _upstream_request(call: Call) -> UpstreamRequest:
     tool, caller = call.policy.tool, call.ctx.caller
     assert call.deadline is not None, "a call leaves under its time limit"
+    if call.caller_limit_ms is not None:
+        call.deadline.full_ms = call.policy.limit.ms
     call.members["name"] = call.policy.wire_name
     return UpstreamRequest(
         caller,

@@ -161,6 +161,7 @@ class ServerRequestBridge:
             headers=request.on_send(session),
             asker=asker,
             capabilities=encode_json(declared) if declared else None,
+            limit=request.deadline,
         )
 
     async def _send_after(

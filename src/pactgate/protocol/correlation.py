@@ -48,6 +48,10 @@ class Correlation(Generic[T]):
         if self._open.pop(id_, None) is not None:
             self._remember(id_)
 
+    def entries(self) -> list[tuple[str | int, T]]:
+        """The ids and sinks of all open requests, in the order they were opened."""
+        return list(self._open.items())
+
     def drain(self) -> list[T]:
         """The sinks of all open requests, in the order they were opened; afterwards none is open."""
         sinks = list(self._open.values())

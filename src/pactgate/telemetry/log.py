@@ -194,6 +194,9 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.ServerConnected: LogLine(INFO, "{server}: connected, {era} {version}, {duration_ms:.0f} ms"),
     events.ServerDiscovered: LogLine(INFO, "{server}: {tools} tools"),
     events.ServerDisconnected: LogLine(WARNING, "{server}: connection lost: {reason}"),
+    events.ServerHung: LogLine(
+        WARNING, "{server}: hangs, no answer to a request or a probe for {silent_ms:.0f} ms; ended"
+    ),
     events.ServerFailed: LogLine(ERROR, "{server}: no connection after {attempts} attempts: {reason}"),
     events.DiscoveryFailed: LogLine(WARNING, "{server}: listing failed: {reason}"),
     events.ConfigurationReloaded: LogLine(INFO, _reloaded),

@@ -177,7 +177,15 @@ class Dialer:
         started = time.monotonic() if started is None else started
         channel = make()
         is_ours = self._config.tools is not None or isinstance(channel, InProcessChannel)
-        peer = Peer(self._config.id, channel, self._emit, self._client_info, capabilities, is_ours=is_ours)
+        peer = Peer(
+            self._config.id,
+            channel,
+            self._emit,
+            self._client_info,
+            capabilities,
+            is_ours=is_ours,
+            answer_s=self._config.connection_timeout_ms / 2000,
+        )
         connected = False
         try:
             await peer.open()

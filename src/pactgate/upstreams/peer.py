@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from pactgate.core.display import MAX_RAW_BYTES
-from pactgate.core.events import Emit, UpstreamNoise
+from pactgate.core.events import Emit, ServerHung, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.protocol import messages, modern
@@ -23,7 +23,9 @@ from pactgate.protocol.era_bridge import COMPLETED
 from pactgate.protocol.messages import ErrorReply, Notification, Rejection, Request, Response, encode_json
 from pactgate.protocol.own_meta import ESCAPE, LARGE_BYTES, NAME, without_own_meta
 from pactgate.protocol.versions import Era
+from pactgate.upstreams.broken_answers import find_request
 from pactgate.upstreams.channel import Channel, Outgoing
+from pactgate.upstreams.liveness import ANSWER_S, LivenessCheck, TimeLimit, hung_failure
 from pactgate.upstreams.notification_router import NotificationRouter, OnNotice, OnProgress, member_id
 from pactgate.upstreams.pending import PendingRequest
 from pactgate.upstreams.server_request_router import Asker, ServerRequestRouter
@@ -67,7 +69,9 @@ class Peer:
         capabilities: Mapping[str, Any] | None = None,
         *,
         is_ours: bool = False,
+        answer_s: float = ANSWER_S,
     ) -> None:
+        """`answer_s` is how long the server may take to answer a probe."""
         self.server = server
         self.is_ours = is_ours
         """Whether the server is a part of the gateway, which may set the gateway's own members of `_meta`."""
@@ -88,6 +92,8 @@ class Peer:
         self._background: set[asyncio.Task[None]] = set()
         self._asked = ServerRequestRouter(self._reply, self._reply_later)
         self._ended: asyncio.Future[GatewayFailure] = self._loop.create_future()
+        self.received_count = 0
+        self._liveness = LivenessCheck(self, self._loop, answer_s)
 
     async def open(self) -> None:
         await self.channel.open(self)
@@ -141,6 +147,7 @@ class Peer:
         on_change: OnNotice | None = None,
         asker: Asker | None = None,
         capabilities: bytes | None = None,
+        limit: TimeLimit | None = None,
     ) -> Response:
         """Send one request, once, and return the answer.
 
@@ -148,11 +155,11 @@ class Peer:
         asks meanwhile; `capabilities` is the encoded object a modern one is told of the caller. Raises `UpstreamReplyError` or a
         transport failure. Cancelling tells the upstream, unless `cancellable` is False (`initialize` must not be cancelled).
         `on_log` gets the log messages that are known to belong to this request, whose caller `owner` names; `on_change` is for a
-        `subscriptions/listen`, and gets what is tagged with its id.
+        `subscriptions/listen`, and gets what is tagged with its id. A request that is cancelled at its `limit` starts a liveness check.
         """
         if not self.is_open:
             raise self._ended.result().shared(verdict=Verdict.DID_NOT_RUN, operation=method)
-        pending = PendingRequest(method, self._loop)
+        pending = PendingRequest(method, self._loop, limit)
         id_ = self._pending.open(pending)
         heard = self._heard
         if on_progress is not None or on_log is not None or on_change is not None or owner != heard.owner:
@@ -167,10 +174,7 @@ class Peer:
                 raise self._no_answer(method)
             return await pending
         except asyncio.CancelledError:
-            pending.abandon()
-            self._pending.abandon(id_)
-            if cancellable and not self.channel.closing_cancels:
-                self._tell_cancelled(id_)
+            self._give_up(id_, pending, is_told=cancellable)
             raise
         except GatewayFailure as failure:
             pending.abandon()
@@ -197,6 +201,7 @@ class Peer:
         self._end(
             GatewayFailure(Kind.CONNECTION_LOST, f"the connection to {self.server} was closed", server=self.server)
         )
+        await self._liveness.close()
         background = list(self._background)
         for task in background:
             task.cancel()
@@ -205,9 +210,40 @@ class Peer:
         if background:
             await asyncio.wait(background)
 
+    # Whether the server still runs (`liveness.ProbedPeer`).
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether the server left a request and then a probe unanswered, so far."""
+        return self._liveness.is_unanswered
+
+    def doubt(self, id_: int | None = None, left_s: float = 0.0) -> None:
+        """A request got no answer within its time. Checks whether the server hangs, where one connection serves all requests.
+
+        Over Streamable HTTP each request has an exchange of its own, which ends with it: a new connection would change nothing.
+        """
+        if self.is_open and not self.channel.answers_in_send:
+            self._liveness.doubt(self._pending.next_id if id_ is None else id_, left_s)
+
+    async def probe(self) -> bytes:
+        method = "server/discover" if self.era is Era.MODERN else "ping"
+        return await self.request(method, {}, cancellable=False)
+
+    def is_busy_before(self, id_: int) -> bool:
+        return any(
+            isinstance(key, int) and key < id_ and waiting.limit is not None and (waiting.limit.left_s() or 0) > 0
+            for key, waiting in self._pending.entries()
+        )
+
+    async def end_hung(self) -> None:
+        self._emit(ServerHung(self.server, self._liveness.answer_s * 1000))
+        self._end(hung_failure(self.server, self._liveness.answer_s))
+        await self.close()
+
     # What the channel brings (`channel.Receiver`).
 
     def receive(self, frame: bytes, for_request: int | None = None) -> bool:
+        self.received_count += 1
         if (NAME in frame or ESCAPE in frame if len(frame) < LARGE_BYTES else True) and not self.is_ours:
             frame = without_own_meta(frame)
         message = messages.decode_from_upstream(frame)
@@ -225,6 +261,7 @@ class Peer:
                 self._barrier.run("request of a server", self._answer_server, message, for_request)
             case Rejection():
                 self._noise(f"invalid message: {message.message}", frame)
+                self._blame(frame)
         return isinstance(message, ErrorReply)
 
     def lost(self, failure: GatewayFailure) -> None:
@@ -246,6 +283,16 @@ class Peer:
             stamped[modern.CAPABILITIES_KEY] = Raw(capabilities)
         return encode_json({**members, "_meta": stamped})
 
+    def _give_up(self, id_: int, pending: PendingRequest, *, is_told: bool) -> None:
+        """The caller waits no longer."""
+        pending.abandon()
+        self._pending.abandon(id_)
+        if is_told and not self.channel.closing_cancels:
+            self._tell_cancelled(id_)
+        left_s = pending.limit.left_s() if pending.limit is not None else None
+        if left_s is not None:
+            self.doubt(id_, left_s)
+
     def _take(self, key: str | int) -> PendingRequest | None:
         """Whoever waits for this answer, once; nothing more is relayed or asked for a request that has been answered."""
         waiting = self._pending.close(key)
@@ -264,6 +311,13 @@ class Peer:
         waiting = self._take(reply.key)
         if waiting is not None:
             waiting.refuse(UpstreamReplyError(self.server, waiting.method, reply))
+
+    def _blame(self, frame: bytes) -> None:
+        """Fail the request whose broken answer this is: the one it names, or the only one that waits."""
+        key = find_request(frame, [key for key, one in self._pending.entries() if one.method != modern.LISTEN])
+        pending = self._take(key) if key is not None else None
+        if pending is not None:
+            pending.refuse(self._no_answer(pending.method))
 
     def _end_listen(self, key: str | int) -> None:
         """The server has ended a subscription."""

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol.messages import Response
+from pactgate.upstreams.liveness import TimeLimit
 
 T = TypeVar("T")
 
@@ -50,9 +51,10 @@ class Resumable(asyncio.Future[T]):
 class PendingRequest(Resumable[Response]):
     """A request that waits for its answer."""
 
-    def __init__(self, method: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, method: str, loop: asyncio.AbstractEventLoop, limit: TimeLimit | None = None) -> None:
         super().__init__(loop=loop)
         self.method = method
+        self.limit = limit
 
 
 async def in_task() -> None:

@@ -146,8 +146,17 @@ async def test_the_last_rung_is_sigkill() -> None:
 
 
 @on_both_loops
-async def test_a_stopped_child_is_ended_too() -> None:
+async def test_a_stopped_child_gets_the_chance_to_end_by_itself() -> None:
     child = Child("echo")
+    await child.line()
+    child.process.signal_group(signal.SIGSTOP)
+    await child.end(QUICK)
+    assert child.exits == [-signal.SIGTERM]
+
+
+@on_both_loops
+async def test_a_stopped_child_that_heeds_nothing_is_killed() -> None:
+    child = Child("stubborn")
     await child.line()
     child.process.signal_group(signal.SIGSTOP)
     await child.end(QUICK)

@@ -113,16 +113,22 @@ async def test_garbage_and_escape_sequences_on_stdout_are_skipped_and_told_of() 
     lines = [
         b"Server listening \x1b[32mOK\x1b[0m",
         b'{"level":"info","msg":"started"}',
-        b'{"jsonrpc":"2.0","id":1,"resu',
         b"\xff\xfe\x00",
         b'"jsonrpc"',
     ]
     async with opened("write_hex", (b"\r\n".join(lines) + b"\r\n\n\n").hex()) as (_, inbox):
         assert await inbox.wait_frames(1) == [b'{"jsonrpc":"2.0","method":"hello"}']
         noise = [event for event in inbox.events if isinstance(event, UpstreamNoise)]
-        assert [event.server for event in noise] == ["crooked"] * 5
+        assert [event.server for event in noise] == ["crooked"] * 4
         assert noise[0].sample == "Server listening \\x1b[32mOK\\x1b[0m"
         assert noise[1].sample == '{"level":"info","msg":"started"}'
+
+
+@on_both_loops
+async def test_a_message_that_was_cut_off_is_handed_on_so_that_its_call_can_end() -> None:
+    cut = b'{"jsonrpc":"2.0","id":1,"resu'
+    async with opened("write_hex", (cut + b"\n").hex()) as (_, inbox):
+        assert (await inbox.wait_frames(2))[0] == cut
 
 
 @on_both_loops

@@ -171,6 +171,7 @@ class ChildProcess:
         if await self._gone_within(shutdown_steps.eof_s):
             return
         self.signal_group(signal.SIGTERM)
+        self.signal_group(signal.SIGCONT)  # a stopped process gets no other signal before it goes on
         if await self._gone_within(shutdown_steps.term_s):
             return
         self.signal_group(signal.SIGKILL)

@@ -75,7 +75,7 @@ def frames_of(line: bytes) -> list[bytes]:
 
 def _may_be_message(frame: bytes) -> bool:
     """Only looks at an object, because the session parses it anyway: a log line in JSON has no "jsonrpc"."""
-    return frame.startswith(b"{") and frame.endswith(b"}") and b'"jsonrpc"' in frame
+    return frame.startswith(b"{") and b'"jsonrpc"' in frame
 
 
 class StdioChannel:
