@@ -76,8 +76,8 @@ def frame(text: str | bytes) -> Outgoing:
 
 
 @asynccontextmanager
-async def guarded() -> AsyncIterator[ChildReaper]:
-    child_reaper = ChildReaper()
+async def guarded(**options: Any) -> AsyncIterator[ChildReaper]:
+    child_reaper = ChildReaper(**options)
     try:
         yield child_reaper
     finally:

@@ -124,6 +124,21 @@ def parent_that_dies() -> None:
     os._exit(7)
 
 
+def detaching_parent() -> None:
+    """Starts a process that leaves its session and its parent, says its number, then behaves."""
+    told, telling = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.write(telling, b"%d" % os.getpid())
+        while True:
+            signal.pause()
+    os.wait()
+    say(b'{"jsonrpc":"2.0","method":"child","params":{"pid":%s}}\n' % os.read(told, 20))
+    echo()
+
+
 def fork_stubborn() -> int:
     ready, done = os.pipe()
     pid = os.fork()

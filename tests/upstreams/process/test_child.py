@@ -35,7 +35,11 @@ class Guarded:
         self.groups: set[int] = set()
         self.held_its_number: list[bool] = []
 
-    def watch(self, pgid: int) -> None:
+    def new_mark(self) -> str:
+        return "mark."
+
+    def watch(self, pgid: int, mark: str) -> None:
+        assert mark == "mark."
         self.groups.add(pgid)
 
     def release(self, pgid: int) -> None:

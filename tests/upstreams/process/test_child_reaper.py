@@ -18,7 +18,8 @@ import pytest
 from pactgate.upstreams.process import child_reaper as reaper_module
 from pactgate.upstreams.process.child import ChildProcess, Launch
 from pactgate.upstreams.process.child_reaper import ChildReaper
-from tests.support.children import Witness, children, descriptors, guarded, opened, scripted, until
+from pactgate.upstreams.process.stdio import StdioChannel
+from tests.support.children import Inbox, Witness, children, descriptors, guarded, opened, scripted, until
 from tests.support.loops import on_both_loops
 
 ROOT = Path(__file__).parents[3]
@@ -45,7 +46,9 @@ def little_gateway(*manners: str) -> Iterator[tuple[subprocess.Popen[bytes], lis
 
 
 @pytest.mark.requirement("S1/XC-003")
-@pytest.mark.parametrize("manners", [("echo", "echo"), ("stubborn", "parent"), ("deaf", "mute", "stubborn")])
+@pytest.mark.parametrize(
+    "manners", [("echo", "echo"), ("stubborn", "parent"), ("deaf", "mute", "stubborn"), ("detaching_parent",)]
+)
 def test_nobody_outlives_a_gateway_that_was_killed(manners: tuple[str, ...]) -> None:
     with little_gateway(*manners) as (gateway, pids), Witness(pids) as witness:
         gateway.kill()
@@ -66,11 +69,31 @@ def test_a_reaper_is_deaf_to_the_signals_that_stop_a_gateway() -> None:
         assert witness.living_after(1) == set()
 
 
+@pytest.mark.requirement("S1/XC-003")
+@on_both_loops
+async def test_a_detached_process_ends_with_its_server_and_not_with_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaper_module, "own_cgroup", lambda: None)
+    async with opened("detaching_parent") as (other, others_inbox):
+        with Witness([await others_inbox.child_pid()]) as others:
+            async with guarded(find_cgroup=lambda: None) as child_reaper:
+                inbox = Inbox()
+                channel = StdioChannel(
+                    *("mine", sys.executable, scripted("detaching_parent"), {}, None, inbox.events.append, child_reaper)
+                )
+                await channel.open(inbox)
+                with Witness([await inbox.child_pid()]) as mine:
+                    await channel.close()
+                    assert await asyncio.to_thread(mine.living_after, 2) == set()
+            assert len(others.living_after(0)) == 1
+            await other.close()
+            assert await asyncio.to_thread(others.living_after, 2) == set()
+
+
 @on_both_loops
 async def test_no_reaper_runs_before_there_is_a_child_or_after_the_gateway_has_stopped() -> None:
     child_reaper = ChildReaper()
     pids = [child_reaper.pid]
-    child_reaper.watch(99999999)
+    child_reaper.watch(99999999, "mark.")
     pids.append(child_reaper.pid)
     assert pids[0] is None
     assert pids[1] in children()
@@ -94,8 +117,8 @@ async def test_one_reaper_serves_all_children() -> None:
     async with guarded() as child_reaper:
         child_reaper.start()
         pid = child_reaper.pid
-        child_reaper.watch(99999998)
-        child_reaper.watch(99999999)
+        child_reaper.watch(99999998, "mark.")
+        child_reaper.watch(99999999, "mark.")
         child_reaper.start()
         assert child_reaper.pid == pid
 
@@ -129,9 +152,9 @@ class Stubborn:
 @on_both_loops
 async def test_closing_the_reaper_ends_what_is_still_registered_and_spares_what_was_released() -> None:
     kept, released = Stubborn(), Stubborn()
-    child_reaper = ChildReaper()
+    child_reaper = ChildReaper(find_cgroup=lambda: None)
     for child in (kept, released):
-        child_reaper.watch(await child.ready())
+        child_reaper.watch(await child.ready(), "mark.")
     child_reaper.release(released.process.pid)
     await child_reaper.close()
     assert await kept.died()
@@ -143,10 +166,10 @@ async def test_closing_the_reaper_ends_what_is_still_registered_and_spares_what_
 @on_both_loops
 async def test_releasing_a_group_spares_the_groups_whose_numbers_look_alike() -> None:
     first, second = Stubborn(), Stubborn()
-    child_reaper = ChildReaper()
+    child_reaper = ChildReaper(find_cgroup=lambda: None)
     pids = [await first.ready(), await second.ready()]
     for pid in (*pids, 10_000_000 + pids[0], int(f"{pids[1]}9")):
-        child_reaper.watch(pid)
+        child_reaper.watch(pid, "mark.")
     child_reaper.release(10_000_000 + pids[0])
     child_reaper.release(int(f"{pids[1]}9"))
     await child_reaper.close()
@@ -165,7 +188,7 @@ async def test_a_reaper_that_dies_is_replaced_and_the_next_one_knows_every_group
     monkeypatch.setattr(reaper_module, "RESTART_DELAY_S", 0.05)
     child = Stubborn()
     child_reaper = ChildReaper()
-    child_reaper.watch(await child.ready())
+    child_reaper.watch(await child.ready(), "mark.")
     for _ in range(3):
         old = child_reaper.pid
         assert old is not None
@@ -183,12 +206,12 @@ async def test_a_reaper_that_does_not_read_is_replaced_and_no_healthy_child_dies
     monkeypatch.setattr(reaper_module, "RESTART_DELAY_S", 0.05)
     child = Stubborn()
     child_reaper = ChildReaper()
-    child_reaper.watch(await child.ready())
+    child_reaper.watch(await child.ready(), "mark.")
     old = child_reaper.pid
     assert old is not None
     os.kill(old, signal.SIGSTOP)
     for _ in range(10_000):  # more lines than its pipe holds
-        child_reaper.watch(99999999)
+        child_reaper.watch(99999999, "mark.")
         child_reaper.release(99999999)
     await until(partial(is_another, child_reaper, old))
     assert child.process.returncode is None
@@ -211,7 +234,7 @@ async def test_a_machine_without_a_shell_is_served_without_the_protection_and_sa
 ) -> None:
     monkeypatch.setattr(reaper_module, "_LAUNCH", Launch(("/no/such/shell",), {}))
     async with guarded() as child_reaper:
-        child_reaper.watch(99999999)
+        child_reaper.watch(99999999, "mark.")
         child_reaper.release(99999999)
         assert child_reaper.pid is None
         assert child_reaper.problem is not None
@@ -221,7 +244,7 @@ async def test_a_machine_without_a_shell_is_served_without_the_protection_and_sa
 @pytest.mark.parametrize("pgid", [1, 0, -1])
 def test_a_number_that_would_reach_every_process_is_refused(pgid: int) -> None:
     with pytest.raises(ValueError, match="every process"):
-        ChildReaper().watch(pgid)
+        ChildReaper().watch(pgid, "mark.")
 
 
 class Holdings:

@@ -34,6 +34,9 @@ LAUNCHER_ENVIRONMENT: Final = (
 
 LAUNCHERS: Final = frozenset({"npx", "npm", "pnpm", "yarn", "bunx", "bun", "deno", "uvx", "uv", "pipx"})
 
+MARK_NAME: Final = "PACTGATE_CHILD"
+"""The variable by which the child reaper finds processes that have detached from their group."""
+
 EXIT_POLL_S: Final = 0.1
 REAP_AFTER_KILL_S: Final = 0.5
 
@@ -67,9 +70,11 @@ class SpawnError(Exception):
 
 
 class GroupReaper(Protocol):
-    """Ends process groups that outlive the gateway (`child_reaper`)."""
+    """Ends process groups that outlive the gateway, and processes that have detached from them (`child_reaper`)."""
 
-    def watch(self, pgid: int) -> None: ...
+    def new_mark(self) -> str: ...
+
+    def watch(self, pgid: int, mark: str) -> None: ...
 
     def release(self, pgid: int) -> None: ...
 
@@ -116,6 +121,7 @@ class ChildProcess:
         cls, launch: Launch, on_exit: Callable[[int], None], *, guard: GroupReaper | None, output: int = subprocess.PIPE
     ) -> ChildProcess:
         """Start a program. Raises SpawnError."""
+        mark = guard.new_mark() if guard is not None else ""
         try:
             popen = subprocess.Popen(  # argv only, never a shell
                 launch.argv,
@@ -123,7 +129,7 @@ class ChildProcess:
                 stdout=output,
                 stderr=output,
                 bufsize=0,
-                env=launch.env,
+                env=launch.env | {MARK_NAME: mark} if mark else launch.env,
                 cwd=launch.cwd,
                 close_fds=True,
                 start_new_session=True,
@@ -131,7 +137,7 @@ class ChildProcess:
         except (OSError, ValueError) as problem:
             raise explain_spawn_error(problem, launch) from problem
         if guard is not None:
-            guard.watch(popen.pid)
+            guard.watch(popen.pid, mark)
         return cls(popen, guard, on_exit)
 
     @property

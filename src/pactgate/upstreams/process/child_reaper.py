@@ -1,50 +1,83 @@
-"""The child reaper: one small process that ends the children's process groups if the gateway dies without ending them.
+"""The child reaper: one small process that ends the children if the gateway dies without ending them, and finds what they left behind.
 
 It holds the read end of a pipe; the gateway holds the only write end. However the gateway dies, SIGKILL included, the pipe closes, and the
 reaper ends every group it was told of. It starts with the first child, runs in a session of its own, where no signal of a terminal or a
-group reaches it, and ends with `close`. Must not: be given anything but numbers. Enforces S1/XC-003 when no code of the gateway runs.
+group reaches it, and ends with `close`. Must not: be given anything but numbers
+and marks. Enforces S1/XC-003 when no code of the gateway runs.
+
+A process that detaches (`setsid`, fork twice) is in no group of ours. It is found in two other ways: by the mark that every child has in
+its environment and all its descendants inherit, and by its cgroup, where the gateway may make one (`cgroup.py`). The mark works without
+any privilege; a free process that clears its environment escapes it, but not its cgroup. A confined one can't detach at all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import subprocess
+from collections.abc import Callable
 from typing import IO, Final
 
-from pactgate.upstreams.process.child import ChildProcess, Launch, ShutdownSteps, SpawnError
+from pactgate.upstreams.process.cgroup import ChildCgroups, own_cgroup
+from pactgate.upstreams.process.child import MARK_NAME, ChildProcess, Launch, ShutdownSteps, SpawnError
 
 RESTART_DELAY_S: Final = 1.0
+SWEEP_DELAY_S: Final = 0.1
+"""Children that end at the same time are looked for together."""
 
-# A shell takes about 1 MiB, a Python interpreter 10. The script is constant; group numbers reach it on its stdin.
+# A shell takes about 1 MiB, a Python interpreter 10. The script is constant; group numbers and marks reach it on its stdin.
 SCRIPT: Final = """\
 trap '' HUP INT QUIT TERM
+name=$1 run=$2 cgroup=$3
+sweep() {
+  marks=$1
+  set --
+  for mark in $marks; do set -- "$@" -e "$name=$mark"; done
+  for round in 1 2 3 4 5 6; do
+    left=$(grep -lsF "$@" /proc/[0-9]*/environ)
+    [ "$left" ] || return 0
+    for file in $left; do file=${file#/proc/}; kill -s KILL "${file%/environ}"; done
+    sleep 0.1
+  done
+}
 groups=' '
 while read -r line; do
-  number=${line#?}
+  rest=${line#?}
   case $line in
-    +*) groups="$groups$number " ;;
-    -*) case $groups in *" $number "*) groups="${groups%%" $number "*} ${groups#*" $number "}" ;; esac ;;
+    +*) groups="$groups$rest " ;;
+    -*) case $groups in *" $rest "*) groups="${groups%%" $rest "*} ${groups#*" $rest "}" ;; esac ;;
+    s*) sweep "$rest" ;;
   esac
 done
-[ "$groups" = ' ' ] && exit 0
-for group in $groups; do kill -s TERM -- "-$group"; done
-sleep 0.2
-for group in $groups; do kill -s KILL -- "-$group"; done
+if [ "$groups" != ' ' ]; then
+  for group in $groups; do kill -s TERM -- "-$group"; done
+  sleep 0.2
+  for group in $groups; do kill -s KILL -- "-$group"; done
+fi
+[ "$cgroup" ] && echo 1 >"$cgroup/cgroup.kill"
+sweep "$run"
+[ "$cgroup" ] && rmdir "$cgroup"/*/ "$cgroup"
 exit 0
 """
 
 _LAUNCH: Final = Launch(("/bin/sh", "-c", SCRIPT, "pactgate-child-reaper"), {"PATH": os.defpath}, "/")
-_ENDING: Final = ShutdownSteps(eof_s=1.0, term_s=0.0, kill_s=1.0)
+_ENDING: Final = ShutdownSteps(eof_s=2.0, term_s=0.0, kill_s=1.0)
 
 
 class ChildReaper:
     """Knows the process groups of all children. `problem` says why nothing ends them after a SIGKILL, or is None."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, find_cgroup: Callable[[], str | None] = own_cgroup) -> None:
         self.problem: str | None = None
-        self._groups: set[int] = set()
+        self._run = secrets.token_hex(8)
+        self._count = 0
+        self._find_cgroup = find_cgroup
+        self._cgroups: ChildCgroups | None = None
+        self._groups: dict[int, str] = {}
+        self._to_sweep: list[str] = []
+        self._sweep: asyncio.TimerHandle | None = None
         self._child: ChildProcess | None = None
         self._pipe: IO[bytes] | None = None
         self._started_at = -RESTART_DELAY_S
@@ -58,9 +91,13 @@ class ChildReaper:
         """Start the process unless it runs. If it can't be started, the gateway works without it and `problem` says why."""
         if self._child is not None or self._restart is not None:
             return
+        if self._cgroups is None:
+            self._cgroups = ChildCgroups(f"pactgate-{self._run}", parent=self._find_cgroup())
         self._started_at = asyncio.get_running_loop().time()
+        argv = (*_LAUNCH.argv, MARK_NAME, f"{self._run}-", self._cgroups.folder or "")
         try:
-            child = ChildProcess.spawn(_LAUNCH, self._on_exit, guard=None, output=subprocess.DEVNULL)
+            launch = Launch(argv, _LAUNCH.env, _LAUNCH.cwd)
+            child = ChildProcess.spawn(launch, self._on_exit, guard=None, output=subprocess.DEVNULL)
         except SpawnError as problem:
             self.problem = f"the child reaper can't run: {problem}"
             return
@@ -71,32 +108,59 @@ class ChildReaper:
         if self._groups:
             self._tell(b"".join(b"+%d\n" % group for group in self._groups))
 
-    def watch(self, pgid: int) -> None:
-        """End this group when the gateway ends."""
+    def new_mark(self) -> str:
+        """The mark of the next child. It ends with a dot, so that no mark is the beginning of another."""
+        self._count += 1
+        return f"{self._run}-{self._count}."
+
+    def watch(self, pgid: int, mark: str) -> None:
+        """End this group when the gateway ends, and everything with its mark when the group does."""
         if pgid <= 1:
             raise ValueError(f"{pgid} is no group of a child: signalling it would reach every process")
-        self._groups.add(pgid)
+        self._groups[pgid] = mark
         if self._child is None:
             self.start()
         else:
             self._tell(b"+%d\n" % pgid)
+        if self._cgroups is not None:
+            self._cgroups.add(pgid)
 
     def release(self, pgid: int) -> None:
-        """Forget a group that was killed. Its leader is reaped next, and the kernel may then reuse the number."""
-        if pgid in self._groups:
-            self._groups.discard(pgid)
-            self._tell(b"-%d\n" % pgid)
+        """End what has detached from a group that was killed, and forget the group.
+
+        Its leader is reaped next, and the kernel may then reuse the number.
+        """
+        mark = self._groups.pop(pgid, None)
+        if mark is None:
+            return
+        self._tell(b"-%d\n" % pgid)
+        if self._cgroups is not None:
+            self._cgroups.kill(pgid)
+        self._to_sweep.append(mark)
+        if self._sweep is None:
+            self._sweep = asyncio.get_running_loop().call_later(SWEEP_DELAY_S, self._sweep_now)
 
     async def close(self) -> None:
         """End the process, and with it every group that is still registered. Bounded; concurrent callers share it."""
-        if self._restart is not None:
-            self._restart.cancel()
-            self._restart = None
+        for timer in (self._restart, self._sweep):
+            if timer is not None:
+                timer.cancel()
+        self._restart = self._sweep = None
         if self._pipe is not None:
             self._pipe.close()
             self._pipe = None
         if self._child is not None:
             await self._child.end(_ENDING)
+        if self._cgroups is not None:
+            self._cgroups.close()
+            self._cgroups = None
+
+    def _sweep_now(self) -> None:
+        self._sweep = None
+        marks, self._to_sweep = self._to_sweep, []
+        self._tell(f"s{' '.join(marks)}\n".encode())
+        if self._cgroups is not None:
+            self._cgroups.sweep()
 
     def _tell(self, lines: bytes) -> None:
         if self._child is None or self._pipe is None:
