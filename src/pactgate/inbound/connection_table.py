@@ -84,12 +84,13 @@ class ConnectionTable:
         counts = Counter(each.subject for each in group)
         counts[None] = 0  # what is known of these is their age
         own_few = limit // _OWN_FEW_PART
-        ranked = (
+        ranked = [
             (rank, -counts[each.subject], each.deadline, id(each), each)
             for each in group
             if (rank := each.spare_rank()) is not None and (rank < IDLE or counts[each.subject] > own_few)
-        )
-        ended = [each for *_, each in nsmallest(max(1, limit // _ROOM_PART), ranked)]
+        ]
+        count = max(1, min(limit // _ROOM_PART, len(ranked) // 2))  # the younger half may be about to send something
+        ended = [each for *_, each in nsmallest(count, ranked)]
         for each in ended:
             self.leave(each)
             each.abort()
