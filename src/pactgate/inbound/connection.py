@@ -203,7 +203,7 @@ class InboundConnection(asyncio.Protocol):
         return self.exchange is None and self._reader.is_empty and not (self._is_lingering or self._is_stalled)
 
     def close_idle(self) -> None:
-        """The server stops: end at once unless somebody works on an answer."""
+        """The server stops: end at once unless a request is under way."""
         exchange = self.exchange
         if exchange is None:
             self.transport.close()
@@ -211,7 +211,7 @@ class InboundConnection(asyncio.Protocol):
             exchange.stream.close()
 
     def abort(self) -> None:
-        """End without waiting for what is unsent. Whoever works on an answer learns it at once: nothing can be written any more."""
+        """End without waiting for unsent bytes. The handler of a request under way is told at once."""
         self.transport.abort()
         self._client_gone()
 
@@ -343,7 +343,7 @@ class InboundConnection(asyncio.Protocol):
             self._loop.call_soon(self._next)  # not here: as many may have been sent ahead as the stack has no room for
 
     def _next(self) -> None:
-        """Go on with what was sent ahead, unless an answer is still being written to a client that does not take it."""
+        """Read the requests that were sent ahead, unless the client does not take the last answer."""
         if self.exchange is not None or self._is_lingering or self._is_lost or self._is_stalled:
             return
         if not self._is_reading:
@@ -382,7 +382,7 @@ class InboundConnection(asyncio.Protocol):
         self.transport.write_eof()
 
     def _watch_writing(self, now: float) -> None:
-        """What is unsent now must have shrunk when this is looked at again."""
+        """Note the unsent bytes: the sweep checks that they have become fewer."""
         self._stalled_bytes = self.transport.get_write_buffer_size()
         self._stalled_until = now + self._limits.write_timeout_s
 

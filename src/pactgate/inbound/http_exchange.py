@@ -1,8 +1,8 @@
-"""One request and the one answer to it, as the handlers see them.
+"""One HTTP request and the one answer to it, for the handlers.
 
-An `HttpExchange` is answered once: by `respond`, which is a single write, or by `open_stream`. After the client has gone, or after the
-answer, writing does nothing: a handler never has to ask. Header blocks are bytes, each line ending in CRLF, made of our own text only.
-Must not: parse, route, or keep anything beyond its connection.
+A handler answers an `HttpExchange` once: by `respond`, which is a single write, or by `open_stream`. After the client has gone, or after
+the answer, writing does nothing, so a handler never has to check. Header blocks are bytes of the gateway's own text, each line ending in
+CRLF. Must not: parse, route, or keep anything beyond its connection.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _REFUSAL_HEADS: Final = {405: b"Allow: GET, POST, DELETE, OPTIONS\r\n", 503: b"R
 
 
 class Work(Protocol):
-    """Whoever works on an answer."""
+    """A task or call that works on an answer."""
 
     def cancel(self) -> object:
-        """Stop; whoever waits for the answer is told."""
+        """Stop, and tell the client so."""
 
 
 class ExchangeConnection(Protocol):
@@ -108,7 +108,7 @@ class HttpExchange:
         return "" if self.line is None else self.line.peer
 
     def respond(self, status: int, head: bytes = JSON_HEAD, *body: bytes) -> None:
-        """The whole answer in one write; a large body goes out in the pieces it is given in, uncopied."""
+        """Write the whole answer at once. The parts of a large body are not copied together."""
         line = self.line
         if line is None or self.is_answered:
             return
@@ -130,11 +130,11 @@ class HttpExchange:
         line.answered(self)
 
     def respond_result(self, id_: bytes, result: bytes) -> None:
-        """The answer to a JSON-RPC request that went well."""
+        """Answer a JSON-RPC request with its result."""
         self.respond(200, JSON_HEAD, _BEFORE_RESULT % id_, result, b"}")
 
     def fail(self, id_: bytes | None) -> None:
-        """An answer could not be written: say so if nothing of it is out yet, else end the connection."""
+        """Answer with an internal error if nothing of the answer is written yet, else end the connection."""
         self.work = None
         line = self.line
         if line is None:
@@ -145,7 +145,7 @@ class HttpExchange:
             self.respond(500, JSON_HEAD, messages.encode_error(id_, messages.INTERNAL_ERROR, "Internal error."))
 
     def open_stream(self, status: int = 200, head: bytes = STREAM_HEAD) -> EventStream:
-        """Begin an answer of unknown length. On a finished exchange the stream is closed from the start."""
+        """Begin an answer of unknown length. The stream of a finished exchange is closed from the start."""
         line = self.line
         if line is None or self.is_answered:
             return EventStream(self, None)
@@ -175,7 +175,7 @@ class HttpExchange:
             self.stream.close()
 
     def disconnected(self) -> None:
-        """The connection's word that the client has gone."""
+        """The client has gone. Called by the connection."""
         self.line = None
         if self.hop is not None:
             self.hop.ended(by_client=True)
@@ -186,7 +186,7 @@ class HttpExchange:
             hook()
 
     def close(self) -> None:
-        """The answer is complete. Lets go of everything that points back here, so that nothing waits for the garbage collector."""
+        """The answer is complete. Drops all references in a cycle, so that nothing waits for the garbage collector."""
         self.line = self.stream = self.on_disconnect = None
 
     def _connection_head(self, line: ExchangeConnection) -> bytes:
@@ -196,7 +196,7 @@ class HttpExchange:
 
 
 class EventStream:
-    """The body of a streamed answer. Bounded by what the client has not taken yet: beyond it the connection is cut."""
+    """The body of a streamed answer. If the client leaves too many bytes untaken, the connection is aborted."""
 
     __slots__ = ("_exchange", "_line", "last_write")
 
@@ -214,7 +214,7 @@ class EventStream:
         return 0 if self._line is None else self._line.transport.get_write_buffer_size()
 
     def write(self, data: bytes) -> bool:
-        """Whether the data went out or into the bounded buffer. One write may be of any size, if nothing much waits before it."""
+        """Whether the data was written or buffered. One write may be of any size, if few bytes wait before it."""
         line = self._line
         if line is None:
             return False

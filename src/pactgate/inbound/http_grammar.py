@@ -1,7 +1,7 @@
-"""The grammar of an HTTP/1.1 request, without sockets: the head, and bodies that come in chunks.
+"""The grammar of an HTTP/1.1 request, without sockets: the head, and chunked bodies.
 
-The head's tokens are llhttp's work; this module adds what llhttp leaves open (request line, versions, target forms, one meaning for
-the body's length) so that no two readers can disagree on where a request ends. Everything is bounded and linear in the bytes fed.
+llhttp splits the head into tokens. This module adds the checks that llhttp leaves open (request line, versions, target forms, one meaning
+for the body's length), so that no two readers can disagree on where a request ends. Everything is bounded and linear in the bytes fed.
 Must not: answer, wait, or look at what a header means to MCP. Enforces the framing half of the request smuggling rules.
 """
 
@@ -30,7 +30,7 @@ _MAX_KNOWN_NAMES: Final = 256
 
 
 class BadRequestError(Exception):
-    """The bytes are no request we take; the connection is of no use any more."""
+    """The bytes are no request that the gateway accepts. The connection can't be used any more."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -65,7 +65,7 @@ class RequestHead:
         self.expects_continue = False
         self.complete = False
         self.mcp: McpRequestHead | None = None
-        """What the frontend found out about this head: a client that repeats it is asked nothing twice."""
+        """The result of the frontend's checks, kept because a client repeats its heads."""
 
     def on_url(self, url: bytes) -> None:
         self.url += url
@@ -90,9 +90,9 @@ def _lower(name: bytes) -> str:
 
 
 def check_request_line(start: bytearray, fresh: bytes, max_target_bytes: int) -> bool:
-    """What can be said before the head is whole: a peer that does not speak HTTP/1 is told at once, not after a timeout.
+    """Check the beginning of a head that is not complete: a peer that does not speak HTTP/1 is refused at once, not after a timeout.
 
-    `fresh` is the part of `start` that has not been looked at. True once the whole line has been seen, and was good.
+    `fresh` is the part of `start` that has not been checked before. Returns whether the whole line has come; raises `BadRequestError`.
     """
     end = start.find(b"\r\n", 0, max_target_bytes + 64)
     if end >= 0:
@@ -106,7 +106,7 @@ def check_request_line(start: bytearray, fresh: bytes, max_target_bytes: int) ->
 
 
 def parse_head(raw: bytes, *, max_headers: int, max_target_bytes: int) -> RequestHead:
-    """The head from its first byte to its empty line, checked whole. Raises `BadRequestError`."""
+    """Parse and check a complete head, with its empty line. Raises `BadRequestError`."""
     line, _, _ = raw.partition(b"\r\n")
     head = _read_request_line(line, max_target_bytes)
     if raw.count(b"\n") - 2 > max_headers:
@@ -142,7 +142,7 @@ def _read_request_line(line: bytes, max_target_bytes: int) -> RequestHead:
 
 
 def _read_framing(head: RequestHead) -> None:
-    """One meaning for the length of the body, or none at all (RFC 9112 6.3)."""
+    """Read the length of the body, and refuse every head that two readers could understand differently (RFC 9112 6.3)."""
     headers = head.headers
     lengths, codings = headers.get("content-length"), headers.get("transfer-encoding")
     if codings is not None:
@@ -167,7 +167,7 @@ def _read_framing(head: RequestHead) -> None:
 
 
 def _read_target(head: RequestHead) -> None:
-    """The path as it was sent. The absolute form is taken only where it names the same host as `Host`."""
+    """Read the path as it was sent. The absolute form of a target must name the same host as `Host`."""
     target = head.url.decode("latin-1")
     if not target.startswith("/"):
         scheme, found, rest = target.partition("://")
@@ -182,7 +182,7 @@ def _read_target(head: RequestHead) -> None:
 
 
 class ChunkedBody:
-    """Takes a chunked body apart. Strict: sizes are 1 to 8 hex digits, lines end in CRLF, extensions are short, trailers refused."""
+    """Decodes a chunked body, strictly: sizes are 1 to 8 hex digits, lines end in CRLF, extensions are short, trailers are refused."""
 
     __slots__ = ("_chunks", "_closing", "_due", "_kept", "_last", "_max_bytes", "body")
 
@@ -196,7 +196,7 @@ class ChunkedBody:
         self._chunks = 0
 
     def feed(self, data: bytes) -> bytes | None:
-        """None while more is to come; then the bytes behind the body. Raises `BadRequestError`."""
+        """Returns None until the body is complete, then the bytes behind it. Raises `BadRequestError`."""
         if self._kept:
             data = self._kept + data
             self._kept = b""

@@ -1,7 +1,7 @@
-"""Our HTTP/1.1 server: listens, bounds what all clients together may hold, and stops in good order.
+"""The HTTP/1.1 server: listens, owns what all connections share, and stops in order.
 
-One handler serves every exchange. One sweep a second looks after all deadlines, so a request costs no timer.
-Must not: route or read what a request says. Connections stay below the descriptor limit
+One handler serves every exchange. One sweep a second checks all deadlines, so a request costs no timer.
+Must not: route or read a request. Connections stay below the descriptor limit
 and are refused beyond it, so that many clients can't keep the gateway from reaching its servers.
 """
 
@@ -67,7 +67,7 @@ class HttpServer:
         return bound[0], bound[1]
 
     async def close(self, grace_s: float) -> None:
-        """No new connections, idle ones end, running exchanges have `grace_s` to finish; then they are told and cut."""
+        """Accept no new connections, end idle ones, and give running exchanges `grace_s`; then cancel and abort them."""
         self.is_closing = True
         if self._listener is not None:
             self._listener.close()

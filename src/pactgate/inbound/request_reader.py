@@ -1,7 +1,7 @@
-"""From pieces of bytes to whole requests, without sockets or clocks.
+"""Reads whole requests from pieces of bytes, without sockets or clocks.
 
-Takes one request at a time, whatever pieces it comes in; the work is linear in the bytes, and what is kept never exceeds the limits.
-After `BadRequestError` a reader must not be fed again: where the next request starts is no longer known.
+A reader takes one request at a time, in pieces of any size. The work is linear in the bytes, and the reader keeps no more than the limits.
+Must not: be fed again after `BadRequestError`, because nobody knows where the next request starts.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Ready(Struct, frozen=True, gc=False):
 
 
 class RequestHeadCache:
-    """Heads that were read, without their Content-Length: a client sends the same head with each request, and it means the same.
+    """Memoizes the heads of one connection, by their bytes without Content-Length: a client sends the same head with each request.
 
-    Saves about 17 us of CPU per request (parsing, and what the frontend found out). One for each connection, gone with it. Bound: 4
-    heads of at most 2 KiB; a modern client sends one for each tool.
+    Saves about 17 us of CPU per request: parsing, and the checks of the frontend, which are kept in `RequestHead.mcp`. Bound: 4 heads of
+    at most 2 KiB; a modern client sends one for each tool.
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class RequestReader:
         return self._read_body(head, data[end:])
 
     def _check_unfinished_head(self) -> None:
-        """Say early what can be said early; a head that is too long is refused before its end is seen."""
+        """Check the part of a head that has come: a head that is malformed or too long is refused before its end."""
         fresh = bytes(self._kept[max(0, self._scanned - 1) :])
         self._scanned = len(self._kept)
         if not self._is_line_known:

@@ -1,4 +1,4 @@
-"""What one HTTP client, and all of them together, may cost the gateway."""
+"""Limits of the HTTP server: sizes, numbers and times, for one client and for all of them together. Must not: enforce them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RESERVED_DESCRIPTORS: Final = 128
 
 
 def max_connections() -> int:
-    """As many as the descriptor limit allows beside upstreams and files: at the limit itself, accepting would spin."""
+    """The number the descriptor limit allows beside upstreams and files. At that limit itself, accepting would spin."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _MOST_CONNECTIONS
@@ -35,7 +35,7 @@ class ServerLimits(Struct, frozen=True):
     max_held_bytes: int = 256 * MIB
     """Sum over all clients of the bytes read and not yet answered, and of answers a client is slow to take."""
     max_unsent_bytes: int = 4 * MIB
-    """What may wait in one stream for a client to take it."""
+    """Bytes of one stream that the client has not taken yet."""
     head_timeout_s: float = 10.0
     body_timeout_s: float = 10.0
     """Time for a body, or for its next `body_progress_bytes`. What came faster before earns no more time."""
