@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 
 from pactgate.core.events import CredentialsRefused, Event
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.guess_brake import DELAY_S, FORGET_AFTER_S, FREE_GUESSES, MAX_ADDRESSES, GuessBrake
+from pactgate.inbound.server_limits import ServerLimits
 from tests.support.facing import Clock, credentials, modern, serving, until
 
 GOOD = "token-of-ops-0123456789"
@@ -100,6 +102,19 @@ async def test_while_guesses_wait_a_good_token_of_the_same_address_does_not() ->
             assert (await served.ask(call(GOOD))).status == 200
             assert asyncio.get_running_loop().time() - started < DELAY_S / 2
         assert {answer.status for answer in await asyncio.gather(*guessing)} == {401}
+
+
+async def test_guesses_that_wait_keep_no_connection_from_a_good_token_of_the_same_address() -> None:
+    limits = ServerLimits(max_connections_per_address=8)
+    async with serving(guard=guard(), limits=limits) as served, AsyncExitStack() as stack:
+        for _ in range(FREE_GUESSES):
+            await served.ask(call("wrong"))
+        await until(lambda: served.server.connection_count == 0)
+        for _ in range(40):
+            client = await stack.enter_async_context(served.client())
+            await client.send(call("wrong"))
+        await until(lambda: len(served.server.exchanges()) >= 8)
+        assert (await served.ask(call(GOOD))).status == 200
 
 
 async def test_a_request_without_credentials_is_no_guess() -> None:

@@ -452,3 +452,16 @@ async def test_a_small_body_that_is_refused_is_not_counted() -> None:
     async with serving() as served:
         assert (await served.ask(post(b"x" * 1000))).status == 400
         assert served.kernel.refused == []
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+async def test_a_token_taken_away_while_a_body_comes_in_is_refused(legacy: bool) -> None:
+    async with serving(guard=held()) as served, served.client() as client:
+        session = await served.session(authorization=BOB) if legacy else {}
+        data = post(message("ping"), **session) if legacy else modern("tools/call", name="echo", authorization=BOB)
+        await client.send(data[:-5])
+        await until(lambda: served.server.connection_count == 1 and served.server.held_bytes > 0)
+        served.frontend.replace_guard(held("bob"))
+        await client.send(data[-5:])
+        assert (await client.answer()).status == 401
+        assert not [caller for caller in served.kernel.callers if caller.era.value == "modern"]

@@ -1,8 +1,8 @@
-"""Health for machines and a read-only JSON view for people's tools.
+"""Health checks, metrics and a read-only JSON API.
 
-`/health/live` and `/health/ready` say one word to anybody who can connect, because what asks them has no token and calls us by address.
-`/health` adds the servers for callers the guard admits; `/api/...` and `/metrics` need admission altogether. Of calls everybody sees
-their own, and an admin all. Must not: change anything.
+`/health/live` and `/health/ready` answer everybody who can connect with one word, because load balancers have no token and use addresses
+as Host. `/health` adds the servers for clients that the guard admits; `/api/...` and `/metrics` are for admitted clients only. A client
+sees its own calls, an administrator sees all. Must not: change anything.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LISTED_CALLS: Final = 100
 
 
 class CallTraces(Protocol):
-    """What is known of the last calls; `subject` limits it to one caller's."""
+    """The last calls; `subject` limits them to those of one caller."""
 
     def get(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None: ...
 
@@ -38,7 +38,7 @@ class CallTraces(Protocol):
 
 
 class Admin:
-    """Looks at the gateway at most a few times a second, however often it is asked."""
+    """Takes a snapshot of the gateway at most a few times a second, however many requests there are."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Admin:
         return self._seen
 
     def answer_plainly(self, exchange: HttpExchange) -> bool:
-        """Whether it was one of the two questions that need no guard, and has been answered."""
+        """Answer one of the two health checks that need no guard. Returns whether the path is one of theirs."""
         if exchange.path == "/health/live":
             self._say(exchange, 200, _LIVE)
         elif exchange.path == "/health/ready":
@@ -81,7 +81,7 @@ class Admin:
         self._say(exchange, 200, encode_json(facts))
 
     def answer(self, exchange: HttpExchange, admitted: Principal) -> bool:
-        """Whether the path is one of the JSON API's or the metrics', and has been answered."""
+        """Answer a path of the JSON API or the metrics. Returns whether the path is one of theirs."""
         if exchange.path.startswith(_CALLS):
             return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.subject)
         if exchange.path == "/metrics":
