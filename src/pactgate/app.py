@@ -395,6 +395,7 @@ class Gateway:
             max_frame_bytes=self.config.limits.max_upstream_frame_bytes,
             make_tap=self._taps.server,
             private_client=self._private_client,
+            private_paths=self.config.private_paths,
             inside=self._management if server is _OWN else None,
         )
 

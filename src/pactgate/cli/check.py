@@ -15,6 +15,7 @@ from pactgate.cli import terminal
 from pactgate.cli.config_file import InvalidConfigError, find_config, load_config, show_warnings
 from pactgate.cli.conflict_text import has_conflict, sentences
 from pactgate.cli.openapi_report import documents_report, read_documents, show_documents
+from pactgate.cli.sandbox_report import opened_files, show_opened_files
 from pactgate.cli.shared_options import config_option, json_option
 from pactgate.cli.table import Column, show_table
 from pactgate.config.model import Config
@@ -66,7 +67,12 @@ def _check_text(config: Config, *, as_json: bool) -> int:
     read = read_documents(config)
     code = 1 if has_conflict(hazards) or any(isinstance(found, str) for found in read.values()) else 0
     if as_json:
-        terminal.say_json({**_report(config, hazards, is_ok=code == 0), **documents_report(read)})
+        report = _report(config, hazards, is_ok=code == 0)
+        opened = opened_files(config)
+        for row in report["servers"]:
+            if row["serverId"] in opened:
+                row["opens"] = opened[row["serverId"]]
+        terminal.say_json({**report, **documents_report(read)})
         return code
     show_warnings(config)
     _say_valid(config)
@@ -74,6 +80,7 @@ def _check_text(config: Config, *, as_json: bool) -> int:
         _show_settings(config)
         _show_conflicts(hazards)
         show_documents(read)
+        show_opened_files(opened_files(config))
         terminal.say("`pactgate check --live` also connects to the servers once.")
     return code
 

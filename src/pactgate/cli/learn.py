@@ -181,7 +181,13 @@ class _ObservedRun:
             raise CommandError(f"{server.command} was not found.", exit_code=1)
         uses_network = bool(seen.connect or seen.bind or seen.sockets)
         always = rules_of(Effects(sockets=uses_network), program)
-        effects = propose_effects(seen, always_read=always.read, always_write=SYSTEM_WRITE, exists=os.path.exists)
+        effects = propose_effects(
+            seen,
+            always_read=always.read,
+            always_write=SYSTEM_WRITE,
+            always_list=always.lists,
+            exists=os.path.exists,
+        )
         msgspec.convert(effects, Effects)
         return {
             "server": server.id,

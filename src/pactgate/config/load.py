@@ -28,6 +28,7 @@ from pactgate.config.problems import (
 from pactgate.config.reader import FORMATS, read
 from pactgate.config.sections.auth import check_auth
 from pactgate.config.sections.cache import check_cache
+from pactgate.config.sections.effects import warn_of_own_files
 from pactgate.config.server_entries import settle
 from pactgate.config.validate import Validation
 from pactgate.config.value_checks import is_loopback
@@ -75,13 +76,11 @@ def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[st
         raise ConfigurationError(problems)
     config = msgspec.convert(settings, Config)
     secrets = tuple(sorted(reading.secrets, key=lambda secret: (-len(secret), secret)))
-    return msgspec.structs.replace(
-        config,
-        secrets=secrets,
-        secret_files=tuple(files.names),
-        warnings=tuple(found.warnings),
-        file=str(path) if path else None,
+    config = msgspec.structs.replace(
+        config, secrets=secrets, secret_files=tuple(files.names), file=str(path) if path else None
     )
+    warn_of_own_files(config.servers, config.private_paths, found)
+    return msgspec.structs.replace(config, warnings=tuple(found.warnings))
 
 
 @cache

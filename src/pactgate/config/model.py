@@ -9,6 +9,7 @@ Must not: have a setting no code reads. Enforces S4/F4, D18 (defaults) and D20.
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, field
@@ -159,6 +160,12 @@ class Config(Sections, frozen=True, kw_only=True):
     """Files that secrets were read from; the configuration is reloaded when one changes."""
     warnings: tuple[ConfigProblem, ...] = ()
     file: str | None = None
+
+    @property
+    def private_paths(self) -> tuple[str, ...]:
+        """The gateway's own files, which a confined program does not see: this file, secrets, audit log, captures."""
+        paths = (self.file, *self.secret_files, self.audit.file, self.capture.dir)
+        return tuple(os.path.abspath(path) for path in paths if path is not None)
 
     @property
     def is_loopback(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -98,8 +98,12 @@ class Dialer:
         make_tap: MakeTap = _no_tap,
         inside: InProcessServer | None = None,
         private_client: HttpClient | None = None,
+        private_paths: Sequence[str] = (),
     ) -> None:
-        """`private_client` carries sessions of single callers, so that what they hold open is never missing to the others."""
+        """`private_client` carries sessions of single callers, so that what they hold open is never missing to the others.
+
+        `private_paths` are files of the gateway that a confined program does not see.
+        """
         self._config = config
         self._inside = inside
         self._client = client
@@ -109,6 +113,7 @@ class Dialer:
         self._client_info = client_info
         self._max_frame_bytes = max_frame_bytes
         self._make_tap = make_tap
+        self._private_paths = private_paths
         self._era = None if config.era == "auto" else Era(config.era)
 
     async def dial(self) -> Session:
@@ -202,7 +207,7 @@ class Dialer:
     def _stdio(self) -> Channel:
         config = self._config
         if config.tools is not None:
-            return python_tools(config, self._emit, self._child_reaper, self._max_frame_bytes)
+            return python_tools(config, self._emit, self._child_reaper, self._max_frame_bytes, self._private_paths)
         assert config.command is not None
         return StdioChannel(
             config.id,
@@ -213,6 +218,7 @@ class Dialer:
             self._emit,
             child_reaper=self._child_reaper,
             effects=config.effects,
+            private_paths=self._private_paths,
             max_frame_bytes=self._max_frame_bytes,
             tap=self._make_tap(config.id, "stdio"),
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,13 @@ PACKAGE_FOLDER: Final = str(Path(__file__).resolve().parents[2])
 """Where the interpreter finds us; the runner must be able to read it, whatever it may do otherwise."""
 
 
-def python_tools(config: ServerConfig, emit: Emit, child_reaper: ChildReaper, max_frame_bytes: int) -> StdioChannel:
+def python_tools(
+    config: ServerConfig,
+    emit: Emit,
+    child_reaper: ChildReaper,
+    max_frame_bytes: int,
+    private_paths: Sequence[str] = (),
+) -> StdioChannel:
     assert config.tools is not None
     return StdioChannel(
         config.id,
@@ -34,6 +41,7 @@ def python_tools(config: ServerConfig, emit: Emit, child_reaper: ChildReaper, ma
         emit,
         child_reaper=child_reaper,
         effects=_with_ours(config.effects),
+        private_paths=private_paths,
         max_frame_bytes=max_frame_bytes,
     )
 

@@ -79,3 +79,12 @@ def test_what_can_not_be_meant_is_a_problem(effects: Any, where: str, tmp_path: 
 @pytest.mark.parametrize("effects", [{}, {"read": ["/etc"]}])
 def test_effects_belong_to_a_program_we_start(effects: dict[str, Any], tmp_path: Path) -> None:
     assert paths(problems(tmp_path, remote(effects=effects))) == ["mcpServers.crm.effects"]
+
+
+def test_a_declared_folder_with_files_of_the_gateway_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    warnings = loaded(tmp_path, server(effects={"read": ["data", "."], "write": ["data"]})).warnings
+    assert paths(warnings) == ["mcpServers.files.effects.read[1]"]
+    assert "can read files of the gateway" in warnings[0].message
+    trusted = server(effects={"read": ["."], "enforce": False})
+    assert loaded(tmp_path, trusted).warnings == ()

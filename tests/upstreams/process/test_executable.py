@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -42,7 +43,7 @@ def test_a_program_in_a_bin_folder_brings_its_prefix(tmp_path: Path) -> None:
     program = resolve_executable((str(link), "x"), None, {"HOME": "/nowhere"})
     assert program is not None
     assert program.argv == (str(link), "x")
-    assert {str(link.parent), str(tmp_path / "node")} <= set(program.reads)
+    assert {str(link), str(tmp_path / "node")} <= set(program.reads)
     assert str(tool) in program.executes
     assert os.path.realpath("/bin/sh") in program.executes
 
@@ -58,18 +59,87 @@ def test_a_home_is_not_opened_up_because_a_program_lies_in_it(place: str, tmp_pa
     assert any(str(tool).startswith(one) for one in map(os.path.normpath, program.reads))
 
 
-def test_a_script_given_to_an_interpreter_brings_its_folder_but_not_a_home(tmp_path: Path) -> None:
-    app, loose = tmp_path / "app" / "server.py", tmp_path / "loose.py"
-    for file in (app, loose):
-        file.parent.mkdir(exist_ok=True)
-        file.write_text("")
-    env = {"HOME": str(tmp_path)}
-    reads = [
-        getattr(resolve_executable((sys.executable, "-u", str(file)), None, env), "reads", ()) for file in (app, loose)
-    ]
-    assert str(app.parent) in reads[0]
-    assert str(loose) in reads[1]
-    assert str(tmp_path) not in (*reads[0], *reads[1])
+def project(folder: Path) -> Path:
+    """A project as people have them: code, data, secrets and files of the gateway side by side."""
+    for name in (
+        *(
+            "server.py",
+            "helper.py",
+            "package/__init__.py",
+            "package/data.txt",
+            "src/tool.js",
+            "node_modules/a/index.js",
+        ),
+        *("notes.txt", "data/customers.csv", ".git/config", ".env", ".env.local", "src/.env", "pactgate.json"),
+        *("pactgate.json.bak", "audit.jsonl", "audit.000001.jsonl", "audit.jsonl.lock", "captures/one.jsonl"),
+        *("package.json", "tool"),
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}")
+    return folder
+
+
+def private(folder: Path) -> tuple[str, ...]:
+    return tuple(str(folder / name) for name in ("pactgate.json", "audit.jsonl", "captures"))
+
+
+def readable(folder: Path, *argv: str) -> set[str]:
+    """The files of the project that a program may read, by name."""
+    program = resolve_executable(argv, str(folder), {"HOME": "/nowhere", "PATH": os.environ["PATH"]}, private(folder))
+    assert program is not None
+    opened = [Path(os.path.realpath(os.path.join(folder, one))) for one in program.reads]
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)) for path in files if any(path.is_relative_to(one) for one in opened)}
+
+
+CODE = {"server.py", "helper.py", "package/__init__.py", "package/data.txt", "src/tool.js", "node_modules/a/index.js"}
+
+
+@pytest.mark.requirement("S2/MCP-002")
+def test_of_the_folder_of_a_script_only_its_code_is_opened(tmp_path: Path) -> None:
+    folder = project(tmp_path / "project")
+    assert readable(folder, sys.executable, "server.py") == CODE | {"package.json"}
+    (folder / "server.py").write_text(f"#!{sys.executable}\n")
+    (folder / "server.py").chmod(0o755)
+    assert readable(folder, "./server.py") == CODE | {"package.json"}
+
+
+@pytest.mark.requirement("S2/MCP-002")
+@pytest.mark.parametrize("place", ["tool", "bin/tool"])
+def test_no_file_of_the_gateway_is_opened_with_the_folder_of_a_program(place: str, tmp_path: Path) -> None:
+    folder = project(tmp_path / "project")
+    (folder / "tool").unlink()
+    (folder / place).parent.mkdir(exist_ok=True)
+    shutil.copy("/bin/true", folder / place)
+    opened = readable(folder, f"./{place}")
+    assert {*CODE, "notes.txt", "data/customers.csv"} <= opened
+    assert not {name for name in opened if ".env" in name or name.startswith(("pactgate", "audit", "captures"))}
+
+
+def test_a_link_to_a_file_of_the_gateway_is_not_opened(tmp_path: Path) -> None:
+    folder = project(tmp_path / "project")
+    (folder / "link.py").symlink_to("pactgate.json")
+    (folder / "more").symlink_to("captures")
+    program = resolve_executable((sys.executable, "server.py"), str(folder), {"HOME": "/nowhere"}, private(folder))
+    assert program is not None
+    assert not {str(folder / name) for name in ("link.py", "more", "pactgate.json")} & set(program.reads)
+
+
+def test_a_javascript_program_brings_the_modules_of_its_package(tmp_path: Path) -> None:
+    folder = project(tmp_path / "project")
+    program = resolve_executable(("node", "src/tool.js"), str(folder), {"PATH": os.environ["PATH"], "HOME": "/nowhere"})
+    if program is None:
+        pytest.skip("node is not installed here")
+    assert {str(folder / name) for name in ("package.json", "node_modules", "src/tool.js")} <= set(program.reads)
+    assert str(folder) not in program.reads
+
+
+def test_a_script_in_a_home_brings_nothing_but_itself(tmp_path: Path) -> None:
+    folder = project(tmp_path / "home")
+    program = resolve_executable((sys.executable, "-u", "server.py"), str(folder), {"HOME": str(folder)})
+    assert program is not None
+    assert [one for one in program.reads if one.startswith(str(folder))] == [str(folder / "server.py")]
+    assert program.lists == ()
 
 
 def test_env_in_a_first_line_is_resolved(tmp_path: Path) -> None:

@@ -239,6 +239,34 @@ def test_a_program_of_root_can_not_raise_its_own_limits_or_priority_again() -> N
     assert done.stdout.split() == ["denied", "denied", "denied"], done.stderr
 
 
+# The files of the gateway.
+
+
+@needs_kernel
+@pytest.mark.requirement("S2/MCP-002")
+def test_a_program_beside_the_configuration_reads_its_own_code_and_nothing_of_the_gateway(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    (folder / "captures").mkdir(parents=True)
+    (folder / "package").mkdir()
+    ours = ("pactgate.json", ".env", "audit.jsonl", "audit.000001.jsonl", "captures/one.jsonl", "notes.txt")
+    for name in (*ours, "package/data.txt"):
+        (folder / name).write_text("token")
+    (folder / "package" / "__init__.py").write_text("")
+    (folder / "helper.py").write_text("")
+    (folder / "probe.py").write_text(
+        "import helper, package, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    try: print(open(name).read())\n"
+        "    except OSError as problem: print(problem.errno)\n"
+    )
+    launch = msgspec.structs.replace(
+        bare(sys.executable, "probe.py", *ours, "/proc/self/cwd/.env", "package/data.txt"), cwd=str(folder)
+    )
+    private = tuple(str(folder / name) for name in ("pactgate.json", "audit.jsonl", "captures"))
+    done = run(confine(launch, Effects(), private=private).launch)
+    assert done.stdout.split() == ["13"] * 7 + ["token"], done.stderr
+
+
 # What honest programs keep.
 
 
@@ -294,11 +322,9 @@ def test_nothing_is_added_to_the_environment() -> None:
 def test_a_script_with_env_in_its_first_line_needs_no_leave_to_start_programs(tmp_path: Path) -> None:
     script = tmp_path / "app" / "serve"
     script.parent.mkdir()
-    (script.parent / "beside.txt").write_text("here")
+    (script.parent / "beside.py").write_text("TEXT = 'here'")
     python = os.path.basename(sys.executable)
-    script.write_text(
-        f"#!/usr/bin/env {python}\nimport sys\nprint(open(sys.argv[0][:-5] + 'beside.txt').read(), sys.argv[1:])\n"
-    )
+    script.write_text(f"#!/usr/bin/env {python}\nimport sys, beside\nprint(beside.TEXT, sys.argv[1:])\n")
     script.chmod(0o755)
     launch = bare(str(script), "x")
     launch = msgspec.structs.replace(launch, env=launch.env | {"PATH": os.path.dirname(sys.executable)})
@@ -423,7 +449,7 @@ def test_what_is_only_declared_is_started_as_it_is() -> None:
 
 async def test_a_start_that_is_refused_is_a_failure_that_no_retry_mends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launcher, "landlock_abi", lambda: 0)
-    monkeypatch.setattr(sandbox, "confine", lambda launch, effects: confine(launch, effects, ask=probe))
+    monkeypatch.setattr(sandbox, "confine", lambda launch, effects, **more: confine(launch, effects, ask=probe, **more))
     with pytest.raises(GatewayFailure) as caught:
         async with opened("echo", effects=Effects()):
             pass

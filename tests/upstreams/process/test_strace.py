@@ -133,3 +133,13 @@ def test_the_notes_say_what_was_not_seen(monkeypatch: pytest.MonkeyPatch) -> Non
     notes = " ".join(notes_on(seen(*lines), proposed(*lines)))
     for word in ("did not do", "io_uring", "/tmp", "hosts are not", "not looked at"):
         assert word in notes
+
+
+def test_a_folder_that_was_only_listed_is_proposed_unless_it_may_be_listed_anyway() -> None:
+    parser = StraceParser("/app")
+    parser.feed('1 openat(AT_FDCWD</app>, "/app", O_RDONLY|O_NONBLOCK|O_CLOEXEC|O_DIRECTORY) = 3</app>')
+    parser.feed('1 openat(AT_FDCWD</app>, "/data", O_RDONLY|O_NONBLOCK|O_CLOEXEC|O_DIRECTORY) = 3</data>')
+    effects = propose_effects(
+        parser.seen, always_read=(), always_write=(), always_list=("/app",), exists=lambda _: True
+    )
+    assert effects["read"] == ["/data"]

@@ -7,6 +7,7 @@ Must not: know how effects are enforced. Enforces the declared part of S2/MCP-00
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
@@ -25,8 +26,8 @@ Programs = Annotated[tuple[Program, ...], Meta(max_length=MAX_PATHS)]
 
 
 class Effects(Section, frozen=True, kw_only=True):
-    """What the program may do beside answering; what is not named here is denied. Its own files, its interpreter and the system's
-    libraries can always be read."""
+    """What the program may do beside answering; what is not named here is denied. Its own code, its interpreter and the system's
+    libraries can always be read, but no files of the gateway (configuration, secrets, audit log, captures) and no `.env`."""
 
     read: Annotated[
         tuple[Folder, ...], doc("Files, and folders with everything in them, it may read.", max_length=MAX_PATHS)
@@ -68,3 +69,22 @@ def check_effects(effects: dict[str, Any], path: Path, found: ConfigFindings) ->
             if os.path.isabs(text) and not os.path.exists(text):
                 hint = "Nothing is allowed there if it is created after the start."
                 found.warn((*path, key, number), f"{show(text)} does not exist.", hint)
+
+
+def warn_of_own_files(servers: Mapping[str, Any], private: Iterable[str], found: ConfigFindings) -> None:
+    """Warn of declared paths that have files of the gateway in them: a program that can change the configuration can change its rules."""
+    for server, settings in servers.items():
+        effects: Effects | None = settings.effects
+        if effects is None or not effects.enforce:
+            continue
+        for key, verb, paths in (("read", "read", effects.read), ("write", "change", effects.write)):
+            for number, path in enumerate(paths):
+                if own := [one for one in private if _is_within(one, path)]:
+                    message = f"The program can {verb} files of the gateway: {', '.join(show(os.path.basename(one)) for one in own)}."
+                    hint = "Keep them in another folder, or name the folders the program needs."
+                    found.warn(("mcpServers", server, "effects", key, number), message, hint)
+
+
+def _is_within(path: str, folder: str) -> bool:
+    real, outer = os.path.realpath(path), os.path.realpath(folder)
+    return real == outer or real.startswith(outer.rstrip(os.sep) + os.sep)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -120,7 +120,7 @@ def rules_of(effects: Effects, program: Executable, listed: tuple[Executable, ..
         *(place for one in listed for place in one.reads),
     ]
     return SandboxRules(
-        lists=SYSTEM_LIST,
+        lists=_once((*SYSTEM_LIST, *program.lists, *(place for one in listed for place in one.lists))),
         read=_once((*reads, *effects.read)),
         write=_once(effects.write),
         execute=_once(executes),
@@ -160,15 +160,20 @@ def command_line(rules: SandboxRules, program: Executable) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", LAUNCHER, text, "--", *program.argv)
 
 
-def confine(launch: Launch, effects: Effects, *, ask: Callable[[], SandboxSupport] = probe) -> SandboxedLaunch:
-    """The same program, started through the launcher. Raises SpawnError if it does not exist or its rules can't be enforced."""
+def confine(
+    launch: Launch, effects: Effects, *, private: Sequence[str] = (), ask: Callable[[], SandboxSupport] = probe
+) -> SandboxedLaunch:
+    """The same program, started through the launcher. Raises SpawnError if it does not exist or its rules can't be enforced.
+
+    `private` are files and folders of the gateway that are not opened, unless `effects` itself names them.
+    """
     if not effects.enforce:
         return SandboxedLaunch(launch, DECLARED)
-    program = resolve_executable(launch.argv, launch.cwd, launch.env)
+    program = resolve_executable(launch.argv, launch.cwd, launch.env, private)
     if program is None:
         raise explain_spawn_error(_why_not_found(launch), launch)
     names = effects.run if isinstance(effects.run, tuple) else ()
-    resolved = {name: resolve_executable((name,), launch.cwd, launch.env) for name in names}
+    resolved = {name: resolve_executable((name,), launch.cwd, launch.env, private) for name in names}
     if lost := ", ".join(repr(name) for name, one in resolved.items() if one is None):
         raise SpawnError(f"`effects.run` names programs that can't be found or run: {lost}", permanent=True)
     rules, support = rules_of(effects, program, tuple(filter(None, resolved.values()))), ask()
@@ -180,6 +185,13 @@ def confine(launch: Launch, effects: Effects, *, ask: Callable[[], SandboxSuppor
         )
     rules = msgspec.structs.replace(rules, read=tuple(filter(_is_here, rules.read)))
     return SandboxedLaunch(Launch(command_line(rules, program), launch.env, launch.cwd), level_of(rules, support))
+
+
+def opened_for_itself(launch: Launch, private: Sequence[str]) -> tuple[str, ...]:
+    """What a program may read without a declaration, beside the system's own files: its files and its interpreter's."""
+    program = resolve_executable(launch.argv, launch.cwd, launch.env, private)
+    reads = program.reads if program is not None else ()
+    return tuple(path for path in reads if not any(path == one or path.startswith(one + "/") for one in SYSTEM_READ))
 
 
 def _is_here(place: str) -> bool:

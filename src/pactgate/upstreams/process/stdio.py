@@ -95,6 +95,7 @@ class StdioChannel:
         child_reaper: ChildReaper,
         *,
         effects: Effects | None = None,
+        private_paths: Sequence[str] = (),
         max_frame_bytes: int = MAX_FRAME_BYTES,
         shutdown_steps: ShutdownSteps = ShutdownSteps(),  # noqa: B008 - a frozen value
         tap: ConnectionRecorder | None = None,
@@ -104,6 +105,7 @@ class StdioChannel:
         self.sandbox_level: str | None = None
         """How far its declared effects are enforced; None without a declaration, and before the child was started."""
         self._effects = effects
+        self._private_paths = private_paths
         self._emit = emit
         self._child_reaper = child_reaper
         self._shutdown_steps = shutdown_steps
@@ -166,7 +168,7 @@ class StdioChannel:
         # Imported here: it needs ctypes, and most servers declare nothing.
         from pactgate.upstreams.process.sandbox import confine
 
-        confined = confine(self._launch, self._effects)
+        confined = confine(self._launch, self._effects, private=self._private_paths)
         self.sandbox_level = confined.level
         return confined.launch
 

@@ -55,6 +55,8 @@ class ObservedEffects(Struct):
     """Everything the program did. `is_partial`: there was more than `MAX_SEEN` paths."""
 
     read: set[str] = field(default_factory=set)
+    listed: set[str] = field(default_factory=set)
+    """Folders that were listed."""
     write: set[str] = field(default_factory=set)
     made: set[str] = field(default_factory=set)
     """Paths created, moved or deleted, which needs write access to their folder."""
@@ -83,7 +85,9 @@ class StraceParser:
         result = _RESULT.search(found[3]) if found else None
         if found and result:
             self._take(found[2], found[3][: result.start()], result)
-        self.seen.is_partial = len(self.seen.read) + len(self.seen.write) + len(self.seen.made) > MAX_SEEN
+        self.seen.is_partial = (
+            len(self.seen.read) + len(self.seen.listed) + len(self.seen.write) + len(self.seen.made) > MAX_SEEN
+        )
 
     def _joined(self, line: str) -> str:
         """Joins the two halves of a call that another thread's call interrupted."""
@@ -122,6 +126,8 @@ class StraceParser:
             self.seen.made.add(path)
         elif any(flag in arguments for flag in _WRITING):
             self.seen.write.add(path)
+        elif "O_DIRECTORY" in arguments:
+            self.seen.listed.add(path)
         else:
             self.seen.read.add(path)
 
@@ -163,14 +169,20 @@ def _unescaped(text: str) -> str:
 
 
 def propose_effects(
-    seen: ObservedEffects, *, always_read: Iterable[str], always_write: Iterable[str], exists: Callable[[str], bool]
+    seen: ObservedEffects,
+    *,
+    always_read: Iterable[str],
+    always_write: Iterable[str],
+    exists: Callable[[str], bool],
+    always_list: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """The `effects` that would have allowed it, without what every program may do."""
+    """The `effects` that would have allowed it, without what this program may always do."""
     made = {os.path.dirname(path) for path in seen.made if not _is_under(path, always_write)}
     changed = {path for path in seen.write if not _is_under(path, always_write)}
     writes = _fewest({_there(path, exists) for path in made | changed})
     known = (*always_read, *always_write, *writes, "/proc/self")
-    reads = _fewest({_there(path, exists) for path in seen.read if not _is_under(path, known) and not _is_own(path)})
+    looked_at = seen.read | {path for path in seen.listed if not _is_under(path, always_list)}
+    reads = _fewest({_there(path, exists) for path in looked_at if not _is_under(path, known) and not _is_own(path)})
     effects: dict[str, Any] = {"read": reads, "write": writes, "connect": sorted(seen.connect)}
     if seen.bind:
         effects["bind"] = sorted(seen.bind)
