@@ -159,3 +159,17 @@ async def test_a_name_that_looks_like_one_of_the_protocol_is_refused_whatever_is
         assert reply.error is not None
         assert reply.error.code == -32601
         assert method not in {each["method"] for each in await heard_by(inside)}
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_what_a_server_says_of_a_task_is_heard_by_no_other_caller(era: str) -> None:
+    async with open_gateway(changing("a", era, **OFFER)) as inside:
+        await list_all(inside)
+        other = Ear()
+        who = legacy_caller(other, "s2", scope="a") if era == "legacy" else modern_caller(other, "a")
+        inside.gateway.kernel.join(other)
+        await inside.call("steps", who=who)
+        await begin(inside, of_era(era, "a"))
+        await inside.call("steps", who=who)
+        assert not [method for method, _ in other.heard if "tasks" in method]
+        assert other.told == []

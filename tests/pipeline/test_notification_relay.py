@@ -127,12 +127,13 @@ async def test_a_log_message_that_could_be_anybodys_is_nobodys() -> None:
             assert all(json.dumps(message).find(f"of {number}") > 0 for message in ear.of(MESSAGE))
 
 
-async def test_a_late_log_message_of_another_caller_is_not_taken_for_ones_own() -> None:
+@pytest.mark.parametrize("subject", ["somebody else", "me"])
+async def test_a_late_log_message_of_another_caller_or_session_is_not_taken_for_ones_own(subject: str) -> None:
     async with open_gateway(changing("a", "legacy")) as inside:
         await list_all(inside)
         mine, theirs = Ear(), Ear()
         await inside.call("a.say", {"level": "error", "text": "mine"}, who=legacy_caller(mine))
-        other = replace(legacy_caller(theirs, "s2"), subject="somebody else")
+        other = replace(legacy_caller(theirs, "s2"), subject=subject)
         await inside.call("a.say", {"level": "error", "text": "perhaps late"}, who=other)
         assert [message["data"] for message in mine.of(MESSAGE)] == ["mine"]
         assert theirs.of(MESSAGE) == []

@@ -156,6 +156,7 @@ class Server:
             self.listens.clear()
         if name == "later":
             handle = {"taskId": "t1", "status": "working"}
+            self.send(method="notifications/tasks/status", params=handle)
             return {**handle, "resultType": "task"} if self.is_modern else {"task": handle}
         said = json.dumps(self.heard) if name == "heard" else name
         return {"content": [{"type": "text", "text": said}]}
