@@ -78,3 +78,14 @@ async def test_what_can_not_be_watched_is_refused_with_the_reason() -> None:
             reply = await inside.ask("resources/subscribe", who=who, params={"uri": uri})
             assert reply.error is not None
             assert words in reply.error.message
+
+
+async def test_a_server_that_does_not_answer_holds_up_a_listen_for_a_bounded_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pactgate.pipeline.change_notifications.WATCH_S", 0.3)
+    async with open_gateway(changing("a", "legacy", mute=["data://b"])) as inside:
+        await list_all(inside)
+        ear = Ear()
+        async with listening(inside, modern_caller(ear), {"resourceSubscriptions": ["a+data://a", "a+data://b"]}):
+            assert ear.of(ACK)[0]["notifications"] == {"resourceSubscriptions": ["a+data://a"]}

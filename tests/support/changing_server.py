@@ -4,7 +4,8 @@ Tools: `add {name}` (a new tool, and the notice of it), `add_quietly {name}`, `t
 `say {level, text}` (a log message), `steps` (progress), `heard` (what it was sent so far), `end_listens`, `crash`, `later` (a task).
 Prompts, resources and completions say and step too, where `_meta` asks.
 Second argument, JSON: hints (members beside what is listed and read), discover (the same of discovery), deaf (no listChanged, no
-subscribe), no_ack (URIs it does not tell of), capabilities (more of them), methods (which it answers with their params).
+subscribe), no_ack (URIs it does not tell of), mute (URIs it never answers a subscription to), capabilities (more of them), methods
+(which it answers with their params).
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from typing import Any
 MODERN = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
 LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}
+
+
+MUTE: dict[str, Any] = {"never": "sent"}
 
 
 class Server:
@@ -70,7 +74,7 @@ class Server:
         result = self.answer(method, id_, params)
         if result is None:
             self.send(id=id_, error={"code": -32601, "message": f"no method {method}"})
-        elif method != "subscriptions/listen":
+        elif method != "subscriptions/listen" and result is not MUTE:
             self.send(id=id_, result={**({"resultType": "complete"} if self.is_modern else {}), **result})
 
     def answer(self, method: str, id_: Any, params: dict[str, Any]) -> dict[str, Any] | None:
@@ -84,6 +88,8 @@ class Server:
             self.listen(id_, params["notifications"])
             return {}
         if method in ("resources/subscribe", "resources/unsubscribe"):
+            if params["uri"] in self.options.get("mute", []):
+                return MUTE
             (self.watched.add if method.endswith("/subscribe") else self.watched.discard)(params["uri"])
             return {}
         if method == "logging/setLevel":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +29,8 @@ from pactgate.protocol.messages import Request, encode_json
 MAX_LISTENS: Final = 1000
 MAX_LISTENS_OF_ONE: Final = 250
 """Open listens of one subject; callers without a token are one subject together."""
+WATCH_S: Final = 60.0
+"""How long subscribing to all resources of one listen may take; those after it are not acknowledged."""
 GATHER_S: Final = 0.05
 """How long changes are gathered before they are told."""
 
@@ -184,7 +187,7 @@ class ChangeNotifications:
         listen = self._admit(_Listen(ctx.caller, request.id, kinds))
         try:
             await self._connections.settle()
-            held = [uri for uri in wanted.resource_subscriptions if await self._is_watched(listen, uri)]
+            held = await self._watch(listen, wanted.resource_subscriptions)
             honoured: dict[str, Any] = {f"{kind}ListChanged": True for kind in _KINDS if kind in kinds}
             if held:
                 honoured["resourceSubscriptions"] = held
@@ -232,13 +235,18 @@ class ChangeNotifications:
         self._listens.add(listen)
         return listen
 
-    async def _is_watched(self, listen: _Listen, uri: str) -> bool:
-        """A resource that can't be watched is left out of what is acknowledged; the others are not lost with it."""
+    async def _watch(self, listen: _Listen, uris: list[str]) -> list[str]:
+        """Subscribe to resources within `WATCH_S`, and return those that can be watched."""
+        held: list[str] = []
         try:
-            await self._subscriptions.add(listen, uri)
-        except GatewayFailure:
-            return False
-        return True
+            async with asyncio.timeout(WATCH_S):
+                for uri in uris:
+                    with suppress(GatewayFailure):
+                        await self._subscriptions.add(listen, uri)
+                        held.append(uri)
+        except TimeoutError:
+            return held
+        return held
 
     def _holder(self, caller: Caller) -> _SessionHolder:
         if caller.session is None or caller.standing is None:
