@@ -1,6 +1,6 @@
-"""What the gates know of one tool call while it is on its way.
+"""The state of one tool call, which the gates share.
 
-Must not: decide anything; gates do, and `tool_call` drives them.
+Must not: decide anything. The gates decide, and `tool_call` runs them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_META: Final[dict[str, Raw]] = {}
 
 
 class Call:
-    """What the gates know of one call. `members` are the caller's params without `_meta`, each as the bytes it arrived as."""
+    """The state of one call. `members` are the caller's params without `_meta`, each as the bytes it arrived as."""
 
     policy: ToolPolicy
     """The policy of its tool, from where the resolve gate has bound one."""
@@ -111,19 +111,19 @@ class Call:
         return size_of(self.simple) if self._result is None and self.simple is not None else len(self.result)
 
     def take(self, response: Response) -> None:
-        """What its server answered."""
+        """Take the answer of the server as the result."""
         if response.simple is not None:
             self._result, self.simple = None, response.simple
         else:
             self.replace(response.result)
 
     def replace(self, result: bytes) -> None:
-        """Another result in place of the one that came."""
+        """Replace the result by another one."""
         self._result = result
         self.simple = read_simple(result)
 
     def finish(self, result: bytes) -> None:
-        """The result as it goes out."""
+        """Set the bytes that go out as the result."""
         self._result = result
 
     def bind(self, tool: Tool) -> None:
@@ -133,7 +133,7 @@ class Call:
         self.ctx.bind(tool)
 
     def with_deadline(self, pending: Awaitable[None]) -> Awaitable[None]:
-        """The same to wait for, now under the limit the call has: the default one until its tool is known."""
+        """Start or move the deadline of the call to its present limit (the default until the tool is known), and return `pending`."""
         if self.deadline is None:
             self.deadline = Deadline(self._timeouts, self.ctx.interrupt, self.limit.ms, self.policies.input_timeout_ms)
         else:

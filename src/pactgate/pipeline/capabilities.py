@@ -1,7 +1,7 @@
-"""What the gateway says can be asked of it: what the servers behind it offer, as far as it is passed on.
+"""The capabilities that the gateway declares to clients: those of its servers, as far as it passes them on.
 
-Lists of tools, prompts and resources always say when they change: the gateway hears it, or finds out by asking again. Pure.
-Must not: promise what no connected server offers.
+The gateway always declares `listChanged`, because it notices changed lists by itself if a server does not announce them. Pure.
+Must not: declare what no connected server offers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Offered = Mapping[str, Any]
 
 
 def merged(offered: Iterable[Offered]) -> dict[str, Any]:
-    """All servers together: every kind of list, and what at least one of them can do."""
+    """The capabilities of the merged view: every kind of list, and what at least one server offers."""
     servers = list(offered)
     shown: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS}
     if any(_subscribes(each) for each in servers):
@@ -31,7 +31,7 @@ def merged(offered: Iterable[Offered]) -> dict[str, Any]:
 
 
 def alone(offered: Offered | None, *, is_same_era: bool = False) -> dict[str, Any]:
-    """One server on its own endpoint; None for one that is not connected. Extensions and tasks are not carried between eras."""
+    """The capabilities of the endpoint of one server; None for one that is not connected. Extensions and tasks do not pass between eras."""
     if offered is None:
         return {"tools": {"listChanged": True}}
     shown: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if kind in offered}

@@ -1,8 +1,8 @@
-"""What changed, told to every caller that may hear it: lists that differ, resources that were updated.
+"""Sends notifications about changed lists and updated resources to the clients that asked for them.
 
-Legacy callers hear it on their open stream; modern ones on the `subscriptions/listen` they opened, tagged with its id,
-and nothing they did not ask for. On `/mcp` a list has changed when what it shows differs; on `/mcp/{serverId}` also when a server says so.
-Changes close to each other are told once. Bounded: listens, URIs; what a caller does not take is dropped by its frontend and counted.
+A legacy client gets them on its open stream. A modern client gets them on its `subscriptions/listen`, tagged with the id of that request,
+and only those it asked for. On `/mcp` a list has changed when its contents differ; on `/mcp/{serverId}` also when the server announces it.
+Changes within `GATHER_S` are sent once. Bounded: listens and URIs; the endpoint drops and counts what a client does not read.
 Must not: ask servers anything.
 """
 
@@ -112,7 +112,7 @@ class _Listen:
 
 
 class ChangeNotifications:
-    """Everybody who listens. Told of changes by the catalog, of callers by the frontends."""
+    """All clients that get notifications. The catalog reports changes, the endpoints report clients."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class ChangeNotifications:
         self._flushing: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    # What the frontends say.
+    # Reported by the endpoints.
 
     def join(self, audience: ClientGroup) -> None:
         self._audiences[audience] = None
@@ -150,7 +150,7 @@ class ChangeNotifications:
         if holder is not None:
             self._subscriptions.release(holder)
 
-    # What the catalog says.
+    # Reported by the catalog.
 
     def on_lists_changed(self, server: str, differing: set[str], said: set[str]) -> None:
         for scope, kinds in ((server, differing | said), (None, differing)):
@@ -163,7 +163,7 @@ class ChangeNotifications:
         self._subscriptions.on_updated(server, uri)
 
     def close(self) -> None:
-        """End every listen in good order; nothing is told any more."""
+        """End every listen with its result, and send no more notifications."""
         self._is_closed = True
         if self._flushing is not None:
             self._flushing.cancel()
@@ -171,10 +171,10 @@ class ChangeNotifications:
         for listen in self._listens:
             listen.end()
 
-    # What callers ask.
+    # Requests of clients.
 
     async def listen(self, ctx: ExecutionContext, request: Request) -> bytes:
-        """Open until the caller ends it or the gateway stops."""
+        """Run one listen until its client ends it or the gateway stops."""
         try:
             wanted = _listen_params.decode(request.params or b"{}").notifications
         except msgspec.DecodeError as problem:
@@ -220,7 +220,7 @@ class ChangeNotifications:
         return b"{}"
 
     def facts(self) -> dict[str, int]:
-        """How many listen, and to how much."""
+        """The number of listens and of subscriptions."""
         return {"listens": len(self._listens), "subscriptions": len(self._subscriptions)}
 
     # Inside.
@@ -257,7 +257,7 @@ class ChangeNotifications:
         return holder
 
     def flush(self) -> None:
-        """Tell now what was gathered."""
+        """Send the gathered notifications now."""
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None

@@ -1,7 +1,7 @@
-"""The one place where a call leaves the gateway: once, under the upstream's own name, in the upstream's own era.
+"""Sends a call to its server: once, under the name that the server uses, in the era of the server.
 
-A call waits here for its turn where a server has as many as it may have, and for a server that is not connected yet. Must not: repeat
-anything (D6, S4/NONGOALS). The caller's arguments go out as the bytes that came in.
+The call waits here for a free slot of its server, and for a server that is not connected yet. The arguments go out as the bytes that came
+in. Must not: send a call twice (D6, S4/NONGOALS).
 """
 
 from __future__ import annotations

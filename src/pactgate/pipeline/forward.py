@@ -1,7 +1,7 @@
-"""Methods that are passed to the one server they are about: prompts/get, resources/read, completion/complete.
+"""Forwards requests that concern one server: prompts/get, resources/read, completion/complete, tasks and extensions.
 
-Names and URIs are rewritten to the server's own on the way in; contents carry full URIs on the way out. What the server refuses is refused
-with the server's own code, message and data. Must not: interpret, cache or repeat anything.
+Names and URIs in the request are replaced by those of the server; URIs in the result lead back to the server. An error of the server
+keeps its code, message and data. A forwarded request takes a slot of its server, as a call does. Must not: send a request twice.
 """
 
 from __future__ import annotations
@@ -191,14 +191,14 @@ class Forward:
         raise _bad("completion/complete", f"a reference can't be of type {kind[:40]!r}")
 
     async def _target(self, uri: str, scope: str | None) -> ResourceTarget:
-        """The server of a listed resource, or of a template's own text (completions name the template)."""
+        """The server of a listed resource, or of a template (completions name the template itself)."""
         await self._connections.settle()
         return self._connections.catalog.resolve_uri(uri, scope)
 
     async def _read(
         self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]
     ) -> ForwardedResult:
-        """A resource, kept where its server says for how long and for whom; equal reads at the same time are one."""
+        """Read a resource, from the cache if its server gave a time to live. Equal reads at the same time are sent once."""
         plan = self._policies().of_reads(to.server)
         if len(to.members) > 1 or meta:  # a read that says more than its URI may be answered otherwise
             return await self._ask(ctx, request, to, meta)
@@ -231,7 +231,7 @@ class Forward:
         meta: Mapping[str, Raw],
         on_asked: Callable[[], None] = lambda: None,
     ) -> ForwardedResult:
-        """What the server answers, as it wrote it; or what it asks, where the method can."""
+        """Send a request within its time limit, and return the result of the server, or its questions for methods that allow them."""
         ctx.server = to.server
         limit_ms = self._policies().server_limit_ms(to.server)
         input_ms = self._policies().input_timeout_ms
@@ -294,7 +294,7 @@ class Forward:
         return await self._bridge.exchange(sent, session)
 
     def _require_own(self, caller: Caller, task: str, session: Session) -> Headers:
-        """The last step before a request about a task leaves, when it is certain in which session."""
+        """Check the owner of a task right before the request leaves, because only then its session is certain."""
         self._tasks.require(session, caller.owner, task)
         return ()
 
@@ -315,7 +315,7 @@ def _no_headers(session: Session) -> Headers:
 
 
 def _params(request: Request) -> tuple[dict[str, Raw], dict[str, Raw], Raw | None]:
-    """The params without `_meta`, the foreign members of `_meta`, and the token progress goes by."""
+    """The params without `_meta`, the members of `_meta` to pass on, and the progress token."""
     members = messages.members(request.params or b"{}")
     held = members.pop("_meta", None)
     try:

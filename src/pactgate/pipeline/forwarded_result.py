@@ -1,6 +1,6 @@
-"""What a server answered to a forwarded request, as its caller can use it: era members, cache hints, URIs, content its revision knows.
+"""Adapts the result of a forwarded request to the client: members of its era, cache hints, URIs, content that its version knows.
 
-A refusal keeps what the server said, under the code the caller's era has for it. Pure. Must not: change anything an era change or
+An error keeps the message and data of the server, under the code of the client's era. Pure. Must not: change anything that the era or
 the merged view does not require.
 """
 
@@ -30,7 +30,7 @@ _OURS_TO_HANDLE: Final = frozenset({messages.HEADER_MISMATCH, messages.UNSUPPORT
 
 
 class ForwardedResult(NamedTuple):
-    """What a server said, and in which revision. An input-required result asks its caller for input instead."""
+    """The result of a server and its protocol version. An input-required result asks the client for input instead."""
 
     data: bytes
     revision: str
@@ -40,7 +40,7 @@ class ForwardedResult(NamedTuple):
 
 
 def shape(answer: ForwardedResult, method: str, caller: Caller, server_info: bytes) -> bytes:
-    """The answer with the members the caller's era asks for, and none of the other's."""
+    """The result with the members of the client's era, and without those of the other era."""
     if caller.era is Era.MODERN:
         members = messages.members(answer.data)
         if "ttlMs" in members and method in CACHEABLE:
@@ -52,7 +52,7 @@ def shape(answer: ForwardedResult, method: str, caller: Caller, server_info: byt
 
 
 def fit_prompt(result: bytes, server: str, caller: Caller) -> bytes:
-    """The messages with URIs and content this caller can use; mostly there is nothing to do."""
+    """The prompt with URIs and content that this client can use. Most prompts need no change."""
     if caller.scope is None and b'"resource' in result:
         result = _fit_said(result, lambda content: downgrade.name_uris(content, lambda uri: full_uri(server, uri)))
     if b'"audio"' in result or b'"resource_link"' in result:
@@ -61,7 +61,7 @@ def fit_prompt(result: bytes, server: str, caller: Caller) -> bytes:
 
 
 def with_full_uris(result: bytes, server: str) -> bytes:
-    """The contents under the URIs that lead back to their server."""
+    """The result of a read, with URIs that lead back to the server."""
     members = messages.members(result)
     try:
         contents = _CONTENTS.decode(members["contents"])
@@ -76,7 +76,7 @@ def with_full_uris(result: bytes, server: str) -> bytes:
 
 
 def refused_with(refusal: UpstreamReplyError, caller: Caller, method: str) -> GatewayFailure:
-    """The server's refusal as the caller's era knows it: its code, message and data beside ours."""
+    """The error of the server under the code of the client's era, with the message and data of the server beside ours."""
     reply = refusal.reply
     if reply.code == messages.MISSING_CLIENT_CAPABILITY:
         return map_upstream_error(refusal, caller)
@@ -98,7 +98,7 @@ def _fit_said(result: bytes, fit: Callable[[Raw], Raw]) -> bytes:
 
 
 def _renew_hint(members: dict[str, Raw], remaining_ms: int | None) -> None:
-    """What is left of the time the server gave, as a number a caller can use."""
+    """Replace the time to live by what is left of it."""
     hint = read_hint(members) or STALE
     left_ms = hint.ttl_ms if remaining_ms is None else min(hint.ttl_ms, remaining_ms)
     members["ttlMs"] = Raw(b"%d" % left_ms)

@@ -86,7 +86,7 @@ class Handlers:
         return b"{}"
 
     async def list_entries(self, ctx: ExecutionContext, request: Request) -> bytes:
-        """Everything on one page; so no cursor can be one of ours."""
+        """Return the whole list on one page. The gateway gives out no cursors, so it refuses every cursor."""
         if request.params is not None:
             cursor = messages.members(request.params).get("cursor")
             if cursor is not None and bytes(cursor) != b"null":
@@ -107,7 +107,7 @@ class Handlers:
         return about
 
     def _capabilities(self, scope: str | None, era: Era) -> dict[str, Any]:
-        """What can be asked here. On one server's own endpoint: what that server offers, as far as we pass it on."""
+        """The capabilities of the merged view, or those of one server on its own endpoint."""
         if scope is None:
             sessions = (item.session for item in self._connections.servers.values())
             return capabilities.merged(each.identity.capabilities for each in sessions if each is not None)
@@ -124,7 +124,7 @@ class Handlers:
         return own if is_usable else self._server_info
 
     def _instructions(self, scope: str | None) -> str:
-        """What the servers tell the model, and what is missing right now (D14)."""
+        """The instructions of the servers, and the servers that are unavailable (D14)."""
         parts: list[str] = []
         for id_, supervisor in self._connections.servers.items():
             session = supervisor.session

@@ -1,9 +1,9 @@
-"""What a server says while it works on a request, on its way to the caller of that request: progress, and log messages by level.
+"""Relays progress and log messages of a server to the client whose request they belong to.
 
-A legacy session says once from which level on it wants log messages, a modern request says it each time. A modern server is told with the
-request; a legacy one by `logging/setLevel`, which is lowered when a caller wants more than was asked for so far and is not raised again
-while the connection lasts: what a caller did not ask for is held back here. Without a level a legacy caller gets what a legacy server
-says by itself, from `info` on. Must not: pass on a log message that is not known to belong to the request (see `upstreams/peer.py`).
+A legacy client sets the lowest log level once per session, a modern client with each request. A modern server gets the level with the
+request. A legacy server gets it by `logging/setLevel`, which the gateway lowers when a client wants more and never raises while the
+connection lasts; messages below the level of a client are dropped here. A legacy client that set no level gets messages of legacy servers
+from `info` on. Must not: relay a log message that may belong to another request (see `upstreams/peer.py`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _message: Final = msgspec.json.Decoder(_Message)
 
 
 class NotificationRelay:
-    """The levels legacy sessions chose, and the relays of single requests."""
+    """The log levels of legacy sessions, and the relays of single requests."""
 
     def __init__(self) -> None:
         self._levels: dict[str, str] = {}
@@ -81,7 +81,7 @@ class NotificationRelay:
         return caller.era is MODERN or session.identity.era is MODERN
 
     def on_log(self, caller: Caller, session: Session) -> OnNotice | None:
-        """Where log messages about a request go, if anywhere."""
+        """The relay for log messages of a request, or None."""
         level = self.level_of(caller)
         if level is None:
             if caller.era is MODERN or session.identity.era is MODERN:
@@ -97,7 +97,7 @@ class NotificationRelay:
         return {**meta, modern.LOG_LEVEL_KEY: Raw(encode_json(level))}
 
     def prepare(self, caller: Caller, session: Session) -> Awaitable[None] | None:
-        """See that a legacy server says as much as this caller wants to hear; something to wait for where it has to be told."""
+        """Lower the level of a legacy server to that of this caller. Returns an awaitable if a request is needed for it."""
         level = self.level_of(caller)
         if level is None or not _has_levels(session):
             return None
@@ -107,7 +107,7 @@ class NotificationRelay:
         return self._set(session, level)
 
     async def _set(self, session: Session, level: str) -> None:
-        """It may refuse; then it says what it likes."""
+        """Set the level of a legacy server. If it refuses, it sends what it likes."""
         await in_task()
         try:
             async with asyncio.timeout(_SET_LEVEL_S):
@@ -137,7 +137,7 @@ def _relay_log(channel: CallerChannel, lowest: int) -> OnNotice:
 
 
 def _rank_of(params: bytes) -> int:
-    """How grave a message is; one that does not say so is not passed on."""
+    """The rank of the level of a message; -1, below all levels, if it has none."""
     try:
         return _RANK.get(_message.decode(params).level, -1)
     except msgspec.DecodeError:
@@ -149,7 +149,7 @@ def _has_levels(session: Session) -> bool:
 
 
 def token_of(meta: Mapping[str, Raw], method: str) -> Raw | None:
-    """The progress token of a request's `_meta`. Raises for one no progress could name."""
+    """The progress token of a request's `_meta`. Raises for a value that can't be a token."""
     token = meta.get("progressToken")
     if token is not None and messages.id_key(bytes(token)) is None:
         raise GatewayFailure(

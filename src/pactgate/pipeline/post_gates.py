@@ -1,6 +1,6 @@
-"""The gates after a call came back: judge the result, fit it into its bound, keep it, stamp and shape it for the caller.
+"""The gates after the server has answered: check the result, limit its size, cache it, adapt it for the client, add the envelope.
 
-Must not: change anything an era change, a bound or our own stamp does not require.
+Must not: change anything that the era of the client, the size limit or the envelope does not require.
 Enforces S1/RESP-003, S1/RESP-004, S2/MCP-002 and decisions D9, D21.
 """
 
@@ -52,7 +52,7 @@ _OBSERVED_SHARE: Final = 8
 
 
 def facts_of(ctx: ExecutionContext, now: float) -> CallFacts:
-    """What the envelope says of a call, read off its context."""
+    """The facts of a call for the envelope."""
     tool = ctx.tool
     return CallFacts(
         request_id=ctx.request_id,
@@ -282,7 +282,7 @@ class AddEnvelope:
 
 
 def _is_empty(call: Call) -> bool:
-    """Whether the result says nothing: no content and nothing structured."""
+    """Whether the result has neither content nor structured content."""
     if call.simple is not None:
         return len(call.simple.content) == _EMPTY_BYTES and call.simple.structured is UNSET
     if len(call.result) > _SMALL_BYTES or _NO_CONTENT not in call.result:
@@ -292,7 +292,7 @@ def _is_empty(call: Call) -> bool:
 
 
 def _is_task(call: Call, read: _ToolResult) -> bool:
-    """A handle instead of a result, for a caller that offered to follow it on the server's own path."""
+    """Whether a result is the handle of a task, and this caller said that it can follow tasks on the server's own path."""
     if call.ctx.caller.scope is None:
         return False
     if call.ctx.caller.era is LEGACY:

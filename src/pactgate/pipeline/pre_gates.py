@@ -1,4 +1,4 @@
-"""The gates before a call leaves: read the params, find the tool, compare mirrored headers, bounds, schema, cache.
+"""The gates before a call is sent: parse the params, find the tool, check access, headers, limits, rate and schema, look in the cache.
 
 Must not: send anything, or change a byte of the arguments. Enforces the tools/call part of S4/F1 and S4/R2, S1/LIMIT-001 to S1/LIMIT-004
 and S0/ECO-300.

@@ -1,6 +1,6 @@
-"""Questions of a server put to the legacy caller of one call, under that caller's own time.
+"""Relays questions of a server (elicitation, sampling, roots) to the legacy client of one call, within the input time of that call.
 
-Must not: ask what the caller did not declare, or anybody else.
+Must not: ask what the client did not declare, or ask another client.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pactgate.protocol.era_bridge import Question
 
 
 class QuestionRelay:
-    """Puts questions to the legacy caller of one call (`upstreams.asked.Asker`)."""
+    """Puts questions to the legacy caller of one call (`upstreams.server_request_router.Asker`)."""
 
     def __init__(self, request: UpstreamRequest, capabilities: Mapping[str, Any]) -> None:
         self.owner = request.caller.session

@@ -51,7 +51,7 @@ class UpstreamResult(NamedTuple):
 
 
 class ServerRequestBridge:
-    """Sends errands. `input_s` is how long one call may wait for its caller."""
+    """Sends requests of callers. `input_s` is how long one call may wait for its caller."""
 
     def __init__(
         self,
@@ -380,7 +380,7 @@ def _asks_for_ever(request: UpstreamRequest) -> GatewayFailure:
 
 
 def too_large(server: str, method: str, max_bytes: int) -> GatewayFailure:
-    """A round is passed on whole or not at all."""
+    """An input-required result is never truncated: one that is too large is a failure."""
     return GatewayFailure(
         Kind.RESPONSE_TOO_LARGE,
         f"{server} answered {method} with questions of more than {max_bytes} bytes (response.maxResponseBytes)",

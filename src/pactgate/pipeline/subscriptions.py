@@ -1,7 +1,7 @@
-"""Who wants to hear of which resource: counted per URI towards the server, told under the URI each caller uses.
+"""The resource subscriptions of clients: one subscription per URI at the server, one notification per client under the URI it used.
 
-The first holder of a URI makes the gateway subscribe, in the server's own era; the last one to go lets it unsubscribe. A caller that ends
-releases all it held. Bounded: URIs of one holder, holders. Must not: tell a caller of a resource it did not ask for.
+The gateway subscribes for the first holder of a URI, in the era of the server, and unsubscribes after the last one. A holder that ends
+releases all its subscriptions. Bounded: URIs of one holder. Must not: notify a client of a resource that it did not subscribe to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_URIS: Final = 256
 
 
 class Holder(Protocol):
-    """A caller that is told of updates."""
+    """A client session or listen that subscribes to resources."""
 
     scope: str | None
 
@@ -28,7 +28,7 @@ class Holder(Protocol):
     def subject(self) -> str: ...
 
     def updated(self, uri: str) -> None:
-        """A resource it holds has changed. Must not wait or raise."""
+        """Notify the client that a resource has changed. Must not wait or raise."""
 
 
 class Subscriptions:
@@ -45,7 +45,7 @@ class Subscriptions:
         return sum(map(len, self._held.values()))
 
     async def add(self, holder: Holder, uri: str) -> None:
-        """Tell this holder of the resource from now on. Raises why that can't be."""
+        """Subscribe a holder to a resource. Raises GatewayFailure if that is impossible."""
         target = self._target(uri, holder.scope)
         own = self._held.get(holder, set())
         if target in own:
@@ -59,7 +59,7 @@ class Subscriptions:
         self._holders.setdefault(target, {})[holder] = uri
 
     def remove(self, holder: Holder, uri: str) -> None:
-        """Tell it no more. A URI it does not hold is left alone."""
+        """End one subscription. A URI that the holder has no subscription for is ignored."""
         target = self._target(uri, holder.scope)
         own = self._held.get(holder)
         if own is not None and target in own:
@@ -69,12 +69,12 @@ class Subscriptions:
             self._release(holder, target)
 
     def release(self, holder: Holder) -> None:
-        """The holder has gone."""
+        """End all subscriptions of a holder."""
         for target in self._held.pop(holder, ()):
             self._release(holder, target)
 
     def on_updated(self, server: str, uri: str) -> None:
-        """Tell the holders of this resource, and those of what it is a part of."""
+        """Notify the subscribers of this resource, and of resources that contain it."""
         for target in self._concerned(server, uri):
             for holder, shown in tuple(self._holders.get(target, {}).items()):
                 if uri != target.uri:

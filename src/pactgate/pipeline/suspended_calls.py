@@ -30,7 +30,7 @@ TOGETHER_S: Final = 0.01
 
 
 class SuspendedCall:
-    """One call at a legacy server, and what the server has asked about it (`upstreams.asked.Asker`)."""
+    """One call at a legacy server, and what the server has asked about it (`upstreams.server_request_router.Asker`)."""
 
     def __init__(self, subject: str, session: Session, input_s: float) -> None:
         self.owner: str | None = None  # two modern callers of one subject can't be told apart, so nothing is guessed

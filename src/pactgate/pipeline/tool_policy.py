@@ -1,4 +1,4 @@
-"""What the settings say about one tool, worked out once per tool and configuration: its time, its bounds, its place in the cache."""
+"""The policy of each tool: its time limit, bounds and cache policy, computed once per tool and configuration."""
 
 from __future__ import annotations
 

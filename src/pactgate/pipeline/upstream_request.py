@@ -1,4 +1,4 @@
-"""One request of a caller on its way to a server: what to send, and whose time runs meanwhile. Must not: send anything."""
+"""One request of a caller to a server: what to send, for whom, and its deadline. Must not: send anything."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A tool result put together for the caller's era from its own bytes, with our envelope in its `_meta`.
+"""Assembles the tool result that goes out: the bytes of the server, the members of the client's era, and the envelope in `_meta`.
 
-Every result goes out through `assemble`: simple ones from their parts, others from their members. Must not: look into content, or lose
-anything of a result that the caller's era has a place for.
+A simple result is assembled from its parts, any other from its members. Must not: look into content, or drop a member that the era of
+the client allows.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _TRACE_CONTEXT: Final = frozenset({"traceparent", "tracestate", "baggage"})
 
 
 class CacheKeys(Struct, frozen=True, gc=False):
-    """Where a result is looked for: what belongs to this caller, then what everybody may see."""
+    """The keys of a result: the caller's own, then the one of results that are public."""
 
     own: bytes
     shared: bytes | None = None
@@ -88,7 +88,7 @@ class CachePolicy:
         self._private = private
 
     def plan(self, tool: Tool, *, is_read_only: bool | None, is_idempotent: bool | None) -> ToolCachePolicy:
-        """What to do for a tool; None means that nobody said whether it is so.
+        """The cache policy of a tool. None means that neither the operator nor the server declared it.
 
         A pattern covers tools that are known to be safe. A full name is the operator's word for this very tool, and vouches for one
         nobody said anything about; it can't make a tool read-only that says it is not.
@@ -107,7 +107,7 @@ class CachePolicy:
         )
 
     def hinted(self, server: str, method: str) -> ToolCachePolicy:
-        """What to do for results that carry the specification's cache hints, such as those of `resources/read`."""
+        """The cache policy of results with cache hints, such as those of `resources/read`."""
         return ToolCachePolicy(
             self._default_ttl_ms,
             is_writer=False,
@@ -126,7 +126,7 @@ class CachePolicy:
 
 
 def is_plain(members: Collection[str], meta: Collection[str]) -> bool:
-    """Whether a call says nothing but a name and arguments. One that says more may be answered otherwise, and is never looked up.
+    """Whether a call has only a name and arguments. With other members the answer may differ, so such a call is never looked up.
 
     `meta` are the members of `_meta` that reach the upstream; those that only trace the call change nothing about its answer.
     """
@@ -163,7 +163,7 @@ def judge(plan: ToolCachePolicy, result: bytes, *, is_truncated: bool = False) -
 
 
 def _is(said: Raw | UnsetType, expected: bytes) -> bool:
-    """What a result does not say is what the specification takes for granted."""
+    """Whether a member has the expected value. An absent member has it, as the specification says."""
     return isinstance(said, UnsetType) or bytes(said) == expected
 
 

@@ -1,7 +1,7 @@
-"""What is said about a finished call beside its result: the two views of library and admin API, and the stamp on the wire.
+"""The facts about a finished call beside its result: the views of the library and of the admin API, and the envelope on the wire.
 
-All three are read off the same facts and the same failure; none invents anything (D4). A tool's own error is a failure like any other here,
-with the tool's words. Must not: change content, or trust what an upstream put under our key.
+All three come from the same facts and the same failure (D4). An error that a tool reports is a failure too, with the message of the tool.
+Must not: change content, or trust what a server wrote under our key.
 Enforces S1/RESP-001, S1/RESP-002, S1/RESP-005, S1/RESP-006, S1/TIMEOUT-004, S1/TIMEOUT-005 and decisions D7, D21.
 """
 
@@ -183,7 +183,7 @@ def failure_facts(facts: CallFacts, failure: GatewayFailure, max_bytes: int = FA
 def merge_meta(
     envelope: bytes, meta: Raw | bytes | None, server_info: bytes = b"", *, strip_modern: bool = False
 ) -> bytes:
-    """The `_meta` of an answer: our envelope, beside what others put there and in place of what claims to be ours.
+    """The `_meta` of a result: our envelope, and the members of the server under other keys.
 
     `server_info` is the identity a modern caller is told, unless the server told its own. `strip_modern` leaves out what only a modern
     caller understands, for a caller that is not one.
@@ -194,7 +194,7 @@ def merge_meta(
 
 
 def _others(meta: bytes, server_info: bytes, strip_modern: bool) -> bytes:
-    """What follows our envelope in `_meta`, with the closing brace."""
+    """The other members of `_meta`, with the closing brace."""
     others = messages.members(meta) if meta[:1] == b"{" else {}
     others.pop(ENVELOPE_KEY, None)
     if server_info:
@@ -290,7 +290,7 @@ def _data(outcome: Outcome) -> dict[str, Any]:
 
 
 def _words(content: list[Any]) -> str:
-    """What the text items of a result say."""
+    """The texts of a result, joined."""
     texts = (item.get("text") for item in content if isinstance(item, dict) and item.get("type") == "text")
     return "\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())
 

@@ -33,7 +33,7 @@ class ResultCacheStatistics(Struct, frozen=True):
 
 
 class _InFlight:
-    """One call under way and who waits for it, in the order of arrival."""
+    """One call in flight and the requests that wait for it, in the order of arrival."""
 
     __slots__ = ("waiting",)
 
@@ -49,7 +49,7 @@ class _InFlight:
 
 
 class LeaderTicket:
-    """The duty to make one call and to say how it went. The first word counts; later ones change nothing."""
+    """The leader of a single-flight makes the call and reports how it ended. Only the first report counts."""
 
     __slots__ = ("_cache", "_flight", "_keys", "_server", "generation")
 
@@ -71,7 +71,7 @@ class LeaderTicket:
         self._cache.shared += flight.tell_all(Lookup(True, value, mark, 0, ttl_ms or None))
 
     def release(self) -> None:
-        """The outcome concerns nobody else: everybody who waits calls for itself."""
+        """The outcome can't be shared: every waiting request makes its own call."""
         flight = self.end()
         if flight is None:
             return
@@ -80,7 +80,7 @@ class LeaderTicket:
                 place.set_result(self._cache.ticket(_InFlight(), self._keys, self._server))
 
     def transfer(self) -> None:
-        """There is no outcome: one of those who wait makes the call instead."""
+        """There is no outcome: one of the waiting requests makes the call instead."""
         flight, self._flight = self._flight, None
         if flight is None:
             return
@@ -91,7 +91,7 @@ class LeaderTicket:
         self._cache.land(flight, self._keys, self._server)
 
     def end(self) -> _InFlight | None:
-        """Take the flight out of sight of those who have yet to ask. None: this ticket has ended before."""
+        """Remove the call from those in flight. None if this ticket has ended before."""
         flight, self._flight = self._flight, None
         if flight is not None:
             self._cache.land(flight, self._keys, self._server)
@@ -114,7 +114,7 @@ class ResultCache:
         self.shared = 0
 
     def ask(self, keys: CacheKeys, server: str) -> Lookup | LeaderTicket | Awaitable[Lookup | LeaderTicket]:
-        """The kept result, or a ticket to make the call; or something to wait for, at once, that becomes one of the two."""
+        """The cached result, or a ticket to make the call, or an awaitable of one of the two. The caller must await it at once."""
         flights = self._flights.get(server)
         flight = flights.get(keys.own) if flights else None
         if flight is not None:
@@ -130,10 +130,10 @@ class ResultCache:
         return self.ticket(flight, keys, server)
 
     def drop_server(self, server: str, *, by: LeaderTicket | None = None) -> None:
-        """Nothing known of a server counts any more: it was written to, or what it offers has changed.
+        """Drop all cached results of a server: a call may have changed something, or its lists have changed.
 
-        Calls under way are not stored when they end, and nobody who asks from now on waits for them. `by` is the lease of the
-        call that wrote: its own result is newer than the drop.
+        Results of calls in flight are not stored, and later requests do not wait for them. `by` is the ticket of the call that caused
+        the drop: its own result is newer and is stored.
         """
         before = self._generations.get(server, 0)
         self._generations[server] = before + 1

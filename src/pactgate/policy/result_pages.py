@@ -1,7 +1,7 @@
-"""Keeps answers that were too large to send, under handles, so that their callers can read them in pages (D9).
+"""Stores results that are too large to send, so that their clients can read them in pages (D9).
 
-Bounded in bytes, entries and age; the oldest go first, a caller's own before those of others. A handle is 128 random bits and opens nothing
-for anybody but the caller it was given to; one of somebody else is answered as one that never was. Must not: copy or change what it keeps.
+Bounded in bytes, entries and age: the oldest results of the same subject are dropped first, then the oldest of all. A handle has 128
+random bits and is valid only for its owner; for anybody else it does not exist. Must not: copy or change a result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Address(NamedTuple):
 
 
 class Page(Struct, frozen=True, gc=False):
-    """One part of a kept result, as text; the parts of all pages in their order are the whole. Pages count from 1."""
+    """One part of a result, as text. All parts in their order are the whole result. Pages count from 1."""
 
     text: str
     page: int
@@ -49,7 +49,7 @@ def write_uri(handle: str, page: int = 1) -> str:
 
 
 def read_uri(uri: str) -> Address | None:
-    """Which result and which page a URI means, or None when it is no URI of ours. Without a page it is the first."""
+    """The result and the page that a URI names, or None for any other URI. Without a page it is the first."""
     found = _URI.fullmatch(uri)
     return Address(found[1], int(found[2] or 1)) if found else None
 
@@ -79,7 +79,7 @@ class PagedResultStore:
         return len(self._entries)
 
     def put(self, owner: HandleOwner, result: bytes) -> str | None:
-        """Keep a result for its caller and give the handle it is read under; None when it alone is beyond the bound."""
+        """Store a result for its owner and return its handle; None if the result alone exceeds the bound."""
         self.sweep()
         cost = len(result) + _ENTRY_BYTES
         if cost > self._max_bytes or self._max_entries < 1:
@@ -93,7 +93,7 @@ class PagedResultStore:
         return handle
 
     def keep(self, owner: HandleOwner, result: bytes, tool: Tool, max_response_bytes: int) -> GatewayFailure:
-        """Keep an answer that is too large to send, and give the failure that tells its caller where to read it."""
+        """Store a result that is too large to send, and return the failure that tells the client where to read it."""
         handle = self.put(owner, result)
         told: dict[str, Any] = {"originalSizeBytes": len(result), "maxResponseBytes": max_response_bytes}
         message = (
@@ -147,7 +147,7 @@ class PagedResultStore:
         return encode_json({"contents": [content], "_meta": {PAGE_KEY: about}})
 
     def sweep(self) -> None:
-        """Let go of what is too old. Entries stand in the order of their age."""
+        """Drop expired results. Entries are in the order of their age."""
         now = self._clock()
         while self._entries:
             handle, oldest = next(iter(self._entries.items()))
@@ -169,7 +169,7 @@ class PagedResultStore:
 
     @staticmethod
     def _boundary(text: bytes, place: int) -> int:
-        """The place itself, or the start of the character it is in the middle of."""
+        """`place`, or the start of the character that it is inside of."""
         if place >= len(text):
             return len(text)
         while text[place] & 0xC0 == 0x80:

@@ -1,9 +1,9 @@
-"""Seals on what a caller carries between the rounds of one call: who it was made for, for which call, until when.
+"""Signs state that a client sends back later: the `requestState` of a call, the cursor of a list.
 
-A sealed text is its content and a MAC over content and binding; the binding (subject, server, method, parameters) is
-not in it but must be presented again, so a text that was altered, made for somebody else, or is shown with another
-call does not open. The key lives and dies with the process. Nothing is hidden: what is sealed is known to its holder.
-Pure but for the key. Must not: enforce single use; that needs memory.
+A token is its content and a MAC over the content and the binding (subject, server, method, parameters). The binding is not in the token:
+the client has to make the same request again. So a token that was altered, given to another client or sent with another request is refused.
+The key exists as long as the process. The content is signed, not encrypted. Pure but for the key. Must not: enforce single use, because
+that needs memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 class SignedState(Struct, frozen=True, array_like=True):
-    """What stands under a seal. `kind` says whose word `content` is; `expires_at` is in seconds of the gateway's own clock."""
+    """The content of a token. `kind` says what it is for; `expires_at` is in seconds of the gateway's own clock."""
 
     kind: str
     content: str
@@ -38,7 +38,7 @@ _sealed: Final = msgspec.json.Decoder(SignedState)
 
 
 class StateBinding(Struct, frozen=True):
-    """The call a seal is made for. `params` are its members without what changes from round to round."""
+    """The request that a token is valid for. `params` are its members without those that change when the request is repeated."""
 
     subject: str
     server: str
@@ -46,7 +46,7 @@ class StateBinding(Struct, frozen=True):
     params: Mapping[str, Raw]
 
     def digest(self) -> bytes:
-        """Equal for equal calls, however the parameters are spelt."""
+        """A hash that is equal for equal requests, however their JSON is spelt."""
         said: dict[str, Any] = {name: messages.value(held) for name, held in self.params.items()}
         return hashlib.sha256(_encode([self.subject, self.server, self.method, said])).digest()
 
@@ -61,7 +61,7 @@ class StateSigner:
         return urlsafe_b64encode(self._mac(text, binding) + text).decode("ascii")
 
     def open(self, sealed: str, binding: StateBinding) -> SignedState:
-        """Raises `invalid_params` for anything but a seal of ours, for this very call, in time."""
+        """The content of a token. Raises `invalid_params` unless this gateway signed it, for this request, and it has not expired."""
         try:
             raw = urlsafe_b64decode(sealed.encode("ascii"))
         except (UnicodeEncodeError, Base64Error, ValueError):
@@ -79,7 +79,7 @@ class StateSigner:
 
 
 def refused(why: str) -> GatewayFailure:
-    """A state that does not continue any call; nothing is done for it."""
+    """The failure for a token that can't be used."""
     return GatewayFailure(
         Kind.INVALID_PARAMS, f"This requestState can't be used: {why}. Send the request anew, without it."
     )
