@@ -15,3 +15,12 @@ def test_pauses_grow_are_capped_and_jittered() -> None:
         drawn = [backoff.before(retry) for _ in range(50)]
         assert all(full / 2 <= pause <= full for pause in drawn)
         assert len(set(drawn)) > 1
+
+
+def test_the_pauses_after_failed_series_grow_to_minutes_and_stay_there_for_days() -> None:
+    backoff = Backoff()
+    for count, full in [(1, 10), (2, 20), (3, 40), (4, 80), (5, 160), (6, 300), (7, 300), (10_000, 300)]:
+        drawn = [backoff.after_series(count) for _ in range(50)]
+        assert all(full / 2 <= pause <= full for pause in drawn)
+        assert len(set(drawn)) > 1
+    assert backoff.before(10_000) <= backoff.cap_s

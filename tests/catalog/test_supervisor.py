@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from pactgate.core.values import ServerStatus
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.process.child_reaper import ChildReaper
+from tests.support.eventually import eventually
 from tests.support.processes import running_children
 from tests.support.servers import methods, scripted
 
@@ -176,7 +178,7 @@ async def test_a_caller_of_a_failing_server_is_told_at_once_why(tmp_path: Path) 
 async def test_a_call_wakes_a_server_that_was_given_up(tmp_path: Path) -> None:
     options = {"fail_first": {"file": str(tmp_path / "starts"), "times": 1}}
     config = scripted(options=options, max_retries=0, era="legacy")
-    async with running(config, Backoff(first_s=0.01, after_giving_up_s=60)) as watched:
+    async with running(config, Backoff(first_s=0.01, after_giving_up_s=60, early_s=0.01)) as watched:
         await watched.until(lambda: watched.count(ServerFailed) == 1)
         async with asyncio.timeout(10):
             while watched.supervisor.status is not ServerStatus.CONNECTED:
@@ -184,6 +186,70 @@ async def test_a_call_wakes_a_server_that_was_given_up(tmp_path: Path) -> None:
                     await watched.supervisor.ready()
                 except GatewayFailure:
                     await asyncio.sleep(0)
+
+
+def failing(folder: Path, *, times: int = 1000, **settings: Any) -> ServerConfig:
+    """A server whose first starts fail. Each start writes one byte into the file `starts`."""
+    options = {"fail_first": {"file": str(folder / "starts"), "times": times}}
+    return scripted(options=options, era="legacy", **settings)
+
+
+async def try_until_refused_early(watched: Watched) -> None:
+    with pytest.raises(GatewayFailure):
+        await watched.supervisor.ready()
+
+
+async def test_the_pauses_after_giving_up_grow_without_calls(tmp_path: Path) -> None:
+    backoff = Backoff(first_s=0.01, after_giving_up_s=0.1, longest_s=60, early_s=0.01)
+    began = time.monotonic()
+    async with running(failing(tmp_path, max_retries=0), backoff) as watched:
+        await watched.until(lambda: watched.count(ServerFailed) == 5)
+    assert time.monotonic() - began >= (0.1 + 0.2 + 0.4 + 0.8) / 2
+
+
+async def test_calls_have_a_given_up_server_tried_once_in_a_while_and_with_one_attempt_each(tmp_path: Path) -> None:
+    backoff = Backoff(first_s=0.01, cap_s=0.02, after_giving_up_s=60, early_s=0.5)
+    async with running(failing(tmp_path, max_retries=3), backoff) as watched:
+        await watched.until(lambda: watched.count(ServerFailed) == 1)
+        began = time.monotonic()
+
+        async def three_more_have_failed() -> bool:
+            await try_until_refused_early(watched)
+            return watched.count(ServerFailed) == 4
+
+        await eventually(three_more_have_failed)
+        assert time.monotonic() - began >= 3 * 0.5
+    assert (tmp_path / "starts").stat().st_size == 4 + 3
+
+
+@pytest.mark.parametrize("how", ["a call", "an applied configuration"])
+async def test_a_pause_is_short_again_after(how: str, tmp_path: Path) -> None:
+    backoff = Backoff(first_s=0.01, after_giving_up_s=0.05, longest_s=60, early_s=0.01)
+    async with running(failing(tmp_path, max_retries=0), backoff) as watched:
+        await watched.until(lambda: watched.count(ServerFailed) == 6)  # the next pause is 0.8 s at least
+        if how == "a call":
+            await try_until_refused_early(watched)
+        else:
+            watched.supervisor.reconfigure(watched.supervisor.config)
+        began = time.monotonic()
+        await watched.until(lambda: watched.count(ServerFailed) == 9)
+        assert time.monotonic() - began < 0.8 + 2
+
+
+async def test_an_applied_configuration_has_a_given_up_server_tried_at_once(tmp_path: Path) -> None:
+    backoff = Backoff(first_s=30, cap_s=30, after_giving_up_s=60, early_s=30)
+    async with running(failing(tmp_path, times=1, max_retries=0), backoff) as watched:
+        await watched.until(lambda: watched.count(ServerFailed) == 1)
+        watched.supervisor.reconfigure(watched.supervisor.config)
+        await watched.until(lambda: watched.supervisor.status is ServerStatus.CONNECTED)
+
+
+async def test_an_applied_configuration_leaves_a_connected_server_alone() -> None:
+    async with running(scripted()) as watched:
+        session = await watched.supervisor.ready()
+        watched.supervisor.reconfigure(watched.supervisor.config)
+        await watched.supervisor.lists.settled.wait()
+        assert await watched.supervisor.ready() is session
 
 
 @pytest.mark.requirement("S0/ECO-201")

@@ -53,3 +53,31 @@ def test_an_embedder_gets_records_through_its_own_handlers(caplog: pytest.LogCap
 def test_for_an_embedder_no_handler_that_writes_is_installed() -> None:
     assert [type(handler) for handler in LOGGER.handlers] == [logging.NullHandler]
     assert (LOGGER.level, LOGGER.propagate) == (logging.NOTSET, True)
+
+
+def test_a_failure_that_repeats_is_one_line_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="pactgate")
+    logger = EventLogger(Mask([]))
+    for _ in range(5):
+        logger.emit(events.ServerFailed("almanac", 4, "refused"))
+        logger.emit(events.DiscoveryFailed("notes", "too slow"))
+    logger.emit(events.ServerFailed("almanac", 1, "no such host"))
+    logger.emit(events.ServerFailed("almanac", 1, "no such host"))
+    logger.emit(events.ServerDiscovered("almanac", 5, 1.0))
+    logger.emit(events.ServerFailed("almanac", 1, "no such host"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "almanac: no connection after 4 attempts: refused",
+        "notes: listing failed: too slow",
+        "almanac: no connection after 1 attempts: no such host (the failure before came 4 more times)",
+        "almanac: 5 tools (the failure before came 1 more times)",
+        "almanac: no connection after 1 attempts: no such host",
+    ]
+
+
+def test_a_failure_after_a_success_that_the_level_hides_is_a_line_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, logger="pactgate")
+    logger = EventLogger(Mask([]))
+    for _ in range(2):
+        logger.emit(events.ServerFailed("almanac", 4, "refused"))
+        logger.emit(events.ServerDiscovered("almanac", 5, 1.0))
+    assert len(caplog.records) == 2

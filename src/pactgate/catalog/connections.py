@@ -166,7 +166,7 @@ class Connections:
             self._naming, self._categories, self._named = naming, dict(categories or {}), {}
         self._supervisors = {id_: kept.get(id_) or self._supervise(config) for id_, config in wanted.items()}
         for id_, item in kept.items():
-            item.config = replace(wanted[id_], enabled=item.config.enabled)
+            item.reconfigure(replace(wanted[id_], enabled=item.config.enabled))
         self._named = {id_: named for id_, named in self._named.items() if id_ in kept or id_ in self._built_in}
         self._known = {id_: names for id_, names in self._known.items() if id_ in self._everyone}
         self._reserve(wanted)

@@ -1,9 +1,9 @@
 """The supervisor of one server: connects with bounded retries and backoff, notices the end of the connection, and reconnects.
 
 One task per enabled server drives the state machine of `lifecycle`. A series has `maxRetries + 1` attempts; after a failed series the
-supervisor pauses, and begins the next one when the pause is over or, as a circuit breaker does, sooner for a caller (half-open). While the
-circuit is open, callers get the last failure at once; they never wait through a pause. Connecting is single-flight: callers share the
-attempt in progress. Enforces S0/ECO-100, S0/ECO-101, S0/ECO-200 and S0/ECO-201.
+supervisor pauses, longer each time, and begins the next one when the pause is over. As a circuit breaker does, it makes one attempt sooner
+for a caller (half-open). While the circuit is open, callers get the last failure at once; they never wait through a pause. Connecting is
+single-flight: callers share the attempt in progress. Enforces S0/ECO-100, S0/ECO-101, S0/ECO-200 and S0/ECO-201.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from pactgate.catalog.backoff import Backoff
 from pactgate.catalog.caller_sessions import CallerSessions
 from pactgate.catalog.change_watcher import ChangeWatcher
+from pactgate.catalog.connect_failures import as_connect_failure, connect_timeout
 from pactgate.catalog.lifecycle import Trigger, next_status
 from pactgate.catalog.list_cache import ListCache
 from pactgate.catalog.waiting import quiet_future, utc_now, wait_for
@@ -85,6 +86,10 @@ class Supervisor:
         self._failure: GatewayFailure | None = None
         self._attempt: asyncio.Future[Session]
         self._wake = asyncio.Event()
+        """A caller needs the server."""
+        self._retry = asyncio.Event()
+        """The operator has changed something: the pause ends at once."""
+        self._failed_series = 0
         self._is_circuit_open = False
         self._is_failing = False
         self._crash_count = 0
@@ -103,6 +108,13 @@ class Supervisor:
         await self._end_task()
         if self.status is not ServerStatus.DISABLED:
             self._step(Trigger.STOPPED)
+
+    def reconfigure(self, config: ServerConfig) -> None:
+        """Apply settings that are read at every use, and try a server that is down again: the reason may be gone."""
+        self.config = config
+        if self.session is None:
+            self._retry.set()
+            self._wake.set()
 
     def enable(self) -> None:
         """Connect a disabled server."""
@@ -211,11 +223,15 @@ class Supervisor:
             while True:
                 session = await self._connect_series()
                 if session is None:
-                    await self._pause(self._backoff.after_giving_up_s)
+                    self._failed_series += 1
+                    await self._pause(self._backoff.after_series(self._failed_series), self._backoff.early_s)
+                    if self._wake.is_set():
+                        self._failed_series = 0
                 else:
+                    self._failed_series = 0
                     await self._supervise(session)
                     if self._crash_count > 1:
-                        await self._pause(self._backoff.before(self._crash_count - 1))
+                        await self._pause(self._backoff.before(self._crash_count - 1), self._backoff.first_s)
         finally:
             self._attempt.set_exception(self._not_running())
 
@@ -227,10 +243,12 @@ class Supervisor:
         await self.caller_sessions.close()
 
     async def _connect_series(self) -> Session | None:
+        """At most `maxRetries + 1` attempts; one if a caller ended the pause before."""
+        is_for_caller = self._is_failing and self._wake.is_set() and not self._retry.is_set()
         self.attempts = 0
-        for retry in range(self.config.max_retries + 1):
+        for retry in range(1 if is_for_caller else self.config.max_retries + 1):
             if retry:
-                await self._pause(self._backoff.before(retry))
+                await self._pause(self._backoff.before(retry), self._backoff.first_s)
             self.attempts = retry + 1
             session = await self._try_once()
             if session is not None:
@@ -248,15 +266,16 @@ class Supervisor:
     async def _try_once(self) -> Session | None:
         self._step(Trigger.ATTEMPT_BEGAN)
         self._wake.clear()
+        self._retry.clear()
         self._emit(ServerConnecting(self.config.id, self.attempts))
         limit_ms = self.config.connection_timeout_ms
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 session = await self._dialer.dial()
         except TimeoutError:
-            self._fail(self._too_slow(limit_ms))
+            self._fail(connect_timeout(self.config.id, limit_ms))
         except GatewayFailure as failure:
-            self._fail(_as_connect_failure(failure))
+            self._fail(as_connect_failure(failure))
         else:
             self._connected(session)
             attempt, self._attempt = self._attempt, quiet_future()
@@ -348,11 +367,11 @@ class Supervisor:
         self.last_error = None if failure is None else cut(failure.public, _ERROR_CHARS) + more
         self.last_error_detail = None if failure is None else cut(failure.message, _ERROR_CHARS) + more
 
-    async def _pause(self, seconds: float) -> None:
-        """Wait. The circuit is open for at most `first_s`; after that a caller ends the pause."""
-        rest_s = min(seconds, self._backoff.first_s)
+    async def _pause(self, seconds: float, open_s: float) -> None:
+        """Wait. The circuit is open for at most `open_s`; after that a caller ends the pause."""
+        rest_s = min(seconds, open_s)
         self._is_circuit_open = True
-        await asyncio.sleep(rest_s)
+        await wait_for(self._retry, rest_s)
         self._is_circuit_open = False
         await wait_for(self._wake, seconds - rest_s)
 
@@ -366,25 +385,6 @@ class Supervisor:
         return GatewayFailure(
             Kind.CONNECTION_FAILED, f"{self.config.id} is not connected: it is being stopped", server=self.config.id
         )
-
-    def _too_slow(self, limit_ms: int) -> GatewayFailure:
-        return GatewayFailure(
-            Kind.CONNECT_TIMEOUT,
-            f"{self.config.id} did not connect within {limit_ms} ms (connection timed out)",
-            details={"phase": "connect", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000},
-        )
-
-
-def _as_connect_failure(failure: GatewayFailure) -> GatewayFailure:
-    """Any failure while connecting is a failed connection, since no call was running. The message keeps the cause."""
-    if failure.kind in (Kind.CONNECTION_FAILED, Kind.CONNECT_TIMEOUT):
-        return failure
-    return GatewayFailure(
-        Kind.CONNECTION_FAILED,
-        failure.message,
-        details={**failure.details, "cause": failure.kind.value},
-        public=failure.public,
-    )
 
 
 def _expected_transport(config: ServerConfig) -> str:

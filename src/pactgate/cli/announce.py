@@ -34,6 +34,7 @@ SHOWN: Final[frozenset[type[Event]]] = frozenset(
 """Events that are announced; the log on the same terminal does not repeat them."""
 _DEFAULT_ADDRESS: Final = "http://127.0.0.1:7411"
 _REASON_CHARS: Final = 300
+_TOLD_LINES: Final = 20
 
 
 class Announcer:
@@ -45,7 +46,8 @@ class Announcer:
         self._last_error = last_error
         self._mask = mask
         self._connected: dict[str, events.ServerConnected] = {}
-        self._told: dict[str, str] = {}
+        self._told: dict[str, list[str]] = {}
+        """The lines of each server since it was last available."""
 
     def say(self, text: str = "") -> None:
         self._lines.write(text.encode(errors="backslashreplace") + b"\n")
@@ -112,10 +114,13 @@ class Announcer:
             self._tell(event.server, "ok", "green", f"{tools}, protocol version {connected.version}, {how}")
 
     def _tell(self, server: str, word: str, style: str, text: str) -> None:
-        """Print one line for a change; a line that repeats the last one of that server is not printed."""
+        """Print one line for a change; while a server is not available, no line is printed twice."""
         line = f"{server:<12} {flat(self._mask(text), _REASON_CHARS)}"
-        if self._told.get(server) != word + line:
-            self._told[server] = word + line
+        told = self._told.setdefault(server, [])
+        if word + line not in (told[-1:] if word == "ok" else told):
+            if word == "ok" or len(told) >= _TOLD_LINES:
+                told.clear()
+            told.append(word + line)
             self.say(f"  {paint(f'{word:<5}', style, self._stream)} {line}")
 
 

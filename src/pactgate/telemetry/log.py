@@ -33,6 +33,7 @@ _RECORD_FACTS: Final = (
     *("request_id", "method", "subject", "client", "era", "version", "duration_ms", "server", "tool", "outcome"),
     *("failure", "is_cached", "is_truncated", "effects_level", "via", "peer"),
 )
+_REPEATING: Final = (events.ServerFailed, events.DiscoveryFailed)
 _PARTY_LEVELS: Final = {"caller": INFO, "upstream": WARNING}
 
 
@@ -42,10 +43,12 @@ class EventLogger:
     def __init__(self, mask: Mask, clock: Callable[[], float] = time.monotonic) -> None:
         self.mask = mask
         self._rates = LineRateLimiter(clock)
+        self._failures = RepeatedFailures()
 
     def emit(self, event: Event) -> None:
+        is_news, repeated = self._failures.take(event)
         level = level_of(event)
-        if not LOGGER.isEnabledFor(level):
+        if not is_news or not LOGGER.isEnabledFor(level):
             return
         suppressed = 0
         # At level DEBUG every request is logged, but no flood that a server or a stranger can start.
@@ -53,21 +56,48 @@ class EventLogger:
             allowed, suppressed = self._rates.take(f"{type(event).__name__} {getattr(event, 'server', '')}")
             if not allowed:
                 return
-        LOGGER.handle(self._record(event, level, suppressed))
+        LOGGER.handle(self._record(event, level, suppressed, repeated))
 
-    def _record(self, event: Event, level: int, suppressed: int) -> logging.LogRecord:
+    def _record(self, event: Event, level: int, suppressed: int, repeated: int) -> logging.LogRecord:
         facts = {name: _fit(fact, self.mask, name) for name, fact in _facts(event).items()}
         sentence = LINES[type(event)].sentence
         message = sentence.format_map(facts) if isinstance(sentence, str) else sentence(facts)
         if suppressed:
             facts["suppressed"] = suppressed
             message += f" ({suppressed} similar lines suppressed)"
+        if repeated:
+            facts["repeated"] = repeated
+            message += f" (the failure before came {repeated} more times)"
         extra = {"event": type(event).__name__, "facts": facts}
         record = LOGGER.makeRecord(
             LOGGER.name, level, "(unknown file)", 0, cut(message, MAX_MESSAGE_CHARS), (), None, extra=extra
         )
         record.exc_text = facts.get("traceback", "").rstrip() or None
         return record
+
+
+class RepeatedFailures:
+    """Tells failures of a server that say something new from those that repeat the last one, until the server is listed again."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, type[Event]], tuple[str, int]] = {}
+
+    def take(self, event: Event) -> tuple[bool, int]:
+        """Whether the event is news, and how often the failure that it follows was repeated."""
+        if isinstance(event, events.ServerDiscovered):
+            ended = [self._last.pop((event.server, kind), ("", 0)) for kind in _REPEATING]
+            return True, sum(count for _, count in ended)
+        if not isinstance(event, _REPEATING):
+            return True, 0
+        key = (event.server, type(event))
+        reason, count = self._last.get(key, ("", 0))
+        if reason == event.reason:
+            self._last[key] = (reason, count + 1)
+            return False, 0
+        if len(self._last) >= _MAX_KEYS:
+            self._last.clear()
+        self._last[key] = (event.reason, 0)
+        return True, count
 
 
 class LineRateLimiter:
