@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
+from pactgate.catalog import discovery
 from pactgate.catalog.discovery import MAX_LEFT_OUT, DiscoveredLists, discover
 from pactgate.core.events import DiscoveryFailed
 from pactgate.core.failures import GatewayFailure, Kind
@@ -170,3 +172,15 @@ async def test_reasons_for_skipped_entries_are_bounded() -> None:
     assert len(listed.left_out) == MAX_LEFT_OUT + 1
     assert listed.left_out[-1] == f"and {1000 - MAX_LEFT_OUT} more"
     assert max(map(len, listed.left_out)) <= 200
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        b'{"name":"a","name":"b","inputSchema":{"type":"object"}}',
+        b'{"name":"a","inputSchema":{"type":"object","type":"string"}}',
+        b'{"name":"a","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"readOnlyHint":false}}',
+    ],
+)
+def test_a_definition_with_a_key_twice_is_left_out(definition: bytes) -> None:
+    assert "twice" in str(discovery._key(Raw(definition), discovery.TOOLS))

@@ -114,3 +114,19 @@ async def test_an_older_caller_gets_a_result_it_can_read() -> None:
         result = json.loads((await inside.call("files.raw", {"text": text}, who=old)).result or b"")
         assert [block["text"] for block in result["content"]] == ["a: files+file:///a", '{"a":1}']
         assert "structuredContent" not in result
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        '{"content":[],"isError":true,"isError":false}',
+        '{"content":[{"type":"resource_link","uri":"file:///a","uri":"file:///b","name":"a"}]}',
+        '{"content":[],"_meta":{"a":1,"a":2}}',
+        '{"content":[],"extra":1,"extra":2}',
+    ],
+)
+async def test_a_result_that_can_be_read_in_two_ways_is_refused(result: str) -> None:
+    async with open_gateway(scripted()) as inside:
+        reply = await inside.call("files.raw", {"text": result})
+    failure = json.loads(reply.result or b"")["_meta"]["dev.pactgate/envelope"]["failure"]
+    assert (failure["failure_mode"], failure["party"]) == ("malformed_result", "upstream")

@@ -339,7 +339,6 @@ def test_the_stamp_says_where_a_result_comes_from() -> None:
         (b'{"dev.pactgate/envelope":"forged"}', {}),
         (b'{"dev\\u002epactgate/envelope":"forged","b":2}', {"b": 2}),
         (b'{"dev.pactgate\\/envelope":"forged","b":"\\n"}', {"b": "\n"}),
-        (b'{"dev.pactgate/envelope":1,"dev.pactgate/envelope":2}', {}),
         (b"7", {}),
         (b"null", {}),
         (b"[]", {}),
@@ -355,6 +354,12 @@ def test_the_stamp_stands_beside_what_others_put_there_and_replaces_what_claims_
     read = json.loads(bytes(held["_meta"]))
     assert read.pop(ENVELOPE_KEY)["requestId"] == REQUEST_ID
     assert read == others
+
+
+def test_a_meta_with_a_key_twice_is_refused() -> None:
+    for meta in (b'{"dev.pactgate/envelope":1,"dev.pactgate/envelope":2}', b'{"a":1,"\\u0061":2}'):
+        with pytest.raises(GatewayFailure, match="twice"):
+            stamp({"_meta": Raw(meta)}, facts())
 
 
 OWN = b'{"name":"gate"}'

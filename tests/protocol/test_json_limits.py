@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pactgate.protocol import json_limits
+from pactgate.protocol import json_limits, messages
 
 
 @pytest.mark.parametrize(
@@ -101,3 +101,39 @@ def test_a_run_of_twice_the_size_is_found_wherever_it_begins(character: bytes, s
 )
 def test_short_strings_are_no_run_however_many_there_are(text: bytes) -> None:
     assert not json_limits.has_long_run(text, 1000)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_repeated"),
+    [
+        (b"{}", False),
+        (b'{"a":{"b":1,"b":2}}', False),
+        (b'{"a":1,"a":{"b":":"}}', True),
+        (b'{"a" : 1 , "\\u0061" : 2}', True),
+        (b'{"a:":1,"b":":"}', False),
+        (b'{"a:":1,"a\\u003a":2}', True),
+        (b'{"a":"\\u003a","b":"\\u003c"}', False),
+    ],
+)
+def test_a_repeated_member_is_found_at_the_first_level(text: bytes, is_repeated: bool) -> None:
+    assert json_limits.has_duplicate_member(text) is is_repeated
+
+
+@pytest.mark.parametrize(
+    ("text", "is_repeated"),
+    [
+        (b'{"a":{"b":1,"b":2}}', True),
+        (b'{"a":1e400,"b":[{"c":1},{"c":1}]}', False),
+        (b'{"a":1e400,"b":{"c":1,"c":1}}', True),
+        (b'{"a":"\\u003a","b":{"c":1,"c":":"}}', True),
+        (b"[%b1]" % (b"9" * 5000 + b","), False),
+    ],
+)
+def test_a_repeated_key_is_found_with_the_decoded_value(text: bytes, is_repeated: bool) -> None:
+    assert json_limits.repeats_key(text, messages.value(text)) is is_repeated
+
+
+def test_what_has_too_many_values_to_search_may_repeat_a_key() -> None:
+    assert json_limits.may_repeat_key(b'{"a":1,"a":1}')
+    assert not json_limits.may_repeat_key(b'{"a":1,"b":1}')
+    assert json_limits.may_repeat_key(b"[%b1]" % (b"1," * 2_000_000))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from pactgate.protocol import json_limits, messages
-from pactgate.protocol.messages import ErrorReply, Notification, Rejection, Request, Response, decode
+from pactgate.protocol.messages import ErrorReply, InvalidAnswer, Notification, Rejection, Request, Response, decode
 
 CALL = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"a":[1,{"b":"x:y"}]}}}'
 
@@ -548,6 +548,10 @@ def answers(draw: st.DrawFn) -> bytes:
 def test_a_tool_result_in_any_order_is_what_the_exact_reader_says_member_by_member(text: bytes) -> None:
     read = messages.decode_from_upstream(text)
     exact = messages._message(messages._lenient.decode(text))
+    if isinstance(read, InvalidAnswer):
+        assert isinstance(exact, Rejection)
+        assert (read.why, read.key) == (exact.message, json.loads(text)["id"])
+        return
     if not (isinstance(read, Response) and isinstance(exact, Response)):
         assert read == exact
         return
@@ -571,3 +575,51 @@ def test_an_id_means_the_same_however_long_it_is_and_is_refused_beyond_its_bound
             assert (read.id, read.key) == (id_, int(id_))
         else:
             assert isinstance(read, Rejection)
+
+
+ANSWER = b'{"jsonrpc":"2.0","id":7,%b}'
+REPEATED_ANSWERS = {
+    "id": b'"id":7,"result":{"content":[]}',
+    "result": b'"result":{"content":[]},"result":{"content":[]}',
+    "result of another kind": b'"result":1,"result":{}',
+    "error": b'"error":{"code":1,"message":"a"},"error":{"code":2,"message":"b"}',
+    "content": b'"result":{"content":[{"type":"text","text":"a"}],"content":[{"type":"text","text":"b"}]}',
+    "content in another spelling": b'"result":{"content":[],"c\\u006fntent":[]}',
+    "isError": b'"result":{"content":[],"isError":false,"isError":true}',
+    "isError with white space": b'"result": {"content": [], "isError": false, "isError": true}',
+    "structuredContent": b'"result":{"content":[],"structuredContent":{"a":1},"structuredContent":{"a":2}}',
+    "_meta": b'"result":{"content":[],"_meta":{},"_meta":{}}',
+    "a member we do not know": b'"result":{"content":[],"x":1,"x":2}',
+    "a member with a colon": b'"result":{"content":[],"x:y":1,"x\\u003ay":2}',
+    "a list": b'"result":{"tools":[],"tools":[]}',
+    "code": b'"error":{"code":1,"code":2,"message":"a"}',
+    "message": b'"error":{"code":1,"message":"a","message":"b"}',
+}
+
+
+@pytest.mark.parametrize("name", REPEATED_ANSWERS)
+def test_an_answer_of_a_server_with_a_member_twice_is_refused_for_its_request(name: str) -> None:
+    assert messages.decode_from_upstream(ANSWER % REPEATED_ANSWERS[name]) == InvalidAnswer(7, messages.REPEATED)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'"result":{"content":[{"type":"text","text":"\\u003a:\\u003c"}],"isError":false}',
+        b'"result":{"content":[{"a":{"a":{"a":":"}}}],"structuredContent":{"content":{"content":1}}}',
+        b'"result": {\n  "content": [ ],\n  "isError": true\n}',
+        b'"result":{"resultType":"complete","content":[],"_meta":{"x:y":":"}}',
+        b'"result":{"x:y":1,"content":[],"z":"\\u003a"}',
+        b'"result":[{"a":1},{"a":1}]',
+        b'"error":{"code":1,"message":":","data":{"code":1,"message":":"}}',
+    ],
+)
+def test_equal_names_in_different_objects_are_no_member_twice(said: bytes) -> None:
+    assert isinstance(messages.decode_from_upstream(ANSWER % said), Response | ErrorReply)
+
+
+@pytest.mark.parametrize(
+    "said", [b'"error":{"code":1e400,"message":"a"}', b'"error":7', b'"result":1,"error":{"code":1,"message":"a"}']
+)
+def test_an_answer_that_can_not_be_used_ends_its_request(said: bytes) -> None:
+    assert isinstance(messages.decode_from_upstream(ANSWER % said), InvalidAnswer)

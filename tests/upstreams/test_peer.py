@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from pactgate.core.events import Event, UpstreamNoise
-from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.events import Event, InternalFailure, UpstreamNoise
+from pactgate.core.failures import GatewayFailure, Kind, Party, Verdict
+from pactgate.protocol import messages
 from pactgate.protocol.era_bridge import Question
 from pactgate.protocol.messages import Response
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
@@ -559,3 +560,56 @@ async def test_an_end_of_the_channel_reaches_every_request_whatever_each_does_wi
     assert [told.kind for each in stepped for told in each.told] == [Kind.CONNECTION_LOST] * 3
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert all(isinstance(item, GatewayFailure) for item in results)
+
+
+async def test_an_answer_with_a_member_twice_fails_its_request_at_once(talk: Talk) -> None:
+    asking = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(1)
+    talk.channel.say(b'{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":true,"isError":false}}')
+    with pytest.raises(GatewayFailure, match="twice") as refused:
+        await asking
+    assert (refused.value.kind, refused.value.party) == (Kind.MALFORMED_RESULT, Party.UPSTREAM)
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        b'"_meta":{"dev.pactgate/page":1,"a":1,"a":2}',
+        b'"_meta":{"dev.pactgate/page":1},"isError":true,"isError":false',
+        b'"structuredContent":{"a":1,"a":2},"_meta":{"dev.pactgate/page":1}',
+    ],
+)
+async def test_removing_our_own_meta_does_not_hide_a_key_that_stands_twice(talk: Talk, inside: bytes) -> None:
+    asking = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(1)
+    talk.channel.say(b'{"jsonrpc":"2.0","id":1,"result":{"content":[],%b}}' % inside)
+    with pytest.raises(GatewayFailure, match="twice"):
+        await asking
+
+
+async def test_a_fault_in_one_message_stays_with_it_and_the_next_one_is_read(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(1)
+    decode = messages.decode_from_upstream
+
+    def decode_or_break(data: bytes) -> Any:
+        return 1 // 0 if b"boom" in data else decode(data)
+
+    monkeypatch.setattr(messages, "decode_from_upstream", decode_or_break)
+    talk.channel.say(b'{"jsonrpc":"2.0","id":9,"result":"boom"}')
+    talk.channel.say(b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    assert await asking == b"{}"
+    assert [type(event) for event in talk.events] == [InternalFailure]
+
+
+async def test_large_data_of_an_error_is_left_out_and_its_size_said(talk: Talk) -> None:
+    asking = asyncio.create_task(talk.ask())
+    await talk.channel.until_sent(1)
+    data = b"[%b1]" % (b"1," * 100_000)
+    talk.channel.say(b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no","data":%b}}' % data)
+    with pytest.raises(UpstreamReplyError) as refused:
+        await asking
+    assert refused.value.details["upstream"] == {"code": -1, "message": "no", "dataBytes": len(data)}
+    assert refused.value.reply.data is None

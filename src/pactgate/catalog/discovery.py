@@ -26,6 +26,7 @@ from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol import headers, messages
 from pactgate.protocol.cache_hints import STALE, Hint, read_hint, together
 from pactgate.protocol.headers import HeaderParam
+from pactgate.protocol.json_limits import find_duplicate_key
 from pactgate.upstreams.dialer import Session
 
 MAX_PAGES: Final = 1000
@@ -308,7 +309,9 @@ def _key(raw: Raw, listing: ListMethod) -> str | _BadEntry:
     try:
         members = messages.members(text)
         key = _text.decode(members[listing.key])
-    except (KeyError, msgspec.DecodeError):
+        if find_duplicate_key(text) is not None:
+            return _BadEntry("a key stands twice in one object of its definition")
+    except (KeyError, msgspec.DecodeError, RecursionError):
         return _BadEntry(f"it needs a text as its {listing.key}")
     for name in ("description", "title"):
         if len(bytes(members.get(name, b""))) > MAX_TEXT_BYTES:

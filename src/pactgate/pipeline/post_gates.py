@@ -27,6 +27,7 @@ from pactgate.policy.assembly import assemble
 from pactgate.policy.envelope import CallFacts, encode_envelope, failure_facts, failure_of
 from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol import downgrade, messages
+from pactgate.protocol.json_limits import may_repeat_key, repeats_key
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import LEGACY, MODERN
 
@@ -157,7 +158,15 @@ class ValidateOutput:
         structured = call.simple.structured if call.simple else messages.members(call.result).get("structuredContent")
         if structured is None or isinstance(structured, UnsetType):
             raise _misfit(tool, "it has no structuredContent", [])
-        errors = tool.output_check.check(bytes(structured))
+        text, value = bytes(structured), UNSET
+        try:
+            value = messages.value(text)
+            is_ambiguous = repeats_key(text, value)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            is_ambiguous = False  # the check below says that it can't be read
+        if is_ambiguous:
+            raise _malformed(call, "a key stands twice in one object of its structuredContent")
+        errors = tool.output_check.check(text, value)
         if errors:
             raise _misfit(tool, errors[0].message, [error.facts() for error in errors])
         call.ctx.is_validated = True
@@ -233,6 +242,8 @@ class AdaptForClient:
                 return
         members = messages.members(call.result)
         content = members.get("content")
+        if content is not None and may_repeat_key(bytes(content)):
+            raise _malformed(call, "a key stands twice in one object of its content")
         if has_uris and content is not None:
             server = call.policy.tool.server
             members["content"] = downgrade.name_uris(content, lambda uri: full_uri(server, uri))

@@ -28,6 +28,7 @@ from pactgate.core.failures import (
 )
 from pactgate.policy import response_size
 from pactgate.protocol import messages, modern
+from pactgate.protocol.json_limits import has_duplicate_member
 from pactgate.protocol.messages import encode_json
 
 MESSAGE_CHARS: Final = 1000
@@ -196,6 +197,8 @@ def merge_meta(
 def _others(meta: bytes, server_info: bytes, strip_modern: bool) -> bytes:
     """The other members of `_meta`, with the closing brace."""
     others = messages.members(meta) if meta[:1] == b"{" else {}
+    if others and has_duplicate_member(meta):
+        raise GatewayFailure(Kind.MALFORMED_RESULT, "The result breaks the protocol: a key stands twice in its _meta.")
     others.pop(ENVELOPE_KEY, None)
     if server_info:
         others.setdefault(modern.SERVER_INFO_KEY, Raw(server_info))

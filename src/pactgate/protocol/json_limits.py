@@ -17,6 +17,7 @@ MAX_CONTAINERS: Final = 250_000
 """Arrays and objects in one message: a decoded one takes up to a hundred times the bytes it was written in."""
 MAX_VALUES: Final = 100_000
 """Values in one request: decoding and checking so many takes 0.1 s and 10 MB, five million take seconds and 200 MB."""
+_MAX_SEARCHED_VALUES: Final = 1_000_000
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b'"[]{},'))
 _WINDOW_BYTES: Final = 64 * 1024
@@ -30,6 +31,7 @@ _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _ESCAPED_COLON: Final = b"\\u003"
 
 _any: Final = msgspec.json.Decoder()
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -122,6 +124,29 @@ def find_duplicate_key(text: bytes) -> str | None:
     except _DuplicateKeyError as found:
         return found.key
     return None
+
+
+def has_duplicate_member(text: bytes) -> bool:
+    """Whether an object has a key twice at its first level. Its values are copied as they are and never walked.
+
+    A repeated member is lost in decoding and its colon with it. Values keep their colons, and a key that holds one itself is rare.
+    Raises msgspec.DecodeError for anything but an object.
+    """
+    members = _members.decode(text)
+    if any(":" in key for key in members):
+        return find_duplicate_key(text) is not None
+    return _encode(members).count(b":") != text.count(b":")
+
+
+def may_repeat_key(text: bytes) -> bool:
+    """Whether a key stands twice in one object, at any depth, or there are too many values to look at."""
+    return has_more_values(text, _MAX_SEARCHED_VALUES) or find_duplicate_key(text) is not None
+
+
+def repeats_key(text: bytes, value: Any) -> bool:
+    """Whether a key stands twice in one object of a text, at any depth; `value` is the decoded text."""
+    is_sure = _ESCAPED_COLON not in text and _encode(value).count(b":") == text.count(b":")
+    return not is_sure and find_duplicate_key(text) is not None
 
 
 class _DuplicateKeyError(Exception):

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from pactgate.protocol.json_limits import check_shape, find_duplicate_key
+from pactgate.protocol.json_limits import check_shape, find_duplicate_key, has_duplicate_member
 from pactgate.protocol.simple_result import SimpleResult, encode_simple, read_simple_answer
 
 PARSE_ERROR: Final = -32700
@@ -36,6 +36,8 @@ UNSUPPORTED_VERSION: Final = -32022
 MAX_DEPTH: Final = 64
 MAX_ID_BYTES: Final = 1024
 MAX_METHOD_CHARS: Final = 256
+
+REPEATED: Final = "A key stands twice in one object."
 
 _INT_DIGITS: Final = 4000
 _ESCAPED_COLON: Final = b"\\u003"
@@ -138,6 +140,13 @@ class ErrorReply(Struct, frozen=True, gc=False):
 
 
 Message = Request | Notification | Response | ErrorReply
+
+
+class InvalidAnswer(Struct, frozen=True, gc=False):
+    """An answer of a server that can't be used. Its request is known and ends with this."""
+
+    key: str | int
+    why: str
 
 
 class Rejection(Struct, frozen=True, gc=False):
@@ -248,8 +257,11 @@ def _judge(data: bytes, max_depth: int) -> Message | Rejection:
     return _message(envelope)
 
 
-def decode_from_upstream(data: bytes) -> Message | Rejection:
-    """An upstream's message: unknown members beside the known ones are ignored, large results are not walked."""
+def decode_from_upstream(data: bytes) -> Message | InvalidAnswer | Rejection:
+    """An upstream's message: unknown members beside the known ones are ignored, large results are not walked.
+
+    An answer with a member twice, in the message or in its result or error, is refused: a client might read the other one.
+    """
     try:
         if not data.isascii():
             data.decode()
@@ -257,11 +269,25 @@ def decode_from_upstream(data: bytes) -> Message | Rejection:
         if simple is not None:
             return Response(simple[0], simple=simple[1])
         envelope = _lenient.decode(data)
+        if envelope.method is UNSET:
+            return _upstream_answer(data, envelope)
     except UnicodeDecodeError as problem:
         return Rejection(PARSE_ERROR, f"not UTF-8 at byte {problem.start}")
     except (msgspec.DecodeError, RecursionError) as problem:
         return Rejection(PARSE_ERROR, f"not a JSON-RPC message: {problem}")
     return _message(envelope)
+
+
+def _upstream_answer(data: bytes, envelope: _Envelope) -> Message | InvalidAnswer | Rejection:
+    said = bytes(envelope.result or envelope.error or b"")
+    if has_duplicate_member(data) or (said.startswith(b"{") and has_duplicate_member(said)):
+        message: Message | Rejection = Rejection(INVALID_REQUEST, REPEATED)
+    else:
+        message = _message(envelope)
+    if isinstance(message, Rejection) and envelope.id is not UNSET:
+        key = id_key(bytes(envelope.id))
+        return message if key is None else InvalidAnswer(key, message.message)
+    return message
 
 
 def _message(envelope: _Envelope) -> Message | Rejection:

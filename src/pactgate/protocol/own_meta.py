@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Raw
 
 from pactgate.protocol import messages
-from pactgate.protocol.messages import encode_json
+from pactgate.protocol.json_limits import may_repeat_key
+from pactgate.protocol.messages import ErrorReply, InvalidAnswer, Message, Rejection, Response, encode_json
 
 PREFIX: Final = "dev.pactgate/"
 NAME: Final = b"dev.pactgate"
@@ -36,6 +37,15 @@ _spelt: Final = re.compile(
     b"".join(rb"(?:%b|\\u00%02x)" % (re.escape(bytes([code])), code) for code in NAME), re.IGNORECASE
 )
 """The name in any spelling a JSON string allows."""
+
+
+def decode_without_own_meta(frame: bytes) -> Message | InvalidAnswer | Rejection:
+    """As `decode_from_upstream`. Removing members reads the others in one way, so an answer with a key twice is refused here."""
+    cleaned = without_own_meta(frame)
+    message = messages.decode_from_upstream(cleaned)
+    if cleaned is frame or not isinstance(message, Response | ErrorReply) or message.key is None:
+        return message
+    return InvalidAnswer(message.key, messages.REPEATED) if may_repeat_key(frame) else message
 
 
 def without_own_meta(frame: bytes) -> bytes:

@@ -12,6 +12,12 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 _ARRAY: Final = ord("[")
+_FRAME_BYTES: Final = len('{"jsonrpc":"2.0","id":,"result":{"content":}}')
+_STRUCTURED_BYTES: Final = len(',"structuredContent":')
+_ERROR_BYTES: Final = len(',"isError":true')
+_NO_ERROR_BYTES: Final = len(',"isError":false')
+_KIND_BYTES: Final = len(',"resultType":"complete"')
+_META_BYTES: Final = len(',"_meta":')
 
 
 class SimpleResult(Struct, forbid_unknown_fields=True, gc=False):
@@ -43,12 +49,35 @@ def read_simple(result: bytes) -> SimpleResult | None:
 
 
 def read_simple_answer(data: bytes) -> tuple[int, SimpleResult] | None:
-    """Id and parts of a whole JSON-RPC answer whose result is simple."""
+    """Id and parts of a whole JSON-RPC answer whose result is simple and has no member twice.
+
+    A repeated member is lost in decoding, so that the parts are shorter than the text; so does white space, which most servers do not
+    write. The length takes 0.2 us, whatever the size; only where it differs, the colons of both are counted.
+    """
     try:
         answer = _answer.decode(data)
     except msgspec.DecodeError:
         return None
-    return (answer.id, answer.result) if memoryview(answer.result.content)[0] == _ARRAY else None
+    result = answer.result
+    if memoryview(result.content)[0] != _ARRAY:
+        return None
+    if len(data) != _compact_bytes(answer.id, result) and _encode(answer).count(b":") != data.count(b":"):
+        return None
+    return answer.id, result
+
+
+def _compact_bytes(id_: int, result: SimpleResult) -> int:
+    """How many bytes the answer takes without white space."""
+    size = _FRAME_BYTES + len(str(id_)) + len(result.content)
+    if result.structured is not UNSET:
+        size += _STRUCTURED_BYTES + len(result.structured)
+    if result.is_error is not UNSET:
+        size += _ERROR_BYTES if result.is_error else _NO_ERROR_BYTES
+    if result.kind is not UNSET:
+        size += _KIND_BYTES
+    if result.meta is not UNSET:
+        size += _META_BYTES + len(result.meta)
+    return size
 
 
 def encode_simple(simple: SimpleResult) -> bytes:

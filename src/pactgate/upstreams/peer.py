@@ -20,8 +20,17 @@ from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.protocol import messages, modern
 from pactgate.protocol.correlation import Correlation
 from pactgate.protocol.era_bridge import COMPLETED
-from pactgate.protocol.messages import ErrorReply, Notification, Rejection, Request, Response, encode_json
-from pactgate.protocol.own_meta import ESCAPE, LARGE_BYTES, NAME, without_own_meta
+from pactgate.protocol.messages import (
+    ErrorReply,
+    InvalidAnswer,
+    Message,
+    Notification,
+    Rejection,
+    Request,
+    Response,
+    encode_json,
+)
+from pactgate.protocol.own_meta import ESCAPE, LARGE_BYTES, NAME, decode_without_own_meta
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.broken_answers import find_request
 from pactgate.upstreams.channel import Channel, Outgoing
@@ -244,17 +253,29 @@ class Peer:
 
     def receive(self, frame: bytes, for_request: int | None = None) -> bool:
         self.received_count += 1
-        if (NAME in frame or ESCAPE in frame if len(frame) < LARGE_BYTES else True) and not self.is_ours:
-            frame = without_own_meta(frame)
-        message = messages.decode_from_upstream(frame)
-        if isinstance(message, Response):
-            pending = self._take(message.key)
-            if pending is not None:
-                pending.fulfil(message)
-            return True
+        try:
+            if (NAME in frame or ESCAPE in frame if len(frame) < LARGE_BYTES else True) and not self.is_ours:
+                message = decode_without_own_meta(frame)
+            else:
+                message = messages.decode_from_upstream(frame)
+            if isinstance(message, Response):
+                pending = self._take(message.key)
+                if pending is not None:
+                    pending.fulfil(message)
+                return True
+            return self._receive_other(message, frame, for_request)
+        except Exception as fault:  # noqa: BLE001 - a fault stays with its message; the reader goes on with the next one
+            self._barrier.report("message of a server", fault)
+            return False
+
+    def _receive_other(
+        self, message: Message | InvalidAnswer | Rejection, frame: bytes, for_request: int | None
+    ) -> bool:
         match message:
             case ErrorReply():
                 self._refusal(message)
+            case InvalidAnswer():
+                self._refuse_answer(message)
             case Notification():
                 self._barrier.run("notification of a server", self._notice, message, for_request)
             case Request():
@@ -262,7 +283,7 @@ class Peer:
             case Rejection():
                 self._noise(f"invalid message: {message.message}", frame)
                 self._blame(frame)
-        return isinstance(message, ErrorReply)
+        return isinstance(message, ErrorReply | InvalidAnswer)
 
     def lost(self, failure: GatewayFailure) -> None:
         self._end(failure)
@@ -318,6 +339,12 @@ class Peer:
         pending = self._take(key) if key is not None else None
         if pending is not None:
             pending.refuse(self._no_answer(pending.method))
+
+    def _refuse_answer(self, answer: InvalidAnswer) -> None:
+        waiting = self._take(answer.key)
+        if waiting is not None:
+            why = f"{self.server} answered {waiting.method} with a message that breaks the protocol: {answer.why}"
+            waiting.refuse(GatewayFailure(Kind.MALFORMED_RESULT, why, server=self.server, operation=waiting.method))
 
     def _end_listen(self, key: str | int) -> None:
         """The server has ended a subscription."""

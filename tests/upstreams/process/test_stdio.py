@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.core.events import UpstreamNoise
+from pactgate.core.events import InternalFailure, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.channel import Channel
@@ -560,3 +560,18 @@ def test_foreign_text_is_shown_on_one_bounded_line_without_anything_that_acts(ra
     assert len(text) <= SAMPLE_CHARS
     assert text.replace("\t", " ").isprintable() or not set(text) & set("\x1b\x07\r\n\x9b\u202e\u200b\u2028\x00")
     assert text.splitlines() in ([], [text])
+
+
+async def test_a_receiver_that_fails_over_one_message_gets_the_next_one_of_the_same_read() -> None:
+    async with opened("echo") as (channel, inbox):
+        await inbox.wait_frames(1)
+        receive = inbox.receive
+
+        def receive_or_break(frame: bytes, for_request: int | None = None) -> bool:
+            return bool(1 // 0) if b"boom" in frame else receive(frame, for_request)
+
+        inbox.receive = receive_or_break  # type: ignore[method-assign]
+        await channel.send(frame(request(1, "boom")))
+        await channel.send(frame(request(2)))
+        assert (await inbox.wait_frames(2))[1:] == [request(2)]
+        assert any(isinstance(event, InternalFailure) for event in inbox.events)

@@ -29,6 +29,8 @@ MAX_SCHEMA_BYTES: Final = 256 * 1024
 MAX_SCHEMA_DEPTH: Final = 64
 MAX_ERRORS: Final = 10
 _EXPLAINED_BYTES: Final = 128 * 1024
+_MAX_EXPLAINED_BYTES: Final = 2 * 1024 * 1024
+"""Up to here the reason is looked for: the engine copies the value for it, twice, and does not give all of that memory back."""
 _MAX_REPEATS: Final = 200
 """Errors looked at: the same one may be found on many ways."""
 _LIMITED_SCHEMAS: Final = 16
@@ -76,6 +78,8 @@ class Schema:
 
     def _explain(self, text: bytes, value: Any) -> tuple[SchemaError, ...]:
         """The value does not fit; these are the reasons, as far as they are found soon."""
+        if len(text) > _MAX_EXPLAINED_BYTES:
+            return (violation((), "schema", "does not fit the schema"),)
         limited = _limited(self._source, self._dialect, self._clock)
         find = limited.violations if len(text) <= _EXPLAINED_BYTES else limited.first_violation
         found = dict.fromkeys(islice(find(value, self._noun), _MAX_REPEATS))

@@ -20,6 +20,7 @@ from pactgate.config.sections.effects import Effects
 from pactgate.core.display import cut, visible
 from pactgate.core.events import Emit, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.recording import ConnectionRecorder
 from pactgate.protocol.framing import LineDecoder, OversizedError
 from pactgate.protocol.messages import one_line
@@ -207,7 +208,12 @@ class StdioChannel:
         except OversizedError as problem:
             self._lose(self._failure(Kind.INVALID_FRAME, f"wrote a line longer than {problem.limit_bytes} bytes"))
             return
-        unasked = sum(self._take(line) for line in lines)
+        unasked = 0
+        for line in lines:
+            try:
+                unasked += self._take(line)
+            except Exception as fault:  # noqa: BLE001 - a fault stays with its line; the next one is somebody else's
+                FaultBarrier(self._emit).report("message of a server", fault)
         if self._readers:
             self._slow_down(self._readers[0], unasked)
 
