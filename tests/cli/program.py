@@ -33,7 +33,8 @@ EVIL_SERVER = Path(__file__).with_name("evil_server.py")
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
     """Nothing of the person who runs the tests: no configuration, no colour settings, no gateway."""
-    return {"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm-256color", **more}
+    own = {"HOME": str(folder), "XDG_RUNTIME_DIR": str(folder), "TERM": "xterm-256color"}
+    return {"PATH": os.environ["PATH"], **own, **more}
 
 
 def heed_interrupts() -> None:

@@ -77,9 +77,11 @@ def test_the_address_comes_from_the_configuration_of_the_folder(tmp_path: Path) 
     assert "Nothing answers at http://127.0.0.1:9." in run(tmp_path, "status").stderr
 
 
-def test_an_unreadable_configuration_does_not_keep_anybody_from_asking(tmp_path: Path) -> None:
+def test_where_the_configuration_cant_be_read_no_address_is_guessed(tmp_path: Path) -> None:
     (tmp_path / "pactgate.json").write_text("{")
-    assert "Nothing answers at http://127.0.0.1:7411." in run(tmp_path, "status").stderr
+    done = run(tmp_path, "status")
+    assert (done.returncode, "7411" in done.stderr) == (2, False)
+    assert "pactgate.json" in done.stderr
 
 
 def test_an_error_is_red_on_a_terminal_only(tmp_path: Path) -> None:

@@ -158,6 +158,19 @@ def test_a_server_that_can_not_start_is_named_with_the_reason_and_hides_nobody(t
         assert "missing: " in status.stdout
 
 
+def test_a_server_whose_variable_is_not_set_is_down_and_the_others_run(tmp_path: Path) -> None:
+    write_config(tmp_path, {"almanac": demo("almanac"), "crm": {"url": "${CRM_URL}"}}, listen={"port": 0})
+    with Served(tmp_path) as gateway:
+        gateway.wait_for("ok +almanac")
+        gateway.wait_for("down +crm +.*CRM_URL is not set")
+        assert run(tmp_path, "call", "almanac.date_facts").returncode == 0, (
+            "found without --url, on a port nobody named"
+        )
+        said = run(tmp_path, "call", "crm.anything").stdout
+    assert "CRM_URL is not set" in said
+    assert run(tmp_path, "check").returncode == 2
+
+
 def test_the_log_is_json_lines_on_standard_error_and_says_as_much_as_asked(tmp_path: Path) -> None:
     with Served(tmp_path, "--log-level", "debug") as gateway:
         gateway.wait_for("ok +almanac")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from pactgate.cli.gateway_client import GatewayClient
+from pactgate.cli.running_gateways import RunningGateway, announced
 from pactgate.cli.shared_options import with_gateway
 from tests.cli.program import write_config
 
@@ -37,11 +39,13 @@ def test_the_configuration_of_the_folder_says_where_else_the_usual_place(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.delenv("PACTGATE_URL", raising=False)
     assert asked() == "http://127.0.0.1:7411"
-    path = write_config(tmp_path, {}, listen={"port": 8123})
-    assert asked() == "http://127.0.0.1:8123"
-    path.write_text("{")
-    assert asked() == "http://127.0.0.1:7411"
+    secret = {"ops": {"token": "${NOT_SET_HERE}"}}
+    path = write_config(tmp_path, {}, listen={"port": 8123}, auth={"tokens": secret})
+    assert asked() == "http://127.0.0.1:8123", "a command needs none of the gateway's secrets"
+    with announced(RunningGateway(url="http://127.0.0.1:8124", pid=os.getpid(), config=str(path.resolve()))):
+        assert asked() == "http://127.0.0.1:8124", "the one that runs, whatever port it was given"
     monkeypatch.setenv("PACTGATE_URL", "http://127.0.0.1:8999")
     assert asked() == "http://127.0.0.1:8999"

@@ -84,7 +84,7 @@ def test_what_a_call_did_beside_its_declaration_is_shown_with_the_answer(tmp_pat
         gateway.wait_for("ok +kit")  # before that /api/tools answers from a snapshot without the tool
         done = gateway.run("call", "read")
         assert "kit.read did what it does not declare: filesystem.read /etc/hosts" in done.stderr
-        assert "observed: none" in gateway.run("tools").stdout
+        assert "observed: none" in gateway.run("tools", "--verbose").stdout
 
 
 def test_the_doctor_looks_at_the_file(tmp_path: Path) -> None:

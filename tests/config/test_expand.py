@@ -39,13 +39,14 @@ def test_what_a_variable_holds_is_not_expanded_again() -> None:
 
 
 def test_a_missing_variable_is_named_with_what_to_do() -> None:
-    (fault,) = expand("a ${MISSING} b", ENVIRON).faults
+    (fault,) = expand("a ${MISSING} b", ENVIRON).missing
     assert "MISSING" in fault.message
     assert "${MISSING:-" in fault.hint
 
 
 def test_every_fault_of_a_text_is_found() -> None:
-    assert len(expand("${A} ${B} ${} ${C:-x}", {}).faults) == 3
+    expansion = expand("${A} ${B} ${} ${C:-x}", {})
+    assert (len(expansion.faults), len(expansion.missing)) == (1, 2)
 
 
 @pytest.mark.parametrize("text", ["${", "${A", "${}", "${1A}", "${A-B}", "${A:+x}", "${input:key}", "${A:-${TOKEN}}"])

@@ -483,3 +483,35 @@ def test_extensions_belong_to_servers_that_speak_the_protocol(tmp_path: Path) ->
     assert config.servers["a"].extensions == ("com.example/*", "x/y")
     with pytest.raises(ConfigurationError):
         loaded(tmp_path, {"mcpServers": {"a": {"tools": "x.py", "extensions": ["x/y"]}}})
+
+
+# Variables of servers.
+
+
+def test_a_variable_that_is_not_set_takes_down_its_own_server_only(tmp_path: Path) -> None:
+    entries = {"a": {"command": "x"}, "b": {"url": "${MISSING_URL}", "headers": {"A": "${MISSING_TOKEN}"}}}
+    config = loaded(tmp_path, {"mcpServers": entries})
+    assert config.servers["a"].unresolved is None
+    assert config.servers["b"].unresolved == (
+        "The environment variable MISSING_URL is not set. The environment variable MISSING_TOKEN is not set."
+    )
+    assert [problem.path for problem in config.unresolved] == ["mcpServers.b.url", "mcpServers.b.headers.A"]
+
+
+def test_the_variables_of_a_disabled_server_are_not_needed(tmp_path: Path) -> None:
+    entry = {"command": "x", "env": {"A": "${MISSING}"}, "enabled": False}
+    config = loaded(tmp_path, {"mcpServers": {"off": entry}})
+    assert config.unresolved == ()
+    assert config.servers["off"].unresolved is not None
+    assert loaded(tmp_path, {"mcpServers": {"off": entry}}, MISSING="here").servers["off"].env == {"A": "here"}
+
+
+def test_a_variable_outside_of_the_servers_stops_the_gateway(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, {**server(), "auth": {"tokens": {"ops": {"token": "${MISSING}"}}}})
+    assert problem.path == "auth.tokens.ops.token"
+
+
+def test_a_command_needs_the_variables_of_its_sections_only(tmp_path: Path) -> None:
+    settings = {**server(env={"A": "${X}"}), "auth": {"tokens": {"o": {"token": "${Y}"}}}, "listen": {"port": 9}}
+    path = written(tmp_path, json.dumps(settings), ".json")
+    assert load(path, environ={}, only=("listen",)).listen.port == 9

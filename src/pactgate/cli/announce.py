@@ -32,6 +32,7 @@ SHOWN: Final[frozenset[type[Event]]] = frozenset(
     }
 )
 """Events that are announced; the log on the same terminal does not repeat them."""
+_EVERYWHERE: Final = {"//0.0.0.0:": "//127.0.0.1:", "//[::]:": "//[::1]:"}
 _DEFAULT_ADDRESS: Final = "http://127.0.0.1:7411"
 _REASON_CHARS: Final = 300
 _TOLD_LINES: Final = 20
@@ -63,8 +64,15 @@ class Announcer:
         needs_token: bool,
     ) -> None:
         """Print the address and how to use it, before the first server is connected. A token that is in a file is not printed."""
+        is_everywhere = any(host in address for host in _EVERYWHERE)
+        for host, near in _EVERYWHERE.items():  # an address to listen on is none to call
+            address = address.replace(host, near)
         endpoint = f"{address}/mcp"
         self.say(f"{paint(f'Pactgate {__version__}', 'bold', self._stream)} at {paint(endpoint, 'cyan', self._stream)}")
+        if is_everywhere:
+            self.say(
+                "Other machines reach it by a name of this machine that is in listen.allowedHosts, or by its address."
+            )
         if is_demo:
             self.say(
                 "There is no configuration here, so this is the demo: two MCP servers, a file of Python tools and a REST API."
@@ -83,7 +91,8 @@ class Announcer:
         )
         self.say("Or use it from another terminal:")
         for words in ("tools", "call date_facts date=2026-06-21" if is_demo else "servers"):
-            self.say(f"  {command()} {_with_address(words, address)}")
+            token_first = "PACTGATE_TOKEN=YOUR-TOKEN " if needs_token or token is not None else ""
+            self.say(f"  {token_first}{command()} {_with_address(words, address)}")
         self.say()
 
     def emit(self, event: Event) -> None:

@@ -101,7 +101,7 @@ def configured_log(config: str | None) -> tuple[Path, bytes]:
     """The log that the configuration names, and its key. Raises CommandError where there is none."""
     from pactgate.cli.config_file import find_config, load_config
 
-    settings = load_config(find_config(config)).audit
+    settings = load_config(find_config(config), only=("audit",)).audit
     if settings.file is None:
         raise CommandError(
             "There is no audit log: the configuration has no audit.file.", "Name the file: pactgate audit verify FILE."

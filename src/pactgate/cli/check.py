@@ -59,7 +59,10 @@ def _load_existing(given: str | None) -> Config:
         message = f"There is no {names} here, nor in the user's configuration folder."
         hint = "Give a file with --config. Without one, `pactgate serve` runs its demo."
         raise InvalidConfigError([ConfigProblem("", message, hint)])
-    return load_config(path)
+    config = load_config(path)
+    if config.unresolved:
+        raise InvalidConfigError(config.unresolved)
+    return config
 
 
 def _check_text(config: Config, *, as_json: bool) -> int:

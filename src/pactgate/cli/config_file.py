@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +45,16 @@ def find_config(given: str | None) -> Path | None:
         raise InvalidConfigError(error.problems) from None
 
 
-def load_config(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
-    """The configuration in a file; the defaults without one."""
+def load_config(
+    path: Path | None, overrides: Mapping[str, Any] | None = None, *, only: Collection[str] | None = None
+) -> Config:
+    """The configuration in a file; the defaults without one. With `only`, needs the variables of these sections alone."""
     try:
-        return load(path, environ=os.environ, overrides=overrides or {})
+        return load(path, environ=os.environ, overrides=overrides or {}, only=only)
     except ConfigurationError as error:
         raise InvalidConfigError(error.problems) from None
 
 
 def show_warnings(config: Config) -> None:
-    for problem in config.warnings:
+    for problem in (*config.warnings, *config.unresolved):
         terminal.warning(str(problem))

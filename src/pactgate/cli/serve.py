@@ -24,6 +24,7 @@ from pactgate.cli.config_file import find_config, load_config, show_warnings
 from pactgate.cli.errors import CommandError
 from pactgate.cli.log import install_log, loop_factory
 from pactgate.cli.reload import Reloader
+from pactgate.cli.running_gateways import RunningGateway, announced
 from pactgate.cli.shared_options import config_option
 from pactgate.cli.tools_file import require_python_file, tools_server
 from pactgate.config.model import Config
@@ -162,8 +163,10 @@ class _Serving:
         if self._gateway.generated_token is not None and not sys.stdout.isatty():
             self._token_file = _write_token(self._gateway.generated_token)
         self._welcome(address)
-        await self._gateway.start()
-        await self._stop.wait()
+        config = None if self._path is None else str(self._path.resolve())
+        with announced(RunningGateway(url=address, pid=os.getpid(), config=config)):
+            await self._gateway.start()
+            await self._stop.wait()
         return 0
 
     async def _serve_stdio(self) -> int:

@@ -46,12 +46,23 @@ def with_gateway(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def configured_url() -> str:
-    """The address in the configuration of this folder, or the default address."""
+    """The gateway that a command means without `--url`: the running one of this folder's configuration, else the only one that runs."""
     from pactgate.cli.config_file import find_config, load_config
     from pactgate.cli.gateway_client import DEFAULT_URL, address_of
+    from pactgate.cli.running_gateways import running_gateways
 
-    try:
-        listen = load_config(find_config(None)).listen
-    except CommandError:
+    path, running = find_config(None), running_gateways()
+    here = [gateway for gateway in running if path is not None and gateway.config == str(path.resolve())]
+    if len(here or running) == 1:
+        return (here or running)[0].url
+    if len(here or running) > 1:
+        found = "\n".join(f"  {gateway.url}  {gateway.config or 'demo'}" for gateway in here or running)
+        raise CommandError("Several gateways run; say which one with --url.", found)
+    if path is None:
         return DEFAULT_URL
-    return address_of(listen.host, listen.port) if listen.port else DEFAULT_URL
+    listen = load_config(path, only=("listen",)).listen
+    if not listen.port:
+        raise CommandError(
+            f"No gateway of {path} runs, and it takes any free port.", "Start it with `pactgate serve`, or give --url."
+        )
+    return address_of(listen.host, listen.port)

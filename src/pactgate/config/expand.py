@@ -24,11 +24,15 @@ ReadSecret = Callable[[str], str | ValueFault]
 
 
 class Expansion(Struct, frozen=True):
-    """The expanded text; `taken` are the names and values that came from the environment or from files."""
+    """The expanded text; `taken` are the names and values that came from the environment or from files.
+
+    `missing` are the faults of variables that are not set and of files that can't be read; `faults` are all others.
+    """
 
     text: str
     taken: tuple[tuple[str, str], ...] = ()
     faults: tuple[ValueFault, ...] = ()
+    missing: tuple[ValueFault, ...] = ()
 
 
 def no_secret_files(path: str) -> ValueFault:
@@ -41,38 +45,54 @@ def expand(text: str, environ: Mapping[str, str], read_secret: ReadSecret = no_s
         return Expansion(text)
     taken: list[tuple[str, str]] = []
     faults: list[ValueFault] = []
+    missing: list[ValueFault] = []
 
     def fill(match: re.Match[str]) -> str:
         if match["inside"] is None:
             return "${"
-        value = _value_of(match, environ, read_secret, taken)
+        fault = _fault_of(match)
+        if fault is not None:
+            faults.append(fault)
+            return ""
+        value = _value_of(match["inside"], environ, read_secret, taken)
         if isinstance(value, ValueFault):
-            faults.append(value)
+            missing.append(value)
             return ""
         return value
 
-    return Expansion(_PLACEHOLDER.sub(fill, text), tuple(taken), tuple(faults))
+    return Expansion(_PLACEHOLDER.sub(fill, text), tuple(taken), tuple(faults), tuple(missing))
 
 
-def _value_of(
-    match: re.Match[str], environ: Mapping[str, str], read_secret: ReadSecret, taken: list[tuple[str, str]]
-) -> str | ValueFault:
+def _fault_of(match: re.Match[str]) -> ValueFault | None:
+    """What is wrong with a placeholder, whatever the environment."""
     inside = _INSIDE.fullmatch(match["inside"])
     if not match["end"]:
         return ValueFault("A ${ here has no }.", "Write ${NAME}, or $${ for the characters themselves.")
     if match["inside"].startswith(_FILE):
-        secret = read_secret(match["inside"].removeprefix(_FILE))
-        if isinstance(secret, str):
-            taken.append((match["inside"], secret))
-        return secret
+        return None
     if inside is None:
         return _misspelt(match["inside"])
-    name, default = inside["name"], inside["default"]
-    if default is not None and "${" in default:
-        return ValueFault(f"The default of ${{{name}}} has another ${{ in it.", "A default is a plain string.")
+    if "${" in (inside["default"] or ""):
+        return ValueFault(
+            f"The default of ${{{inside['name']}}} has another ${{ in it.", "A default is a plain string."
+        )
+    return None
+
+
+def _value_of(
+    inside: str, environ: Mapping[str, str], read_secret: ReadSecret, taken: list[tuple[str, str]]
+) -> str | ValueFault:
+    if inside.startswith(_FILE):
+        secret = read_secret(inside.removeprefix(_FILE))
+        if isinstance(secret, str):
+            taken.append((inside, secret))
+        return secret
+    found = _INSIDE.fullmatch(inside)
+    assert found is not None, "a placeholder without a fault is a variable or a file"
+    name, default = found["name"], found["default"]
     value = environ.get(name)
     if default is not None and not value:
-        return default
+        return str(default)
     if value is None:
         return ValueFault(
             f"The environment variable {name} is not set.", f"Set it, or give a default as in ${{{name}:-something}}."

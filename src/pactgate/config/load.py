@@ -7,7 +7,7 @@ or import a server's code; an unreachable server is not a problem of its configu
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,7 @@ from pactgate.config.sections.auth import check_auth
 from pactgate.config.sections.cache import check_cache
 from pactgate.config.sections.effects import warn_of_own_files
 from pactgate.config.server_entries import settle
-from pactgate.config.validate import Validation
+from pactgate.config.validate import SERVER_LISTS, Validation
 from pactgate.config.value_checks import is_loopback
 
 MAX_FILE_BYTES: Final = 1024 * 1024
@@ -54,13 +54,23 @@ def find(folder: Path, environ: Mapping[str, str]) -> Path | None:
     return None
 
 
-def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[str, Any] | None = None) -> Config:
+def load(
+    path: Path | None,
+    *,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, Any] | None = None,
+    only: Collection[str] | None = None,
+) -> Config:
     """The configuration in `path`, or the defaults when there is none.
 
     `overrides` are flags by the dotted name of their setting, as `{"listen.port": 0}`; None means that the flag was not given.
+    With `only`, the other sections have their defaults, so that a command needs none of their variables.
+    A server whose variables are not set is `unresolved` and stops nothing else.
     """
     found, flags = ConfigFindings(str(path) if path else ""), ConfigFindings(COMMAND_LINE)
     root = _read_file(path, found) if path else {}
+    if only is not None and root is not None:
+        root = {key: section for key, section in root.items() if key in only}
     folder = os.path.abspath(path.parent if path else ".")
     files = SecretFiles(folder)
     reading = Validation(found, environ, folder, files.read)
@@ -68,16 +78,21 @@ def load(path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[st
     given = Validation(flags, environ).take(_tree(overrides or {}), kind_of(Sections))
     if not found.problems and not flags.problems:
         _merge(settings, given)
-        _warn(settings, found)
+        _warn(settings, found, is_whole=only is None)
         if path is not None and reading.written_secrets and (hint := hint_for_readers(path)):
             message = "Every user may read this file, and this is a secret."
             found.warn(reading.written_secrets[0], message, hint, at_value=True)
+    unresolved = _of_enabled(reading.unresolved, settings.get("servers", {}))
     if problems := found.problems + flags.problems:
-        raise ConfigurationError(problems)
+        raise ConfigurationError([*problems, *unresolved])
     config = msgspec.convert(settings, Config)
     secrets = tuple(sorted(reading.secrets, key=lambda secret: (-len(secret), secret)))
     config = msgspec.structs.replace(
-        config, secrets=secrets, secret_files=tuple(files.names), file=str(path) if path else None
+        config,
+        secrets=secrets,
+        secret_files=tuple(files.names),
+        unresolved=unresolved,
+        file=str(path) if path else None,
     )
     warn_of_own_files(config.servers, config.private_paths, found)
     return msgspec.structs.replace(config, warnings=tuple(found.warnings))
@@ -127,18 +142,38 @@ def _read_text(path: Path, found: ConfigFindings) -> str:
 def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings) -> dict[str, Any]:
     """The settings of a file, with its server entries normalized."""
     settings: dict[str, Any] = reading.take(root, kind_of(ConfigFile))
-    lists = [key for key in ("mcpServers", "servers") if key in root]
+    lists = [key for key in SERVER_LISTS if key in root]
     if len(lists) > 1:
         found.add(("servers",), "mcpServers and servers are both given.", "Keep mcpServers.")
     servers: dict[str, Any] = {}
     for key in lists:
         entries = settings.pop(key, {})
         for server_id, entry in entries.items():
-            servers[server_id] = settle(server_id, entry, root[key][server_id], (key, server_id), found)
+            missing = reading.unresolved.get(server_id)
+            if missing is None:
+                servers[server_id] = settle(server_id, entry, root[key][server_id], (key, server_id), found)
+            else:
+                servers[server_id] = {
+                    "id": server_id,
+                    "enabled": entry.get("enabled", True),
+                    "unresolved": " ".join(problem.message for problem in missing),
+                }
     settings["servers"] = servers
     check_auth(settings.get("auth", {}), root.get("auth"), found)
     check_together(settings, found)
     return settings
+
+
+def _of_enabled(
+    unresolved: Mapping[str, list[ConfigProblem]], servers: Mapping[str, dict[str, Any]]
+) -> tuple[ConfigProblem, ...]:
+    """What is missing for servers that are to run: nobody has to set the variables of a disabled one."""
+    return tuple(
+        problem
+        for id_, problems in unresolved.items()
+        if servers.get(id_, {}).get("enabled", True)
+        for problem in problems
+    )
 
 
 def check_together(settings: dict[str, Any], found: ConfigFindings) -> None:
@@ -146,7 +181,7 @@ def check_together(settings: dict[str, Any], found: ConfigFindings) -> None:
     check_cache(settings.get("cache", {}), found)
 
 
-def _warn(settings: dict[str, Any], found: ConfigFindings) -> None:
+def _warn(settings: dict[str, Any], found: ConfigFindings, *, is_whole: bool) -> None:
     """Warn about what is allowed and unusual."""
     host = settings.get("listen", {}).get("host", ListenSection().host)
     if settings.get("auth", {}).get("anonymous") is True and not is_loopback(host):
@@ -158,7 +193,7 @@ def _warn(settings: dict[str, Any], found: ConfigFindings) -> None:
         if (tools := server.get("tools")) and (writers := other_writers(tools)):
             message = f"{writers.who} may write this file, and the gateway runs it."
             found.warn(("mcpServers", server_id, "tools"), message, writers.hint, at_value=True)
-    if found.file and not settings["servers"]:
+    if found.file and is_whole and not settings["servers"]:
         found.warn(("mcpServers",), "There are no servers.", "Add one under mcpServers.")
 
 

@@ -156,6 +156,8 @@ class Config(Sections, frozen=True, kw_only=True):
 
     servers: dict[str, ServerConfig] = {}
     secrets: tuple[str, ...] = ()
+    unresolved: tuple[ConfigProblem, ...] = ()
+    """What enabled servers miss in the environment."""
     secret_files: tuple[str, ...] = ()
     """Files that secrets were read from; the configuration is reloaded when one changes."""
     warnings: tuple[ConfigProblem, ...] = ()

@@ -102,6 +102,10 @@ class ConfigFindings:
         where = f" (first in line {first.line})" if first else ""
         self.add_at(place, path, f"This key is given twice{where}.", "Keep one of them.")
 
+    def problem(self, path: Path, message: str, hint: str = "") -> ConfigProblem:
+        """A problem with its position that is not added."""
+        return self._problem(self.place_of(path, at_value=True), path, message, hint)
+
     def warn(self, path: Path, message: str, hint: str = "", *, at_value: bool = False) -> None:
         self.warnings.append(self._problem(self.place_of(path, at_value=at_value), path, message, hint))
 

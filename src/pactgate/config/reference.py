@@ -56,7 +56,8 @@ keys given twice and values out of range are problems; a server that can't be re
 Relative paths start at the folder of the file.
 
 `${{NAME}}` and `${{NAME:-default}}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `effects`, `url`, `headers`,
-`baseUrl`, `openapi`, `credentials` and tokens. A variable that is not set is a problem. `${{env:NAME}}` means the same; `$${{` stands
+`baseUrl`, `openapi`, `credentials` and tokens. A variable that is not set stops its own server only, or the
+gateway if it stands outside of the servers; those of disabled servers are not needed. `${{env:NAME}}` means the same; `$${{` stands
 for `${{` itself. `${{file:/run/secrets/x}}` is filled in from a file of at most {MAX_SECRET_BYTES // 1024} KiB, without the
 line break at its end; when the file changes, the configuration is reloaded. Values from the environment and from such files, and every
 value of `env`, `headers`, `credentials` and `auth.tokens`, are masked in all output of the gateway,

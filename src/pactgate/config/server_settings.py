@@ -146,10 +146,12 @@ class ServerEntry(ServerSettings, frozen=True, kw_only=True):
 
 
 class ServerConfig(ServerSettings, frozen=True, kw_only=True):
-    """One server as the gateway has it. Exactly one of `command`, `url`, `tools`, `endpoints` and `openapi` is set."""
+    """One server as the gateway has it. Exactly one of `command`, `url`, `tools`, `endpoints`, `openapi` and `unresolved` is set."""
 
     id: str
     transport: Transport = "auto"
+    unresolved: str | None = None
+    """What is missing in the environment. The entry has no other settings then, and the server can't be connected."""
 
     @property
     def address(self) -> str | None:

@@ -15,7 +15,7 @@ from msgspec import UNSET, inspect
 
 from pactgate.config.expand import ReadSecret, expand, no_secret_files
 from pactgate.config.model import ELSEWHERE
-from pactgate.config.problems import SHOWN_PROBLEMS, ConfigFindings, Path, ValueFault, nearest, show
+from pactgate.config.problems import SHOWN_PROBLEMS, ConfigFindings, ConfigProblem, Path, ValueFault, nearest, show
 from pactgate.config.sections.auth import HASHED
 
 SECRET_MIN_CHARACTERS: Final = 6
@@ -32,6 +32,8 @@ CREDENTIAL_NAME: Final = re.compile(
     re.IGNORECASE,
 )
 """Names of variables, headers and flags that have a credential as their value."""
+SERVER_LISTS: Final = ("mcpServers", "servers")
+"""The keys that a list of servers may have."""
 PLAIN_HEADERS: Final = frozenset({"accept", "content-type", "user-agent"})
 
 _Extra = Mapping[str, Any]
@@ -50,6 +52,8 @@ class Validation:
         self.secrets: set[str] = set()
         self.written_secrets: list[Path] = []
         """Where credentials stand in the file itself, instead of a variable or another file."""
+        self.unresolved: dict[str, list[ConfigProblem]] = {}
+        """What is missing in the environment, by the server that needs it."""
         self._read_secret = read_secret
         self._found = found
         self._environ = environ
@@ -158,7 +162,9 @@ class Validation:
             is_written = not expansion.taken
             for one in expansion.faults:
                 self._refuse(path, *one)
-            if expansion.faults:
+            for one in expansion.missing:
+                self._miss(path, one)
+            if expansion.faults or expansion.missing:
                 return UNSET
             self._keep_secret(*(value for name, value in expansion.taken if name not in PLAIN_VARIABLES))
             text = expansion.text
@@ -170,6 +176,13 @@ class Validation:
         if secret := extra.get("secret"):
             self._note_secret(text, path, secret, is_written=is_written)
         return text
+
+    def _miss(self, path: Path, fault: ValueFault) -> None:
+        """A variable or secret file that is not there concerns the server that needs it, and no other."""
+        if len(path) > 1 and path[0] in SERVER_LISTS:
+            self.unresolved.setdefault(str(path[1]), []).append(self._found.problem(path, *fault))
+        else:
+            self._refuse(path, *fault)
 
     def _note_secret(self, text: str, path: Path, secret: Any, *, is_written: bool) -> None:
         if callable(secret):

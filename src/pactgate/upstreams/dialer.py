@@ -83,6 +83,16 @@ def _effects_level(channel: Channel, *, is_observed: bool) -> str | None:
     return "observed" if is_observed and level in (None, "declared") else level
 
 
+def unresolved(server: str, what: str) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.INVALID_CONFIG,
+        f"{server} can't be started: {what} Set it and reload the configuration.",
+        server=server,
+        operation="connect",
+        details={"permanent": True},
+    )
+
+
 class Dialer:
     """Makes sessions to one server. Each `dial` is one attempt; it remembers only which era worked last."""
 
@@ -118,6 +128,8 @@ class Dialer:
 
     async def dial(self) -> Session:
         """Connect once. The caller bounds it with `connectionTimeoutMs`; cancelling leaves no process or socket."""
+        if self._config.unresolved is not None:
+            raise unresolved(self._config.id, self._config.unresolved)
         inside = self._inside
         if inside is not None:
             return await self._converse(lambda: InProcessChannel(self._config.id, inside), "inside", Era.MODERN)

@@ -188,7 +188,7 @@ def test_variables_are_named_and_their_values_never_shown(tmp_path: Path) -> Non
     code, found = examine(tmp_path, EMPTY_TOKEN="")
     assert code == 1
     assert "FULL_TOKEN" in found["configuration"][0]["text"]
-    assert "server:almanac" not in found
+    assert levels(found["server:almanac"]) == ["fail"]
 
 
 def test_every_problem_of_a_configuration_is_a_failure_with_its_hint(tmp_path: Path) -> None:
@@ -218,6 +218,13 @@ def test_a_file_its_group_may_write_is_a_warning(tmp_path: Path) -> None:
     write_config(tmp_path, {}, listen={"port": 0}).chmod(0o660)
     _, found = examine(tmp_path)
     assert any("chmod g-w" in finding["hint"] for finding in found["configuration"])
+
+
+def test_a_file_others_may_write_is_a_failure(tmp_path: Path) -> None:
+    write_config(tmp_path, {}, listen={"port": 0}).chmod(0o666)
+    code, found = examine(tmp_path)
+    assert code == 1
+    assert any("chmod o-w" in finding["hint"] for finding in found["configuration"])
 
 
 def test_a_port_is_free_or_has_a_gateway_or_somebody_else(tmp_path: Path) -> None:

@@ -37,8 +37,9 @@ def examine_configuration(path: str | None, environ: Mapping[str, str]) -> tuple
         return replace(config, servers=demo_servers()), [ok(_TOPIC, demo)]
     count = len(config.servers)
     good = ok(_TOPIC, f"{file} is valid: {count} server{'s' * (count != 1)}")
+    missing = [_finding(FindingLevel.FAIL, problem) for problem in config.unresolved]
     warnings = (_finding(FindingLevel.WARN, warning) for warning in config.warnings)
-    return config, [good, *warnings, *_permissions(file, config), *variables.findings()]
+    return config, [*(missing or [good]), *warnings, *_permissions(file, config), *variables.findings()]
 
 
 def _finding(level: FindingLevel, problem: ConfigProblem) -> Finding:

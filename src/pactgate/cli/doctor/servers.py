@@ -42,6 +42,8 @@ _TOO_SLOW: Final = re.compile(r"\bwithin \d+ ms\b")
 
 async def examine_before(server: ServerConfig) -> list[Finding]:
     """Check the program and the folder, or the host and the port."""
+    if server.unresolved is not None:
+        return [fail(f"server:{server.id}", f"not checked: {server.unresolved}", "Set it, and check again.")]
     if server.tools is not None:
         return _tools_file(server, server.tools)
     if server.openapi is not None and not is_url(server.openapi) and not os.access(server.openapi, os.R_OK):

@@ -1,0 +1,96 @@
+"""Where gateways of this user run: each writes a small file while it serves HTTP, so that commands find it.
+
+A file has the address, the process id and the configuration of one gateway, in a folder that only this user can read. The file of a
+process that is gone is removed by whoever finds it. Must not: hold a secret, or guess an address.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+_MAX_BYTES: Final = 64 * 1024
+_MAX_FILES: Final = 1000
+
+
+class RunningGateway(Struct, frozen=True):
+    """One gateway. `config` is its configuration file, None for the demo and for a file of tools."""
+
+    url: str
+    pid: int
+    config: str | None = None
+
+
+@contextmanager
+def announced(gateway: RunningGateway) -> Iterator[None]:
+    """While inside, commands of this user find the gateway. It is served all the same where the file can't be written."""
+    path = None
+    with suppress(OSError):
+        path = _write(gateway)
+    try:
+        yield
+    finally:
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+
+def running_gateways() -> list[RunningGateway]:
+    """The gateways of this user that run now."""
+    folder = _folder()
+    if not _is_ours(folder):
+        return []
+    found = []
+    for path in sorted(folder.glob("*.json"))[:_MAX_FILES]:
+        with suppress(OSError, msgspec.DecodeError):
+            gateway = msgspec.json.decode(path.read_bytes()[:_MAX_BYTES], type=RunningGateway)
+            if _is_alive(gateway.pid):
+                found.append(gateway)
+            else:
+                path.unlink(missing_ok=True)
+    return found
+
+
+def _write(gateway: RunningGateway) -> Path | None:
+    folder = _folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _is_ours(folder):
+        return None
+    path = folder / f"{gateway.pid}.json"
+    handle, name = tempfile.mkstemp(dir=folder, prefix=".", suffix=".new")
+    with open(handle, "wb") as file:
+        file.write(msgspec.json.encode(gateway))
+    os.replace(name, path)
+    return path
+
+
+def _folder() -> Path:
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and os.path.isabs(runtime):
+        return Path(runtime) / "pactgate"
+    return Path(tempfile.gettempdir()) / f"pactgate-{os.getuid()}"
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether the folder is this user's alone: others could name an address of their own in it, and get tokens sent there."""
+    with suppress(OSError):
+        found = folder.lstat()
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    return False
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
