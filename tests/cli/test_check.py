@@ -219,6 +219,17 @@ def test_live_tools_of_different_servers_under_one_name_are_a_finding(tmp_path: 
     assert [(row["serverId"], row["toolCount"]) for row in found["live"]] == [("crm", 1), ("files", 2), ("evil", 1)]
 
 
+def test_live_definitions_and_instructions_that_hide_characters_are_a_finding(tmp_path: Path) -> None:
+    write_config(tmp_path, {"evil": evil()})
+    done = run(tmp_path, "check", "--live")
+    assert done.returncode == 1
+    assert "The instructions of evil have the invisible character U+001B" in done.stdout
+    assert "evil.shout" in done.stdout
+    found = json.loads(run(tmp_path, "check", "--live", "--json").stdout)
+    hidden = [hazard["subject"] for hazard in found["hazards"] if hazard["kind"] == "hidden_characters"]
+    assert {"evil", "evil.shout", "evil.fail"} <= set(hidden)
+
+
 def test_live_what_is_only_worth_knowing_is_summed_up_and_no_failure(tmp_path: Path) -> None:
     write_config(tmp_path, {"one": scripted(), "other": scripted(tools=["more"])})
     done = run(tmp_path, "check", "--live")

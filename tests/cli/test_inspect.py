@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import Served, demo, evil, scripted, write_config
+from tests.support.eventually import eventually_blocking
 
 FORBIDDEN = ["\x07", "\x08", "\x7f", "\x9b", "\x9c", "\x9d", "\u202e", "\u2066", "\u200b", "\U000e0041"]
 
@@ -46,6 +47,14 @@ def test_servers_as_json_are_what_the_gateway_said(gateway: Served) -> None:
     rows = json.loads(gateway.run("servers", "--json").stdout)
     assert [row["serverId"] for row in rows] == ["almanac", "scratchpad", "evil", "off"]
     assert rows[0]["status"] == "connected"
+
+
+def test_servers_with_hidden_characters_are_marked_and_named(gateway: Served) -> None:
+    evil = eventually_blocking(lambda: json.loads(gateway.run("servers", "--json").stdout)[2]["hazards"])
+    assert any("evil.shout has the invisible character U+001B in title" in hazard for hazard in evil)
+    shown = gateway.run("servers", "--verbose").stdout
+    assert f"{len(evil)} conflicts (see below)" in shown
+    assert "U+001B" in shown
 
 
 def test_tools_can_be_narrowed_to_one_server(gateway: Served) -> None:

@@ -1,7 +1,8 @@
 """A small MCP server over stdio whose manners are set by the JSON in its first argument; run as a child process by tests.
 
 Options: era (legacy, modern, dual), version (what initialize answers), tools (extra names), pages (tools per page),
-definitions (raw tool definitions to list as they are), loop_cursor, hang (handshake, list), exit_on_probe,
+definitions (raw tool definitions to list as they are), definitions_file (a file of them,
+read for each list), loop_cursor, hang (handshake, list), exit_on_probe,
 tells_at_start (a file whose text it writes to stderr),
 fat {method: {member, pages, entries, bytes, zeros}} (lists that are too large),
 starts_while, lists_while (files: it exits with code 9, or refuses its lists, while they are missing),
@@ -181,6 +182,8 @@ class Server:
             self.refuse(id_, -32601, "Method not found")
 
     def page(self, cursor: str | None, is_modern: bool) -> dict[str, Any]:
+        if "definitions_file" in self.options:
+            return {"tools": json.loads(Path(self.options["definitions_file"]).read_text())}
         definitions = self.options.get("definitions") or [
             {"name": name, "description": f"does {name}", "inputSchema": {"type": "object"}} for name in self.names
         ]

@@ -20,18 +20,22 @@ from typing import Any, Final
 
 from pactgate.audit.argument_shapes import Masking
 from pactgate.audit.chain_file import ChainFile, LogLockedError
-from pactgate.audit.record import call_facts, change_facts, listen_facts, refused_facts
+from pactgate.audit.record import call_facts, change_facts, definition_facts, listen_facts, refused_facts
 from pactgate.audit.retrying_writer import RETRY_S, RetryingWriter
+from pactgate.catalog.conflicts import ConflictKind
 from pactgate.config.sections.audit import AuditSection
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import (
     AuditFailed,
     AuditRecovered,
+    CompositionHazard,
     ConfigurationChanged,
     CredentialsRefused,
     Emit,
+    EntriesChanged,
     Event,
     ListenOpened,
+    ToolChanged,
 )
 from pactgate.core.failures import GatewayFailure, Kind
 
@@ -139,7 +143,7 @@ class AuditLog:
         return None if failure is not None and failure.kind in _UNWAITED else written
 
     def emit(self, event: Event) -> None:
-        """Record every changed setting, credentials that were refused, and every listen when it opens.
+        """Record every changed setting, refused credentials, changed or poisoned definitions, and every listen when it opens.
 
         The record of the listen itself comes when it ends, perhaps days later.
         """
@@ -149,6 +153,10 @@ class AuditLog:
             self._hand_over(partial(refused_facts, event, self._wall()))
         elif isinstance(event, ListenOpened):
             self._hand_over(partial(listen_facts, event, self._wall(), self._masking))
+        elif isinstance(event, ToolChanged | EntriesChanged) or (
+            isinstance(event, CompositionHazard) and event.kind == ConflictKind.HIDDEN_CHARACTERS
+        ):
+            self._hand_over(partial(definition_facts, event, self._wall(), self._masking))
 
     def _hand_over(self, what: MakeRecord) -> Written:
         loop = self._loop

@@ -1,5 +1,5 @@
 """The contents of audit records: of a request, from the sealed `ExecutionRecord` and the params; of a changed setting;
-of refused credentials.
+of refused credentials; of definitions that changed or hide characters.
 
 Bounded and masked: no record is longer than a bound or has a secret of the configuration. Must not: know how records are written.
 """
@@ -18,7 +18,14 @@ from msgspec.structs import replace
 from pactgate.audit.argument_shapes import Masking, shape_of, values_of
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.contract import Operation
-from pactgate.core.events import ConfigurationChanged, CredentialsRefused, ListenOpened
+from pactgate.core.events import (
+    CompositionHazard,
+    ConfigurationChanged,
+    CredentialsRefused,
+    EntriesChanged,
+    ListenOpened,
+    ToolChanged,
+)
 from pactgate.core.failures import TABLE, Kind, Verdict
 from pactgate.core.request_kinds import CALL, EXTENSION, PROMPT, READ, SUBSCRIPTION, kind_of
 from pactgate.protocol.messages import encode_json
@@ -177,6 +184,29 @@ def listen_facts(opened: ListenOpened, opened_at: float, masking: Masking) -> by
             "outcome": "open",
         }
     )
+
+
+def definition_facts(
+    event: ToolChanged | EntriesChanged | CompositionHazard, noticed_at: float, masking: Masking
+) -> bytes:
+    """The facts of definitions that a server changed, or in which it hides characters."""
+    facts: dict[str, Any] = {"kind": "definition", "time": stamp(noticed_at)}
+    if isinstance(event, ToolChanged):
+        facts |= {
+            "server": event.server,
+            "tool": masking.short(event.tool, _NAME_CHARS),
+            "members": [masking.short(name, _NAME_CHARS) for name in event.members],
+            "oldDigest": event.old_digest,
+            "newDigest": event.new_digest,
+            "ignored": list(event.ignored),
+        }
+    elif isinstance(event, EntriesChanged):
+        facts |= {"server": event.server, "entries": event.entries, "added": event.added, "removed": event.removed}
+        facts |= {"changed": event.changed, "names": [masking.short(name, _NAME_CHARS) for name in event.names]}
+    else:
+        facts |= {"server": event.servers[0], "subject": masking.short(event.subject, _NAME_CHARS)}
+        facts |= {"hazard": event.kind, "message": masking.short(event.message, _MESSAGE_CHARS)}
+    return encode_json(facts)
 
 
 def own_facts(kind: str, now: float, **more: Any) -> bytes:

@@ -7,7 +7,7 @@ The `_meta` of a list names the servers that are missing from it (D14).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Raw
 
@@ -24,7 +24,7 @@ from pactgate.catalog.discovery import (
 from pactgate.catalog.index import PROMPT_KIND, SEPARATORS, TOOL_KIND, NameIndex, PromptIndex, ToolIndex, exposed_name
 from pactgate.catalog.uris import ResourceTarget, UriIndex, full_uri, resolve_uri
 from pactgate.core.values import Entry, Prompt, Resource, Tool, Traits
-from pactgate.policy.categories import categorise
+from pactgate.policy.categories import HINTS, categorise
 from pactgate.protocol import messages, modern
 from pactgate.protocol.cache_hints import STALE, Hint
 from pactgate.protocol.downgrade import MODERN_SHAPE, fit_tool, list_shape, name_ui
@@ -81,11 +81,19 @@ class KnownNames(NamedTuple):
 
 
 def name_entries(
-    server: str, found: DiscoveredLists, naming: str, categories: Mapping[str, str] | None = None
+    server: str,
+    found: DiscoveredLists,
+    naming: str,
+    categories: Mapping[str, str] | None = None,
+    hints: Mapping[str, dict[str, Any]] | None = None,
 ) -> ServerCatalog:
-    separator = SEPARATORS[naming]
+    """The entries under the names that clients use. `hints` are those that count for the category of a tool, by its name."""
+    separator, believed = SEPARATORS[naming], hints or {}
     return ServerCatalog(
-        tools=tuple(_tool(server, tool, separator, categories or {}) for tool in found.tools),
+        tools=tuple(
+            _tool(server, tool, separator, categories or {}, believed.get(tool.key, tool.annotations))
+            for tool in found.tools
+        ),
         prompts=tuple(_prompt(server, prompt, separator) for prompt in found.prompts),
         resources=tuple(_resource(server, item, RESOURCES.key) for item in found.resources),
         templates=tuple(_resource(server, item, TEMPLATES.key) for item in found.templates),
@@ -107,7 +115,10 @@ class Catalog:
         own_resources: tuple[bytes, ...] = (),
         reserved: Collection[str] = (),
         known: Mapping[str, KnownNames] | None = None,
+        instructions: Mapping[str, str] | None = None,
     ) -> None:
+        self.instructions = dict(instructions or {})
+        """What each server tells models about itself."""
         last = known or {}
         self.tools: ToolIndex = NameIndex(
             {server: own.tools for server, own in by_server.items()},
@@ -203,13 +214,16 @@ def _beyond_limit(by_server: Mapping[str, ServerCatalog], method: str) -> tuple[
     return tuple(hidden)
 
 
-def _tool(server: str, found: DiscoveredTool, separator: str, categories: Mapping[str, str]) -> Tool:
+def _tool(
+    server: str, found: DiscoveredTool, separator: str, categories: Mapping[str, str], hints: Mapping[str, Any]
+) -> Tool:
     exposed = exposed_name(server, found.key, separator)
     full_name = f"{server}.{found.key}"
-    kind = categorise(full_name, found.annotations, categories, found.contract)
+    kind = categorise(full_name, hints, categories, found.contract)
+    is_held = any(hints.get(hint) != found.annotations.get(hint) for hint in HINTS)
     traits = Traits(
         category=kind.category.value,
-        reason=kind.reason,
+        reason=f"{kind.reason}; looser hints came later and are not believed" if is_held else kind.reason,
         rate_class=kind.rate_class.value,
         is_known=kind.is_known,
         is_hinted=kind.is_hinted,

@@ -1,4 +1,4 @@
-"""Conflicts between servers: shared names, lookalike names, and descriptions that mention the tools of another server.
+"""Conflicts between servers: shared names, lookalike names, descriptions that mention the tools of another server or hide characters.
 
 The requirement documents call them composition hazards. The gateway tells servers apart by the names it exposes; a conflict is what a
 client, a model or a person may still confuse. Severity `hazard` needs a look, `note` is informational. Pure, linear in the size of
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -19,6 +19,7 @@ from pactgate.catalog.index import server_of
 from pactgate.catalog.lookalikes import drawn, fold, separated
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import cut
+from pactgate.core.hidden_characters import find_hidden, hidden_in
 from pactgate.core.values import Entry, Resource, Tool
 from pactgate.protocol import messages
 
@@ -46,6 +47,7 @@ class ConflictKind(StrEnum):
 
     LOOK_ALIKE_SERVERS = "look_alike_servers"
     DUPLICATE_SERVER = "duplicate_server"
+    HIDDEN_CHARACTERS = "hidden_characters"
     FOREIGN_TOOL_NAMED = "foreign_tool_named"
     FOREIGN_NAME_CLAIMED = "foreign_name_claimed"
     LOOK_ALIKE_NAMES = "look_alike_names"
@@ -77,6 +79,7 @@ def find_conflicts(catalog: Catalog) -> tuple[Conflict, ...]:
     return _told(
         [
             *_look_alike_servers(servers),
+            *_hidden_characters(listed, catalog.instructions),
             *_neighbours_named(listed, tools),
             *_neighbours_claimed("tool", tools, claimable),
             *_neighbours_claimed("prompt", prompts, claimable),
@@ -151,6 +154,29 @@ def _identity(server: ServerConfig) -> Any:
 
 
 # -- conflicts in descriptions
+
+
+def _hidden_characters(listed: Sequence[Entry | Resource], instructions: Mapping[str, str]) -> Iterator[Conflict]:
+    """Definitions and instructions with characters that a model reads and a person does not see."""
+    for entry in listed:
+        # A control character in JSON is an escape, any other hidden character an escape or not ASCII.
+        if entry.definition.isascii() and b"\\" not in entry.definition:
+            continue
+        found = hidden_in(messages.value(entry.definition))
+        if found is not None:
+            who = entry.full_uri if isinstance(entry, Resource) else entry.full_name
+            place = _spelt(".".join(map(str, found.place)) or "its names")
+            what = f"The definition of {_spelt(who)} has the invisible character {found.code_point} in {place}"
+            yield _hidden(cut(who, _NAME_CHARS), entry.server, what)
+    for server, text in instructions.items():
+        code_point = find_hidden(text)
+        if code_point is not None:
+            yield _hidden(server, server, f"The instructions of {server} have the invisible character {code_point}")
+
+
+def _hidden(subject: str, server: str, what: str) -> Conflict:
+    message = f"{what}: a model reads what a person can't see."
+    return Conflict(ConflictKind.HIDDEN_CHARACTERS, subject, (server,), message, HAZARD)
 
 
 def _neighbours_named(listed: Sequence[Entry | Resource], tools: Sequence[Tool]) -> Iterator[Conflict]:

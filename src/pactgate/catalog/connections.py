@@ -15,7 +15,9 @@ from msgspec.structs import replace
 
 from pactgate.catalog.backoff import Backoff
 from pactgate.catalog.caller_sessions import session_key
-from pactgate.catalog.catalog import Catalog, KnownNames, ServerCatalog, name_entries, oversize_reason
+from pactgate.catalog.catalog import Catalog, ServerCatalog, name_entries, oversize_reason
+from pactgate.catalog.conflicts import Conflict, ConflictSeverity
+from pactgate.catalog.definition_history import DefinitionHistory
 from pactgate.catalog.discovery import TOOLS, DiscoveredLists
 from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import PROMPT_KIND, TOOL_KIND, EntryKind
@@ -74,7 +76,9 @@ class Connections:
         self._max_age_s = max_age_s
         self._named: dict[str, tuple[DiscoveredLists, ServerCatalog]] = {}
         self._by_server: dict[str, ServerCatalog] = {}
-        self._known: dict[str, KnownNames] = {}
+        self._history: dict[str, DefinitionHistory] = {}
+        self.conflicts: tuple[Conflict, ...] = ()
+        """The conflicts that were last found between the servers."""
         self._reserved: dict[str, None] = {}
         """Every id that was configured in this run: a removed server's names go to nobody else until the restart."""
         self._is_started = False
@@ -168,7 +172,9 @@ class Connections:
         for id_, item in kept.items():
             item.reconfigure(replace(wanted[id_], enabled=item.config.enabled))
         self._named = {id_: named for id_, named in self._named.items() if id_ in kept or id_ in self._built_in}
-        self._known = {id_: names for id_, names in self._known.items() if id_ in self._everyone}
+        self._history = {id_: history for id_, history in self._history.items() if id_ in self._everyone}
+        for id_ in self._history.keys() - kept.keys() - self._built_in.keys():
+            self._history[id_].restart()
         self._reserve(wanted)
         self._changed()  # at once: the names of an added server are its own before it has connected
         toggled = [id_ for id_, item in kept.items() if item.config.enabled != wanted[id_].enabled]
@@ -255,6 +261,11 @@ class Connections:
         for method, servers in self.catalog.oversized.items():
             if supervisor.config.id in servers:
                 row["leftOut"] = [oversize_reason(method), *row["leftOut"]]
+        row["hazards"] = [
+            conflict.message
+            for conflict in self.conflicts
+            if conflict.severity is ConflictSeverity.HAZARD and supervisor.config.id in conflict.servers
+        ]
         return row
 
     def freshness(self, method: str, scope: str | None) -> Hint:
@@ -289,9 +300,12 @@ class Connections:
         for id_, supervisor in everyone.items():
             found = supervisor.lists.found
             if id_ not in self._named or self._named[id_][0] is not found:
+                history = self._history.setdefault(id_, DefinitionHistory(id_))
                 if supervisor.lists.has_answered:
-                    self._known[id_] = KnownNames.of(found)
-                self._named[id_] = (found, name_entries(id_, found, self._naming, self._categories))
+                    for event in history.update(found):
+                        self._emit(event)
+                hints = history.hints()
+                self._named[id_] = (found, name_entries(id_, found, self._naming, self._categories, hints))
         by_server, before = {id_: self._named[id_][1] for id_ in everyone}, self._by_server
         if by_server != before or self.missing() != self.catalog.missing:
             changed = [id_ for id_ in {**before, **by_server} if by_server.get(id_) != before.get(id_)]
@@ -318,6 +332,10 @@ class Connections:
             if differing or said:
                 self.on_lists_changed(id_, differing, said)
 
+    def _instructions_of(self, server: str) -> str | None:
+        session = self.connected(server)
+        return session.identity.instructions if session is not None else None
+
     def _reserve(self, ids: Iterable[str]) -> None:
         """Keep these prefixes for their servers. Bounded: the oldest removed ones are forgotten first."""
         now = dict.fromkeys(ids) | dict.fromkeys(self._everyone)
@@ -329,7 +347,8 @@ class Connections:
         return Catalog(
             {id_: self._by_server.get(id_, _NOTHING) for id_ in ids},
             reserved=self._reserved,
-            known={id_: self._known[id_] for id_ in ids if id_ in self._known},
+            known={id_: self._history[id_].names for id_ in ids if id_ in self._history},
+            instructions={id_: text for id_ in ids if (text := self._instructions_of(id_))},
             server_info=self._server_info,
             missing=self.missing(),
             own_resources=self._own_resources,

@@ -45,6 +45,8 @@ def show_servers(rows: Sequence[dict[str, Any]], *, is_verbose: bool = False) ->
             terminal.say(f"{row.get('serverId')}: {len(reasons)} skipped, because they can't be used:")
             for reason in reasons:
                 terminal.say(f"  {reason}")
+        for hazard in row.get("hazards") or ():
+            terminal.say(f"{row.get('serverId')}: {hazard}")
 
 
 def skipped(row: dict[str, Any]) -> list[str]:
@@ -98,12 +100,13 @@ def _cells(row: dict[str, Any], where: str) -> list[Any]:
 def _note(row: dict[str, Any], where: str) -> Styled:
     if row.get("lastError"):
         return Styled(row["lastError"], "red" if row.get("status") in DOWN else "yellow")
-    omitted = len(skipped(row))
-    if omitted:
-        return Styled(f"{omitted} skipped ({where})", "yellow")
     info = row.get("serverInfo")
     known = info if isinstance(info, dict) else {}
-    return Styled(" ".join(str(known[key]) for key in ("name", "version") if known.get(key)), "")
+    name = " ".join(str(known[key]) for key in ("name", "version") if known.get(key))
+    hazards, omitted = len(row.get("hazards") or ()), len(skipped(row))
+    if hazards:
+        return Styled(f"{hazards} conflict{'s' * (hazards != 1)} ({where}), {name}", "yellow")
+    return Styled(f"{omitted} skipped ({where})", "yellow") if omitted else Styled(name, "")
 
 
 def _since(moment: Any) -> str | None:

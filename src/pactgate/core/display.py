@@ -19,14 +19,11 @@ from urllib.parse import quote, quote_plus
 import msgspec
 from msgspec import Raw
 
+from pactgate.core.hidden_characters import HIDDEN
 from pactgate.protocol import messages
 
-_UNFIT: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, DEL, C1
-    "\u00ad\u061c\u180e\u200b\u200e\u200f"  # soft hyphen, marks of direction, zero width
-    "\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # separators, embeddings, isolates, invisible operators
-    "\ud800-\udfff\U000e0000-\U000e007f]"  # lone surrogates, tags
-)
+_UNFIT: Final = re.compile("[\r\ud800-\udfff]|" + HIDDEN)
+"""Hidden characters, carriage returns, and lone surrogates, which can't be written."""
 _BREAKS: Final = re.compile(r"[\t\n]+ *| {2,}")
 MASKED: Final = "***"
 MAX_DEPTH: Final = 32

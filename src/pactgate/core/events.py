@@ -121,6 +121,32 @@ class CompositionHazard(Event, frozen=True):
     severity: str
 
 
+class ToolChanged(Event, frozen=True):
+    """A server changed the definition of a tool it had listed before.
+
+    `ignored` names hints that would loosen the category of the tool. They are not believed until the operator confirms them with
+    `categories` or restarts the gateway.
+    """
+
+    server: str
+    tool: str
+    members: tuple[str, ...]
+    old_digest: str
+    new_digest: str
+    ignored: tuple[str, ...] = ()
+
+
+class EntriesChanged(Event, frozen=True):
+    """A server lists other entries than before. `entries` is tools, prompts, resources or resource templates."""
+
+    server: str
+    entries: str
+    added: int
+    removed: int
+    changed: int
+    names: tuple[str, ...]
+
+
 class EffectsExceeded(Event, frozen=True):
     """A contract tool did something its contract does not allow. `request_id` is empty where it came after the answer."""
 

@@ -59,6 +59,7 @@ class Housekeeping:
             await asyncio.sleep(HAZARDS_AFTER_S)
             self._has_changed.clear()
             found = await asyncio.to_thread(find_conflicts, self._connections.catalog)
+            self._connections.conflicts = found
             for conflict in found:
                 if conflict not in told:
                     self._emit(_event(conflict))

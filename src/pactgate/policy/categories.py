@@ -35,6 +35,10 @@ class RateClass(StrEnum):
     EXECUTION = "execution"
 
 
+HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint")
+"""The annotations of a tool that its category and idempotency depend on."""
+
+
 class Categorised(Struct, frozen=True, gc=False):
     """The category of a tool, with the reason as a phrase for people.
 

@@ -202,6 +202,14 @@ def _guessed(facts: dict[str, Any]) -> str:
     return f"unknown credentials from {facts['peer'] or 'an unknown address'}: {facts['attempts']} attempts{others}"
 
 
+def _tool_changed(facts: dict[str, Any]) -> str:
+    text = f"{facts['server']}: the definition of {facts['tool']} changed: {', '.join(facts['members'])}"
+    text += f" ({facts['old_digest']} to {facts['new_digest']})"
+    ignored = ", ".join(facts["ignored"])
+    confirm = "until it is confirmed with `categories` or by a restart"
+    return f"{text}; {ignored} would loosen its category and is not believed {confirm}" if ignored else text
+
+
 def _noise(facts: dict[str, Any]) -> str:
     return f"{facts['server']}: {facts['what']}" + (f": {facts['sample']}" if facts["sample"] else "")
 
@@ -246,6 +254,10 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.AuditFailed: LogLine(ERROR, _audit_failed),
     events.AuditRecovered: LogLine(
         WARNING, "the audit log {file} is written again: {late} records came late, {lost} are lost and counted there"
+    ),
+    events.ToolChanged: LogLine(WARNING, _tool_changed, is_provoked=True),
+    events.EntriesChanged: LogLine(
+        INFO, "{server}: its {entries} changed: {added} added, {removed} removed, {changed} changed", is_provoked=True
     ),
     events.UpstreamNoise: LogLine(WARNING, _noise, is_provoked=True),
     events.CompositionHazard: LogLine(WARNING, "{severity}: {message} ({kind})", is_provoked=True),

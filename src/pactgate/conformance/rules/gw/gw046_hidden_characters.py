@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
+from typing import Any
 
 from pactgate.conformance.message import FROM_SERVER, RESULTS, RecordedMessage, as_list
 from pactgate.conformance.methods import LISTS
 from pactgate.conformance.rule import SessionRule, pointer, texts_in
-
-_HIDDEN: Final = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls other than tab and line ends
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"  # fillers, joiners, marks of direction
-    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"  # musical controls, tags, supplementary variation selectors
-    "|(?<=[A-Za-z0-9 ])[\u200c\u200d]|[\u200c\u200d](?=[A-Za-z0-9 ])"  # joiners, which only some scripts and emoji need
-)
-_MAX_TEXTS: Final = 20_000
+from pactgate.core.hidden_characters import MAX_TEXTS, find_hidden
 
 
 class HiddenCharacters(SessionRule):
@@ -52,11 +43,7 @@ class HiddenCharacters(SessionRule):
             self._check(message, "/result/instructions", message.result.get("instructions"))
 
     def _check(self, message: RecordedMessage, place: str, value: Any) -> None:
-        for at, text in texts_in(value, place, _MAX_TEXTS, with_names=True):
-            found = None if text.isascii() and text.isprintable() else _HIDDEN.search(text)
+        for at, text in texts_in(value, place, MAX_TEXTS, with_names=True):
+            found = find_hidden(text)
             if found is not None:
-                self.fault(message, at, f"The text holds the invisible character {_spelt(found[0])}.")
-
-
-def _spelt(letter: str) -> str:
-    return f"U+{ord(letter):04X}"
+                self.fault(message, at, f"The text holds the invisible character {found}.")
