@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -90,6 +91,8 @@ async def test_sessions_logged_in_as_others_are_never_given_each_others_cached_r
             await who.text("login", {"tenant": tenant})
         for who, tenant in ((one, "tenant-ONE"), (two, "tenant-TWO"), (one, "tenant-ONE")):
             assert await who.text("whoami") == tenant
+        both = await asyncio.gather(*(who.text("whoami", {"wait": 0.2}) for who in (one, two)))
+        assert both == ["tenant-ONE", "tenant-TWO"]  # nor the answer of a call under way
         again = await one.call("whoami")
         assert again["_meta"]["dev.pactgate/envelope"]["cached"] is True
 

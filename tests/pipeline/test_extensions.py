@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from pactgate.config.sections.limits import Timeouts
+from pactgate.config.server_settings import ServerConfig
 from pactgate.core.values import Caller
 from pactgate.protocol.modern import CAPABILITIES_KEY
 from pactgate.protocol.versions import Era
@@ -173,3 +176,40 @@ async def test_what_a_server_says_of_a_task_is_heard_by_no_other_caller(era: str
         await inside.call("steps", who=who)
         assert not [method for method, _ in other.heard if "tasks" in method]
         assert other.told == []
+
+
+async def test_a_reload_names_methods_without_a_new_process() -> None:
+    server = changing("a", "modern", **OFFER)
+    async with open_gateway(server) as inside:
+        await list_all(inside)
+        before = inside.gateway.connections.connected("a")
+        named = replace(inside.gateway.config, servers={"a": replace(server, extensions=("com.example/do",))})
+        await inside.gateway.reload(named)
+        reply = await inside.ask("com.example/do", who=of_era("modern", "a"))
+        assert reply.result is not None, reply
+        assert inside.gateway.connections.connected("a") is before
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tasks/get", {"taskId": "t1"}),
+        ("com.example/do", {}),
+        ("prompts/get", {"name": "poem"}),
+        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "poem"}}),
+    ],
+)
+async def test_a_server_that_does_not_connect_is_not_waited_for_beyond_the_time_limit(
+    method: str, params: dict[str, Any]
+) -> None:
+    mute = ServerConfig(
+        id="a",
+        command=sys.executable,
+        args=("-c", "import time; time.sleep(60)"),
+        connection_timeout_ms=60_000,
+        extensions=("com.example/*",),
+    )
+    async with open_gateway(mute, timeouts=Timeouts(default_timeout_ms=300)) as inside:
+        reply = await inside.ask(method, who=of_era("modern", "a"), params=params)
+        assert reply.error is not None
+        assert (reply.error.data["failure_mode"], reply.error.data["verdict"]) == ("timeout", "did_not_run")

@@ -1,7 +1,7 @@
 """A lax MCP server over stdio with tasks and a login, in the era its first argument names; run as a child process by tests.
 
-Tools: `echo` (a task where one is asked for), `login {tenant}` and `whoami` (what this process was told), `pay {amount}` (at most 10, says
-its schema). Methods are read without regard to case and white space, as some servers do. `x/...` is answered with its params, `x/slow`
+Tools: `echo` (a task if one is asked for), `login {tenant}` and `whoami {wait}` (what this process was told), `pay {amount}` (at most 10,
+says its schema). Methods are read without regard to case and white space, as some servers do. `x/...` is answered with its params, `x/slow`
 after 0.3 s. Everything carries members of `_meta` that claim to be the gateway's.
 """
 
@@ -89,6 +89,7 @@ class Server:
             return None
         if name == "login":
             self.tenant = arguments["tenant"]
+        time.sleep(arguments.get("wait", 0))
         said = {"login": "in", "whoami": str(self.tenant), "pay": "paid"}.get(name, json.dumps(arguments))
         result = {"content": [{"type": "text", "text": said, "_meta": FORGED}], "_meta": FORGED}
         if "task" not in params and not (self.is_modern and name == "echo"):

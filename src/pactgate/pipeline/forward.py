@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -19,7 +19,7 @@ from pactgate.catalog.connections import Connections
 from pactgate.catalog.uris import OWN_SCHEME, ResourceTarget
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.context import ExecutionContext
-from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller
 from pactgate.pipeline.capabilities import has_extensions, has_tasks
 from pactgate.pipeline.deadline import Deadline, TimeoutQueue
@@ -42,6 +42,8 @@ from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.peer import UpstreamReplyError
 
 _TEXT: Final = msgspec.json.Decoder(str)
+
+_Found = TypeVar("_Found")
 
 _TASKS: Final = "tasks/"
 _LIST_TASKS: Final = "tasks/list"
@@ -94,7 +96,7 @@ class Forward:
     async def get_prompt(self, ctx: ExecutionContext, request: Request) -> bytes:
         members, meta, token = _params(request)
         name = ctx.requested = _text(members, "name", request.method)
-        prompt = await self._connections.resolve_prompt(name, ctx.caller.scope)
+        prompt = await self._in_time(request.method, self._connections.resolve_prompt(name, ctx.caller.scope))
         members["name"] = Raw(encode_json(prompt.name))
         answer = await self._ask(ctx, request, _Addressed(prompt.server, members, prompt.name, token), meta)
         return fit_prompt(shape(answer, request.method, ctx.caller, self._server_info), prompt.server, ctx.caller)
@@ -121,7 +123,7 @@ class Forward:
             kind = _TEXT.decode(reference["type"])
         except (KeyError, msgspec.DecodeError):
             raise _bad(request.method, "ref must be an object with a type") from None
-        server = await self._rewrite(ctx, reference, kind)
+        server = await self._in_time(request.method, self._rewrite(ctx, reference, kind))
         members["ref"] = Raw(encode_json(reference))
         answer = await self._ask(ctx, request, _Addressed(server, members, token=token), meta)
         return shape(answer, request.method, ctx.caller, self._server_info)
@@ -134,7 +136,7 @@ class Forward:
         server = ctx.caller.scope
         if server is None:
             raise _not_here(request.method, "it belongs to one server; ask at /mcp/{serverId}")
-        session = await self._connections.session(server)
+        session = await self._in_time(request.method, self._connections.session(server))
         if session.identity.era is not ctx.caller.era:
             raise _not_here(request.method, f"{server} speaks another era, and this can't be carried between eras")
         is_about_tasks = request.method.startswith(_TASKS)
@@ -176,6 +178,15 @@ class Forward:
             sealed = self._cursors.seal(_CURSOR, _TEXT.decode(cursor), binding, _CURSOR_S)
             members["nextCursor"] = Raw(encode_json(sealed))
         return encode_json(members)
+
+    async def _in_time(self, method: str, finding: Awaitable[_Found]) -> _Found:
+        """Find the server of a request, or wait for it to connect, within the default time limit."""
+        limit_ms = self._policies().default_limit.ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                return await finding
+        except TimeoutError:
+            raise _too_slow("The server", method, limit_ms, phase="connect", verdict=Verdict.DID_NOT_RUN) from None
 
     async def _rewrite(self, ctx: ExecutionContext, reference: dict[str, Raw], kind: str) -> str:
         if kind == "ref/prompt":
@@ -336,13 +347,16 @@ def _not_here(method: str, why: str) -> GatewayFailure:
     return GatewayFailure(Kind.METHOD_NOT_FOUND, f"There is no method {method[:100]!r} here: {why}.")
 
 
-def _too_slow(server: str, method: str, limit_ms: int) -> GatewayFailure:
+def _too_slow(
+    server: str, method: str, limit_ms: int, *, phase: str = "call", verdict: Verdict | None = None
+) -> GatewayFailure:
     return GatewayFailure(
         Kind.CALL_TIMEOUT,
         f"{server} did not answer {method} within {limit_ms} ms (timeout)",
         server=server,
         operation=method,
-        details={"phase": "call", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000},
+        verdict=verdict,
+        details={"phase": phase, "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000},
     )
 
 
