@@ -169,7 +169,8 @@ def _type(kind: inspect.Type) -> str:
         case inspect.VarTupleType():
             return f"list of {_plural(_bare(kind.item_type))}"
         case inspect.UnionType():
-            return ", or a ".join(_type(_bare(one)) for one in kind.types)
+            kinds = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
+            return ", or a ".join(_type(_bare(one)) for one in kinds)
         case inspect.DictType() if not isinstance(_bare(kind.value_type), inspect.StructType | inspect.AnyType):
             member = _bare(kind.value_type)
             return f"object of {_plural(member)}" + (

@@ -80,12 +80,15 @@ class Validation:
         return self.take(value, kind.type, path, {**extra, **(kind.extra or {})})
 
     def _optional(self, value: Any, kind: inspect.UnionType, path: Path, extra: _Extra) -> Any:
-        """A value that may be absent, or a list instead of a single value."""
+        """A value that may be absent, or a list or a string instead of a single value."""
         kinds = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
         if value is None and len(kinds) < len(kind.types):
             return UNSET
         lists = [one for one in kinds if isinstance(_bare(one), inspect.VarTupleType)]
-        return self.take(value, lists[0] if lists and isinstance(value, list | tuple) else kinds[0], path, extra)
+        if lists and isinstance(value, list | tuple):
+            return self.take(value, lists[0], path, extra)
+        texts = [one for one in kinds if isinstance(_bare(one), inspect.StrType)]
+        return self.take(value, texts[0] if texts and isinstance(value, str) else kinds[0], path, extra)
 
     def _anything(self, value: Any, kind: inspect.AnyType, path: Path, extra: _Extra) -> Any:
         """Any JSON, such as a schema; or a client's own setting, which is ignored."""

@@ -88,3 +88,31 @@ def test_a_declared_folder_with_files_of_the_gateway_is_a_warning(tmp_path: Path
     assert "can read files of the gateway" in warnings[0].message
     trusted = server(effects={"read": ["."], "enforce": False})
     assert loaded(tmp_path, trusted).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("memory", "expected"), [("512MiB", 2**29), ("1GiB", 2**30), ("16384KiB", 2**24), (2**24, 2**24)]
+)
+def test_memory_is_a_number_of_bytes_or_has_a_unit(memory: Any, expected: int, tmp_path: Path) -> None:
+    effects = loaded(tmp_path, server(effects={"memory": memory, "processes": 20})).servers["files"].effects
+    assert effects is not None
+    assert (effects.memory_bytes, effects.processes) == (expected, 20)
+    assert Effects().memory_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("effects", "where"),
+    [
+        ({"memory": "512"}, "memory"),
+        ({"memory": "512MB"}, "memory"),
+        ({"memory": "1KiB"}, "memory"),
+        ({"memory": 1}, "memory"),
+        ({"memory": 1.5}, "memory"),
+        ({"memory": "512MiB", "enforce": False}, "memory"),
+        ({"processes": 0}, "processes"),
+        ({"processes": "20"}, "processes"),
+        ({"processes": 20, "enforce": False}, "processes"),
+    ],
+)
+def test_a_bound_that_can_not_be_meant_is_a_problem(effects: dict[str, Any], where: str, tmp_path: Path) -> None:
+    assert paths(problems(tmp_path, server(effects=effects))) == [f"mcpServers.files.effects.{where}"]

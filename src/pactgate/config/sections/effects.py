@@ -17,12 +17,18 @@ from pactgate.config.sections import Folder, Section, doc, path_type
 
 MAX_PATHS: Final = 64
 MAX_PORTS: Final = 256
+MIN_MEMORY: Final = 16 * 2**20
+MAX_MEMORY: Final = 2**50
+_UNITS: Final = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 Port = Annotated[int, Meta(ge=1, le=65535)]
 BoundPort = Annotated[int, Meta(ge=0, le=65535)]
 Program = Annotated[str, path_type(lambda text: os.sep in text)]
 """A name without a slash is looked up when the program starts."""
 Programs = Annotated[tuple[Program, ...], Meta(max_length=MAX_PATHS)]
+
+
+MemorySize = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,8}(KiB|MiB|GiB)$")]
 
 
 class Effects(Section, frozen=True, kw_only=True):
@@ -51,6 +57,17 @@ class Effects(Section, frozen=True, kw_only=True):
         ),
     ] = False
     sockets: Annotated[bool, doc("Whether it may use UDP and Unix sockets.")] = False
+    memory: Annotated[
+        Annotated[int, Meta(ge=MIN_MEMORY, le=MAX_MEMORY)] | MemorySize | None,
+        doc(
+            "Memory it may use, in bytes or as `512MiB`: each process its private memory (RLIMIT_DATA, allocations beyond "
+            "fail), and all of them together what is resident (checked five times a second, the server is ended beyond)."
+        ),
+    ] = None
+    processes: Annotated[
+        Annotated[int, Meta(ge=1, le=10000)] | None,
+        doc("Processes it may have at the same time, itself included; counted five times a second, ended beyond."),
+    ] = None
     enforce: Annotated[bool, doc("Whether the kernel enforces this (Linux); `false` trusts the program.")] = True
     best_effort: Annotated[
         bool,
@@ -60,9 +77,25 @@ class Effects(Section, frozen=True, kw_only=True):
         ),
     ] = False
 
+    @property
+    def memory_bytes(self) -> int:
+        """0 without a bound."""
+        return bytes_of(self.memory or 0)
+
+
+def bytes_of(size: int | str) -> int:
+    return int(size[:-3]) * _UNITS[size[-3:]] if isinstance(size, str) else size
+
 
 def check_effects(effects: dict[str, Any], path: Path, found: ConfigFindings) -> None:
-    """Warn of paths that do not exist."""
+    """Refuse bounds that have no effect or leave no room for a program, and warn of paths that do not exist."""
+    for key in ("memory", "processes"):
+        if effects.get(key) is not None and effects.get("enforce") is False:
+            found.add(
+                (*path, key), "This has no effect while enforce is false.", f"Remove {key}, or set enforce to true."
+            )
+    if (size := effects.get("memory")) is not None and not MIN_MEMORY <= bytes_of(size) <= MAX_MEMORY:
+        found.add((*path, "memory"), f"{show(size)} is out of range.", "Use 16MiB to 1048576GiB.", at_value=True)
     for key in ("read", "write", "run"):
         texts = effects.get(key)
         for number, text in enumerate(texts if isinstance(texts, list) else ()):

@@ -39,6 +39,16 @@ class ChildCgroups:
             os.mkdir(self._of(pid))
             _write(os.path.join(self._of(pid), "cgroup.procs"), pid)
 
+    def members(self, pid: int) -> list[int] | None:
+        """The processes in the cgroup of a child; None if it has none."""
+        if self.folder is None:
+            return None
+        try:
+            with open(os.path.join(self._of(pid), "cgroup.procs"), encoding="ascii") as file:
+                return [int(line) for line in file]
+        except OSError:
+            return None
+
     def kill(self, pid: int) -> None:
         """End everything in the cgroup of a child."""
         if self.folder is not None:

@@ -125,6 +125,10 @@ class ChildReaper:
         if self._cgroups is not None:
             self._cgroups.add(pgid)
 
+    def members(self, pgid: int) -> list[int] | None:
+        """The processes of a child, if it is in a cgroup."""
+        return None if self._cgroups is None else self._cgroups.members(pgid)
+
     def release(self, pgid: int) -> None:
         """End what has detached from a group that was killed, and forget the group.
 

@@ -129,6 +129,7 @@ def rules_of(effects: Effects, program: Executable, listed: tuple[Executable, ..
         run="listed" if listed else "any" if effects.run is True else "none",
         sockets=effects.sockets,
         devices=SYSTEM_WRITE,
+        memory=effects.memory_bytes,
         best_effort=effects.best_effort,
     )
 

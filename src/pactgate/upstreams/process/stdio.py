@@ -37,6 +37,7 @@ from pactgate.upstreams.process.child import (
 )
 from pactgate.upstreams.process.child_reaper import ChildReaper
 from pactgate.upstreams.process.pipes import READ_BYTES, PipeReader, PipeWriter
+from pactgate.upstreams.process.resource_watch import ResourceWatch
 
 UNASKED_IN_A_TURN: Final = 16
 BITE_BYTES: Final = 4096
@@ -118,6 +119,7 @@ class StdioChannel:
         self._stdin: PipeWriter | None = None
         self._readers: tuple[PipeReader, ...] = ()
         self._last_call: asyncio.TimerHandle | None = None
+        self._resource_watch: ResourceWatch | None = None
         self._stderr = bytearray()
         self._is_settled = False
         self._is_output_new = False
@@ -161,6 +163,7 @@ class StdioChannel:
             PipeReader(stdout, self._on_stdout, lambda: self._on_pipe_closed("stdout")),
             PipeReader(stderr, self._on_stderr, lambda: None),
         )
+        self._watch_resources(child.pid)
 
     def _confined(self) -> Launch:
         """The program to start, or the launcher that puts it into its sandbox. Raises SpawnError."""
@@ -172,6 +175,18 @@ class StdioChannel:
         confined = confine(self._launch, self._effects, private=self._private_paths)
         self.sandbox_level = confined.level
         return confined.launch
+
+    def _watch_resources(self, pid: int) -> None:
+        effects = self._effects
+        if effects is None or not effects.enforce or not (effects.memory or effects.processes):
+            return
+        self._resource_watch = ResourceWatch(
+            pid,
+            memory=effects.memory_bytes,
+            processes=effects.processes or 0,
+            members=self._child_reaper.members,
+            on_excess=lambda excess: self._lose(self._failure(Kind.CONNECTION_LOST, f"{excess} and was ended")),
+        )
 
     def settle(self, era: Era, version: str) -> None:
         """Lines carry nothing beside the message."""
@@ -294,6 +309,8 @@ class StdioChannel:
         if self._last_call is not None:
             self._last_call.cancel()
             self._last_call = None
+        if self._resource_watch is not None:
+            self._resource_watch.stop()
         if self._stdin is not None:
             self._stdin.close()
         for reader in self._readers:

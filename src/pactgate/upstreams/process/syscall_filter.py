@@ -292,6 +292,8 @@ def filter_program(
         program += _on_call(call["socketpair"], body)
     if not rules["write"]:
         program += _deny(numbers.metadata, DENY)
+    if rules["memory"]:
+        program += _deny([call["memfd_create"]], DENY)  # memory in a file that no process need have mapped
     return [*program, *_about_programs(rules, call, secret), _answer(ALLOW)]
 
 

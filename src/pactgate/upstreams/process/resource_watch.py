@@ -1,0 +1,106 @@
+"""Holds a confined server to its bounds of memory and processes: looks at its processes a few times a second, and reports an excess.
+
+The launcher bounds the private memory of each process (RLIMIT_DATA); here all processes of the server are counted together. They are the
+members of its process group, which a confined process can't leave. Linux counts processes per user only (RLIMIT_NPROC), which would
+bound the gateway as well. Must not: end anything, or look at the processes of others longer than it takes to skip them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+CHECK_S: Final = 0.2
+MEASURE_S: Final = 1.0
+"""Measuring costs about a millisecond per 100 MiB, so it is done at most once in this time."""
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_OWN_MEMORY: Final = re.compile(rb"^Pss_(?:Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
+
+
+class ResourceWatch:
+    """Watches one process group until it is stopped. `on_excess` is called once, with what was too much."""
+
+    def __init__(
+        self,
+        pgid: int,
+        *,
+        memory: int,
+        processes: int,
+        members: Callable[[int], Sequence[int] | None],
+        on_excess: Callable[[str], None],
+    ) -> None:
+        """A bound of 0 is none. `members` knows the processes of the group, or returns None: then /proc is searched for them."""
+        self._pgid = pgid
+        self._memory = memory
+        self._processes = processes
+        self._members = members
+        self._on_excess = on_excess
+        self._loop = asyncio.get_running_loop()
+        self._measured_at = -MEASURE_S
+        self._timer: asyncio.TimerHandle | None = self._loop.call_later(CHECK_S, self._check)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _check(self) -> None:
+        excess = self._excess()
+        if excess is None:
+            self._timer = self._loop.call_later(CHECK_S, self._check)
+        else:
+            self._timer = None
+            self._on_excess(excess)
+
+    def _excess(self) -> str | None:
+        found = self._members(self._pgid)
+        pids = group_members(self._pgid) if found is None else found
+        if self._processes and len(pids) > self._processes:
+            return f"had more than {self._processes} processes (effects.processes)"
+        now = self._loop.time()
+        if not self._memory or resident_bytes(pids) <= self._memory or now < self._measured_at + MEASURE_S:
+            return None
+        self._measured_at = now
+        if own_bytes(pids) <= self._memory:
+            return None
+        return f"used more than {self._memory // 2**20} MiB of memory (effects.memory)"
+
+
+def group_members(pgid: int) -> list[int]:
+    """The living processes of a group."""
+    found = []
+    for name in os.listdir("/proc"):
+        # "pid (name) state parent group ..."; a name may have spaces and brackets.
+        fields = _read(f"/proc/{name}/stat").rpartition(b") ")[2].split(b" ", 3) if name.isdigit() else ()
+        if len(fields) > 2 and fields[2] == b"%d" % pgid and fields[0] != b"Z":
+            found.append(int(name))
+    return found
+
+
+def resident_bytes(pids: Iterable[int]) -> int:
+    """Cheap, and never less than `own_bytes`: memory that processes share counts for each of them."""
+    fields = (_read(f"/proc/{pid}/statm").split() for pid in pids)
+    return sum(int(one[1]) for one in fields if len(one) > 1) * _PAGE
+
+
+def own_bytes(pids: Iterable[int]) -> int:
+    """The memory of these processes that is no file, shared memory counted once."""
+    texts = (_read(f"/proc/{pid}/smaps_rollup") for pid in pids)
+    return sum(int(size) for text in texts for size in _OWN_MEMORY.findall(text)) * 1024
+
+
+def _read(path: str) -> bytes:
+    """Nothing if the process has ended."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, 8192)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
