@@ -91,3 +91,8 @@ def test_no_secret_and_no_half_of_one_is_kept_wherever_it_stands(before: str, af
         said = encode_json(sketch(value, MASKING)).decode()
         assert SECRET not in said
         assert SECRET[:8] not in said or SECRET[:8] in before + after
+
+
+def test_a_number_that_is_a_secret_is_masked() -> None:
+    masking = Masking(Mask(["123456789"]).start)
+    assert values_of({"n": [123456789, 123456789.5, 12, True, None]}, masking) == {"n": ["***", "***", 12, True, None]}

@@ -181,6 +181,45 @@ def test_the_log_is_json_lines_on_standard_error_and_says_as_much_as_asked(tmp_p
     )
 
 
+RAISES = """
+import asyncio, logging, signal
+from pactgate.cli.main import main
+
+def fail():
+    asyncio.get_running_loop().call_soon_threadsafe(lambda: 1 // 0)
+    asyncio.get_running_loop().call_soon_threadsafe(logging.getLogger("asyncio").warning, "the loop\\nis slow")
+
+signal.signal(signal.SIGUSR1, lambda *_: fail())
+main()
+"""
+
+
+def test_an_exception_that_nobody_catches_is_one_line_of_the_log(tmp_path: Path) -> None:
+    with (tmp_path / "log.jsonl").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", RAISES, "serve", "--port", "0"],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
+        try:
+            assert process.stdout is not None
+            while b"/mcp" not in process.stdout.readline():
+                pass
+            process.send_signal(signal.SIGUSR1)
+            eventually_blocking(lambda: "slow" in (tmp_path / "log.jsonl").read_text())
+        finally:
+            process.terminate()
+            process.communicate(timeout=10)
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    fault = next(line for line in lines if line["event"] == "InternalFailure")
+    assert "ZeroDivisionError" in fault["error"]
+    assert fault["where"] == "event loop"
+    assert any(line["event"] == "asyncio" for line in lines)
+
+
 def test_no_secret_of_the_configuration_is_printed_or_logged(tmp_path: Path) -> None:
     secret = "canary-0123456789abcdef"
     tells = "import os, sys; print(os.environ['KEY'], file=sys.stderr); print(os.environ['KEY']); sys.exit(os.environ['KEY'])"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+from msgspec import Raw
 
 from pactgate.core import events
 from pactgate.core.display import Mask
@@ -81,3 +82,17 @@ def test_a_failure_after_a_success_that_the_level_hides_is_a_line_again(caplog: 
         logger.emit(events.ServerFailed("almanac", 4, "refused"))
         logger.emit(events.ServerDiscovered("almanac", 5, 1.0))
     assert len(caplog.records) == 2
+
+
+def test_json_of_a_server_is_shown_as_what_it_says(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="pactgate")
+    said = {
+        "data": Raw(b'{"why":"no \\u0070lain-secret"}'),
+        "broken": Raw(b"{"),
+        "large": Raw(b"[%b1]" % (b"1," * 50_000)),
+    }
+    EventLogger(Mask(["plain-secret"])).emit(
+        finished(GatewayFailure(Kind.UPSTREAM_ERROR, "no", details={"said": said}))
+    )
+    shown = caplog.records[0].__dict__["facts"]["failure"]["said"]
+    assert shown == {"data": {"why": "no ***"}, "broken": "1 bytes that are not JSON", "large": "JSON of 100003 bytes"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from pactgate.core.display import cut
+from pactgate.core.display import MASKED, cut
 
 MAX_NODES: Final = 200
 MAX_MEMBERS: Final = 32
@@ -58,7 +58,11 @@ class _Sketch:
             return self._array(value, depth)
         if not self._with_values:
             return _kind(value)
-        return self._masking.short(value, MAX_TEXT_CHARS) if isinstance(value, str) else _number(value)
+        if isinstance(value, str):
+            return self._masking.short(value, MAX_TEXT_CHARS)
+        shown = _number(value)
+        is_secret = type(shown) in (int, float) and self._masking.short(str(shown), MAX_TEXT_CHARS) != str(shown)
+        return MASKED if is_secret else shown
 
     def _may_open(self, depth: int) -> bool:
         return depth < MAX_DEPTH and self._left > 0

@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import sys
+import traceback
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from pactgate.cli.tools_file import require_python_file, tools_server
 from pactgate.config.model import Config
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import Mask
-from pactgate.core.events import Event
+from pactgate.core.events import Event, InternalFailure
 from pactgate.core.failures import GatewayFailure
 from pactgate.policy.access import ADMINISTRATOR
 
@@ -131,6 +132,7 @@ class _Serving:
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._on_loop_fault)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal, number)
         try:
@@ -210,6 +212,13 @@ class _Serving:
     def _last_error(self, server: str) -> str | None:
         supervisor = self._gateway.connections.servers.get(server)
         return supervisor.last_error_detail if supervisor is not None else None
+
+    def _on_loop_fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log an exception that nobody has caught like any other fault, instead of as raw lines on standard error."""
+        fault = context.get("exception")
+        error = str(context.get("message", "")) if fault is None else repr(fault)
+        trace = "" if fault is None else "".join(traceback.format_exception(fault))
+        self._gateway.report(InternalFailure("", "event loop", error, trace))
 
     def _on_signal(self, number: signal.Signals) -> None:
         if self._stop.is_set():

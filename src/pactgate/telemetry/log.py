@@ -13,9 +13,12 @@ from collections.abc import Callable
 from logging import DEBUG, ERROR, INFO, WARNING
 from typing import Any, Final, NamedTuple
 
+from msgspec import DecodeError, Raw
+
 from pactgate.core import events
-from pactgate.core.display import Mask, cut, flat, visible
+from pactgate.core.display import MAX_RAW_BYTES, Mask, cut, flat, visible
 from pactgate.core.events import Event
+from pactgate.protocol import messages
 
 LOGGER: Final = logging.getLogger("pactgate")
 LOGGER.addHandler(logging.NullHandler())  # else logging prints warnings of an embedder's gateway to stderr by itself
@@ -145,11 +148,21 @@ def _fit(value: Any, mask: Mask, name: str = "") -> Any:
         return flat(mask.start(value, _WORK_CHARS), _FIELD_CHARS)
     if isinstance(value, float):
         return round(value, 3)
+    if isinstance(value, Raw):
+        return _fit(_decoded(value), mask)
     if isinstance(value, dict):
         return {_fit(str(key), mask): _fit(item, mask) for key, item in list(value.items())[:_MAX_ITEMS]}
     if isinstance(value, list | tuple):
         return [_fit(item, mask) for item in value[:_MAX_ITEMS]]
     return value if value is None or isinstance(value, int) else flat(mask.start(str(value), _WORK_CHARS), _FIELD_CHARS)
+
+
+def _decoded(raw: Raw) -> Any:
+    """What JSON of a server says, for a line."""
+    try:
+        return messages.value(raw) if len(raw) <= MAX_RAW_BYTES else f"JSON of {len(raw)} bytes"
+    except (ValueError, RecursionError, DecodeError):
+        return f"{len(raw)} bytes that are not JSON"
 
 
 def _request(facts: dict[str, Any]) -> str:

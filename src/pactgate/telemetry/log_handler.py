@@ -58,10 +58,11 @@ class LineHandler(logging.Handler):
             self._lines.write(self.format(record).encode() + b"\n")
 
     def install(self, level: int) -> None:
-        """Make this the handler of the gateway's log lines, from `level` on."""
-        for handler in [each for each in LOGGER.handlers if isinstance(each, LineHandler)]:
-            LOGGER.removeHandler(handler)
-        LOGGER.addHandler(self)
+        """Make this the handler of the gateway's log lines, from `level` on, and of what the event loop says in its own name."""
+        for logger in (LOGGER, logging.getLogger("asyncio")):
+            for handler in [each for each in logger.handlers if isinstance(each, LineHandler)]:
+                logger.removeHandler(handler)
+            logger.addHandler(self)
         LOGGER.setLevel(level)
         LOGGER.propagate = False
 
