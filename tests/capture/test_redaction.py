@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+from urllib.parse import quote_plus
 
 import pytest
 from hypothesis import given
@@ -18,6 +20,8 @@ def shown(redaction: Redaction, headers: Headers) -> dict[str, list[str]]:
 
 
 SECRET = 's3cr"et/\\ü-value'
+
+ODD_SECRET = 'CANARY"quote\\back9'
 
 
 def test_a_message_without_a_secret_is_not_touched() -> None:
@@ -171,3 +175,12 @@ def test_the_same_block_has_the_same_identity_and_another_has_not() -> None:
     assert block_identity(block) == block_identity(block)
     assert block_identity({b"a": b"1"}) == block_identity({b"a": b"1"})
     assert len({block_identity(each) for each in (b"", b"a: 1", {b"a": b"1"}, {b"a": b"2"}, block, {})}) == 6
+
+
+@pytest.mark.parametrize(
+    "spelt", [quote_plus(ODD_SECRET), json.dumps({"password": ODD_SECRET}), html.escape(ODD_SECRET)]
+)
+def test_a_secret_is_masked_in_the_spelling_of_another_format(spelt: str) -> None:
+    message = Redaction([ODD_SECRET]).message(json.dumps({"text": f"said {spelt}"}).encode())
+    assert b"***" in message
+    assert b"back9" not in message

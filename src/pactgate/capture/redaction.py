@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from pactgate.core.display import pattern_of, spellings_of
 from pactgate.core.recording import Headers
 from pactgate.protocol import messages
 
@@ -76,10 +77,11 @@ class Redaction:
         if not fresh:
             return
         self._known |= dict.fromkeys(fresh)
-        longest_first = sorted(self._known, key=lambda value: (-len(value), value))
-        self._pattern = re.compile("|".join(map(re.escape, longest_first)))
-        spellings = {text for value in longest_first for text in (json.dumps(value)[1:-1], _plain(value))}
-        self._spellings = tuple(sorted(text.encode("utf-8", "surrogatepass") for text in spellings))
+        # Not in base64: each spelling costs every recorded message a search.
+        spellings = {spelling for value in self._known for spelling in spellings_of(value, in_base64=False)}
+        self._pattern = pattern_of(spellings)
+        written = {text for spelling in spellings for text in (json.dumps(spelling)[1:-1], _plain(spelling))}
+        self._spellings = tuple(sorted(text.encode("utf-8", "surrogatepass") for text in written))
         self.ahead = self.message
         self._blocks.clear()
 

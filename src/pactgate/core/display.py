@@ -60,7 +60,7 @@ class Mask:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
         spellings = {spelling for secret in known for spelling in spellings_of(secret)}
-        self._pattern = _pattern_of(spellings) if spellings else None
+        self._pattern = pattern_of(spellings) if spellings else None
         self._longest = max(map(len, spellings), default=0)
 
     def __call__(self, text: str) -> str:
@@ -126,7 +126,7 @@ class _MaskedValue:
         return raw if masked == value else masked
 
 
-def spellings_of(secret: str) -> set[str]:
+def spellings_of(secret: str, *, in_base64: bool = True) -> set[str]:
     """The secret as it is written inside other formats: JSON, HTML, URLs, and base64 as in Basic credentials."""
     found = {secret, html.escape(secret)}
     for is_ascii in (True, False):
@@ -134,7 +134,7 @@ def spellings_of(secret: str) -> set[str]:
         found |= {escaped, json.dumps(escaped)[1:-1]}  # JSON in a string of JSON
     for quoted in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
         found |= {quoted, _ESCAPED_BYTE.sub(lambda escape: escape[0].lower(), quoted)}
-    if len(secret) >= _SHORTEST_ENCODED:
+    if in_base64 and len(secret) >= _SHORTEST_ENCODED:
         found |= _in_base64(secret.encode("utf-8", "surrogatepass"))
     if secret[:6].lower() == "basic ":
         found |= _basic_credentials(secret[6:])
@@ -160,7 +160,7 @@ def _basic_credentials(encoded: str) -> set[str]:
     return {decoded, password} if len(password) >= _SHORTEST_PASSWORD else {decoded}
 
 
-def _pattern_of(spellings: Iterable[str]) -> re.Pattern[str]:
+def pattern_of(spellings: Iterable[str]) -> re.Pattern[str]:
     """Matches any of the spellings. They are grouped by their first character, so that most places of a text fail after one look."""
     groups: dict[str, list[str]] = {}
     for spelling in sorted(

@@ -268,6 +268,12 @@ def test_the_body_of_an_error_is_kept_bounded_and_without_our_secrets() -> None:
     assert len(failure.message) < 2200
 
 
+def test_no_half_of_a_secret_stays_where_the_body_of_an_error_is_cut() -> None:
+    for length in range(KEPT_CHARS - 2 * len(SECRET), KEPT_CHARS + 1):
+        said = refused(b"x" * length + SECRET.encode() + b"y" * 100_000, 500).details["body"]
+        assert SECRET[:4] not in said
+
+
 @given(
     st.integers(100, 999),
     st.binary(max_size=50),

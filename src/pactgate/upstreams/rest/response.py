@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from pactgate.config.sections.endpoints import Endpoint
-from pactgate.core.display import cut, visible
+from pactgate.core.display import Mask, cut, visible
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.protocol import messages
 from pactgate.protocol.json_limits import check_shape
@@ -206,11 +206,11 @@ class ResponseReader:
         if status == HTTPStatus.PARTIAL_CONTENT:
             return ", a part of the content, although no range was requested."
         hint = f" Check the credentials in `headers` of {self._reading.server}." if status in (401, 403) else ""
-        said = self._own.mask(_readable(body, SHOWN_CHARS))
+        said = _readable(body, SHOWN_CHARS, self._own.mask)
         return f": {said}{'' if said.endswith('.') else '.'}{hint}" if said else f".{hint}"
 
     def _kept(self, body: bytes) -> str:
-        return self._own.mask(_readable(body, KEPT_CHARS))
+        return _readable(body, KEPT_CHARS, self._own.mask)
 
     def _empty(self, status: int, what: str) -> GatewayFailure:
         why = f"answered HTTP {status} with {what}. If that is valid, set `allowEmpty` of the endpoint."
@@ -274,6 +274,7 @@ def _named(status: int) -> str:
         return str(status)
 
 
-def _readable(body: bytes, chars: int) -> str:
-    """The beginning of a body as printable text, with its line breaks."""
-    return cut(visible(body[: chars * 4].decode("utf-8", "replace").strip()), chars)
+def _readable(body: bytes, chars: int, mask: Mask) -> str:
+    """The beginning of a body as printable text, with its line breaks. Masked before it is cut, so that no half secret stays."""
+    text = body[: chars * 8].decode("utf-8", "replace").strip()
+    return cut(visible(mask.start(text, chars * 4)), chars)
