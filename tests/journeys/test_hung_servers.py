@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pactgate.config.sections.limits import Timeouts
 from pactgate.config.server_settings import ServerConfig
@@ -22,6 +23,7 @@ from pactgate.upstreams.dialer import Session
 from tests.pipeline.conftest import Inside, open_gateway
 from tests.support.children import Witness
 from tests.support.eventually import elapsed, eventually
+from tests.support.hearers import Ear, changing, legacy_caller
 from tests.support.processes import children_of, descendants_of
 from tests.support.servers import UNLIMITED, scripted
 
@@ -201,6 +203,33 @@ async def test_a_frozen_server_is_noticed_by_a_listing_too() -> None:
             assert witness.living_after(0.01) == set()
 
 
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("resources/read", {"uri": "data://a"}),
+        ("prompts/get", {"name": "greet"}),
+        (
+            "completion/complete",
+            {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "a", "value": ""}},
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_a_frozen_server_is_noticed_by_every_request_of_a_client(method: str, params: dict[str, Any]) -> None:
+    options = {"resources": ["data://a"], "prompts": ["greet"]}
+    async with gateway(scripted(options=options, **SHORT)) as inside:
+        freeze(pid_of(inside, "files"))
+        assert (await inside.ask(method, params=params)).error is not None
+        await eventually(lambda: hung(inside) == ["files"])
+
+
+async def test_a_frozen_server_is_noticed_by_a_subscription() -> None:
+    async with gateway(replace(changing("a", "legacy"), **SHORT)) as inside:
+        freeze(pid_of(inside, "a"))
+        await inside.ask("resources/subscribe", who=legacy_caller(Ear(), "s1"), params={"uri": "data://a"})
+        await eventually(lambda: hung(inside) == ["a"])
+
+
 async def test_a_frozen_process_of_one_client_is_ended_and_the_next_call_gets_a_new_one() -> None:
     async with gateway(light("files", "healthy", isolation="session")) as inside:
         shared = pid_of(inside, "files")
@@ -224,10 +253,8 @@ async def test_a_server_that_does_not_answer_is_shown_before_it_is_ended() -> No
         await call(inside, "files.echo")
         await eventually(lambda: session_of(inside, "files").peer.is_unanswered)
         [row] = inside.gateway.connections.rows()
-        assert (row["status"], row["trouble"]) == (
-            "connected",
-            "does not answer; the gateway is checking whether it hangs",
-        )
+        assert row["status"] == "connected"
+        assert row["trouble"] == row["lastError"] == "does not answer; the gateway is checking whether it hangs"
         await eventually(lambda: sum(isinstance(event, ServerConnected) for event in inside.events) == 2)
         [row] = inside.gateway.connections.rows()
         assert row["status"] == "connected"

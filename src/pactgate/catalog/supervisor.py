@@ -193,6 +193,7 @@ class Supervisor:
         """The state in the members of the requirement document, with further facts. `policy.access.shown_row` decides who sees which."""
         session, found, listing = self.session, self.lists.found, self.lists.failure
         identity = session.identity if session else None
+        silence = _UNANSWERED if session and session.peer.is_unanswered else None
         return {
             "serverId": self.config.id,
             "status": self.status.value,
@@ -204,9 +205,9 @@ class Supervisor:
             "promptCount": len(found.prompts),
             "resourceCount": len(found.resources),
             "leftOut": [*found.left_out, *([f"its new version: {self._not_reloaded}"] if self._not_reloaded else [])],
-            "lastError": self.last_error or self.lists.problem,
+            "lastError": self.last_error or self.lists.problem or silence,
             "lastErrorDetail": self.last_error_detail or (listing.message if listing is not None else None),
-            "trouble": self.trouble or (_UNANSWERED if session and session.peer.is_unanswered else None),
+            "trouble": self.trouble or silence,
             "lastConnectedAt": self.last_connected_at,
             "lastDiscoveredAt": self.lists.listed_at,
             "latencyMs": round(session.connect_ms, 1) if session else None,

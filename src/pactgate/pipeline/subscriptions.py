@@ -100,6 +100,9 @@ class Subscriptions:
                 finally:
                     self._overload.leave(target.server, subject)
         except TimeoutError:
+            connected = self._connections.connected(target.server)
+            if connected is not None:
+                connected.peer.doubt()
             raise GatewayFailure(
                 Kind.CALL_TIMEOUT,
                 f"{target.server} did not take the subscription within {limit_ms} ms (timeout)",

@@ -15,6 +15,8 @@ from pactgate.protocol.versions import Era
 from pactgate.upstreams.channel import Outgoing
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.sse import HttpSseChannel
+from pactgate.upstreams.peer import Peer as Session
+from tests.support.eventually import eventually
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import (
     LAST_CHUNK,
@@ -265,3 +267,31 @@ async def test_the_official_server_is_spoken_to() -> None:
             assert inbox.messages[0]["result"]["protocolVersion"] == "2024-11-05"
             await channel.close()
             await client.close()
+
+
+class Silent(SseServer):
+    """Goes on accepting messages and answers none of them, as behind a stream that a middlebox has forgotten."""
+
+    async def _answer(self, received: ReceivedRequest) -> None:
+        return
+
+
+class OverLimit:
+    def left_s(self) -> float:
+        return 0.0
+
+
+@on_both_loops
+async def test_a_stream_that_brings_neither_an_answer_nor_that_to_a_probe_is_ended() -> None:
+    play = Silent()
+    async with connecting(play) as (channel, _):
+        peer = Session("files", channel, Emitted(), {"name": "t", "version": "0"}, answer_s=0.1)
+        await peer.open()
+        peer.settle(Era.LEGACY, "2024-11-05")
+        asking = asyncio.create_task(peer.send("tools/call", {}, limit=OverLimit()))
+        await eventually(lambda: len(play.posts) == 1)
+        asking.cancel()
+        failure = await asyncio.wait_for(peer.ended(), LIMIT_S)
+        assert failure.details == {"cause": "hung"}
+        await asyncio.wait_for(play.stream_gone.wait(), LIMIT_S)
+        assert "ping" in [post.message["method"] for post in play.posts]
