@@ -27,9 +27,9 @@ from pactgate.config.model import Config
 from pactgate.config.persist import keep
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
-from pactgate.core.display import Mask
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
 from pactgate.core.fault_barrier import FaultBarrier, Listeners
+from pactgate.core.masking import Mask
 from pactgate.core.values import Caller
 from pactgate.inbound.auth import Guard, credentials_of
 from pactgate.inbound.http_frontend import HttpFrontend

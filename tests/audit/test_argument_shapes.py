@@ -19,7 +19,7 @@ from pactgate.audit.argument_shapes import (
     shape_of,
     values_of,
 )
-from pactgate.core.display import Mask
+from pactgate.core.masking import Mask
 from pactgate.protocol.messages import encode_json
 
 SECRET = "hunter2-is-the-word"

@@ -16,9 +16,9 @@ from pactgate.audit.audit_log import AuditLog
 from pactgate.audit.verify import verify
 from pactgate.config.sections.audit import AuditSection
 from pactgate.core.context import ExecutionContext
-from pactgate.core.display import Mask
 from pactgate.core.events import AuditFailed, AuditRecovered, CacheFailed, ConfigurationChanged, Event
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.masking import Mask
 from tests.audit.logs import fill_the_disk, said, stall_the_disk
 from tests.support.callers import context
 from tests.support.eventually import eventually

@@ -14,9 +14,9 @@ from pactgate.audit.chain import MAX_LINE_BYTES
 from pactgate.audit.record import MAX_ARGUMENTS_BYTES, MAX_DECODED_BYTES, Detail, call_facts, change_facts, own_facts
 from pactgate.core.context import ExecutionContext
 from pactgate.core.contract import Operation
-from pactgate.core.display import Mask
 from pactgate.core.events import ConfigurationChanged
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.masking import Mask
 from pactgate.core.values import Tool, Traits
 from tests.support.callers import caller, context
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pactgate.cli.announce import Announcer
 from pactgate.core import events
-from pactgate.core.display import Mask
+from pactgate.core.masking import Mask
 
 
 def test_a_server_that_stays_down_is_announced_once_and_again_after_it_was_available(tmp_path: Path) -> None:

@@ -17,5 +17,5 @@ def test_an_event_is_described_by_its_name_and_its_fields() -> None:
 
 def test_every_event_is_named_in_the_past_tense_or_for_what_was_met() -> None:
     names = [name for name, item in vars(events).items() if isinstance(item, type) and issubclass(item, events.Event)]
-    endings = ("ed", "ing", "Noise", "Failure", "Hazard")
+    endings = ("ed", "ing", "Noise", "Failure", "Hazard", "Hung")
     assert [name for name in names if name != "Event" and not name.endswith(endings)] == []

@@ -13,9 +13,9 @@ from msgspec import Raw
 
 from pactgate.config.model import Config
 from pactgate.core.context import ContextError, ExecutionContext
-from pactgate.core.display import Mask
 from pactgate.core.events import Event, InternalFailure, RequestFinished
 from pactgate.core.failures import TABLE, GatewayFailure, Kind, Plane, Reply
+from pactgate.core.masking import Mask
 from pactgate.core.request_kinds import KINDS
 from pactgate.core.values import Tool
 from pactgate.pipeline.kernel import Kernel

@@ -8,9 +8,9 @@ import pytest
 from msgspec import Raw
 
 from pactgate.core import events
-from pactgate.core.display import Mask
 from pactgate.core.events import Event
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.masking import Mask
 from pactgate.telemetry.log import LINES, LOGGER, EventLogger, level_of
 from tests.telemetry.every_event import EVERY_EVENT, finished
 

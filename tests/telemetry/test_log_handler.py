@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.core import events
-from pactgate.core.display import Mask
 from pactgate.core.events import Event
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.masking import Mask
 from pactgate.telemetry.log import LOGGER, EventLogger, level_of
 from pactgate.telemetry.log_handler import MAX_LINE_BYTES, LineHandler
 from tests.telemetry.every_event import EVERY_EVENT, finished

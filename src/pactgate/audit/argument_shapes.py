@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from pactgate.core.display import MASKED, cut
+from pactgate.core.display import cut
+from pactgate.core.masking import MASKED
 
 MAX_NODES: Final = 200
 MAX_MEMBERS: Final = 32

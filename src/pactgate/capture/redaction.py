@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from pactgate.core.display import pattern_of, spellings_of
+from pactgate.core.masking import pattern_of, spellings_of
 from pactgate.core.recording import Headers
 from pactgate.protocol import messages
 

@@ -16,8 +16,9 @@ from typing import Final, TextIO
 from pactgate import __version__
 from pactgate.cli.terminal import is_terminal, paint
 from pactgate.core import events
-from pactgate.core.display import Mask, flat
+from pactgate.core.display import flat
 from pactgate.core.events import Event
+from pactgate.core.masking import Mask
 from pactgate.telemetry.log_handler import LineWriter
 
 SHOWN: Final[frozenset[type[Event]]] = frozenset(

@@ -22,7 +22,7 @@ from pactgate.config.model import Config
 from pactgate.config.problems import ConfigProblem
 from pactgate.config.reader import FORMATS
 from pactgate.config.server_settings import ServerConfig
-from pactgate.core.display import Mask
+from pactgate.core.masking import Mask
 
 _SEVERITY_TEXTS: Final = {ConflictSeverity.HAZARD: ("conflict", "red"), ConflictSeverity.NOTE: ("note", "yellow")}
 

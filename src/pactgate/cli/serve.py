@@ -30,9 +30,9 @@ from pactgate.cli.shared_options import config_option
 from pactgate.cli.tools_file import require_python_file, tools_server
 from pactgate.config.model import Config
 from pactgate.config.server_settings import ServerConfig
-from pactgate.core.display import Mask
 from pactgate.core.events import Event, InternalFailure
 from pactgate.core.failures import GatewayFailure
+from pactgate.core.masking import Mask
 from pactgate.policy.access import ADMINISTRATOR
 
 

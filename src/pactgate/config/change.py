@@ -23,8 +23,8 @@ from pactgate.config.model import Config, Sections
 from pactgate.config.problems import SHOWN_PROBLEMS, ConfigFindings, Path, nearest, show, spell
 from pactgate.config.server_settings import ServerConfig, ServerSettings
 from pactgate.config.validate import Validation
-from pactgate.core.display import Mask
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
+from pactgate.core.masking import Mask
 
 SETTABLE: Final = ("naming", "categories", "timeouts", "limits", "rateLimits", "response", "wire", "cache")
 SERVERS: Final = "mcpServers"

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 from pactgate.core import request_kinds
 from pactgate.core.context import ExecutionContext
-from pactgate.core.display import MAX_TEXT_CHARS, Mask
 from pactgate.core.events import Emit, RequestFinished
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Party, Reply, Verdict, to_reply
 from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.core.masking import MAX_TEXT_CHARS, Mask
 from pactgate.core.request_kinds import KINDS
 from pactgate.core.values import Caller, ClientGroup, Responder
 from pactgate.pipeline.call import FRAME_BYTES

@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple
 from msgspec import DecodeError, Raw
 
 from pactgate.core import events
-from pactgate.core.display import MAX_RAW_BYTES, Mask, cut, flat, visible
+from pactgate.core.display import cut, flat, visible
 from pactgate.core.events import Event
+from pactgate.core.masking import MAX_RAW_BYTES, Mask
 from pactgate.protocol import messages
 
 LOGGER: Final = logging.getLogger("pactgate")

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from pactgate.core.display import MAX_RAW_BYTES
 from pactgate.core.events import Emit, ServerHung, UpstreamNoise
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.core.masking import MAX_RAW_BYTES
 from pactgate.protocol import messages, modern
 from pactgate.protocol.correlation import Correlation
 from pactgate.protocol.era_bridge import COMPLETED
@@ -47,7 +47,8 @@ _NEVER_RAN: Final = frozenset({messages.PARSE_ERROR, messages.INVALID_REQUEST, m
 class UpstreamReplyError(GatewayFailure):
     """The upstream answered with a JSON-RPC error. Its code, message and data are kept as they came; large data is left out."""
 
-    def __init__(self, server: str, operation: str, reply: ErrorReply) -> None:
+    def __init__(self, server: str, operation: str, reply: ErrorReply, *, is_ours: bool = False) -> None:
+        """`is_ours` says that the server is part of the gateway, so that everybody may read what it says."""
         said: dict[str, Any] = {"code": reply.code, "message": reply.message}
         if reply.data is not None and len(reply.data) > MAX_RAW_BYTES:
             said["dataBytes"] = len(reply.data)
@@ -61,7 +62,7 @@ class UpstreamReplyError(GatewayFailure):
             operation=operation,
             verdict=Verdict.DID_NOT_RUN if reply.code in _NEVER_RAN else None,
             details={"upstream": said},
-            public=f"{server} refused {operation} ({reply.code})",
+            public=None if is_ours else f"{server} refused {operation} ({reply.code})",
         )
         self.reply = reply
 
@@ -331,7 +332,7 @@ class Peer:
             return
         waiting = self._take(reply.key)
         if waiting is not None:
-            waiting.refuse(UpstreamReplyError(self.server, waiting.method, reply))
+            waiting.refuse(UpstreamReplyError(self.server, waiting.method, reply, is_ours=self.is_ours))
 
     def _blame(self, frame: bytes) -> None:
         """Fail the request whose broken answer this is: the one it names, or the only one that waits."""

@@ -25,7 +25,7 @@ from pactgate.cli.doctor.machine import examine_machine, examine_programs
 from pactgate.cli.doctor.servers import examine_before, examine_row
 from pactgate.cli.shared_options import config_option, json_option
 from pactgate.config.model import Config
-from pactgate.core.display import Mask
+from pactgate.core.masking import Mask
 
 _STYLES: Final = {FindingLevel.OK: "green", FindingLevel.WARN: "yellow", FindingLevel.FAIL: "red"}
 _TITLES: Final = {

@@ -19,8 +19,9 @@ from pactgate.cli.doctor.finding import Finding, fail, ok, warn
 from pactgate.cli.server_table import skipped
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
-from pactgate.core.display import Mask, cut
+from pactgate.core.display import cut
 from pactgate.core.failures import GatewayFailure
+from pactgate.core.masking import Mask
 from pactgate.upstreams.http.proxy import route_of
 from pactgate.upstreams.process.child import child_environment
 

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from pactgate.core.display import Mask, flat
+from pactgate.core.display import flat
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
+from pactgate.core.masking import Mask
 from pactgate.upstreams.http.request_message import HttpTarget, UnsafeHeaderError, header_block
 from pactgate.upstreams.http.response import HttpResponse
 

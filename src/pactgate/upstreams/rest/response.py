@@ -17,8 +17,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from pactgate.config.sections.endpoints import Endpoint
-from pactgate.core.display import Mask, cut, visible
+from pactgate.core.display import cut, visible
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
+from pactgate.core.masking import Mask
 from pactgate.protocol import messages
 from pactgate.protocol.json_limits import check_shape
 from pactgate.protocol.messages import encode_json
