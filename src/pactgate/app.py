@@ -102,15 +102,16 @@ def _ignore(event: Event) -> None:
     return
 
 
-def build(config: Config, emit: Emit) -> Gateway:
+def build(config: Config, emit: Emit, *, owns_process: bool = False) -> Gateway:
     """Everything wired, nothing started: no process, socket or task yet."""
-    return Gateway(config, emit)
+    return Gateway(config, emit, owns_process=owns_process)
 
 
 class Gateway:
     """A configured gateway. `start` begins connecting and returns at once; an endpoint is opened by `serve_http` or `serve_stdio`."""
 
-    def __init__(self, config: Config, emit: Emit) -> None:
+    def __init__(self, config: Config, emit: Emit, *, owns_process: bool = False) -> None:
+        """`owns_process`: nothing else runs in this process, so orphans of the servers may be adopted and ended."""
         self.config = config
         self.generated_token: str | None = None
         """Made when the address can be reached from elsewhere and the configuration names no token."""
@@ -148,7 +149,7 @@ class Gateway:
         self._listeners.add("embedder", emit)
         self._client = HttpClient()
         self._private_client = HttpClient(CALLER_SESSION_POOL)
-        self._child_reaper = ChildReaper()
+        self._child_reaper = ChildReaper(adopts=owns_process)
         self._http: HttpServer | None = None
         self._bound = config.listen.host, config.listen.port
         self._is_anonymous = config.allows_anonymous

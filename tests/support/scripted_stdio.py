@@ -139,6 +139,14 @@ def detaching_parent() -> None:
     echo()
 
 
+def clearing_parent() -> None:
+    """Starts a program in a session of its own and without an environment, as SDKs start servers; says its number, then behaves."""
+    arguments = ["/bin/sleep", "600"]
+    child = subprocess.Popen(arguments, env={}, start_new_session=True, stdin=subprocess.DEVNULL, stdout=2)
+    say(b'{"jsonrpc":"2.0","method":"child","params":{"pid":%d}}\n' % child.pid)
+    echo()
+
+
 def fork_stubborn() -> int:
     ready, done = os.pipe()
     pid = os.fork()

@@ -128,7 +128,7 @@ class _Serving:
         if announces_on(stream, is_stdio=is_stdio):
             self._announcer = Announcer(stream, self._last_error, Mask(config.secrets))
         install_log(config, is_announced=self._announcer is not None)
-        self._gateway: Gateway = build(config, emit=self._emit)
+        self._gateway: Gateway = build(config, emit=self._emit, owns_process=True)
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()

@@ -7,7 +7,8 @@ and marks. Enforces S1/XC-003 when no code of the gateway runs.
 
 A process that detaches (`setsid`, fork twice) is in no group of ours. It is found in two other ways: by the mark that every child has in
 its environment and all its descendants inherit, and by its cgroup, where the gateway may make one (`cgroup.py`). The mark works without
-any privilege; a free process that clears its environment escapes it, but not its cgroup. A confined one can't detach at all.
+any privilege; a free process that clears its environment escapes it, but not its cgroup, and a gateway that is a program of its own adopts
+it (`adopted.py`). A confined one can't detach at all.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ import subprocess
 from collections.abc import Callable
 from typing import IO, Final
 
+from pactgate.upstreams.process.adopted import AdoptedProcesses
 from pactgate.upstreams.process.cgroup import ChildCgroups, own_cgroup
 from pactgate.upstreams.process.child import MARK_NAME, ChildProcess, Launch, ShutdownSteps, SpawnError
 
 RESTART_DELAY_S: Final = 1.0
 SWEEP_DELAY_S: Final = 0.1
 """Children that end at the same time are looked for together."""
+NOTE_S: Final = 1.0
+MAX_ROUNDS: Final = 20
+"""How often adopted orphans are looked for after a server has ended: each may leave others when it is ended."""
 
 # A shell takes about 1 MiB, a Python interpreter 10. The script is constant; group numbers and marks reach it on its stdin.
 SCRIPT: Final = """\
@@ -69,7 +74,8 @@ _ENDING: Final = ShutdownSteps(eof_s=2.0, term_s=0.0, kill_s=1.0)
 class ChildReaper:
     """Knows the process groups of all children. `problem` says why nothing ends them after a SIGKILL, or is None."""
 
-    def __init__(self, *, find_cgroup: Callable[[], str | None] = own_cgroup) -> None:
+    def __init__(self, *, find_cgroup: Callable[[], str | None] = own_cgroup, adopts: bool = False) -> None:
+        """`adopts`: this process is the gateway's own, so orphans of its children may be adopted and ended."""
         self.problem: str | None = None
         self._run = secrets.token_hex(8)
         self._count = 0
@@ -78,6 +84,9 @@ class ChildReaper:
         self._groups: dict[int, str] = {}
         self._to_sweep: list[str] = []
         self._sweep: asyncio.TimerHandle | None = None
+        self._adopted = AdoptedProcesses() if adopts else None
+        self._rounds = 0
+        self._note: asyncio.TimerHandle | None = None
         self._child: ChildProcess | None = None
         self._pipe: IO[bytes] | None = None
         self._started_at = -RESTART_DELAY_S
@@ -93,6 +102,9 @@ class ChildReaper:
             return
         if self._cgroups is None:
             self._cgroups = ChildCgroups(f"pactgate-{self._run}", parent=self._find_cgroup())
+            if self._adopted is not None:
+                self._adopted.start()
+                self._note_orphans()
         self._started_at = asyncio.get_running_loop().time()
         argv = (*_LAUNCH.argv, MARK_NAME, f"{self._run}-", self._cgroups.folder or "")
         try:
@@ -141,20 +153,27 @@ class ChildReaper:
         if self._cgroups is not None:
             self._cgroups.kill(pgid)
         self._to_sweep.append(mark)
+        self._rounds = 0
         if self._sweep is None:
             self._sweep = asyncio.get_running_loop().call_later(SWEEP_DELAY_S, self._sweep_now)
 
     async def close(self) -> None:
         """End the process, and with it every group that is still registered. Bounded; concurrent callers share it."""
-        for timer in (self._restart, self._sweep):
+        for timer in (self._restart, self._sweep, self._note):
             if timer is not None:
                 timer.cancel()
-        self._restart = self._sweep = None
+        self._restart = self._sweep = self._note = None
         if self._pipe is not None:
             self._pipe.close()
             self._pipe = None
         if self._child is not None:
             await self._child.end(_ENDING)
+        if self._adopted is not None:
+            for _ in range(MAX_ROUNDS):
+                if not self._adopted.end_all(self._known()):
+                    break
+                await asyncio.sleep(SWEEP_DELAY_S / 2)
+            self._adopted.stop()
         if self._cgroups is not None:
             self._cgroups.close()
             self._cgroups = None
@@ -162,9 +181,23 @@ class ChildReaper:
     def _sweep_now(self) -> None:
         self._sweep = None
         marks, self._to_sweep = self._to_sweep, []
-        self._tell(f"s{' '.join(marks)}\n".encode())
+        if marks:
+            self._tell(f"s{' '.join(marks)}\n".encode())
         if self._cgroups is not None:
             self._cgroups.sweep()
+        self._rounds += 1
+        if self._adopted is not None and self._adopted.end_new(self._known()) and self._rounds < MAX_ROUNDS:
+            self._sweep = asyncio.get_running_loop().call_later(SWEEP_DELAY_S, self._sweep_now)
+
+    def _note_orphans(self) -> None:
+        """Not while a server is ending: its orphans are not those of a living one."""
+        assert self._adopted is not None
+        if self._sweep is None:
+            self._adopted.note(self._known())
+        self._note = asyncio.get_running_loop().call_later(NOTE_S, self._note_orphans)
+
+    def _known(self) -> set[int]:
+        return {*self._groups, *([self._child.pid] if self._child is not None else [])}
 
     def _tell(self, lines: bytes) -> None:
         if self._child is None or self._pipe is None:
