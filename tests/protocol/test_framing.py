@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -66,6 +67,18 @@ def test_a_line_of_exactly_the_bound_passes_and_one_byte_more_does_not() -> None
         with pytest.raises(OversizedError) as refused:
             lines_of(pieces, 10)
         assert refused.value.limit_bytes == 10
+
+
+@pytest.mark.parametrize("decoder", [LineDecoder(1_000_000), EventDecoder(1_000_000)])
+def test_a_decoder_that_refused_a_frame_holds_nothing_of_it(decoder: LineDecoder | EventDecoder) -> None:
+    """Its holder may wait for the garbage collector."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(OversizedError):
+            list(map(decoder.feed, [b"data: " + b"x" * 100_000] * 20))
+        assert tracemalloc.get_traced_memory()[0] < 200_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_endless_line_is_refused_before_it_is_kept() -> None:

@@ -54,6 +54,7 @@ class LineDecoder:
 
     def _keep(self, piece: bytes) -> None:
         if len(self._kept) + len(piece) > self._max_bytes:
+            self._kept.clear()  # whoever holds the decoder may live on: the bytes must not
             raise OversizedError(self._max_bytes)
         self._kept += piece
 
@@ -158,6 +159,8 @@ class EventDecoder:
 
     def _require_room(self, more_bytes: int) -> None:
         if self._data_bytes + more_bytes > self._max_bytes:
+            self._kept.clear()
+            self._data.clear()
             raise OversizedError(self._max_bytes)
 
 
