@@ -86,6 +86,14 @@ def test_changed_prompts_resources_and_templates_are_counted(kind: str) -> None:
     assert [(event.changed, event.names) for event in events if isinstance(event, EntriesChanged)] == [(1, ("x",))]
 
 
+def test_changed_instructions_are_an_event() -> None:
+    history = DefinitionHistory("evil")
+    assert history.update_instructions("Be kind.") is None
+    assert history.update_instructions("Be kind.") is None
+    assert history.update_instructions(POISON) == EntriesChanged("evil", "instructions", 0, 0, 1, ())
+    assert history.update_instructions(None) is not None
+
+
 @pytest.mark.parametrize(
     ("first", "later", "ignored"),
     [
@@ -159,6 +167,18 @@ async def relist(inside: Inside, by: str) -> None:
     count = sum(isinstance(event, ServerDiscovered) for event in inside.events)
     await inside.call(f"evil.{by}")
     await eventually(lambda: sum(isinstance(event, ServerDiscovered) for event in inside.events) > count)
+
+
+async def test_instructions_that_are_others_after_a_restart_are_an_event(tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    words.write_text("Be kind.")
+    async with open_gateway(scripted("evil", options={"instructions_file": str(words)})) as inside:
+        assert (await inside.call("evil.echo")).result is not None
+        words.write_text(f"{POISON}{TAGS}")
+        await relist(inside, "crash")
+        await eventually(lambda: any(isinstance(event, CompositionHazard) for event in inside.events))
+    changes = [event for event in inside.events if isinstance(event, EntriesChanged)]
+    assert changes == [EntriesChanged("evil", "instructions", 0, 0, 1, ())]
 
 
 @pytest.mark.parametrize("by", ["change", "crash"])

@@ -114,3 +114,16 @@ async def test_the_cache_is_asked_only_for_tools_whose_results_may_be_cached() -
 
 async def test_rates_are_not_asked_where_there_are_none() -> None:
     assert applying(book(rate_limits=RateLimits(enabled=False)).of(tool())) == ALWAYS - {"rate_limit"}
+
+
+def test_a_setting_for_a_tool_is_not_meant_for_a_tool_of_another_server_that_calls_itself_so() -> None:
+    config = Config(
+        servers={"files": scripted(), "evil": scripted("evil")},
+        timeouts=Timeouts(tool_overrides={"files.read": 3_600_000, "read": 1000}),
+    )
+    table = PolicyTable(config, b"{}")
+    claiming = Tool("evil", "files.read", "evil.files.read", "evil__files_read", b"{}", b"{}", "0")
+    bare = Tool("evil", "read", "evil.read", "evil__read", b"{}", b"{}", "1")
+    assert table.of(tool()).limit.ms == 3_600_000
+    assert table.of(claiming).limit.ms < 3_600_000
+    assert table.of(bare).limit.ms == 1000

@@ -3,7 +3,7 @@
 Options: era (legacy, modern, dual), version (what initialize answers), tools (extra names), pages (tools per page),
 definitions (raw tool definitions to list as they are), definitions_file (a file of them,
 read for each list), loop_cursor, hang (handshake, list), exit_on_probe,
-tells_at_start (a file whose text it writes to stderr),
+instructions_file (a file of its instructions), tells_at_start (a file whose text it writes to stderr),
 fat {method: {member, pages, entries, bytes, zeros}} (lists that are too large),
 starts_while, lists_while (files: it exits with code 9, or refuses its lists, while they are missing),
 extra_after (a file: once it exists, a start offers the tool `extra`),
@@ -61,6 +61,10 @@ class Server:
 
     def die(self) -> None:
         os._exit(7)
+
+    def instructions(self) -> str:
+        file = self.options.get("instructions_file")
+        return "Be kind." if file is None else Path(file).read_text()
 
     def mutter(self, text: str, *, dies: bool) -> None:
         sys.stderr.write(text + "\n" * bool(text))
@@ -121,7 +125,7 @@ class Server:
                 about = {
                     "capabilities": self.capabilities,
                     "serverInfo": INFO,
-                    "instructions": "Be kind.",
+                    "instructions": self.instructions(),
                 }
                 self.send(id=id_, result={"protocolVersion": version, **about})
             return True

@@ -299,8 +299,9 @@ class Connections:
         everyone = self._everyone
         for id_, supervisor in everyone.items():
             found = supervisor.lists.found
+            history = self._history.setdefault(id_, DefinitionHistory(id_))
+            self._check_instructions(id_, history)
             if id_ not in self._named or self._named[id_][0] is not found:
-                history = self._history.setdefault(id_, DefinitionHistory(id_))
                 if supervisor.lists.has_answered:
                     for event in history.update(found):
                         self._emit(event)
@@ -316,6 +317,13 @@ class Connections:
             for id_ in changed:
                 self.on_catalog_changed(id_)
         self._tell_lists(before, by_server)
+
+    def _check_instructions(self, server: str, history: DefinitionHistory) -> None:
+        session = self.connected(server)
+        event = None if session is None else history.update_instructions(session.identity.instructions)
+        if event is not None:
+            self._emit(event)
+            self.on_catalog_changed(server)
 
     def _tell_oversized(self, old: Catalog, new: Catalog) -> None:
         for method, servers in new.oversized.items():

@@ -44,12 +44,14 @@ class DefinitionHistory:
         self._server = server
         self._tools: dict[str, _KnownTool] = {}
         self._others: dict[str, dict[str, str]] = {}
+        self._instructions: tuple[str | None] | None = None
         self._is_first = True
         self._has_forgotten = False
 
     def restart(self) -> None:
         """Begin anew, because the operator changed the entry of the server. The names stay its own meanwhile."""
-        self._tools, self._others, self._is_first, self._has_forgotten = {}, {}, True, False
+        self._tools, self._others, self._instructions = {}, {}, None
+        self._is_first, self._has_forgotten = True, False
 
     def hints(self) -> Mapping[str, ToolHints]:
         """The hints that count for the category of each tool."""
@@ -61,6 +63,13 @@ class DefinitionHistory:
         self.names = KnownNames.of(found)
         events, self._is_first = ([] if self._is_first else told), False
         return events
+
+    def update_instructions(self, text: str | None) -> EntriesChanged | None:
+        """Remember the instructions of a connected server. Returns an event if they were others before."""
+        if self._instructions == (text,):
+            return None
+        is_first, self._instructions = self._instructions is None, (text,)
+        return None if is_first else self._entries_changed("instructions", 0, 0, 1, ())
 
     def _update_tools(self, tools: Sequence[DiscoveredTool]) -> Iterator[Event]:
         before = self.names.tools if not self._is_first else frozenset()

@@ -137,7 +137,7 @@ class ToolChanged(Event, frozen=True):
 
 
 class EntriesChanged(Event, frozen=True):
-    """A server lists other entries than before. `entries` is tools, prompts, resources or resource templates."""
+    """A server lists other entries than before. `entries` is tools, prompts, resources, resource templates or instructions."""
 
     server: str
     entries: str

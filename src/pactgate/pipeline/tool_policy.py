@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
+from pactgate.catalog.index import server_of
 from pactgate.config.model import Config
 from pactgate.config.sections.limits import Limits, Timeouts
 from pactgate.config.value_checks import OWN_SERVER_ID
@@ -115,19 +116,21 @@ class PolicyTable:
             is_idempotent=traits.is_idempotent,
         )
         is_own = tool.server == OWN_SERVER_ID
+        # What is set for `files.read` is not meant for a tool of another server that calls itself so.
+        bare_name = tool.name if server_of(tool.name, config.servers) in (None, tool.server) else tool.full_name
         server = config.servers.get(tool.server)
         return ToolPolicy(
             tool=tool,
             wire_name=Raw(encode_json(tool.name)),
             limit=for_tool(
                 tool.full_name,
-                tool.name,
+                bare_name,
                 ToolCategory(traits.category) if traits.is_known else None,
                 server.request_timeout_ms if server else config.timeouts.default_timeout_ms,
                 Timeouts() if is_own else config.timeouts,
                 is_hinted=traits.is_hinted,
             ),
-            bounds=bounds_for(tool.full_name, tool.name, Limits() if is_own else config.limits),
+            bounds=bounds_for(tool.full_name, bare_name, Limits() if is_own else config.limits),
             cache=plan,
             max_result_bytes=config.response.max_response_bytes,
             room_bytes=room_bytes(tool.server, tool.full_name, LATEST_MODERN) + self._era_bytes,
