@@ -93,3 +93,12 @@ def test_a_detached_process_ends_with_its_server(
         end(served, folder, manner)
         grace_s = 1.0 if end in (terminate, disable_the_server) else 0.0  # the server itself has this time to go
         assert witness.living_after(GONE_WITHIN_S + grace_s) == set()
+
+
+@pytest.mark.skipif(own_cgroup() is None, reason="needs a cgroup the gateway may use")
+def test_no_cgroup_is_left_after_a_sigkill_of_the_gateway(tmp_path: Path) -> None:
+    with detached(tmp_path, "free") as (served, _, _):
+        pid = servers(served)["crooked"]["pid"]
+        (folder,) = Path(str(own_cgroup())).glob(f"pactgate-*/{pid}")
+        kill(served, tmp_path, "free")
+        eventually_blocking(lambda: not folder.parent.exists())

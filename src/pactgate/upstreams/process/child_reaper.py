@@ -63,7 +63,11 @@ if [ "$groups" != ' ' ]; then
 fi
 [ "$cgroup" ] && echo 1 >"$cgroup/cgroup.kill"
 sweep "$run"
-[ "$cgroup" ] && rmdir "$cgroup"/*/ "$cgroup"
+for round in 1 2 3 4 5 6 7 8 9 10; do
+  [ "$cgroup" ] && [ -d "$cgroup" ] || break
+  rmdir "$cgroup"/*/ "$cgroup" && break
+  sleep 0.1
+done
 exit 0
 """
 
