@@ -157,7 +157,8 @@ async def test_an_answer_that_failed_before_it_began_is_an_internal_error() -> N
         for path, id_ in (("/id", "seven"), ("/", None)):
             answer = await client.ask(get(path))
             assert (answer.status, answer.header("content-type")) == (500, "application/json")
-            assert answer.json == {"jsonrpc": "2.0", "id": id_, "error": {"code": -32603, "message": "Internal error."}}
+            assert (answer.json["id"], answer.json["error"]["message"]) == (id_, "Internal error.")
+            assert (answer.error_code, answer.json["error"]["data"]["failure_mode"]) == (-32603, "internal")
 
 
 async def test_an_answer_that_failed_after_it_began_ends_the_connection() -> None:

@@ -314,6 +314,7 @@ async def test_every_result_on_the_wire_carries_its_provenance() -> None:
         "server": "files",
         "tool": "files.echo",
         "upstreamRevision": "2025-11-25",
+        "effects": "declared",
         "cached": False,
         "truncated": False,
         "validated": False,

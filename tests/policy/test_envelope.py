@@ -319,6 +319,7 @@ def test_the_stamp_says_where_a_result_comes_from() -> None:
                 "server": "crm",
                 "tool": "crm.find",
                 "upstreamRevision": "2025-11-25",
+                "effects": "unknown",
                 "durationMs": 12,
                 "cached": True,
                 "truncated": False,
@@ -443,7 +444,8 @@ def test_a_failure_shown_as_a_result_carries_the_whole_envelope(era: Era) -> Non
     ours = read["_meta"][ENVELOPE_KEY]
     assert (read["isError"], read["content"][0]["text"]) == (True, "wait")
     assert (ours["requestId"], ours["durationMs"], ours["tool"]) == (REQUEST_ID, 12, "crm.find")
-    assert ours["failure"] == failure_facts(facts(), failure)
+    assert ours["failure"] == {"message": "wait", **failure_facts(facts(), failure)}
+    assert ours["effects"] == "unknown"
     assert (ours["failure"]["retryable"], ours["failure"]["retryAfterMs"], ours["failure"]["retryAfter"]) == (
         True,
         10,
@@ -465,7 +467,12 @@ def test_a_failure_shown_as_an_error_carries_the_same_in_its_data() -> None:
     reply = stamp_failure(replied(failure), facts(), failure, 10_000)
     assert reply.error is not None
     assert (reply.error.code, reply.error.message) == (-32603, "slow")
-    assert reply.error.data == {**failure_facts(facts(), failure), "requestId": REQUEST_ID, "durationMs": 12}
+    assert reply.error.data == {
+        **failure_facts(facts(), failure),
+        "effects": "unknown",
+        "requestId": REQUEST_ID,
+        "durationMs": 12,
+    }
 
 
 @pytest.mark.requirement("S1/RESP-003")
@@ -493,3 +500,13 @@ def test_only_failures_and_tools_own_errors_are_failures() -> None:
     told = failure_of(facts(), result("no", isError=True))
     assert told is not None
     assert (told.kind, told.server, told.tool) == (Kind.TOOL_ERROR, "crm", "crm.find")
+
+
+@pytest.mark.parametrize("content", [[], [{"type": "image", "data": "", "mimeType": "image/png"}]])
+def test_an_error_result_without_text_still_has_a_message_in_the_envelope(content: list[Any]) -> None:
+    outcome = encode_json({"content": content, "isError": True})
+    failure = failure_of(facts(), outcome)
+    assert failure is not None
+    assert failure_facts(facts(), failure, has_message=True)["message"] == (
+        "crm.find reported an error without saying which."
+    )

@@ -90,6 +90,11 @@ class Kind(StrEnum):
     INVALID_REQUEST = "invalid_request"
     METHOD_NOT_FOUND = "method_not_found"
     INVALID_PARAMS = "invalid_params"
+    HEADER_MISMATCH = "header_mismatch"
+    UNSUPPORTED_VERSION = "unsupported_version"
+    UNAUTHENTICATED = "unauthenticated"
+    UNKNOWN_PATH = "unknown_path"
+    UNKNOWN_SESSION = "unknown_session"
     UNKNOWN_SERVER = "unknown_server"
     UNKNOWN_TOOL = "unknown_tool"
     AMBIGUOUS_TOOL = "ambiguous_tool"
@@ -160,6 +165,19 @@ TABLE: Final[dict[Kind, Row]] = {
         _C, _E.NOT_IMPLEMENTED, None, _ERR, messages.METHOD_NOT_FOUND, "method_not_found", Party.CALLER, _NO
     ),
     Kind.INVALID_PARAMS: Row(_C, _E.INVALID_INPUT, None, _ERR, _PARAMS, "invalid_params", Party.CALLER, _NO),
+    Kind.HEADER_MISMATCH: Row(
+        _C, _E.INVALID_INPUT, None, _ERR, messages.HEADER_MISMATCH, "header_mismatch", Party.CALLER, _NO
+    ),
+    Kind.UNSUPPORTED_VERSION: Row(
+        _C, _E.NOT_IMPLEMENTED, None, _ERR, messages.UNSUPPORTED_VERSION, "unsupported_version", Party.CALLER, _NO
+    ),
+    Kind.UNAUTHENTICATED: Row(
+        _C, _E.PERMISSION_DENIED, None, _ERR, messages.INVALID_REQUEST, "unauthenticated", Party.CALLER, _NO
+    ),
+    Kind.UNKNOWN_PATH: Row(_C, _E.NOT_FOUND, None, _ERR, messages.INVALID_REQUEST, "unknown_path", Party.CALLER, _NO),
+    Kind.UNKNOWN_SESSION: Row(
+        _C, _E.NOT_FOUND, None, _ERR, messages.INVALID_REQUEST, "unknown_session", Party.CALLER, _NO
+    ),
     Kind.UNKNOWN_SERVER: Row(_C, _E.NOT_FOUND, _X.SERVER_NOT_FOUND, _ERR, _PARAMS, "unknown_server", Party.CALLER, _NO),
     Kind.UNKNOWN_TOOL: Row(_C, _E.NOT_FOUND, _X.TOOL_NOT_FOUND, _ERR, _PARAMS, "unknown_tool", Party.CALLER, _NO),
     Kind.AMBIGUOUS_TOOL: Row(

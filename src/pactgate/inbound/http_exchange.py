@@ -13,8 +13,10 @@ from http import HTTPStatus
 from typing import Final, Protocol
 
 from pactgate.core.recording import HttpExchangeRecorder
+from pactgate.inbound.error_data import encode_internal, encode_refusal
 from pactgate.inbound.http_grammar import RequestHead
 from pactgate.protocol import messages
+from pactgate.protocol.messages import Rejection
 
 JSON_HEAD: Final = b"Content-Type: application/json\r\n"
 STREAM_HEAD: Final = b"Content-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n"
@@ -142,7 +144,7 @@ class HttpExchange:
         if self.is_answered:
             line.abort()
         else:
-            self.respond(500, JSON_HEAD, messages.encode_error(id_, messages.INTERNAL_ERROR, "Internal error."))
+            self.respond(500, JSON_HEAD, encode_internal(id_))
 
     def open_stream(self, status: int = 200, head: bytes = STREAM_HEAD) -> EventStream:
         """Begin an answer of unknown length. The stream of a finished exchange is closed from the start."""
@@ -244,6 +246,6 @@ class EventStream:
 
 def refusal(status: int, reason: str) -> bytes:
     """A whole answer for bytes that never became an exchange. The connection ends with it."""
-    body = messages.encode_error(None, messages.INVALID_REQUEST, reason)
+    body = encode_refusal(Rejection(messages.INVALID_REQUEST, reason), status)
     length = b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
     return b"".join((_STATUS_LINES[status], JSON_HEAD, _REFUSAL_HEADS.get(status, b""), length, body))

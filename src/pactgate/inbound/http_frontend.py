@@ -21,6 +21,7 @@ from pactgate.core.values import Principal
 from pactgate.inbound.admin import Admin, CallTraces
 from pactgate.inbound.auth import AuthError, Guard, cors_head
 from pactgate.inbound.batch import is_batch
+from pactgate.inbound.error_data import data_of
 from pactgate.inbound.guess_brake import DelayedAnswer, GuessBrake
 from pactgate.inbound.http_exchange import HttpExchange
 from pactgate.inbound.http_legacy import LegacyHttpHandler
@@ -214,7 +215,10 @@ class HttpFrontend:
 
     def _mcp(self, exchange: HttpExchange, admitted: Principal, scope: str | None) -> McpRequestHead | None:
         if not self._is_served(scope, admitted):
-            refuse(exchange, self._emit, 404, Rejection(messages.INVALID_PARAMS, "There is no server at this path."))
+            rejection = Rejection(
+                messages.INVALID_PARAMS, "There is no server at this path.", data=data_of(Kind.UNKNOWN_SERVER)
+            )
+            refuse(exchange, self._emit, 404, rejection)
         elif exchange.method == "POST":
             return self._post(exchange, admitted, scope)
         elif exchange.method == "GET":

@@ -12,9 +12,10 @@ from typing import Final, Protocol
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
-from pactgate.core.failures import Reply
+from pactgate.core.failures import Kind, Reply
 from pactgate.core.values import Caller, CallerChannel, Principal, Silence
 from pactgate.inbound.batch import BatchAnswers, needs_answer, read_batch
+from pactgate.inbound.error_data import data_of, encode_refusal
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange, Work
 from pactgate.inbound.replies import (
     CANCELLED,
@@ -105,7 +106,7 @@ class LegacyHttpHandler:
                 responder = _BatchElement(batch, session, element)
                 self._start(session, head, element, channel, responder)
             elif isinstance(element, Rejection):
-                batch.answers.put(batch.answers.expect(), messages.encode_rejection(element))
+                batch.answers.put(batch.answers.expect(), encode_refusal(element))
         batch.answers.close()
 
     def get(self, exchange: HttpExchange, principal: Principal, scope: str | None, *, may_stream: bool) -> None:
@@ -201,11 +202,12 @@ class LegacyHttpHandler:
             self._refuse(exchange, 400, "Send initialize first, then its Mcp-Session-Id with every request.", id_=id_)
             return None
         if len(spoken) > 1 or (spoken and spoken[0] not in versions.LEGACY_VERSIONS):
-            self._refuse(exchange, 400, "Sessions speak one of " + ", ".join(versions.LEGACY_VERSIONS) + ".", id_=id_)
+            why = "Sessions speak one of " + ", ".join(versions.LEGACY_VERSIONS) + "."
+            self._refuse(exchange, 400, why, id_=id_, kind=Kind.UNSUPPORTED_VERSION)
             return None
         session = self._sessions.find(ids[0], principal.subject, scope)
         if session is None:
-            self._refuse(exchange, 404, _UNKNOWN_SESSION, id_=id_)
+            self._refuse(exchange, 404, _UNKNOWN_SESSION, id_=id_, kind=Kind.UNKNOWN_SESSION)
         return session
 
     def _start(
@@ -238,9 +240,17 @@ class LegacyHttpHandler:
             self._kernel.notice(_caller(session, head, _NO_CHANNEL), message)
 
     def _refuse(
-        self, exchange: HttpExchange, status: int, message: str, head: bytes = b"", *, id_: bytes | None = None
+        self,
+        exchange: HttpExchange,
+        status: int,
+        message: str,
+        head: bytes = b"",
+        *,
+        id_: bytes | None = None,
+        kind: Kind | None = None,
     ) -> None:
-        refuse(exchange, self._emit, status, Rejection(messages.INVALID_REQUEST, message, id_), head)
+        data = None if kind is None else data_of(kind)
+        refuse(exchange, self._emit, status, Rejection(messages.INVALID_REQUEST, message, id_, data), head)
 
 
 def _read_offer(request: Request) -> legacy.InitializeParams | Rejection:

@@ -13,6 +13,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, RequestRefused
 from pactgate.core.failures import GatewayFailure, Kind, Reply, Verdict
 from pactgate.core.values import Caller, ClientGroup, Responder
+from pactgate.inbound.error_data import encode_refusal
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange, Work
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Rejection, Request
@@ -102,4 +103,4 @@ def refuse(exchange: HttpExchange, emit: Emit, status: int, rejection: Rejection
     """Answer with a JSON-RPC error and say so to whoever listens."""
     emit(RequestRefused(status, rejection.code, rejection.message, exchange.peer))
     exchange.is_refused = True
-    exchange.respond(status, JSON_HEAD + head, messages.encode_rejection(rejection))
+    exchange.respond(status, JSON_HEAD + head, encode_refusal(rejection, status))

@@ -21,6 +21,7 @@ from pactgate.core.recording import ConnectionRecorder
 from pactgate.core.values import Caller, Silence
 from pactgate.inbound.batch import BatchAnswers, is_batch, read_batch
 from pactgate.inbound.client_requests import PendingClientRequests
+from pactgate.inbound.error_data import encode_internal, encode_refusal
 from pactgate.inbound.http_exchange import Work
 from pactgate.inbound.replies import MAX_WAITING_BYTES, Kernel, answer, body_rejection, cancelled_key
 from pactgate.inbound.server_limits import MIB
@@ -147,7 +148,7 @@ class StdioFrontend:
                     await self._take(line)
                 except Exception as fault:  # noqa: BLE001 - a fault stays with its message; the next one is read
                     FaultBarrier(self._emit).report("inbound", fault)
-                    self.write(messages.encode_error(id_of(line), messages.INTERNAL_ERROR, "Internal error."))
+                    self.write(encode_internal(id_of(line)))
                 await self._drain()
 
     async def finish(self, timeout_s: float) -> None:
@@ -243,7 +244,7 @@ class StdioFrontend:
                     continue
                 element = caller
             if isinstance(element, Rejection):
-                batch.put(batch.expect(), messages.encode_rejection(element))
+                batch.put(batch.expect(), encode_refusal(element))
             else:
                 self._take_notice(element)
         await self._until_open_at_most(MAX_RUNNING - len(requests))
@@ -302,7 +303,7 @@ class StdioFrontend:
 
     def _refuse(self, rejection: Rejection) -> None:
         self._emit(RequestRefused(0, rejection.code, rejection.message))
-        self.write(messages.encode_rejection(rejection))
+        self.write(encode_refusal(rejection))
 
     async def _drain(self) -> None:
         """Read no further while the caller is behind with reading."""

@@ -119,7 +119,7 @@ def _note_sent(call: Call, session: Session) -> Headers:
     policy = call.policy
     call.upstream_era = session.identity.era
     call.ctx.upstream_revision = session.identity.version
-    call.ctx.effects_level = session.effects_level
+    call.ctx.effects_level = session.effects_level or policy.effects_level
     call.is_sent = True
     if not policy.tool.header_params or not session.is_modern_http:
         return ()

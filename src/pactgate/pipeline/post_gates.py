@@ -43,6 +43,7 @@ class _ToolResult(Struct):
 _result: Final = msgspec.json.Decoder(_ToolResult)
 _ARRAY: Final = ord("[")
 _URIS: Final = b'"resource'
+_NOT_OBSERVED: Final = (None, contracts.UNKNOWN, contracts.DECLARED)
 _NO_CONTENT: Final = b'"content":[]'
 _EMPTY_BYTES: Final = len(b"[]")
 _ONE_TEXT: Final = b'[{"type":"text",'
@@ -67,7 +68,7 @@ def facts_of(ctx: ExecutionContext, now: float) -> CallFacts:
         is_validated=ctx.is_validated,
         upstream_revision=ctx.upstream_revision,
         is_idempotent=tool.traits.is_idempotent if tool else None,
-        effects_level=ctx.effects_level,
+        effects_level=ctx.effects_level or (contracts.declared_level(tool) if tool else contracts.UNKNOWN),
         observed=ctx.observed,
         fault=ctx.tool_fault,
     )
@@ -126,13 +127,13 @@ class CheckEffects:
         account = contracts.take_contract_result(contract, call.result)
         call.replace(account.result)
         if account.operations is not None:
-            ctx.effects_level = ctx.effects_level or contracts.OBSERVED
+            if ctx.effects_level in _NOT_OBSERVED:
+                ctx.effects_level = contracts.OBSERVED
             ctx.operations = contracts.masked(account.operations, self._mask)
             ctx.violations = contracts.undeclared_operations(contract, ctx.operations)
             ctx.observed = contracts.envelope_members(
                 ctx.operations, ctx.violations, call.policy.max_result_bytes // _OBSERVED_SHARE
             )
-        ctx.effects_level = ctx.effects_level or contracts.DECLARED
         if ctx.violations:
             told = tuple(map(str, ctx.violations))
             self._emit(EffectsExceeded(tool.server, tool.full_name, ctx.request_id, told))
@@ -284,7 +285,7 @@ class AddEnvelope:
             assemble(
                 simple,
                 None if simple is not None else call.result,
-                encode_envelope(facts, None if failure is None else failure_facts(facts, failure)),
+                encode_envelope(facts, None if failure is None else failure_facts(facts, failure, has_message=True)),
                 server_info=self._server_info,
                 is_modern=ctx.caller.era is MODERN,
                 was_modern=call.upstream_era is MODERN,

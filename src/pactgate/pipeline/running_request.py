@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
 from typing import Any, Final
 
-from pactgate.core.failures import Reply, WireError
+from pactgate.core.failures import GatewayFailure, Kind, Reply, WireError
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Responder
 from pactgate.protocol import messages
@@ -23,7 +23,9 @@ Work = Coroutine[Any, Any, Reply]
 """Gives the reply. Contains its own faults, and raises nothing but its cancellation."""
 
 
-_INTERNAL: Final = Reply(error=WireError(messages.INTERNAL_ERROR, "Internal error."))
+_INTERNAL: Final = Reply(
+    error=WireError(messages.INTERNAL_ERROR, "Internal error.", GatewayFailure(Kind.INTERNAL, "").record())
+)
 
 
 class RunningRequest:

@@ -13,6 +13,7 @@ from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.values import Tool
 from pactgate.policy.cache_policy import CachePolicy, ToolCachePolicy
 from pactgate.policy.categories import ToolCategory
+from pactgate.policy.contracts import declared_level
 from pactgate.policy.envelope import room_bytes
 from pactgate.policy.limits import BodyLimits, Bounds, bounds_for
 from pactgate.policy.timeouts import ToolTimeout, for_tool
@@ -49,6 +50,8 @@ class ToolPolicy(Struct):
     room_bytes: int
     """What the stamp and the members of the caller's era take of that, at most."""
     is_rate_limited: bool
+    effects_level: str
+    """At which level the effects of the tool are known, where its session does not say more (D12)."""
     gates: ChosenGates | None = None
     """Chosen at the first call of the tool: asking each gate again would cost every call 6 us."""
 
@@ -135,4 +138,5 @@ class PolicyTable:
             max_result_bytes=config.response.max_response_bytes,
             room_bytes=room_bytes(tool.server, tool.full_name, LATEST_MODERN) + self._era_bytes,
             is_rate_limited=config.rate_limits.enabled,
+            effects_level=declared_level(tool),
         )

@@ -29,11 +29,13 @@ from pactgate.core.contract import (
 )
 from pactgate.core.display import cut, flat
 from pactgate.core.failures import RETRYABLE_ERRORS, ErrorCode
+from pactgate.core.values import Tool
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
 
 DECLARED: Final = "declared"
 OBSERVED: Final = "observed"
+UNKNOWN: Final = "unknown"
 _SHOWN_OPERATIONS: Final = 20
 _MESSAGE_CHARS: Final = 2000
 _REPORT_CHARS: Final = 4000
@@ -77,6 +79,11 @@ def without_contract(definition: bytes) -> bytes:
     else:
         del members["_meta"]
     return encode_json(members)
+
+
+def declared_level(tool: Tool) -> str:
+    """At which level the effects of a tool are known before it runs (D12)."""
+    return DECLARED if tool.contract is not None or tool.traits.is_known else UNKNOWN
 
 
 def undeclared_operations(contract: Contract, operations: Iterable[Operation]) -> tuple[Operation, ...]:

@@ -69,7 +69,8 @@ class CallFacts(Struct, frozen=True, gc=False):
     is_validated: bool = False
     upstream_revision: str | None = None
     is_idempotent: bool | None = None
-    effects_level: str | None = None
+    effects_level: str = "unknown"
+    """At which level the effects of the tool are known (D12)."""
     observed: bytes = b""
     """What the tool was seen to do, as encoded members of the envelope."""
     fault: ToolFault | None = None
@@ -169,9 +170,14 @@ def _contract_failure(facts: CallFacts, fault: ToolFault, words: str) -> Gateway
     )
 
 
-def failure_facts(facts: CallFacts, failure: GatewayFailure, max_bytes: int = FAILURE_BYTES) -> dict[str, Any]:
-    """Everything known of a failure for whoever has to act on it, within a bound."""
-    told = failure.record()
+def failure_facts(
+    facts: CallFacts, failure: GatewayFailure, max_bytes: int = FAILURE_BYTES, *, has_message: bool = False
+) -> dict[str, Any]:
+    """Everything known of a failure for whoever has to act on it, within a bound.
+
+    `has_message` adds the message, for a result: its content may be empty, or have no text.
+    """
+    told = {"message": _message(failure), **failure.record()} if has_message else failure.record()
     told["dispatched"] = failure.verdict is not Verdict.DID_NOT_RUN
     told["retryable"] = is_retryable(failure, facts)
     wait_ms = told.pop("retryAfterMs", None)
@@ -218,9 +224,15 @@ def room_bytes(server: str | None, tool: str | None, upstream_revision: str | No
 
 def stamp_failure(reply: Reply, facts: CallFacts, failure: GatewayFailure, max_bytes: int) -> Reply:
     """A failure's reply with the envelope, in `_meta` of a tool result or in `data` of an error, within the bound."""
-    told = failure_facts(facts, failure, min(FAILURE_BYTES, max_bytes // 2))
+    is_error = reply.error is not None
+    told = failure_facts(facts, failure, min(FAILURE_BYTES, max_bytes // 2), has_message=not is_error)
     if reply.error is not None:
-        data = {**told, "requestId": facts.request_id, "durationMs": facts.whole_ms}
+        data = {
+            **told,
+            "effects": facts.effects_level.partition(":")[0],
+            "requestId": facts.request_id,
+            "durationMs": facts.whole_ms,
+        }
         error = WireError(reply.error.code, reply.error.message or _message(failure), data)
         return Reply(error=response_size.fit_error(error, max_bytes - _ERROR_BYTES))
     members = messages.members(reply.result or b"{}")
@@ -252,9 +264,9 @@ def encode_envelope(facts: CallFacts, failure: dict[str, Any] | None = None) -> 
 
 
 @lru_cache(maxsize=1024)
-def origin_of(server: str | None, tool: str | None, revision: str | None, effects: str | None = None) -> bytes:
+def origin_of(server: str | None, tool: str | None, revision: str | None, effects: str = "unknown") -> bytes:
     """Where a result comes from, and how far the effects of its tool are known, as the stamp says it."""
-    level = None if effects is None else effects.partition(":")[0]
+    level = effects.partition(":")[0]
     known = {"server": server, "tool": tool, "upstreamRevision": revision, "effects": level}
     return b"".join(
         b"%b:%b," % (encode_json(name), encode_json(held)) for name, held in known.items() if held is not None

@@ -123,7 +123,8 @@ class GatewaySnapshot:
         """How the declared effects of the tool are enforced (D12); None where it declares none."""
         session = self._connections.connected(tool.server)
         level = session.effects_level if session is not None else None
-        return level or (contracts.DECLARED if tool.contract is not None or tool.traits.is_known else None)
+        declared = contracts.declared_level(tool)
+        return level or (None if declared == contracts.UNKNOWN else declared)
 
 
 def _snake(name: str) -> str:
