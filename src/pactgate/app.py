@@ -179,6 +179,7 @@ class Gateway:
             emit=self._emit,
             mask=self._masked,
             max_age_s=config.discovery.discovery_interval_ms / 1000,
+            first_list_wait_s=config.discovery.first_list_wait_ms / 1000,
             built_in=(_OWN,),
         )
         self.connections.on_catalog_changed = self._catalog_changed

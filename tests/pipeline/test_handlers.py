@@ -19,6 +19,7 @@ BROKEN = ServerConfig(id="broken", command="no-such-program-anywhere", max_retri
 
 async def test_initialize_agrees_to_the_version_the_face_negotiated() -> None:
     async with open_gateway(scripted()) as inside:
+        await inside.ask("tools/list")
         reply = await inside.ask("initialize", params={})
     result = json.loads(reply.result or b"")
     assert result["protocolVersion"] == "2025-11-25"
@@ -47,6 +48,7 @@ async def test_on_its_own_endpoint_a_server_shows_its_own_name_and_instructions(
 
 async def test_what_is_missing_is_said_in_the_instructions() -> None:
     async with open_gateway(BROKEN, scripted()) as inside:
+        await inside.ask("tools/list")
         reply = await inside.ask("initialize", params={})
     instructions = json.loads(reply.result or b"")["instructions"]
     assert "Not available" in instructions

@@ -27,6 +27,7 @@ from tests.support.raw_http import Answer, RawClient, post
 SERVERS = frozenset({"files", "web"})
 SNAPSHOT: dict[str, Any] = {
     "name": "pactgate",
+    "lists": "whole",
     "version": "0",
     "uptimeMs": 1,
     "servers": [{"serverId": "files", "status": "connected", "toolCount": 1, "lastError": None, "latencyMs": 1.0}],

@@ -3,7 +3,8 @@
 Options: era (legacy, modern, dual), version (what initialize answers), tools (extra names), pages (tools per page),
 definitions (raw tool definitions to list as they are), definitions_file (a file of them,
 read for each list), loop_cursor, hang (handshake, list), exit_on_probe,
-instructions_file (a file of its instructions), tells_at_start (a file whose text it writes to stderr),
+instructions_file (a file of its instructions), starts_after_s (seconds before it reads anything),
+tells_at_start (a file whose text it writes to stderr),
 fat {method: {member, pages, entries, bytes, zeros}} (lists that are too large),
 starts_while, lists_while (files: it exits with code 9, or refuses its lists, while they are missing),
 extra_after (a file: once it exists, a start offers the tool `extra`),
@@ -257,6 +258,7 @@ async def main() -> None:
     if "fail_first" in options and starts(Path(options["fail_first"]["file"])) <= options["fail_first"]["times"]:
         sys.exit(9)
     begin(options)
+    await asyncio.sleep(options.get("starts_after_s", 0))
     server = Server(options)
     reader = asyncio.StreamReader(limit=2**26)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

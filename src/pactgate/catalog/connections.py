@@ -22,6 +22,8 @@ from pactgate.catalog.discovery import TOOLS, DiscoveredLists
 from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import PROMPT_KIND, TOOL_KIND, EntryKind
 from pactgate.catalog.supervisor import Supervisor
+from pactgate.catalog.uris import ResourceTarget
+from pactgate.catalog.waiting import wait_for
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import DiscoveryFailed, Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
@@ -32,8 +34,6 @@ from pactgate.upstreams.dialer import Dialer, Session
 
 _NOTHING: Final = ServerCatalog()
 _MAX_REMOVED_IDS: Final = 1000
-SETTLING_S: Final = 1.0
-"""How long after the start a list waits for servers that are still connecting."""
 
 
 class ServerChanges(Struct, frozen=True):
@@ -63,6 +63,7 @@ class Connections:
         backoff: Backoff | None = None,
         mask: Callable[[str], str] = str,
         max_age_s: float = 60.0,
+        first_list_wait_s: float = 60.0,
         built_in: Iterable[ServerConfig] = (),
     ) -> None:
         self._make_dialer = make_dialer
@@ -74,6 +75,7 @@ class Connections:
         self._backoff = backoff
         self._mask = mask
         self._max_age_s = max_age_s
+        self._first_list_wait_s = first_list_wait_s
         self._named: dict[str, tuple[DiscoveredLists, ServerCatalog]] = {}
         self._by_server: dict[str, ServerCatalog] = {}
         self._history: dict[str, DefinitionHistory] = {}
@@ -98,9 +100,8 @@ class Connections:
 
     def start(self) -> None:
         self._is_started = True
-        self._settling_until = asyncio.get_running_loop().time() + SETTLING_S
         for supervisor in self._everyone.values():
-            supervisor.start()
+            self._start(supervisor)
 
     async def stop(self) -> None:
         self._is_started = False
@@ -180,7 +181,7 @@ class Connections:
         toggled = [id_ for id_, item in kept.items() if item.config.enabled != wanted[id_].enabled]
         for id_, supervisor in self._supervisors.items():
             if self._is_started and id_ not in kept:
-                supervisor.start()
+                self._start(supervisor)
         ended = [item.stop() for id_, item in before.items() if id_ not in kept]
         await asyncio.gather(*ended, *(self.set_enabled(id_, wanted[id_].enabled) for id_ in toggled))
         self._changed()
@@ -194,6 +195,7 @@ class Connections:
         supervisor = self._supervisors[server]
         if enabled:
             supervisor.enable()
+            self._settle_until(supervisor.lists.awaited_until)
         else:
             await supervisor.disable()
 
@@ -205,18 +207,36 @@ class Connections:
             self._supervisors, only=only, force=force, include_disabled=include_disabled, max_age_s=self._max_age_s
         )
 
-    async def settle(self) -> None:
-        """Right after the start, wait briefly for servers that have neither connected nor failed yet."""
-        left_s = self._settling_until - asyncio.get_running_loop().time()
-        if left_s <= 0:
+    def _start(self, supervisor: Supervisor) -> None:
+        supervisor.start()
+        self._settle_until(supervisor.lists.awaited_until)
+
+    def _settle_until(self, moment: float) -> None:
+        self._settling_until = max(self._settling_until, moment)
+
+    async def settle(self, scope: str | None = None) -> None:
+        """Wait until every server, or the one of `scope`, has answered its lists or failed once since it was started.
+
+        Each server is waited for as long as its own time to connect, and all of them as long as `discovery.firstListWaitMs`. Most
+        clients list once, so a list without a server that is still starting hides the tools of this server for the whole session.
+        """
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._settling_until:
             return
-        waiting = [item.lists.settled for item in self._everyone.values() if not item.lists.settled.is_set()]
-        try:
-            async with asyncio.timeout(left_s):
-                for event in waiting:
-                    await event.wait()
-        except TimeoutError:
-            return
+        latest = loop.time() + self._first_list_wait_s
+        for lists in [self._everyone[id_].lists for id_ in self.settling(scope)]:
+            await wait_for(lists.settled, max(0.0, min(latest, lists.awaited_until) - loop.time()))
+
+    def settling(self, scope: str | None = None) -> list[str]:
+        """The servers whose first answer a list waits for."""
+        if not self._settling_until:  # nothing was started, perhaps without an event loop
+            return []
+        now = asyncio.get_running_loop().time()
+        return [
+            id_
+            for id_, item in self._everyone.items()
+            if scope in (None, id_) and not item.lists.settled.is_set() and now < item.lists.awaited_until
+        ]
 
     async def resolve(self, name: str, scope: str | None, roles: Collection[str] = ()) -> Tool:
         """The tool for a name the catalog does not have yet: wait for the servers that may still list it, then look it up again."""
@@ -228,9 +248,18 @@ class Connections:
         """The only server that the name of a tool can mean, connected or not; None if there is no such server."""
         return scope or self.catalog_for(roles).tools.server_for(name)
 
+    async def resolve_uri(self, uri: str, scope: str | None) -> ResourceTarget:
+        """The server that a URI means. Waits until that server has started, or every server if none lists the URI yet."""
+        try:
+            await self.settle(self.catalog.resolve_uri(uri, scope).server)
+        except GatewayFailure as failure:
+            if failure.kind is not Kind.UNKNOWN_RESOURCE:
+                raise
+            await self.settle()
+        return self.catalog.resolve_uri(uri, scope)
+
     async def resolve_prompt(self, name: str, scope: str | None) -> Prompt:
         """The prompt for a name. Waits for the server that the name means, and raises why that server is unreachable."""
-        await self.settle()
         try:
             return self.catalog.prompts.resolve(name, scope)
         except GatewayFailure as failure:

@@ -34,6 +34,8 @@ class ListCache:
         """Why the last refresh failed; None if it succeeded."""
         self.settled = asyncio.Event()
         """Set after the first refresh, successful or not, and when the server could not be reached."""
+        self.awaited_until = 0.0
+        """Until then, in the time of the event loop, a list of all servers waits for `settled`."""
         self._server = server
         self._on_change = on_change
         self._emit = emit
@@ -70,6 +72,11 @@ class ListCache:
                     await wait_for(self._is_urgent, listed_at + self._backoff.between_lists_s - time.monotonic())
         finally:
             self._resolve_waiters(self._disconnected())
+
+    def await_first(self, limit_s: float) -> None:
+        """The server is being connected: lists of all servers wait for its first answer, for this long at most."""
+        if not self.settled.is_set():
+            self.awaited_until = asyncio.get_running_loop().time() + limit_s
 
     @property
     def has_answered(self) -> bool:

@@ -102,6 +102,7 @@ class Supervisor:
     def start(self) -> None:
         if self.config.enabled and self._task is None:
             self._attempt = quiet_future()
+            self.lists.await_first(self.config.connection_timeout_ms / 1000)
             self._task = asyncio.create_task(self._run(), name=f"supervisor {self.config.id}")
 
     async def stop(self) -> None:

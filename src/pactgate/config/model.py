@@ -64,6 +64,15 @@ class Discovery(Section, frozen=True, kw_only=True):
     discovery_interval_ms: Annotated[
         int, doc("Milliseconds before a list is refreshed; `list_changed` refreshes it at once.", ge=1000, le=86400000)
     ] = 60000
+    first_list_wait_ms: Annotated[
+        int,
+        doc(
+            "Milliseconds that a list waits for servers which have neither connected nor failed since they were started; for "
+            "each server at most its own connectionTimeoutMs. 0: a list has the servers that are connected.",
+            ge=0,
+            le=60000,
+        ),
+    ] = 60000
 
 
 class Naming(Section, frozen=True, kw_only=True):

@@ -66,9 +66,9 @@ class Admin:
         if exchange.path == "/health/live":
             self._say(exchange, 200, _LIVE)
         elif exchange.path == "/health/ready":
-            status = _status(self._servers())
-            is_ready = status != "starting"
-            self._say(exchange, 200 if is_ready else 503, encode_json({"status": status}))
+            snapshot = self._snapshot()
+            facts = {"status": _status(snapshot["servers"]), "lists": snapshot["lists"]}
+            self._say(exchange, 503 if facts["status"] == "starting" else 200, encode_json(facts))
         else:
             return False
         return True

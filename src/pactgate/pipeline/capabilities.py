@@ -1,7 +1,8 @@
 """The capabilities that the gateway declares to clients: those of its servers, as far as it passes them on.
 
 The gateway always declares `listChanged`, because it notices changed lists by itself if a server does not announce them. Pure.
-Must not: declare what no connected server offers.
+While servers are still starting, it declares what they may offer: a client reads capabilities once. Otherwise must not: declare what no
+connected server offers.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ Offered = Mapping[str, Any]
 """The capabilities of one connected server."""
 
 
-def merged(offered: Iterable[Offered]) -> dict[str, Any]:
-    """The capabilities of the merged view: every kind of list, and what at least one server offers."""
+def merged(offered: Iterable[Offered], *, is_starting: bool = False) -> dict[str, Any]:
+    """The capabilities of the merged view: every kind of list, and what at least one server offers, or may offer when it has started."""
     servers = list(offered)
     shown: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS}
-    if any(_subscribes(each) for each in servers):
+    if is_starting or any(_subscribes(each) for each in servers):
         shown["resources"]["subscribe"] = True
     for name in _WHOLE:
-        if any(name in each for each in servers):
+        if is_starting or any(name in each for each in servers):
             shown[name] = {}
     return shown
 

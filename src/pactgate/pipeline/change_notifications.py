@@ -186,7 +186,8 @@ class ChangeNotifications:
         kinds = frozenset(kind for kind in _KINDS if getattr(wanted, f"{kind}_list_changed"))
         listen = self._admit(_Listen(ctx.caller, request.id, kinds))
         try:
-            await self._connections.settle()
+            if wanted.resource_subscriptions:
+                await self._connections.settle()
             held = await self._watch(listen, wanted.resource_subscriptions)
             honoured: dict[str, Any] = {f"{kind}ListChanged": True for kind in _KINDS if kind in kinds}
             if held:

@@ -108,7 +108,7 @@ class Forward:
             ctx.server = OWN_SERVER_ID
             own = ForwardedResult(self._own(uri, ctx.caller), LATEST_LEGACY)
             return shape(own, request.method, ctx.caller, self._server_info)
-        target = await self._target(uri, ctx.caller.scope)
+        target = await self._in_time(request.method, self._target(uri, ctx.caller.scope))
         members["uri"] = Raw(encode_json(target.uri))
         answer = await self._read(ctx, request, _Addressed(target.server, members, target.uri, token), meta)
         result = shape(answer, request.method, ctx.caller, self._server_info)
@@ -203,8 +203,7 @@ class Forward:
 
     async def _target(self, uri: str, scope: str | None) -> ResourceTarget:
         """The server of a listed resource, or of a template (completions name the template itself)."""
-        await self._connections.settle()
-        return self._connections.catalog.resolve_uri(uri, scope)
+        return await self._connections.resolve_uri(uri, scope)
 
     async def _read(
         self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]

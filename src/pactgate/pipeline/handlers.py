@@ -10,7 +10,7 @@ from pactgate.catalog.connections import Connections
 from pactgate.core.context import ExecutionContext
 from pactgate.core.display import cut
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.pipeline import capabilities
+from pactgate.pipeline import capabilities, status
 from pactgate.pipeline.change_notifications import ChangeNotifications
 from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.kernel import EXTENSION, Handler
@@ -67,15 +67,18 @@ class Handlers:
         }
 
     async def initialize(self, ctx: ExecutionContext, request: Request) -> bytes:
-        """The answer of the handshake; the frontend has already agreed on the version."""
-        await self._connections.settle()
+        """The answer of the handshake; the frontend has already agreed on the version.
+
+        The merged view answers at once. The endpoint of one server waits for that server, whose name and capabilities it shows.
+        """
+        await self._settle_scope(ctx.caller.scope)
         about = self._about(ctx.caller.scope, Era.LEGACY)
         return encode_json(
             {"protocolVersion": ctx.caller.version, "serverInfo": self._identity(ctx.caller.scope), **about}
         )
 
     async def discover(self, ctx: ExecutionContext, request: Request) -> bytes:
-        await self._connections.settle()
+        await self._settle_scope(ctx.caller.scope)
         about = {name: Raw(encode_json(fact)) for name, fact in self._about(ctx.caller.scope, Era.MODERN).items()}
         about["supportedVersions"] = Raw(encode_json(MODERN_VERSIONS))
         info = encode_json(self._identity(ctx.caller.scope))
@@ -93,11 +96,15 @@ class Handlers:
                 raise GatewayFailure(
                     Kind.INVALID_PARAMS, "That cursor is not one this server gave; list from the start."
                 )
-        await self._connections.settle()
         caller = ctx.caller
+        await self._connections.settle(caller.scope)
         hint = self._connections.freshness(request.method, caller.scope)
         catalog = self._connections.catalog_for(caller.roles)
         return catalog.listing(request.method, caller.scope, caller.version, hint)
+
+    async def _settle_scope(self, scope: str | None) -> None:
+        if scope is not None:
+            await self._connections.settle(scope)
 
     def _about(self, scope: str | None, era: Era) -> dict[str, Any]:
         about: dict[str, Any] = {"capabilities": self._capabilities(scope, era)}
@@ -110,7 +117,8 @@ class Handlers:
         """The capabilities of the merged view, or those of one server on its own endpoint."""
         if scope is None:
             sessions = (item.session for item in self._connections.servers.values())
-            return capabilities.merged(each.identity.capabilities for each in sessions if each is not None)
+            offered = (each.identity.capabilities for each in sessions if each is not None)
+            return capabilities.merged(offered, is_starting=bool(self._connections.settling()))
         session = self._connections.connected(scope)
         if session is None:
             return capabilities.alone(None)
@@ -132,8 +140,12 @@ class Handlers:
                 continue
             text = session.identity.instructions
             parts.append(text if scope is not None else f"## {id_}\n{cut(text, _MAX_INSTRUCTIONS_CHARS)}")
+        starting = self._connections.settling(scope)
         missing = {id_: why for id_, why in self._connections.missing().items() if scope in (None, id_)}
-        if missing:
-            lines = [f"- {id_}: {why[:_MAX_REASON_CHARS]}" for id_, why in missing.items()]
+        lines = [f"- {id_}: {why[:_MAX_REASON_CHARS]}" for id_, why in missing.items() if id_ not in starting]
+        if lines:
             parts.append("Not available at the moment:\n" + "\n".join(lines))
+        shown = [id_ for id_ in starting if id_ in self._connections.servers]
+        if shown:
+            parts.append(f"Still starting: {', '.join(shown)}. The resource {status.URI} has their instructions.")
         return "\n\n".join(parts)

@@ -46,6 +46,14 @@ class Status:
         text = encode_json(self.facts()).decode()
         return encode_json({"contents": [{"uri": URI, "mimeType": "application/json", "text": text}]})
 
+    def _told(self, server: str) -> dict[str, str]:
+        """The instructions of a server. A client that was connected before the server had started finds them only here."""
+        session = self._connections.connected(server)
+        instructions = session.identity.instructions if session is not None else None
+        return {"instructions": instructions} if instructions else {}
+
     def facts(self) -> dict[str, Any]:
-        rows = [{name: row[name] for name in _SHOWN} for row in self._connections.rows()]
+        rows = [
+            {**{name: row[name] for name in _SHOWN}, **self._told(row["serverId"])} for row in self._connections.rows()
+        ]
         return {"servers": rows, "missing": self._connections.missing(), **self._limits()}

@@ -58,6 +58,7 @@ class GatewaySnapshot:
         return {
             "uptimeMs": round(self._uptime_s() * 1000),
             "servers": self._connections.rows(),
+            "lists": "waiting" if self._connections.settling() else "whole",
             "tools": self._tool_rows(),
             "calls": self._metrics.calls,
             "cache": self._cache_facts(),
