@@ -130,7 +130,7 @@ def test_what_our_recorder_adds_is_read() -> None:
 
 def test_a_get_has_no_request_and_a_late_answer_neither() -> None:
     assert only({"request": None, "http": {"verb": "GET"}}).request is None
-    assert only({"response": {"id": 1, "result": {}}}).request is None
+    assert only({"seq": 4, "response": {"id": 1, "result": {}}}).request is None
 
 
 def test_a_batch_stands_where_a_message_stands() -> None:

@@ -66,7 +66,7 @@ def test_late_answers_and_answers_on_other_streams_are_found_by_their_ids() -> N
         late,
         {"request": {"id": 2, "method": "b"}},
         {"http": {"verb": "GET"}, "notifications": [{"message": {"id": 2, "result": "beside"}}]},
-        {"response": {"id": 1, "result": "late"}},
+        {"seq": 9, "response": {"id": 1, "result": "late"}},
     )
     assert [ask(made, "a"), ask(made, "b")] == ["late", "beside"]
 

@@ -83,7 +83,7 @@ def test_pages_make_one_listing_and_a_new_one_starts_without_a_cursor() -> None:
 
 
 def test_an_answer_closes_its_request_in_its_own_exchange_or_later() -> None:
-    late = {"response": {"jsonrpc": "2.0", "id": 2, "result": {}}}
+    late = {"seq": 9, "response": {"jsonrpc": "2.0", "id": 2, "result": {}}}
     assert not seen(capture(call(1, "x", None, {}), {"request": request(2, "y")}, late)).open
     assert len(seen(capture({"request": request(2, "y")})).open) == 1
 

@@ -1,12 +1,14 @@
 """The format of capture files: one session object or an array of sessions, read exchange by exchange.
 
 A session carries `server_label`, `server_capabilities` (absent means null) and `exchanges`, each with a `request` and, unless
-it is a notification or was lost, a `response`. This is the format of mcptest. Our recorder adds members, all optional:
+it is a notification or was lost, a `response`. This is the format of mcptest. Our recorder adds members, all optional, and exchanges
+without a `request`, which have `seq` or `http`: a late response, a GET. Any other exchange without a request is an error.
 
 session    capture_version (1: every message of either direction is in the file), transport (stdio, http, http+sse),
            transport_id, protocol_version, era (legacy, modern), started_at, closed (true: the connection had ended, or the
-           capture ends before it did), shared (true: several clients, whose ids and tokens may coincide), leg, missing
-           (messages that came later and are not in the file), noise (lines that are no messages)
+           capture ends before it did), shared (true: several clients, whose ids and tokens may coincide), leg (probe: the
+           client is a probe, which breaks rules on purpose), missing (messages that came later and are not in the file), noise
+           (lines that are no messages)
 exchange   direction (of the request: client_to_server, the default, or server_to_client), at_ms and response_at_ms (since the
            start), seq and response_seq (the order of all messages of the session), stream (the stream it travelled on or
            opened), closed_by (client, server: its stream ended without an answer), auth (a digest of the credentials),
@@ -32,6 +34,8 @@ from pactgate.capture.json_stream import JsonStream, NotJsonError
 from pactgate.protocol.versions import Era
 
 CAPTURE_VERSION: Final = 1
+PROBE: Final = "probe"
+"""The `leg` of a session with a probe."""
 
 Body = dict[str, Any]
 Progress = Callable[[int, int | None], None]
@@ -115,6 +119,7 @@ class SessionHead(Struct, frozen=True):
     era: Era | None = None
     is_closed: bool = False
     is_shared: bool = False
+    is_probe: bool = False
 
 
 class RecordedSession:
@@ -140,12 +145,13 @@ class RecordedSession:
             era=Era(era) if era in ("legacy", "modern") else None,
             is_closed=held.get("closed") is True,
             is_shared=held.get("shared") is True,
+            is_probe=held.get("leg") == PROBE,
         )
 
 
 _HEAD: Final = frozenset(
     {"server_label", "server_capabilities", "capture_version", "transport", "transport_id", "protocol_version"}
-    | {"era", "closed", "shared"}
+    | {"era", "closed", "shared", "leg"}
 )
 
 
@@ -225,7 +231,7 @@ def _exchange(value: Any, index: int, session: str) -> RecordedExchange:
         raise _not_a_capture(f"{where} must be an object")
     http = value.get("http")
     request, response = (_message(value.get(name), f"{name} of {where}") for name in ("request", "response"))
-    if request is None and response is None and not isinstance(http, dict):
+    if request is None and not isinstance(http, dict) and _whole(value.get("seq")) is None:
         raise _not_a_capture(f"{where} has no request")
     if len(value) == 2 and request is not None and response is not None:
         return RecordedExchange(index, request, response)  # fast path for most of a large capture
