@@ -95,6 +95,8 @@ class StdioServer:
     def answer(self, method: str, params: Json, call: OpenCall) -> Json:
         """The result of a request. Raises RpcError."""
         if method == "tools/list":
+            if params.get("cursor") is not None:
+                raise RpcError(INVALID_PARAMS, "Unknown cursor; the list has one page.")
             return {"tools": [tool.definition() for tool in self._tools.values()]}
         if method != "tools/call":
             raise RpcError(METHOD_NOT_FOUND, f"Unknown method {method[:64]!r}.")

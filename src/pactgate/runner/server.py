@@ -166,6 +166,8 @@ class RunnerServer:
         if request.method == "tools/call":
             return await self._call(request)
         if request.method == "tools/list":
+            if "cursor" in messages.members(request.params or b"{}"):
+                raise _RequestError(messages.INVALID_PARAMS, "There is no such cursor; the list has one page.")
             box = await self._loaded()
             return encode_json({"tools": [Raw(tool.definition) for tool in box.tools.values()]})
         if request.method in ("initialize", "server/discover"):
