@@ -137,8 +137,9 @@ def rules() -> str:
     text = HEADER + (
         "# Rules\n\n"
         f"The {len(conformance_rules.ALL)} rules of `pactgate compliance invariants`. INV and COMP are the documented "
-        "invariants and hazards and decide the exit code; GW are shown beside them, and decide when `--rules gw` or "
-        "`--rules all` asks for them. `pactgate compliance rules CODE` prints one.\n\n"
+        "invariants and conflicts and decide the exit code. GW are informational, and decide when `--rules gw` or `--rules all` "
+        "asks for them. LINT are advice on definitions: the specification allows them, clients in use refuse them; they count "
+        "with `--fail-on advice`. `pactgate compliance rules CODE` prints one.\n\n"
     )
     rows = (
         (f"[{rule.code}](#{rule.code.lower()})", rule.category, rule.level.upper(), _span(rule), rule.title())
@@ -148,6 +149,7 @@ def rules() -> str:
     for rule in conformance_rules.ALL:
         text += f"## {rule.code}\n\n`{rule.slug()}`. {rule.title()}\n\n"
         text += "".join(f"**{name}.** {body}\n\n" for name, body in rule.sections().items())
+        text += f"<{rule.url()}>\n\n" if rule.url() is not None else ""
     return text.rstrip() + "\n"
 
 

@@ -33,13 +33,17 @@ class Compliance:
         capture: str | os.PathLike[str] | None = None,
         headers: dict[str, str] | None = None,
         env: dict[str, str] | None = None,
+        calls: dict[str, dict[str, Any]] | None = None,
         rules: str | Sequence[str] | None = None,
         era: str | None = None,
         fail_on: str = "must",
         baseline: str | os.PathLike[str] | None = None,
         timeout_s: float = 30.0,
     ) -> ComplianceReport:
-        """Name one of: a command with its arguments, `url=`, or `capture=`. The report is returned when it passed."""
+        """Name one of: a command with its arguments, `url=`, or `capture=`. The report is returned when it passed.
+
+        `calls` are tools to call with their arguments; no other tool is called.
+        """
         from pactgate.conformance.baseline import load
         from pactgate.conformance.check import check_capture
         from pactgate.conformance.live import record_live
@@ -52,7 +56,13 @@ class Compliance:
         path = Path(capture) if capture is not None else self._fresh()
         if capture is None:
             words = tuple(os.fspath(word) for word in command)
-            target = ProbeTarget(command=words, url=url, headers=headers or {}, env={**os.environ, **(env or {})})
+            target = ProbeTarget(
+                command=words,
+                url=url,
+                headers=headers or {},
+                env={**os.environ, **(env or {})},
+                calls=tuple((calls or {}).items()),
+            )
             wanted = None if era in (None, "auto") else Era(era)
             label = url or f"stdio://{Path(words[0]).name}"
             try:

@@ -70,7 +70,19 @@ def test_an_unreadable_capture_is_exit_code_1_with_a_message_and_an_error_in_jso
     assert "error:" in printed.err
 
 
-@pytest.mark.parametrize("form", ["junit", "sarif", "markdown"])
+@pytest.mark.requirement("S3/CLI")
+@pytest.mark.parametrize("exchange", [{}, {"request": None}, {"response": {"jsonrpc": "2.0", "id": 1, "result": {}}}])
+def test_an_exchange_without_a_request_is_an_error_in_the_report_and_exit_code_1(
+    tmp_path: Path, exchange: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, capture(*handshake(), exchange))
+    assert judge("--capture", path, "--format", "json") == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["passed"] is False
+    assert report["error"]["message"] == "This is not a capture: exchange 2 of the session has no request."
+
+
+@pytest.mark.parametrize("form", ["junit", "sarif", "markdown", "github"])
 def test_the_other_forms_tell_of_an_unreadable_capture_too(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert judge("--capture", "missing.json", "--format", form) == 1
     assert "missing.json" in capsys.readouterr().out.replace("\\", "")

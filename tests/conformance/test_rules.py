@@ -62,8 +62,8 @@ def test_no_capture_is_for_a_rule_that_does_not_exist() -> None:
 def test_every_rule_file_is_listed_once_in_the_order_of_the_codes() -> None:
     assert sorted(Path(getfile(rule)) for rule in ALL) == FILES
     families = [rule.code.partition("-")[0] for rule in ALL]
-    assert families == sorted(families, key=["INV", "COMP", "GW"].index)
-    for family in ("INV", "COMP", "GW"):
+    assert families == sorted(families, key=["INV", "COMP", "GW", "LINT"].index)
+    for family in ("INV", "COMP", "GW", "LINT"):
         codes = [rule.code for rule in ALL if rule.code.startswith(family)]
         assert codes == sorted(set(codes))
 
@@ -86,6 +86,22 @@ def test_a_rule_says_what_must_hold_why_and_how_to_mend_it(rule: type[Rule]) -> 
     assert all(text.endswith(".") for text in rule.sections().values())
     assert rule.since in KNOWN_VERSIONS
     assert rule.revisions()
+
+
+@pytest.mark.parametrize("rule", ALL, ids=by_code)
+def test_a_rule_links_to_the_section_that_it_rests_on(rule: type[Rule]) -> None:
+    url = rule.url()
+    if rule.code == "GW-107":
+        assert url is None, "it is about the capture format, which is ours"
+        return
+    assert url is not None
+    assert url.startswith(
+        (
+            "https://modelcontextprotocol.io/specification/20",
+            "https://www.jsonrpc.org/specification#",
+            "https://www.rfc-editor.org/rfc/rfc",
+        )
+    )
 
 
 @pytest.mark.parametrize("rule", [rule for rule in ALL if issubclass(rule, SessionRule)], ids=by_code)

@@ -18,7 +18,8 @@ def test_by_default_all_run_and_the_documented_ones_decide() -> None:
     ("words", "first", "count"),
     [
         ("inv", "INV-001", 9),
-        ("gw", "GW-001", len(ALL) - 9),
+        ("gw", "GW-001", len(ALL) - 13),
+        ("lint", "LINT-001", 4),
         ("all", "INV-001", len(ALL)),
         ("GW-012, inv-003", "INV-003", 2),
     ],

@@ -145,6 +145,8 @@ class Server:
             self.send(id=id_, result=self.fat_page(fat, params.get("cursor")))
         elif self.is_broken(method):
             self.refuse(id_, -32603, self.options.get("broken_words", "this list is broken"))
+        elif is_invalid(method, params):
+            self.refuse(id_, -32602, "Invalid params")
         elif method == "tools/list":
             if self.options.get("hang") != "list":
                 self.send(id=id_, result=self.page(params.get("cursor"), is_modern))
@@ -238,6 +240,16 @@ class Server:
         for done in range(count):
             told = {"progressToken": token, "progress": done + 1, "message": "on"}
             self.send(method="notifications/progress", params=told)
+
+
+def is_invalid(method: str, params: dict[str, Any]) -> bool:
+    """What a probe sends on purpose: a cursor that was not given out, members of a wrong type, a tool that does not exist."""
+    if method.endswith("/list"):
+        cursor = params.get("cursor", "0")
+        return not isinstance(cursor, str) or not cursor.isdigit()
+    named = params.get("uri" if method == "resources/read" else "name", "")
+    is_unknown = method == "tools/call" and str(named).startswith("pactgate-probe")
+    return not isinstance(named, str) or is_unknown
 
 
 def starts(counter: Path) -> int:

@@ -32,13 +32,14 @@ Examples:
   pactgate compliance invariants --capture session.json --rules all --fail-on should
   pactgate compliance invariants --live http://127.0.0.1:8000/mcp
   pactgate compliance invariants --live -o session.json -- npx -y my-server
+  pactgate compliance invariants --live --call 'echo={"message": "hi"}' -- npx -y my-server
   pactgate compliance run --config examples/official-conformance.yml
   pactgate compliance rules INV-002
 
 Exit codes: 0 passed, 1 findings or an unreadable capture, 2 wrong invocation.
 """
 _BAR_CHARS: Final = 24
-_FORMATS: Final = ("text", "json", "junit", "sarif", "markdown")
+_FORMATS: Final = ("text", "json", "junit", "sarif", "markdown", "github")
 
 
 @click.group(epilog=_EXAMPLES)
@@ -49,17 +50,29 @@ def compliance() -> None:
 @compliance.command(epilog=_EXAMPLES, context_settings={"show_default": True})
 @click.argument("target", metavar="[URL | -- COMMAND...]", nargs=-1)
 @click.option("--capture", metavar="FILE", help="The capture; - reads standard input.")
-@click.option("--live", is_flag=True, help="Record a scripted session with a server first. It changes nothing there.")
+@click.option(
+    "--live", is_flag=True, help="Probe a server and check what it answers. No tool is called without --call."
+)
+@click.option(
+    "--call",
+    "calls",
+    metavar="TOOL=JSON",
+    multiple=True,
+    help="With --live: call this tool with these arguments. Repeatable.",
+)
 @header_option
 @click.option("--output", "-o", metavar="FILE", help="With --live: keep the capture.")
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", help="Format of the report.")
+@click.option("--sarif-location", metavar="FILE", help="With --live: the file that annotations are shown at.")
 @click.option(
     "--rules",
-    metavar="inv|gw|all|CODE,...",
+    metavar="inv|gw|lint|all|CODE,...",
     help="Run only these rules; they decide the exit code. Default: all run, INV and the two conflict rules decide.",
 )
 @click.option("--baseline", metavar="FILE", help="Rules that are known to fail; a stale entry fails the run.")
-@click.option("--fail-on", type=click.Choice(["must", "should"]), default="must", help="The weakest level that counts.")
+@click.option(
+    "--fail-on", type=click.Choice(["must", "should", "advice"]), default="must", help="The weakest level that counts."
+)
 @click.option(
     "--era", type=click.Choice(["auto", "legacy", "modern"]), default="auto", help="Protocol era of the session."
 )
@@ -72,9 +85,11 @@ def invariants(
     target: tuple[str, ...],
     capture: str | None,
     live: bool,
+    calls: tuple[str, ...],
     headers: tuple[str, ...],
     output: str | None,
     form: str,
+    sarif_location: str | None,
     rules: str | None,
     baseline: str | None,
     fail_on: str,
@@ -82,12 +97,15 @@ def invariants(
     not_judged: str,
     allow_missing_initialized: bool,
 ) -> int:
-    """Check a capture of one session or several. With --live, record one with a server and check it.
+    """Check a capture of one session or several. With --live, probe a server and check what it answers.
 
-    With --live, URL or COMMAND is the server.
+    With --live, URL or COMMAND is the server. It is sent what a good client sends and what a wrong one does: unknown names, cursors and
+    versions, wrong types, cancellations, over HTTP also wrong headers. None of it changes anything there.
     """
+    from msgspec.structs import replace
+
     from pactgate.capture.format import CaptureError
-    from pactgate.cli.live_target import label, record_session, target_of
+    from pactgate.cli.live_target import label, location_of, record_session, target_of
     from pactgate.conformance.baseline import BaselineError, load
     from pactgate.conformance.check import check_capture
     from pactgate.conformance.report import ComplianceReport, ReportFailure
@@ -95,13 +113,14 @@ def invariants(
 
     if live is (capture is not None):
         raise CommandError("Give exactly one of: --capture FILE, --live with a server.")
-    if not live and (target or headers or output is not None):
-        raise CommandError("A server, --header and --output need --live.")
-    server = target_of(target, headers) if capture is None else None
-    source = capture or (label(server) if server else "")
+    if not live and (target or headers or calls or output is not None or sarif_location is not None):
+        raise CommandError("A server, --call, --header, --output and --sarif-location need --live.")
+    server = target_of(target, headers, calls) if capture is None else None
+    source = capture or output or (label(server) if server else "")
+    location = None if server is None else location_of(server, sarif_location)
     with TemporaryDirectory(prefix="pactgate-") as folder, terminal.spinner(f"checking {source}") as tell:
         try:
-            report = check_capture(
+            checked = check_capture(
                 record_session(server, output, folder, era) if server else source,
                 rules=rules,
                 era=era,
@@ -111,10 +130,12 @@ def invariants(
                 baseline=() if baseline is None else load(Path(baseline)),
                 on_progress=lambda done, total: tell(f"{_bar(done, total)} checking {source}"),
             )
+            report = replace(checked, source=source, location=location)
         except (UnknownRuleError, BaselineError) as problem:
             raise CommandError(str(problem)) from None
         except CaptureError as problem:
-            report = ComplianceReport(source, error=ReportFailure(problem.kind.value, problem.message))
+            failure = ReportFailure(problem.kind.value, problem.message)
+            report = ComplianceReport(source, error=failure, location=location)
     if report.error is not None:
         terminal.problem(report.error.message)
     _write(report, form)
@@ -229,6 +250,7 @@ def _described(rule: type[Rule], *, decides: bool) -> dict[str, Any]:
         "until": rule.until,
         "decides": decides,
         "title": rule.title(),
+        "url": rule.url(),
         "sections": rule.sections(),
     }
 
@@ -242,3 +264,5 @@ def _explain(rule: type[Rule]) -> None:
     for name, text in rule.sections().items():
         print(f"\n{terminal.paint(name, 'bold', sys.stdout)}")
         print(textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
+    if rule.url() is not None:
+        print(f"  {rule.url()}")

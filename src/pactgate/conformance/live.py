@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from pactgate.capture.capture_files import SingleCaptureFile
+from pactgate.capture.format import PROBE
 from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction, secrets_of
 from pactgate.conformance.probe import ProbeTarget, probe
@@ -31,7 +32,7 @@ async def record_live(
     try:
         await probe(
             target,
-            lambda _server, transport: recorder.connection(label, "session", transport),
+            lambda _server, transport: recorder.connection(label, PROBE, transport),
             era=era,
             timeout_s=timeout_s,
         )

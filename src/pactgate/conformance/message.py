@@ -82,6 +82,12 @@ class ExchangeView(Struct, eq=False):
         return None
 
     @property
+    def is_refused_by_http(self) -> bool:
+        """Whether the HTTP status refused the request, which is an answer whatever the body is."""
+        http = self.exchange.http
+        return http is not None and http.status is not None and http.status >= BAD_REQUEST
+
+    @property
     def is_refused_for_headers(self) -> bool:
         """Whether the server refused the request because its headers differ from its body."""
         http, answer = self.exchange.http, self.first_response

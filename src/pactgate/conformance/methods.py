@@ -75,3 +75,6 @@ INPUT_METHODS: Final = frozenset({"elicitation/create", "sampling/createMessage"
 
 INPUT_TAKERS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Requests whose result may be `input_required`, and the parameter that names their subject."""
+
+MADE_UP: Final = "pactgate-probe"
+"""How every name and URI begins that the probe makes up."""

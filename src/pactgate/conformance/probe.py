@@ -1,46 +1,52 @@
 """Runs one scripted session with a live server, which a recorder captures for the checker.
 
-The session initializes, lists everything page by page, pings, requests a method that does not exist, reads a few resources, gets a few
-prompts without required arguments, and calls a few tools that are annotated as read-only and need no arguments. An error response is
-part of the record, not a failure of the probe. Everything is bounded in number and time.
-Must not: check anything, or call a tool that may change something.
+A first connection, which is not recorded, finds era and transport. The second plays the script: what a good client sends and what a wrong
+one does (`probe_script`), and over HTTP single requests with wrong headers (`probe_http`). A third one, to a legacy server, asks for
+a protocol version that does not exist. Everything is bounded in number and time.
+Must not: check anything, or call a tool that the operator did not name.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Raw, Struct
 
 from pactgate.config.server_settings import ServerConfig
-from pactgate.conformance.methods import LISTS
+from pactgate.conformance.probe_http import HttpProbe
+from pactgate.conformance.probe_recorder import ProbeRecorder
+from pactgate.conformance.probe_script import UNKNOWN_VERSION, ProbeScript
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.protocol import messages
+from pactgate.core.recording import ConnectionRecorder
+from pactgate.protocol import modern
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
+from pactgate.upstreams.channel import Outgoing
 from pactgate.upstreams.dialer import Dialer, MakeTap, Session
 from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.proxy import network_of
+from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.process.child_reaper import ChildReaper
+from pactgate.upstreams.process.stdio import StdioChannel
 
-MAX_PAGES: Final = 50
-MAX_EACH: Final = 3
-UNKNOWN_METHOD: Final = "pactgate/unknown"
 _CLIENT: Final = {"name": "pactgate-probe", "version": "1"}
 _MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
-_LOST: Final = frozenset({Kind.CONNECTION_LOST, Kind.CONNECTION_FAILED})
+_SINGLE_S: Final = 5.0
 
 
 class ProbeTarget(Struct, frozen=True):
-    """A server to connect to: a command with its arguments, or a URL."""
+    """A server to connect to: a command with its arguments, or a URL. `calls` are tools to call, with their arguments."""
 
     command: tuple[str, ...] = ()
     url: str | None = None
     headers: dict[str, str] = {}
     env: dict[str, str] = {}
     cwd: str | None = None
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
 
     def config(self, era: Era | None, transport: str) -> ServerConfig:
         return ServerConfig(
@@ -85,76 +91,100 @@ async def connected(
 
 
 async def probe(target: ProbeTarget, make_tap: MakeTap, *, era: Era | None = None, timeout_s: float = 30.0) -> None:
-    """Run the scripted session while a recorder captures it. A first connection, which is not recorded, finds era and transport."""
+    """Run the scripted session while a recorder captures it. Raises GatewayFailure when the server can't be used."""
     async with connected(target, era, timeout_s) as session:
         era, transport = session.identity.era, session.transport
-    async with connected(target, era, timeout_s, make_tap, transport) as session:
-        await _Script(session, timeout_s).play()
+    recorders: list[ProbeRecorder] = []
+
+    def watched(server: str, transport: str) -> ConnectionRecorder | None:
+        inner = make_tap(server, transport)
+        if inner is not None:
+            recorders.append(ProbeRecorder(inner))
+        return None if inner is None else recorders[-1]
+
+    single_s = min(_SINGLE_S, timeout_s)
+    async with AsyncExitStack() as ending:
+        session = await ending.enter_async_context(connected(target, era, timeout_s, watched, transport))
+        http = None
+        if transport == "http" and target.url is not None:
+            client = HttpClient()
+            ending.push_async_callback(client.close)
+            http = _http_probe(target, client, recorders[-1], single_s)
+            send = partial(_send_over_http, http, session)
+        else:
+            send = partial(_send_over_stream, session, recorders[-1], single_s)
+        await ProbeScript(session, timeout_s, target.calls, send).play()
+        if http is not None:
+            await http.play(session.identity)
+    if era is Era.LEGACY:
+        await _ask_for_an_unknown_version(target, make_tap, transport, single_s)
 
 
-class _Script:
-    def __init__(self, session: Session, timeout_s: float) -> None:
-        self._session = session
-        self._timeout_s = timeout_s
-
-    async def play(self) -> None:
-        listed = await self._lists()
-        if self._session.identity.era is Era.LEGACY:
-            await self._ask("ping", {})
-        await self._ask(UNKNOWN_METHOD, {})
-        for uri in _texts(listed.get("resources", []), "uri")[:MAX_EACH]:
-            await self._ask("resources/read", {"uri": uri}, uri)
-        plain = [prompt for prompt in listed.get("prompts", []) if not _needs(prompt.get("arguments"))]
-        for name in _texts(plain, "name")[:MAX_EACH]:
-            await self._ask("prompts/get", {"name": name}, name)
-        for name in _texts([tool for tool in listed.get("tools", []) if is_harmless(tool)], "name")[:MAX_EACH]:
-            await self._ask("tools/call", {"name": name, "arguments": {}}, name)
-
-    async def _lists(self) -> dict[str, list[dict[str, Any]]]:
-        found: dict[str, list[dict[str, Any]]] = {}
-        for method, (member, _) in LISTS.items():
-            if method.partition("/")[0] in self._session.identity.capabilities:
-                found[member] = await self._pages(method, member)
-        return found
-
-    async def _pages(self, method: str, member: str) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
-        cursor: dict[str, Any] = {}
-        for _ in range(MAX_PAGES):
-            result = await self._ask(method, cursor)
-            page = result.get(member)
-            items += [item for item in page if isinstance(item, dict)] if isinstance(page, list) else []
-            following = result.get("nextCursor")
-            if not isinstance(following, str) or following == cursor.get("cursor"):
-                break
-            cursor = {"cursor": following}
-        return items
-
-    async def _ask(self, method: str, params: Mapping[str, Any], name: str | None = None) -> dict[str, Any]:
-        """The result, or {} where there is none. Raises GatewayFailure when the connection is lost."""
-        members = {key: Raw(encode_json(value)) for key, value in params.items()}
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                result = messages.value(await self._session.peer.request(method, members, name=name))
-        except TimeoutError:
-            return {}
-        except GatewayFailure as failure:
-            if failure.kind in _LOST:
-                raise
-            return {}
-        return result if isinstance(result, dict) else {}
+def _http_probe(target: ProbeTarget, client: HttpClient, recorder: ProbeRecorder, timeout_s: float) -> HttpProbe:
+    return HttpProbe(
+        target.url or "",
+        target.headers,
+        client,
+        recorder,
+        network_of(target.config(None, "http")),
+        _CLIENT,
+        timeout_s,
+    )
 
 
-def is_harmless(tool: Mapping[str, Any]) -> bool:
-    """Whether a tool is annotated as read-only and needs no arguments."""
-    annotations, schema = tool.get("annotations"), tool.get("inputSchema")
-    only_reads = isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
-    return only_reads and isinstance(schema, dict) and not schema.get("required")
+async def _send_over_http(http: HttpProbe, session: Session, method: str, id_: str, version: str | None) -> None:
+    await http.ask(session.identity, method, id_=id_, version=version)
 
 
-def _needs(arguments: Any) -> bool:
-    return isinstance(arguments, list) and any(isinstance(each, dict) and each.get("required") for each in arguments)
+async def _send_over_stream(
+    session: Session, recorder: ProbeRecorder, timeout_s: float, method: str, id_: str, version: str | None
+) -> None:
+    """Send a request with an id of the probe's own. The session ignores the response, the recorder sees it."""
+    identity = session.identity
+    message: dict[str, Any] = {"jsonrpc": "2.0", "id": id_, "method": method}
+    if identity.era is Era.MODERN:
+        message["params"] = {"_meta": modern.envelope(version or identity.version, _CLIENT, {})}
+    answered = asyncio.create_task(recorder.answered(id_))
+    try:
+        await asyncio.sleep(0)
+        await session.peer.channel.send(Outgoing(encode_json(message), method))
+        await asyncio.wait({answered}, timeout=timeout_s)
+    finally:
+        answered.cancel()
+        await asyncio.wait({answered})
 
 
-def _texts(items: list[dict[str, Any]], member: str) -> list[str]:
-    return [item[member] for item in items if isinstance(item.get(member), str)]
+async def _ask_for_an_unknown_version(target: ProbeTarget, make_tap: MakeTap, transport: str, timeout_s: float) -> None:
+    """One more connection, which is recorded as a session of its own. A server may close it without an answer."""
+    tap = make_tap("the server", transport) if transport in ("http", "stdio") else None
+    if tap is None:
+        return
+    recorder = ProbeRecorder(tap)
+    async with AsyncExitStack() as ending:
+        client, child_reaper = HttpClient(), ChildReaper()
+        ending.push_async_callback(child_reaper.close)
+        ending.push_async_callback(client.close)
+        if transport == "http":
+            await _http_probe(target, client, recorder, timeout_s).initialize(UNKNOWN_VERSION)
+            recorder.closed()
+            return
+        config = target.config(Era.LEGACY, transport)
+        channel = StdioChannel(
+            config.id,
+            target.command[0],
+            config.args,
+            config.env,
+            config.cwd,
+            lambda _event: None,
+            child_reaper=child_reaper,
+            max_frame_bytes=_MAX_FRAME_BYTES,
+            tap=recorder,
+        )
+        peer = Peer(config.id, channel, lambda _event: None, _CLIENT)
+        ending.push_async_callback(peer.close)
+        params = {"protocolVersion": UNKNOWN_VERSION, "capabilities": {}, "clientInfo": _CLIENT}
+        with suppress(GatewayFailure, TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await peer.open()
+                members = {key: Raw(encode_json(value)) for key, value in params.items()}
+                await peer.request("initialize", members, cancellable=False)

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pactgate.conformance.rule import (
+    SHOWN_EVIDENCE,
     CheckStatus,
     CompositionConflict,
     CompositionSeverity,
@@ -20,6 +22,8 @@ from pactgate.conformance.rule import (
 )
 
 SCHEMA_VERSION: Final = 1
+_GRAVITY: Final = (CheckStatus.FAIL, CheckStatus.PASS, CheckStatus.NOT_JUDGED, CheckStatus.NOT_APPLICABLE)
+_LEVELS: Final = tuple(RequirementLevel)
 
 
 class BaselineEntry(Struct, frozen=True):
@@ -50,10 +54,14 @@ class SessionReport(Struct, frozen=True):
     exchange_count: int
     results: tuple[RuleResult, ...]
     advisory: tuple[RuleResult, ...]
+    out_of_scope: tuple[str, ...] = ()
+    """The rules for another transport or other revisions than those that a probe was for. They have no result."""
+    index: int = 0
+    """The position of the session in the capture; of several that a probe had, the first."""
 
 
 class ComplianceReport(Struct, frozen=True):
-    """One run over one capture. `source` is its name as it was given."""
+    """One run over one capture. `source` is its name as it was given, `location` the file that findings are shown at, if another."""
 
     source: str
     sessions: tuple[SessionReport, ...] = ()
@@ -65,6 +73,7 @@ class ComplianceReport(Struct, frozen=True):
     unjudged_fails: bool = False
     baseline: tuple[BaselineEntry, ...] = ()
     error: ReportFailure | None = None
+    location: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -125,4 +134,40 @@ class ComplianceReport(Struct, frozen=True):
         return any(entry.is_about(code, *labels) for entry in self.baseline)
 
     def _reaches(self, level: RequirementLevel) -> bool:
-        return level is RequirementLevel.MUST or self.fail_on is RequirementLevel.SHOULD
+        order = list(RequirementLevel)
+        return order.index(level) <= order.index(self.fail_on)
+
+
+def merged(one: SessionReport, other: SessionReport) -> SessionReport:
+    """The report of two sessions of the same probe."""
+    return replace(
+        one,
+        exchange_count=one.exchange_count + other.exchange_count,
+        results=_merged_results(one.results, other.results),
+        advisory=_merged_results(one.advisory, other.advisory),
+        out_of_scope=tuple(code for code in one.out_of_scope if code in other.out_of_scope),
+    )
+
+
+def within_scope(report: SessionReport) -> SessionReport:
+    """The report without the results of rules that are out of scope."""
+    results, advisory = (
+        tuple(result for result in results if result.code not in report.out_of_scope)
+        for results in (report.results, report.advisory)
+    )
+    return replace(report, results=results, advisory=advisory)
+
+
+def _merged_results(one: tuple[RuleResult, ...], other: tuple[RuleResult, ...]) -> tuple[RuleResult, ...]:
+    return tuple(_merged_result(*pair) for pair in zip(one, other, strict=True))
+
+
+def _merged_result(one: RuleResult, other: RuleResult) -> RuleResult:
+    """The graver of two results of one rule, with the evidence of both."""
+    graver = min(one, other, key=lambda result: (_GRAVITY.index(result.status), _LEVELS.index(result.level)))
+    return replace(
+        graver,
+        evidence=(one.evidence + other.evidence)[:SHOWN_EVIDENCE],
+        count=one.count + other.count,
+        notes=tuple(dict.fromkeys(one.notes + other.notes)),
+    )

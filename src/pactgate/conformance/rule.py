@@ -17,9 +17,11 @@ from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
+from pactgate.capture.format import Side
 from pactgate.conformance.composition import Composition, RecordedServer
 from pactgate.conformance.message import EVERYTHING, ExchangeView, MessageKind, RecordedMessage
-from pactgate.conformance.session_state import SessionState
+from pactgate.conformance.methods import LISTS
+from pactgate.conformance.session_state import ListedItem, SessionState
 from pactgate.core.display import flat
 from pactgate.protocol.versions import KNOWN_VERSIONS, LATEST_LEGACY, LATEST_MODERN
 
@@ -27,13 +29,15 @@ SHOWN_EVIDENCE: Final = 20
 """Places that one result names; further ones are counted."""
 SECTIONS: Final = ("What it checks", "Why", "How to fix", "Reference")
 _SHOWN_CHARS: Final = 60
+_SPECIFICATION: Final = "https://modelcontextprotocol.io/specification"
 
 
 class RequirementLevel(StrEnum):
-    """The keyword of the specification (RFC 2119)."""
+    """The keyword of the specification (RFC 2119), or advice, where the specification allows what clients in use refuse."""
 
     MUST = "must"
     SHOULD = "should"
+    ADVICE = "advice"
 
 
 class CheckStatus(StrEnum):
@@ -66,6 +70,8 @@ class Evidence(Struct, frozen=True):
     pointer: str
     message: str
     level: RequirementLevel = RequirementLevel.MUST
+    session: int = 0
+    """The session of the capture that the exchange belongs to."""
 
 
 class RuleResult(Struct, frozen=True, rename={"code": "id", "slug": "rule"}):
@@ -98,6 +104,8 @@ class Rule:
 
     code: ClassVar[str]
     category: ClassVar[str]
+    spec: ClassVar[str] = ""
+    """The section that the rule rests on: a page of the specification with an anchor, or a whole URL."""
     level: ClassVar[RequirementLevel] = RequirementLevel.MUST
     since: ClassVar[str] = KNOWN_VERSIONS[0]
     until: ClassVar[str] = KNOWN_VERSIONS[-1]
@@ -123,6 +131,14 @@ class Rule:
             elif heading and line.strip():
                 found[heading].append(line.strip())
         return {name: " ".join(lines) for name, lines in found.items()}
+
+    @classmethod
+    def url(cls) -> str | None:
+        """The address of the section that the rule rests on. Rules for both eras link to the latest legacy revision."""
+        if not cls.spec or cls.spec.startswith("https://"):
+            return cls.spec or None
+        version = LATEST_MODERN if cls.since == LATEST_MODERN else LATEST_LEGACY
+        return f"{_SPECIFICATION}/{version}/{cls.spec}"
 
     @classmethod
     def revisions(cls) -> tuple[str, ...]:
@@ -163,13 +179,35 @@ class SessionRule(Rule):
         """Called at the end of the session, when its head is complete."""
 
     def fault(
-        self, where: RecordedMessage | ExchangeView, pointer: str, text: str, level: RequirementLevel | None = None
+        self,
+        where: RecordedMessage | ExchangeView,
+        pointer: str,
+        text: str,
+        level: RequirementLevel | None = None,
+        *,
+        by: Side | None = None,
     ) -> None:
-        """Report a breach. `pointer` is relative to the message, or to the exchange."""
+        """Report a breach. `pointer` is relative to the message, or to the exchange. `by` is the side that is at fault.
+
+        Without `by` it is the sender of the message, or the server for an exchange. The breaches of a probe are on purpose and are
+        not reported.
+        """
+        if by is None:
+            by = where.sender if isinstance(where, RecordedMessage) else Side.SERVER
+        if by is Side.CLIENT and self.session.head.is_probe:
+            return
         self._fault_count += 1
         if len(self._faults) < SHOWN_EVIDENCE:
             level = level or self._level_in(where.version)
-            self._faults.append(Evidence(where.index, where.pointer + pointer, text, level))
+            self._faults.append(
+                Evidence(
+                    exchange=where.index,
+                    pointer=where.pointer + pointer,
+                    message=text,
+                    level=level,
+                    session=self.session.index,
+                )
+            )
 
     def note(self, text: str) -> None:
         """Report a remark that is not a breach."""
@@ -214,6 +252,11 @@ class SessionRule(Rule):
         earlier = KNOWN_VERSIONS[: KNOWN_VERSIONS.index(self.must_since)]
         return RequirementLevel.SHOULD if (version or LATEST_LEGACY) in earlier else self.level
 
+    @property
+    def is_out_of_scope(self) -> bool:
+        """Whether the rule is about another transport or other revisions than those of this session."""
+        return not self.seen and (self._is_moot() or not self.session.is_covered(self.revisions()))
+
     def _is_moot(self) -> bool:
         """Whether the rule needs HTTP and the session used none."""
         return self.needs is RequiredEvidence.HTTP and not self.session.has_http and not self.session.http_is_unknown
@@ -244,6 +287,22 @@ class ModernRule(SessionRule):
     """A rule about requests that carry their own protocol version."""
 
     since = LATEST_MODERN
+
+
+class DefinitionRule(SessionRule):
+    """A rule about listed definitions, which the specification allows: advice. `lists` names the list methods."""
+
+    category = "definitions"
+    level = RequirementLevel.ADVICE
+    if_nothing = "Nothing was listed."
+    lists: ClassVar[tuple[str, ...]] = ("tools/list",)
+
+    def definitions(self) -> Iterator[tuple[str, str, ListedItem, str]]:
+        """Each item of the latest listing: its kind, its name, the item, and the pointer to it in its message."""
+        for method in self.lists:
+            member = LISTS[method][0]
+            for name, item in self.session.lists[method].items.items():
+                yield member.removesuffix("s"), name, item, pointer("result", member, item.number)
 
 
 class CompositionRule(Rule):

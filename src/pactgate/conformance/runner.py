@@ -1,6 +1,7 @@
 """Runs rules over recorded sessions. Pure: the same exchanges and the same rules give the same results.
 
-Each message is read once, shown to the rules that selected its role, method and revision, and then dropped.
+Each message is read once, shown to the rules that selected its role, method and revision, and then dropped. The sessions of one probe
+have one report.
 Must not: read files, or decide the exit code (`report` does).
 """
 
@@ -12,9 +13,9 @@ from pactgate.capture.format import RecordedSession
 from pactgate.conformance.composition import Composition
 from pactgate.conformance.message import ExchangeView, MessageKind, RecordedMessage
 from pactgate.conformance.message_order import MessageOrder
-from pactgate.conformance.report import SessionReport
+from pactgate.conformance.report import SessionReport, merged, within_scope
 from pactgate.conformance.rule import CompositionConflict, CompositionRule, RuleResult, SessionRule
-from pactgate.conformance.selection import RuleSelection
+from pactgate.conformance.selection import DOCUMENTED, RuleSelection
 from pactgate.conformance.session_state import ReadingOptions, SessionState
 from pactgate.protocol.versions import LEGACY_VERSIONS
 
@@ -26,11 +27,20 @@ def run(
 ) -> tuple[tuple[SessionReport, ...], tuple[CompositionConflict, ...]]:
     """Check every session, then the conflicts between several servers."""
     composition = Composition()
-    sessions = []
+    sessions: list[SessionReport] = []
+    probes: dict[str, int] = {}
     for session in recorded:
         report, subject = judge(selection, session, options)
+        earlier = probes.get(report.label) if subject.head.is_probe else None
+        if earlier is not None:
+            sessions[earlier] = merged(sessions[earlier], report)
+            continue
+        if subject.head.is_probe:
+            probes[report.label] = len(sessions)
         sessions.append(report)
         composition.add(subject)
+    for position in probes.values():
+        sessions[position] = within_scope(sessions[position])
     conflicts: list[CompositionConflict] = []
     for rule in (rule() for rule in selection.rules if issubclass(rule, CompositionRule) and len(sessions) > 1):
         rule.check(composition)
@@ -41,7 +51,7 @@ def run(
 def judge(
     selection: RuleSelection, recorded: RecordedSession, options: ReadingOptions
 ) -> tuple[SessionReport, SessionState]:
-    session = SessionState(recorded.head, options)
+    session = SessionState(recorded.head, options, recorded.index)
     audience = _Audience([rule(session) for rule in selection.rules if issubclass(rule, SessionRule)])
     order = MessageOrder()
     for exchange in recorded.exchanges:
@@ -63,6 +73,8 @@ def judge(
         exchange_count=session.exchange_count,
         results=tuple(result for result in results if result.code in selection.deciding),
         advisory=tuple(result for result in results if result.code not in selection.deciding),
+        out_of_scope=tuple(audience.out_of_scope()) if session.head.is_probe else (),
+        index=session.index,
     )
     return report, session
 
@@ -105,6 +117,10 @@ class _Audience:
             ]
         for hook in hooks:
             hook(message)
+
+    def out_of_scope(self) -> Iterator[str]:
+        """The rules that this session can't be subject to. The documented ones always have a result."""
+        yield from (rule.code for rule in self._rules if rule.is_out_of_scope and type(rule) not in DOCUMENTED)
 
     def results(self) -> Iterator[RuleResult]:
         for rule in self._rules:

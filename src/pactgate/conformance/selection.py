@@ -12,10 +12,16 @@ from pactgate.conformance.rules import ALL
 
 RuleClass = type[Rule]
 
-DOCUMENTED: Final[tuple[RuleClass, ...]] = tuple(rule for rule in ALL if not rule.code.startswith("GW-"))
+DOCUMENTED: Final[tuple[RuleClass, ...]] = tuple(rule for rule in ALL if rule.code.startswith(("INV-", "COMP-")))
 OUR_OWN: Final[tuple[RuleClass, ...]] = tuple(rule for rule in ALL if rule.code.startswith("GW-"))
+ADVICE: Final[tuple[RuleClass, ...]] = tuple(rule for rule in ALL if rule.code.startswith("LINT-"))
 BY_CODE: Final[dict[str, RuleClass]] = {rule.code: rule for rule in ALL}
-_GROUPS: Final[dict[str, tuple[RuleClass, ...]]] = {"inv": DOCUMENTED, "gw": OUR_OWN, "all": ALL}
+_GROUPS: Final[dict[str, tuple[RuleClass, ...]]] = {
+    "inv": DOCUMENTED,
+    "gw": OUR_OWN,
+    "lint": ADVICE,
+    "all": ALL,
+}
 
 
 class UnknownRuleError(Exception):
@@ -23,7 +29,7 @@ class UnknownRuleError(Exception):
 
     def __init__(self, word: str) -> None:
         super().__init__(
-            f"There is no rule {word!r}. `pactgate compliance rules` lists them; inv, gw and all are groups."
+            f"There is no rule {word!r}. `pactgate compliance rules` lists them; inv, gw, lint and all are groups."
         )
 
 

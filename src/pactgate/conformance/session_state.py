@@ -17,7 +17,7 @@ from pactgate.conformance.message import META, ExchangeView, RecordedMessage, Ro
 from pactgate.conformance.methods import LISTS
 from pactgate.protocol.headers import VERSION_HEADER
 from pactgate.protocol.modern import PROTOCOL_VERSION_KEY
-from pactgate.protocol.versions import LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS, Era
+from pactgate.protocol.versions import KNOWN_VERSIONS, LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS, Era
 
 _STDIO: Final = "stdio"
 
@@ -46,6 +46,11 @@ class ListedItems:
         self.ever: dict[str, ListedItem] = {}
         self.is_whole = False
         self._started = False
+        self._given: BoundedDict[bool] = BoundedDict()
+
+    def has_given(self, cursor: Any) -> bool:
+        """Whether a page named this cursor as the next one. True also where the bounded memory can't tell."""
+        return (isinstance(cursor, str) and cursor in self._given) or self._given.has_forgotten
 
     def page(self, answer: RecordedMessage, member: str, identity: str) -> None:
         if "cursor" not in answer.request_params() or not self._started:
@@ -58,14 +63,18 @@ class ListedItems:
                 self.names.append(name)
                 self.items[name] = item
                 self.ever[name] = item
-        self.is_whole = answer.result.get("nextCursor") is None
+        following = answer.result.get("nextCursor")
+        self.is_whole = following is None
+        if isinstance(following, str):
+            self._given[following] = True
 
 
 class SessionState:
     """One session up to the current message. The head is complete only at the end."""
 
-    def __init__(self, head: SessionHead, options: ReadingOptions) -> None:
+    def __init__(self, head: SessionHead, options: ReadingOptions, index: int = 0) -> None:
         self.head = head
+        self.index = index
         self.options = options
         self.exchange_count = 0
         self.eras: set[Era] = set()
@@ -136,6 +145,11 @@ class SessionState:
         declared = None if self.initialize is None else self.initialize.params.get("capabilities")
         return declared if isinstance(declared, dict) else None
 
+    def is_page(self, answer: RecordedMessage) -> bool:
+        """Whether a list result belongs to a listing. The response to a cursor that a probe invented does not."""
+        params = answer.request_params()
+        return not self.head.is_probe or "cursor" not in params or self.lists[answer.method].has_given(params["cursor"])
+
     def begin(self, exchange: RecordedExchange) -> ExchangeView:
         self.exchange_count += 1
         self.has_http = self.has_http or exchange.http is not None
@@ -196,7 +210,7 @@ class SessionState:
             self.negotiated = _version(message.result) or self.negotiated
         elif method == "server/discover":
             self.discovery = message
-        elif method in LISTS and message.sender is Side.SERVER:
+        elif method in LISTS and message.sender is Side.SERVER and self.is_page(message):
             self.lists[method].page(message, *LISTS[method])
 
     def _era_of(self, exchange: RecordedExchange) -> Era:
@@ -209,7 +223,7 @@ class SessionState:
             if request.get("method") == "initialize":
                 return Era.LEGACY
         headers = exchange.http.request_headers.get(VERSION_HEADER) if exchange.http is not None else None
-        if headers:
+        if headers and (headers[0] in KNOWN_VERSIONS or self.initialize is None):
             return Era.LEGACY if headers[0] in LEGACY_VERSIONS else Era.MODERN
         return self.era
 

@@ -1,7 +1,8 @@
 """Checks many captures in one run against expected results: the file of `compliance run`.
 
 A YAML (or JSON) file with `checks`, a list; each has a `capture` (relative to the file), or `live`, a server to record first: a URL or a
-command as a list, run in the file's folder (`python` is the interpreter of this process). It may have `name`, `expect` (`pass`,
+command as a list, run in the file's folder (`python` is the interpreter of this process); `calls` names the tools to call there, with
+their arguments. It may have `name`, `expect` (`pass`,
 the default, or `fails:` with exactly the rules that fail), `rules`, `era`, `fail_on`, `baseline` and `allow_missing_initialized`.
 Must not: print, or decide the exit code.
 """
@@ -28,8 +29,8 @@ from pactgate.core.failures import GatewayFailure
 from pactgate.protocol.versions import Era
 
 _TEXTS: Final = ("name", "capture", "rules", "era", "fail_on", "baseline")
-_MEMBERS: Final = frozenset({*_TEXTS, "expect", "allow_missing_initialized", "live"})
-_CHOICES: Final = {"era": ("auto", "legacy", "modern"), "fail_on": ("must", "should")}
+_MEMBERS: Final = frozenset({*_TEXTS, "expect", "allow_missing_initialized", "live", "calls"})
+_CHOICES: Final = {"era": ("auto", "legacy", "modern"), "fail_on": ("must", "should", "advice")}
 
 
 class SuiteError(Exception):
@@ -109,7 +110,7 @@ def _judge(check: SuiteCheck) -> ComplianceReport:
 def _check(path: Path, number: int, fields: Any) -> SuiteCheck:
     where = f"{path}: check {number}"
     _require_shape(where, fields)
-    live = _live(where, fields["live"], path.parent) if "live" in fields else None
+    live = _live(where, fields["live"], path.parent, _calls(where, fields)) if "live" in fields else None
     named = fields.get("capture") or fields["live"]
     rules = fields.get("rules")
     try:
@@ -141,6 +142,8 @@ def _require_shape(where: str, fields: Any) -> None:
             raise SuiteError(f"{where}: {name} must be a string.")
     if ("capture" in fields) == ("live" in fields):
         raise SuiteError(f"{where} needs one of capture and live.")
+    if "calls" in fields and "live" not in fields:
+        raise SuiteError(f"{where}: calls needs live.")
     for name, choices in _CHOICES.items():
         if fields.get(name, choices[0]) not in choices:
             raise SuiteError(f"{where}: {name} must be one of {', '.join(choices)}.")
@@ -148,12 +151,19 @@ def _require_shape(where: str, fields: Any) -> None:
         raise SuiteError(f"{where}: allow_missing_initialized must be true or false.")
 
 
-def _live(where: str, given: Any, folder: Path) -> ProbeTarget:
+def _calls(where: str, fields: dict[str, Any]) -> tuple[tuple[str, dict[str, Any]], ...]:
+    calls = fields.get("calls", {})
+    if not isinstance(calls, dict) or not all(isinstance(arguments, dict) for arguments in calls.values()):
+        raise SuiteError(f"{where}: calls is an object of tools, each with an object of arguments.")
+    return tuple(calls.items())
+
+
+def _live(where: str, given: Any, folder: Path, calls: tuple[tuple[str, dict[str, Any]], ...]) -> ProbeTarget:
     if isinstance(given, str) and given.startswith(("http://", "https://")):
-        return ProbeTarget(url=given)
+        return ProbeTarget(url=given, calls=calls)
     if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
         program = sys.executable if given[0] == "python" else given[0]
-        return ProbeTarget(command=(program, *given[1:]), cwd=str(folder.resolve()))
+        return ProbeTarget(command=(program, *given[1:]), cwd=str(folder.resolve()), calls=calls)
     raise SuiteError(f"{where}: live is a URL, or a command as a list of strings.")
 
 

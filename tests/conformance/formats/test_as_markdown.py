@@ -9,14 +9,15 @@ from tests.conformance.formats.samples import bad, good, unreadable
 def test_a_good_report_is_one_table() -> None:
     text = as_markdown(good())
     assert text.startswith("## Passed: \\(value\\)\n")
-    assert "| INV-001 | pass | initialize is the first request the client sends. |  |" in text
+    assert "#initialization) | pass | initialize is the first request the client sends. |  |" in text
 
 
 def test_findings_hazards_and_stale_entries_are_told() -> None:
     text = as_markdown(bad())
     assert text.startswith("## Failed")
-    assert "| INV-006 | **fail** (must) |" in text
-    assert "Beside, not counted:" in text
+    url = "https://modelcontextprotocol.io/specification/2025-11-25/basic#responses"
+    assert f"| [INV-006]({url}) | **fail** (must) |" in text
+    assert "Informational:" in text
     assert "### Between servers" in text
     assert "Stale in the baseline: INV-001 did not fail." in text
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pactgate.conformance.formats.as_sarif import as_sarif
 from pactgate.conformance.report import ComplianceReport
@@ -123,6 +124,19 @@ def test_a_must_is_an_error_and_what_does_not_count_a_note() -> None:
     assert beside["GW-040"] == {"note"}
     assert together["GW-040"] == {"warning"}
     assert beside["COMP-001"] == {"error"}
+
+
+def test_a_place_is_the_capture_or_the_file_that_is_named() -> None:
+    for report, uri in ((bad(), "%28value%29"), (replace(bad(), location="src/my server.py"), "src/my%20server.py")):
+        results = json.loads(as_sarif(report))["runs"][0]["results"]
+        places = [result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in results]
+        assert set(places) == {uri}
+
+
+def test_a_rule_has_the_address_of_its_section() -> None:
+    rules = {rule["id"]: rule for rule in json.loads(as_sarif(good()))["runs"][0]["tool"]["driver"]["rules"]}
+    assert rules["INV-006"]["helpUri"].endswith("/basic#responses")
+    assert "helpUri" not in rules["GW-107"]
 
 
 def test_what_the_baseline_expects_is_suppressed() -> None:

@@ -13,7 +13,7 @@ def test_every_documented_rule_has_its_line_and_the_verdict_is_last() -> None:
     assert lines[0] == "almanac  legacy 2025-11-25, 3 exchanges"
     assert [line.split()[:2] for line in lines[1:5]] == [["pass", f"INV-00{number}"] for number in range(1, 5)]
     assert lines[5].split()[:2] == ["n/a", "INV-005"]
-    assert lines[-1] == "PASSED: 0 of 4 checks failed, no conflicts."
+    assert lines[-1] == "PASSED: 4 passed, 0 failed, 3 not applicable."
 
 
 def test_a_failure_says_what_and_where() -> None:
@@ -21,6 +21,9 @@ def test_a_failure_says_what_and_where() -> None:
     assert "  FAIL  INV-006  The code of the error is" in text
     assert "exchange 2 /response/error/code" in text
     assert "(expected)" in text
+    assert (
+        "                 https://modelcontextprotocol.io/specification/2025-11-25/basic#responses" in text.splitlines()
+    )
     assert "stale  INV-001 is in the baseline, but did not fail." in text
     assert "hazard   COMP-001 tool_namespace_overlap" in text
     assert text.splitlines()[-1].startswith("FAILED: ")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
+from pactgate.conformance.formats.as_github import as_github
 from pactgate.conformance.formats.as_json import as_json
 from pactgate.conformance.formats.as_junit import as_junit
 from pactgate.conformance.formats.as_markdown import as_markdown
@@ -20,6 +21,7 @@ class ReportFormat(StrEnum):
     JUNIT = "junit"
     SARIF = "sarif"
     MARKDOWN = "markdown"
+    GITHUB = "github"
 
 
 RENDER: Final[dict[ReportFormat, Callable[[ComplianceReport], str]]] = {
@@ -28,4 +30,5 @@ RENDER: Final[dict[ReportFormat, Callable[[ComplianceReport], str]]] = {
     ReportFormat.JUNIT: as_junit,
     ReportFormat.SARIF: as_sarif,
     ReportFormat.MARKDOWN: as_markdown,
+    ReportFormat.GITHUB: as_github,
 }

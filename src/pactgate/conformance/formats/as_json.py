@@ -1,8 +1,9 @@
 """The report for programs, version 1. Members are only ever added.
 
-`{schema_version, passed, source, sessions: [{server_label, era, protocol_version, exchanges, results, advisory}], composition:
-{findings, advisory}, stale, summary, error?}`; a result has `id, rule, category, level, status, message, evidence: [{exchange,
-pointer, message, level}], count, notes, expected`; a finding `id, kind, subject, servers, severity, message`. What is in `results`
+`{schema_version, passed, source, sessions: [{server_label, era, protocol_version, exchanges, results, advisory, out_of_scope}],
+composition: {findings, advisory}, stale, summary, error?}`; a result has `id, rule, category, level, status, message, evidence:
+[{exchange, pointer, message, level, session}], count, notes, expected, url`; a finding `id, kind, subject, servers, severity, message`.
+What is in `results`
 and `findings` decides `passed`; `advisory` is shown beside it.
 """
 
@@ -16,6 +17,7 @@ from msgspec import to_builtins
 from pactgate.conformance.formats.summary import summary
 from pactgate.conformance.report import SCHEMA_VERSION, ComplianceReport, SessionReport
 from pactgate.conformance.rule import RuleResult
+from pactgate.conformance.selection import BY_CODE
 
 
 def as_json(report: ComplianceReport) -> str:
@@ -40,7 +42,14 @@ def as_dict(report: ComplianceReport) -> dict[str, Any]:
 
 def _session(report: ComplianceReport, session: SessionReport) -> dict[str, Any]:
     def results(results: tuple[RuleResult, ...]) -> list[dict[str, Any]]:
-        return [{**to_builtins(result), "expected": report.is_expected(session, result)} for result in results]
+        return [
+            {
+                **to_builtins(result),
+                "expected": report.is_expected(session, result),
+                "url": BY_CODE[result.code].url(),
+            }
+            for result in results
+        ]
 
     return {
         "server_label": session.label,
@@ -49,4 +58,5 @@ def _session(report: ComplianceReport, session: SessionReport) -> dict[str, Any]
         "exchanges": session.exchange_count,
         "results": results(session.results),
         "advisory": results(session.advisory),
+        "out_of_scope": list(session.out_of_scope),
     }

@@ -1,5 +1,7 @@
 """The report as JUnit XML: one suite per session, one case per rule, so that CI systems show it beside the tests.
 
+The name of a case is the sentence that must hold, so that a passed one does not read as a failure.
+
 A case fails where it counts; what does not apply, was not judged, does not count or is expected is skipped, with the reason.
 """
 
@@ -13,6 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 from pactgate.conformance.formats.summary import place
 from pactgate.conformance.report import ComplianceReport, SessionReport
 from pactgate.conformance.rule import CheckStatus, RuleResult
+from pactgate.conformance.selection import BY_CODE
 from pactgate.core.display import visible
 
 _NO_XML: Final = re.compile("[\ufffe\uffff]")
@@ -37,14 +40,15 @@ def as_junit(report: ComplianceReport) -> str:
 
 def _suite(report: ComplianceReport, session: SessionReport) -> str:
     results = (*session.results, *session.advisory)
-    cases = [(session.label, f"{r.code} {r.slug}", _outcome(report, session, r)) for r in results]
+    cases = [(session.label, f"{r.code} {BY_CODE[r.code].title()}", _outcome(report, session, r)) for r in results]
     return _xml_suite(session.label, cases)
 
 
 def _outcome(report: ComplianceReport, session: SessionReport, result: RuleResult) -> str:
     decides = result.code in report.deciding
     if decides and report.counts(session, result):
-        places = "\n".join(f"{place(e)}: {e.message}" for e in result.evidence)
+        places = "\n".join(f"{place(e, session)}: {e.message}" for e in result.evidence)
+        places += f"\n{BY_CODE[result.code].url() or ''}"
         return (
             f"<failure type={_attribute(result.level)} message={_attribute(result.message)}>{_text(places)}</failure>"
         )

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from pactgate.conformance.formats.summary import place, summary, unjudged, verdict
-from pactgate.conformance.report import ComplianceReport
+from pactgate.conformance.report import ComplianceReport, SessionReport
 from pactgate.conformance.rule import CheckStatus, CompositionConflict, RuleResult
+from pactgate.conformance.selection import BY_CODE
 from pactgate.core.display import flat
 
 _CELL_CHARS: Final = 300
 _SHOWN_PLACES: Final = 5
+_HEAD: Final = ("rule", "check", "what", "where")
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()<>#|!~@&])")
 _WORDS: Final = {
     CheckStatus.PASS: "pass",
@@ -32,11 +34,11 @@ def _lines(report: ComplianceReport) -> Iterator[str]:
     for session in report.sessions:
         version = f" {_plain(session.protocol_version)}" if session.protocol_version else ""
         yield f"\n### {_plain(session.label)}\n\n{session.era}{version}, exchanges: {session.exchange_count}\n"
-        yield from _table(("rule", "verdict", "what", "where"), map(_row, session.results))
+        yield from _table(_HEAD, (_row(session, result) for result in session.results))
         findings = [result for result in session.advisory if result.status is CheckStatus.FAIL]
         if findings:
-            yield "\nBeside, not counted:\n"
-            yield from _table(("rule", "verdict", "what", "where"), map(_row, findings))
+            yield "\nInformational:\n"
+            yield from _table(_HEAD, (_row(session, result) for result in findings))
         for reason, codes in unjudged(session.advisory).items():
             yield f"\nNot judged: {', '.join(codes)}. {_plain(reason)}"
     if report.findings or report.advisory:
@@ -47,11 +49,13 @@ def _lines(report: ComplianceReport) -> Iterator[str]:
         yield f"\nStale in the baseline: {entry.code} did not fail."
 
 
-def _row(result: RuleResult) -> tuple[str, ...]:
-    places = "<br>".join(_plain(place(evidence)) for evidence in result.evidence[:_SHOWN_PLACES])
+def _row(session: SessionReport, result: RuleResult) -> tuple[str, ...]:
+    places = "<br>".join(_plain(place(evidence, session)) for evidence in result.evidence[:_SHOWN_PLACES])
     notes = "".join(f"<br>Note: {_plain(note)}" for note in result.notes)
     level = f" ({result.level})" if result.status is CheckStatus.FAIL else ""
-    return result.code, _WORDS[result.status] + level, _plain(result.message) + notes, places
+    url = BY_CODE[result.code].url()
+    code = f"[{result.code}]({url})" if url is not None else result.code
+    return code, _WORDS[result.status] + level, _plain(result.message) + notes, places
 
 
 def _conflict(conflict: CompositionConflict, remark: str = "") -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """The report as SARIF 2.1.0, for code scanning. A MUST is an error, a SHOULD a warning; what does not count is a note.
 
-There is no line to point at: a place is the capture file, and a logical location inside it.
+There is no line to point at. A place is a file, which is the capture, or for a live server a file of its repository, and a logical
+location inside the capture.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pactgate.conformance.rule import (
 from pactgate.conformance.selection import BY_CODE
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS: Final = {RequirementLevel.MUST: "error", RequirementLevel.SHOULD: "warning"}
+_LEVELS: Final = {RequirementLevel.MUST: "error", RequirementLevel.SHOULD: "warning", RequirementLevel.ADVICE: "note"}
 _SEVERITIES: Final = {
     CompositionSeverity.CONFLICT: "error",
     CompositionSeverity.WARNING: "warning",
@@ -34,8 +35,8 @@ _SEVERITIES: Final = {
 
 def as_sarif(report: ComplianceReport) -> str:
     results = [
-        _result(report, number, session, result, evidence)
-        for number, session in enumerate(report.sessions)
+        _result(report, session, result, evidence)
+        for session in report.sessions
         for result in (*session.results, *session.advisory)
         if result.status is CheckStatus.FAIL
         for evidence in result.evidence
@@ -52,12 +53,13 @@ def as_sarif(report: ComplianceReport) -> str:
 
 
 def _rule(rule: type[Rule]) -> dict[str, Any]:
-    sections = rule.sections()
+    sections, url = rule.sections(), rule.url()
     return {
         "id": rule.code,
         "name": rule.__name__,
         "shortDescription": {"text": rule.title()},
         "fullDescription": {"text": sections["What it checks"]},
+        **({"helpUri": url} if url is not None else {}),
         "help": {"text": f"{sections['Why']}\n\n{sections['How to fix']}\n\n{sections['Reference']}"},
         "defaultConfiguration": {"level": _LEVELS[rule.level]},
         "properties": {"category": rule.category},
@@ -73,12 +75,10 @@ def _invocation(report: ComplianceReport) -> dict[str, Any]:
     return invocation
 
 
-def _result(
-    report: ComplianceReport, number: int, session: SessionReport, result: RuleResult, evidence: Evidence
-) -> dict[str, Any]:
+def _result(report: ComplianceReport, session: SessionReport, result: RuleResult, evidence: Evidence) -> dict[str, Any]:
     is_expected = report.is_expected(session, result)
     is_counted = result.code in report.deciding and not is_expected
-    where = f"/{number}/exchanges/{evidence.exchange}{evidence.pointer}"
+    where = f"/{evidence.session}/exchanges/{evidence.exchange}{evidence.pointer}"
     entry = _entry(report, result.code, evidence.message, where, session.label)
     entry["level"] = _LEVELS[evidence.level] if is_counted else "note"
     if is_expected:
@@ -105,7 +105,7 @@ def _entry(report: ComplianceReport, code: str, message: str, where: str, owner:
         "locations": [
             {
                 "physicalLocation": {
-                    "artifactLocation": {"uri": quote(_encodable(report.source))},
+                    "artifactLocation": {"uri": quote(_encodable(report.location or report.source))},
                     "region": {"startLine": 1},
                 },
                 "logicalLocations": [{"fullyQualifiedName": where, "name": owner}],

@@ -1,4 +1,4 @@
-"""The report for a terminal: documented rules line by line, our own rules where they found something, the verdict last.
+"""The report for a terminal: documented rules line by line, other rules where they found something, the verdict last.
 
 Text of the capture is escaped and on one line. The caller adds colour: `style` gets only our own words.
 """
@@ -17,6 +17,7 @@ from pactgate.conformance.rule import (
     RequirementLevel,
     RuleResult,
 )
+from pactgate.conformance.selection import BY_CODE, DOCUMENTED
 from pactgate.core.display import flat
 
 Style = Callable[[str, str], str]
@@ -29,6 +30,11 @@ _WORDS: Final = {
     CheckStatus.FAIL: ("FAIL", "red"),
     CheckStatus.NOT_APPLICABLE: ("n/a", "dim"),
     CheckStatus.NOT_JUDGED: ("????", "yellow"),
+}
+_FAILURE_WORDS: Final = {
+    RequirementLevel.MUST: ("FAIL", "red"),
+    RequirementLevel.SHOULD: ("WARN", "yellow"),
+    RequirementLevel.ADVICE: ("HINT", "cyan"),
 }
 _SEVERITY_STYLES: Final = {
     CompositionSeverity.CONFLICT: "red",
@@ -50,6 +56,8 @@ def _lines(report: ComplianceReport, style: Style) -> Iterator[str]:
         if session.advisory:
             yield f"  {style('informational:', 'dim')}"
             yield from _results(report, session, session.advisory, style)
+        if session.out_of_scope:
+            yield f"  {style('skip', 'dim')}  {len(session.out_of_scope)} rules for another transport or other versions"
         yield ""
     if report.findings or report.advisory:
         yield style("between servers", "bold")
@@ -67,9 +75,9 @@ def _results(
 ) -> Iterator[str]:
     quiet: dict[CheckStatus, int] = {}
     for result in results:
-        is_documented = not result.code.startswith("GW-")
-        if result.status is CheckStatus.FAIL or is_documented:
-            yield from _result(result, style, is_expected=report.is_expected(session, result))
+        is_told = result.status is CheckStatus.PASS and result.code.startswith("LINT-") and result.notes != ()
+        if result.status is CheckStatus.FAIL or is_told or BY_CODE[result.code] in DOCUMENTED:
+            yield from _result(session, result, style, is_expected=report.is_expected(session, result))
         else:
             quiet[result.status] = quiet.get(result.status, 0) + 1
     parts = [
@@ -78,23 +86,25 @@ def _results(
         if status in quiet
     ]
     if parts:
-        yield f"  {style('GW', 'dim'):<4}  {', '.join(parts)}"
-    ours = tuple(result for result in results if result.code.startswith("GW-"))
+        yield f"  {style('more', 'dim')}  {', '.join(parts)}"
+    ours = tuple(result for result in results if BY_CODE[result.code] not in DOCUMENTED)
     for reason, codes in unjudged(ours).items():
         yield f"  {style('????', 'yellow')}  not judged: {', '.join(codes)}. {flat(reason, _LINE_CHARS)}"
 
 
-def _result(result: RuleResult, style: Style, *, is_expected: bool) -> Iterator[str]:
+def _result(session: SessionReport, result: RuleResult, style: Style, *, is_expected: bool) -> Iterator[str]:
     word, colour = _WORDS[result.status]
-    if result.status is CheckStatus.FAIL and result.level is RequirementLevel.SHOULD:
-        word, colour = "WARN", "yellow"
+    if result.status is CheckStatus.FAIL:
+        word, colour = _FAILURE_WORDS[result.level]
     remark = " (expected)" if is_expected and result.status is CheckStatus.FAIL else ""
     yield f"  {style(f'{word:<4}', colour)}  {result.code:<8} {flat(result.message, _LINE_CHARS)}{remark}"
     for evidence in result.evidence[:_SHOWN_PLACES]:
         text = flat(evidence.message, _LINE_CHARS) if result.count > 1 else ""
-        yield f"{_INDENT}{style(flat(place(evidence), _LINE_CHARS), 'cyan')}  {text}".rstrip()
+        yield f"{_INDENT}{style(flat(place(evidence, session), _LINE_CHARS), 'cyan')}  {text}".rstrip()
     if result.count > _SHOWN_PLACES:
         yield f"{_INDENT}and {result.count - _SHOWN_PLACES} more"
+    if result.status is CheckStatus.FAIL and (url := BY_CODE[result.code].url()) is not None:
+        yield f"{_INDENT}{style(url, 'dim')}"
     for note in result.notes:
         yield f"{_INDENT}note: {flat(note, _LINE_CHARS)}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.report import ComplianceReport
+from pactgate.conformance.report import ComplianceReport, SessionReport
 from pactgate.conformance.rule import CheckStatus, CompositionSeverity, Evidence, RuleResult
 
 
@@ -16,18 +16,21 @@ def summary(report: ComplianceReport) -> str:
         return report.error.message
     if not report.sessions:
         return "The capture holds no session; nothing was checked."
-    judged = report.count(CheckStatus.PASS) + report.count(CheckStatus.FAIL)
-    failed = sum(1 for _ in report.failures())
-    conflicts = sum(1 for _ in report.conflicts())
-    parts = [f"{failed} of {judged} checks failed", _count(conflicts, "conflict")]
+    broken = [(session, result) for session in report.sessions for result in session.results if _is_broken(result)]
+    failed = sum(report.counts(session, result) for session, result in broken)
+    expected = sum(report.is_expected(session, result) for session, result in broken)
+    parts = [
+        f"{report.count(CheckStatus.PASS)} passed",
+        f"{failed} failed",
+        f"{report.count(CheckStatus.NOT_APPLICABLE)} not applicable",
+    ]
+    if warnings := len(broken) - failed - expected:
+        parts.append(_count(warnings, "warning"))
+    if conflicts := sum(1 for _ in report.conflicts()):
+        parts.append(_count(conflicts, "conflict"))
     if unjudged := report.count(CheckStatus.NOT_JUDGED):
         parts.append(f"{unjudged} not judged")
-    if expected := sum(
-        report.is_expected(session, result)
-        for session in report.sessions
-        for result in session.results
-        if result.status is CheckStatus.FAIL
-    ):
+    if expected:
         parts.append(f"{expected} expected by the baseline")
     if report.stale:
         parts.append(f"{len(report.stale)} stale in the baseline")
@@ -35,8 +38,14 @@ def summary(report: ComplianceReport) -> str:
     return ", ".join(parts) + (f"; {_count(beside, 'informational finding')}." if beside else ".")
 
 
-def place(evidence: Evidence) -> str:
-    return f"exchange {evidence.exchange} {evidence.pointer}".rstrip()
+def place(evidence: Evidence, session: SessionReport) -> str:
+    """Where in the capture something is. A probe has several sessions; those after the first are named."""
+    which = f"session {evidence.session} " if evidence.session != session.index else ""
+    return f"{which}exchange {evidence.exchange} {evidence.pointer}".rstrip()
+
+
+def _is_broken(result: RuleResult) -> bool:
+    return result.status is CheckStatus.FAIL
 
 
 def unjudged(results: tuple[RuleResult, ...]) -> dict[str, list[str]]:
@@ -54,4 +63,4 @@ def _beside(report: ComplianceReport) -> int:
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number or 'no'} {what}{'s' * (number != 1)}"
+    return f"{number} {what}{'s' * (number != 1)}"

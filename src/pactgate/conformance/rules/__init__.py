@@ -1,8 +1,8 @@
 """Every rule, one per file, in the order of their codes. The files of the packages below are the list.
 
 INV-001 to INV-007, COMP-001 and COMP-002 are the documented ones and decide by default; GW-001 to GW-040 follow the core
-invariants of the specification number by number, GW-041 and on are what a gateway can be caught at, GW-101 and on are
-about servers side by side. Codes are never used again.
+invariants of the specification number by number, GW-041 and on are what a gateway or a server can be caught at, GW-101 and on are
+about servers side by side, LINT-001 and on are advice on definitions. Codes are never used again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from pactgate.conformance.rule import Rule
 
-_FAMILIES: Final = ("INV", "COMP", "GW")
+_FAMILIES: Final = ("INV", "COMP", "GW", "LINT")
 
 
 def _rules() -> Iterator[type[Rule]]:

@@ -26,6 +26,7 @@ class ToolNamespaceOverlap(CompositionRule):
     """
 
     code = "COMP-001"
+    spec = "server/tools#tool-names"
     kind = "tool_namespace_overlap"
 
     def check(self, composition: Composition) -> None:

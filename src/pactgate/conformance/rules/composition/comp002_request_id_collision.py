@@ -30,6 +30,7 @@ class RequestIdCollision(CompositionRule):
     """
 
     code = "COMP-002"
+    spec = "basic#requests"
     kind = "request_id_collision"
 
     def check(self, composition: Composition) -> None:

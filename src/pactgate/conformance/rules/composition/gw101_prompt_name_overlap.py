@@ -23,6 +23,7 @@ class PromptNameOverlap(CompositionRule):
     """
 
     code = "GW-101"
+    spec = "server/prompts#data-types"
     kind = "prompt_name_overlap"
     level = RequirementLevel.SHOULD
 

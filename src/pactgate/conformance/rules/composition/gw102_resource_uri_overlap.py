@@ -23,6 +23,7 @@ class ResourceUriOverlap(CompositionRule):
     """
 
     code = "GW-102"
+    spec = "server/resources#data-types"
     kind = "resource_uri_overlap"
     level = RequirementLevel.SHOULD
 

@@ -24,6 +24,7 @@ class ToolShadowed(CompositionRule):
     """
 
     code = "GW-103"
+    spec = "server/tools#security-considerations"
     kind = "tool_shadowing"
 
     def check(self, composition: Composition) -> None:

@@ -24,6 +24,7 @@ class NamesFoldTogether(CompositionRule):
     """
 
     code = "GW-104"
+    spec = "server/tools#tool-names"
     kind = "folded_name_overlap"
     level = RequirementLevel.SHOULD
 

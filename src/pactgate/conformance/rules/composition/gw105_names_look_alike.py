@@ -26,6 +26,7 @@ class NamesLookAlike(CompositionRule):
     """
 
     code = "GW-105"
+    spec = "server/tools#tool-names"
     kind = "look_alike_names"
     level = RequirementLevel.SHOULD
 

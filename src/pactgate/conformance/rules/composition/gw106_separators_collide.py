@@ -24,6 +24,7 @@ class SeparatorsCollide(CompositionRule):
     """
 
     code = "GW-106"
+    spec = "server/tools#tool-names"
     kind = "separator_overlap"
     level = RequirementLevel.SHOULD
 

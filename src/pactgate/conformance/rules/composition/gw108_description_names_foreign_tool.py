@@ -30,6 +30,7 @@ class DescriptionNamesForeignTool(CompositionRule):
     """
 
     code = "GW-108"
+    spec = "server/tools#security-considerations"
     kind = "foreign_tool_mention"
     level = RequirementLevel.SHOULD
 

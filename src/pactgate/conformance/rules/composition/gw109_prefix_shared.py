@@ -24,6 +24,7 @@ class PrefixShared(CompositionRule):
     """
 
     code = "GW-109"
+    spec = "server/tools#tool-names"
     kind = "prefixed_name_overlap"
 
     def check(self, composition: Composition) -> None:

@@ -25,6 +25,7 @@ class MalformedMessage(SessionRule):
     """
 
     code = "GW-001"
+    spec = "basic#messages"
     category = "messages"
 
     def on_exchange(self, view: ExchangeView) -> None:

@@ -25,6 +25,7 @@ class IllegalRequestId(SessionRule):
     """
 
     code = "GW-002"
+    spec = "basic#requests"
     category = "messages"
     selects = REQUESTS | NOTIFICATIONS
 

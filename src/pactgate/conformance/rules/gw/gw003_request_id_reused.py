@@ -26,6 +26,7 @@ class RequestIdReused(SessionRule):
     """
 
     code = "GW-003"
+    spec = "basic#requests"
     category = "messages"
     selects = REQUESTS
 

@@ -12,7 +12,7 @@ class AnswerWithoutRequest(SessionRule):
 
     What it checks
         The id of each answer equals that of a request that is still open, type included: 1 and "1" differ. Only an error
-        about a message that could not be read (-32700, -32600) may have no id.
+        about a message that could not be read (-32700, -32600), or in an HTTP response with an error status, may have no id.
 
     Why
         A client drops what it can't assign, and waits in vain.
@@ -25,6 +25,7 @@ class AnswerWithoutRequest(SessionRule):
     """
 
     code = "GW-004"
+    spec = "basic#responses"
     category = "messages"
     selects = RESPONSES
 
@@ -35,7 +36,7 @@ class AnswerWithoutRequest(SessionRule):
         self.seen += 1
         identity = message.body.get("id")
         if identity is None:
-            if message.code not in (PARSE_ERROR, INVALID_REQUEST):
+            if message.code not in (PARSE_ERROR, INVALID_REQUEST) and not message.view.is_refused_by_http:
                 self.fault(message, "/id", "The answer has no id.")
         elif request is None:
             self.fault(message, "/id", f"No request with the id {quoted(identity)} is open.")

@@ -24,20 +24,24 @@ class BatchNotNegotiated(SessionRule):
     """
 
     code = "GW-005"
+    spec = "https://modelcontextprotocol.io/specification/2025-03-26/basic#batching"
     category = "messages"
 
     def on_exchange(self, view: ExchangeView) -> None:
-        for name, value in (("request", view.exchange.request), ("response", view.exchange.response)):
+        exchange = view.exchange
+        for name, value, by in (
+            ("request", exchange.request, exchange.sender),
+            ("response", exchange.response, exchange.sender.other),
+        ):
             if not isinstance(value, list):
                 self.seen += value is not None
                 continue
             if any(message.get("method") == "initialize" for message in value):
-                self.fault(view, f"/{name}", "A batch contains initialize.")
+                self.fault(view, f"/{name}", "A batch contains initialize.", by=by)
             if view.version == BATCHING_VERSION:
                 self.seen += 1
             elif view.version is None and self.session.handshake is None and self.session.initialize is None:
                 self.unjudged("There is a batch, but the capture does not tell which revision was negotiated.")
             else:
-                self.fault(
-                    view, f"/{name}", f"A batch was sent, and the revision is {view.version or 'not 2025-03-26'}."
-                )
+                text = f"A batch was sent, and the revision is {view.version or 'not 2025-03-26'}."
+                self.fault(view, f"/{name}", text, by=by)

@@ -14,7 +14,8 @@ class VersionMisnegotiated(LegacyRule):
     What it checks
         The `protocolVersion` in the answer to `initialize` is a known revision; it is the requested one if the server served
         that elsewhere in the capture or listed it among its supported ones; and no later message has a method that the
-        agreed revision does not know.
+        agreed revision does not know. A request for a revision that does not exist gets another one as the answer, or an
+        error that lists the supported ones.
 
     Why
         Both sides choose fields and methods by the agreed revision. A wrong one breaks calls that have nothing to do with it.
@@ -27,6 +28,7 @@ class VersionMisnegotiated(LegacyRule):
     """
 
     code = "GW-007"
+    spec = "basic/lifecycle#version-negotiation"
     category = "lifecycle"
 
     def prepare(self) -> None:
@@ -50,12 +52,18 @@ class VersionMisnegotiated(LegacyRule):
             )
 
     def _on_handshake(self, message: RecordedMessage) -> None:
+        requested = message.request_params().get("protocolVersion")
         if message.is_error:
             supported = as_list(as_object(message.error.get("data")).get("supported"))
             self._served |= {version for version in supported if isinstance(version, str)}
+            if isinstance(requested, str) and requested not in KNOWN_VERSIONS:
+                self.seen += 1
+                if not supported:
+                    text = f"The server refuses {quoted(requested)} and names no revision that it supports."
+                    self.fault(message, "/error", text)
             return
         self.seen += 1
-        answered, requested = message.result.get("protocolVersion"), message.request_params().get("protocolVersion")
+        answered = message.result.get("protocolVersion")
         if not isinstance(answered, str) or answered not in KNOWN_VERSIONS:
             self.fault(
                 message, "/result/protocolVersion", f"The negotiated revision is {quoted(answered)}, which is none."

@@ -27,6 +27,7 @@ class MessageBeforeReady(LegacyRule):
     """
 
     code = "GW-008"
+    spec = "basic/lifecycle#initialization"
     category = "lifecycle"
     level = RequirementLevel.SHOULD
     selects = REQUESTS | NOTIFICATIONS

@@ -24,6 +24,7 @@ class InitializeCancelled(LegacyRule):
     """
 
     code = "GW-009"
+    spec = "basic/utilities/cancellation#behavior-requirements"
     category = "lifecycle"
     selects = NOTIFICATIONS & FROM_CLIENT
     methods = frozenset({"notifications/cancelled"})

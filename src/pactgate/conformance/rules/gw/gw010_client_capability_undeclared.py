@@ -32,6 +32,7 @@ class ClientCapabilityUndeclared(SessionRule):
     """
 
     code = "GW-010"
+    spec = "basic/lifecycle#operation"
     category = "capability"
     must_since = "2025-06-18"
     selects = (REQUESTS | RESPONSES) & FROM_SERVER

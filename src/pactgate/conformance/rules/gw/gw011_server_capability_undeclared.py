@@ -39,6 +39,7 @@ class ServerCapabilityUndeclared(NeededCapabilityRule, LegacyRule):
     """
 
     code = "GW-011"
+    spec = "basic/lifecycle#operation"
     category = "capability"
     must_since = "2025-06-18"
     selects = REQUESTS & FROM_CLIENT

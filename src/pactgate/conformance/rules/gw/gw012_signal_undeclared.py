@@ -35,6 +35,7 @@ class SignalUndeclared(NeededCapabilityRule):
     """
 
     code = "GW-012"
+    spec = "server/tools#capabilities"
     category = "capability"
     needs = RequiredEvidence.SERVER_MESSAGES
     selects = NOTIFICATIONS & FROM_SERVER

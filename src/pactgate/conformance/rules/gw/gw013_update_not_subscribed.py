@@ -28,6 +28,7 @@ class UpdateNotSubscribed(SessionRule):
     """
 
     code = "GW-013"
+    spec = "server/resources#subscriptions"
     category = "subscriptions"
     must_since = LATEST_MODERN
     needs = RequiredEvidence.SERVER_MESSAGES

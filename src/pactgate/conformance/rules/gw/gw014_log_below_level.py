@@ -24,6 +24,7 @@ class LogBelowLevel(LegacyRule):
     """
 
     code = "GW-014"
+    spec = "server/utilities/logging#setting-log-level"
     category = "logging"
     level = RequirementLevel.SHOULD
     needs = RequiredEvidence.SERVER_MESSAGES

@@ -31,6 +31,7 @@ class SessionIdLost(LegacyRule, HttpRule):
     """
 
     code = "GW-015"
+    spec = "basic/transports#session-management"
 
     def prepare(self) -> None:
         self._id: str | None = None
@@ -50,7 +51,11 @@ class SessionIdLost(LegacyRule, HttpRule):
         if self._id is None:
             return
         self.seen += 1
-        if view.exchange.sender is Side.CLIENT and header(http.request_headers, SESSION_HEADER) != self._id:
-            self.fault(view, "/http/request_headers", "The request does not carry the id of the session.")
-        if answered is not None and answered != self._id:
+        if header(http.request_headers, SESSION_HEADER) != self._id:
+            if view.exchange.sender is not Side.CLIENT:
+                return
+            self.fault(
+                view, "/http/request_headers", "The request does not carry the id of the session.", by=Side.CLIENT
+            )
+        elif answered is not None and answered != self._id:
             self.fault(view, "/http/response_headers", "The answer names another session.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.capture.format import RecordedHttp
+from pactgate.capture.format import RecordedHttp, Side
 from pactgate.conformance.bounded import BoundedDict
 from pactgate.conformance.http import NOT_FOUND, SESSION_HEADER, has_legacy_session, header, is_success
 from pactgate.conformance.message import ExchangeView
@@ -27,6 +27,7 @@ class EndedSessionAnswered(LegacyRule, HttpRule):
     """
 
     code = "GW-016"
+    spec = "basic/transports#session-management"
 
     def prepare(self) -> None:
         self._ended: BoundedDict[bool] = BoundedDict()
@@ -50,7 +51,9 @@ class EndedSessionAnswered(LegacyRule, HttpRule):
 
     def _check_restart(self, view: ExchangeView, named: str | None) -> None:
         if has_legacy_session(view.exchange) or named is not None:
-            self.fault(view, "/request", "After 404 the client must send initialize without a session id.")
+            self.fault(
+                view, "/request", "After 404 the client must send initialize without a session id.", by=Side.CLIENT
+            )
         self._must_initialize = False
 
 

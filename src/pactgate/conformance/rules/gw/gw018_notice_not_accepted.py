@@ -25,6 +25,7 @@ class NoticeNotAccepted(HttpRule):
     """
 
     code = "GW-018"
+    spec = "basic/transports#sending-messages-to-the-server"
 
     def on_exchange(self, view: ExchangeView) -> None:
         http, message = view.exchange.http, view.from_client

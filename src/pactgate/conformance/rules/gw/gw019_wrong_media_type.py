@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pactgate.capture.format import Side
 from pactgate.conformance.http import EVENTS_TYPE, JSON_TYPE, accepts, is_success, media_type
 from pactgate.conformance.message import ExchangeView, Role
 from pactgate.conformance.rule import HttpRule, quoted
@@ -25,6 +26,7 @@ class WrongMediaType(HttpRule):
     """
 
     code = "GW-019"
+    spec = "basic/transports#sending-messages-to-the-server"
 
     def on_exchange(self, view: ExchangeView) -> None:
         http, message = view.exchange.http, view.from_client
@@ -32,8 +34,9 @@ class WrongMediaType(HttpRule):
             return
         if http.request_headers:
             self.seen += 1
+            text = f"Accept does not cover both {JSON_TYPE} and {EVENTS_TYPE}."
             if not (accepts(http.request_headers, JSON_TYPE) and accepts(http.request_headers, EVENTS_TYPE)):
-                self.fault(view, "/http/request_headers", f"Accept does not cover both {JSON_TYPE} and {EVENTS_TYPE}.")
+                self.fault(view, "/http/request_headers", text, by=Side.CLIENT)
         kind = media_type(http.response_headers)
         if is_success(http.status) and http.response_headers:
             self.seen += 1

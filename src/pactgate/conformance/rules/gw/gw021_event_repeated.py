@@ -28,6 +28,7 @@ class EventRepeated(LegacyRule, HttpRule):
     """
 
     code = "GW-021"
+    spec = "basic/transports#resumability-and-redelivery"
     selects = FROM_SERVER
 
     def prepare(self) -> None:

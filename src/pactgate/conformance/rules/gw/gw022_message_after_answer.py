@@ -24,6 +24,7 @@ class MessageAfterAnswer(HttpRule):
     """
 
     code = "GW-022"
+    spec = "basic/transports#sending-messages-to-the-server"
     level = RequirementLevel.SHOULD
 
     def on_exchange(self, view: ExchangeView) -> None:

@@ -34,6 +34,7 @@ class ProgressOutOfTurn(SessionRule):
     """
 
     code = "GW-023"
+    spec = "basic/utilities/progress#behavior-requirements"
     category = "progress"
     needs = RequiredEvidence.SERVER_MESSAGES
 
@@ -65,6 +66,7 @@ class ProgressOutOfTurn(SessionRule):
         is_task = "task" in request.params or message.result.get("resultType") == "task"
         if token is not None and not is_task:
             place = self._place(request, request.sender, token)
+            self.seen += 1
             self._active.pop(place, None)
             self._done[place] = True
 

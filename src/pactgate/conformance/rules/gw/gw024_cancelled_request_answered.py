@@ -33,6 +33,7 @@ class CancelledRequestAnswered(SessionRule):
     """
 
     code = "GW-024"
+    spec = "basic/utilities/cancellation#behavior-requirements"
     category = "cancellation"
     must_since = LATEST_MODERN
 

@@ -30,6 +30,7 @@ class EnvelopeMissing(ModernRule):
     """
 
     code = "GW-025"
+    spec = "basic#_meta"
     category = "envelope"
     selects = (REQUESTS & FROM_CLIENT) | (RESPONSES & FROM_SERVER)
 

@@ -26,6 +26,7 @@ class RemovedFeatureUsed(ModernRule):
     """
 
     code = "GW-026"
+    spec = "basic/patterns"
     category = "envelope"
 
     def on_message(self, message: RecordedMessage) -> None:

@@ -30,6 +30,7 @@ class ResultTypeMissing(ModernRule):
     """
 
     code = "GW-027"
+    spec = "basic#resulttype"
     category = "envelope"
     selects = RESULTS & FROM_SERVER
 

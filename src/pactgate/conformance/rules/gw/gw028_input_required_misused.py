@@ -27,6 +27,7 @@ class InputRequiredMisused(ModernRule):
     """
 
     code = "GW-028"
+    spec = "basic/patterns/mrtr#server-requirements-basic-workflow"
     category = "input"
     selects = RESPONSES & FROM_SERVER
 

@@ -34,6 +34,7 @@ class RetryDiffers(ModernRule):
     """
 
     code = "GW-029"
+    spec = "basic/patterns/mrtr#client-requirements-basic-workflow"
     category = "input"
     selects = REQUESTS & FROM_CLIENT
 

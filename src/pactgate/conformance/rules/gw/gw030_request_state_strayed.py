@@ -24,6 +24,7 @@ class RequestStateStrayed(ModernRule):
     """
 
     code = "GW-030"
+    spec = "basic/patterns/mrtr#client-requirements-basic-workflow"
     category = "input"
     selects = REQUESTS & FROM_CLIENT
 

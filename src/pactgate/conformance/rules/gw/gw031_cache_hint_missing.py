@@ -30,6 +30,7 @@ class CacheHintMissing(ModernRule):
     """
 
     code = "GW-031"
+    spec = "server/utilities/caching"
     category = "caching"
     selects = RESULTS & FROM_SERVER
     methods = CACHEABLE

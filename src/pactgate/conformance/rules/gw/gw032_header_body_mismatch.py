@@ -29,6 +29,7 @@ class HeaderBodyMismatch(ModernRule, HttpRule):
     """
 
     code = "GW-032"
+    spec = "basic/transports/streamable-http#server-validation"
 
     def on_exchange(self, view: ExchangeView) -> None:
         http, message = view.exchange.http, view.from_client

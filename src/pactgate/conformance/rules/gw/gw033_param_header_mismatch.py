@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pactgate.capture.format import Side
 from pactgate.conformance.message import RecordedMessage, Role
 from pactgate.conformance.rule import HttpRule, ModernRule, pointer, quoted
 from pactgate.protocol.headers import check_mirror, header_params
@@ -25,6 +26,7 @@ class ParamHeaderMismatch(ModernRule, HttpRule):
     """
 
     code = "GW-033"
+    spec = "basic/transports/streamable-http#custom-headers-from-tool-parameters"
     methods = frozenset({"tools/list", "tools/call"})
 
     def on_message(self, message: RecordedMessage) -> None:
@@ -57,4 +59,4 @@ class ParamHeaderMismatch(ModernRule, HttpRule):
         self.seen += 1
         wrong = check_mirror(params, message.params.get("arguments"), http.request_headers)
         if wrong is not None and not message.view.is_refused_for_headers:
-            self.fault(message, "/params/arguments", f"{wrong} The server did not refuse it.")
+            self.fault(message, "/params/arguments", f"{wrong} The server did not refuse it.", by=Side.SERVER)

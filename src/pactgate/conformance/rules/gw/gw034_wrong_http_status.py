@@ -40,6 +40,7 @@ class WrongHttpStatus(ModernRule, HttpRule):
     """
 
     code = "GW-034"
+    spec = "basic/transports/streamable-http#protocol-version-header"
 
     def on_exchange(self, view: ExchangeView) -> None:
         http, answer = view.exchange.http, view.first_response

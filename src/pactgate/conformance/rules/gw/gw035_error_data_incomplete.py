@@ -28,6 +28,7 @@ class ErrorDataIncomplete(ModernRule):
     """
 
     code = "GW-035"
+    spec = "schema#unsupportedprotocolversionerror"
     category = "errors"
     selects = RESPONSES & FROM_SERVER
 

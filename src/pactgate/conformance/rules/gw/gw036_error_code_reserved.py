@@ -37,6 +37,7 @@ class ErrorCodeReserved(SessionRule):
     """
 
     code = "GW-036"
+    spec = "https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes"
     category = "errors"
     selects = RESPONSES
 

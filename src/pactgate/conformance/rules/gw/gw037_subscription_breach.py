@@ -32,6 +32,7 @@ class SubscriptionBreach(ModernRule):
     """
 
     code = "GW-037"
+    spec = "basic/patterns/subscriptions"
     category = "subscriptions"
     needs = RequiredEvidence.SERVER_MESSAGES
 

@@ -26,6 +26,7 @@ class LogUnasked(ModernRule):
     """
 
     code = "GW-038"
+    spec = "server/utilities/logging"
     category = "logging"
     needs = RequiredEvidence.SERVER_MESSAGES
 

@@ -24,6 +24,7 @@ class CancelledMisdirected(ModernRule):
     """
 
     code = "GW-039"
+    spec = "basic/patterns/cancellation"
     category = "cancellation"
     selects = REQUESTS | NOTIFICATIONS
     methods = frozenset({"notifications/cancelled", "subscriptions/listen"})

@@ -33,6 +33,7 @@ class ToolListFaulty(SessionRule):
     """
 
     code = "GW-040"
+    spec = "server/tools#listing-tools"
     category = "tools"
     selects = RESULTS & FROM_SERVER
     methods = frozenset({"tools/list"})
@@ -44,6 +45,8 @@ class ToolListFaulty(SessionRule):
         self._compiled = 0
 
     def on_message(self, message: RecordedMessage) -> None:
+        if not self.session.is_page(message):
+            return
         self.seen += 1
         if "cursor" not in message.request_params():
             self._names = BoundedDict()

@@ -26,6 +26,7 @@ class OutputBreaksSchema(ToolSchemaRule):
     """
 
     code = "GW-041"
+    spec = "server/tools#output-schema"
     category = "tools"
     member = "outputSchema"
     since = "2025-06-18"

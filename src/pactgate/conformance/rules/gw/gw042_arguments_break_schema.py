@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pactgate.capture.format import Side
 from pactgate.conformance.message import FROM_SERVER, RESPONSES, RecordedMessage
 from pactgate.conformance.rule import RequirementLevel, quoted
 from pactgate.conformance.schemas import ToolSchemaRule
@@ -25,6 +26,7 @@ class ArgumentsBreakSchema(ToolSchemaRule):
     """
 
     code = "GW-042"
+    spec = "server/tools#security-considerations"
     category = "tools"
     member = "inputSchema"
     selects = RESPONSES & FROM_SERVER
@@ -46,4 +48,6 @@ class ArgumentsBreakSchema(ToolSchemaRule):
         if was_refused:
             self.fault(message.request, f"/params/arguments{place}", text, RequirementLevel.SHOULD)
         else:
-            self.fault(message.request, f"/params/arguments{place}", f"{text} The server accepted them.")
+            self.fault(
+                message.request, f"/params/arguments{place}", f"{text} The server accepted them.", by=Side.SERVER
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pactgate.capture.format import Side
 from pactgate.conformance.message import FROM_SERVER, RESULTS, RecordedMessage
 from pactgate.conformance.rule import RequirementLevel, SessionRule, quoted
 
@@ -24,6 +25,7 @@ class ToolNeverListed(SessionRule):
     """
 
     code = "GW-043"
+    spec = "server/tools#error-handling"
     category = "tools"
     level = RequirementLevel.SHOULD
     selects = RESULTS & FROM_SERVER
@@ -40,4 +42,5 @@ class ToolNeverListed(SessionRule):
         elif not listing.is_whole:
             self.unjudged("The capture does not list the tools to the end before they are called.")
         else:
-            self.fault(message.request, "/params/name", f"The tool {quoted(name)} was never listed, but can be called.")
+            text = f"The tool {quoted(name)} was never listed, but can be called."
+            self.fault(message.request, "/params/name", text, by=Side.SERVER)

@@ -27,6 +27,7 @@ class ListChangedSilently(SessionRule):
     """
 
     code = "GW-044"
+    spec = "server/tools#list-changed-notification"
     category = "tools"
     level = RequirementLevel.SHOULD
 

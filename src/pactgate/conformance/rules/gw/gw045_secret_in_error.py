@@ -46,6 +46,7 @@ class SecretInError(SessionRule):
     """
 
     code = "GW-045"
+    spec = "server/tools#security-considerations"
     category = "security"
     selects = RESPONSES & FROM_SERVER
 

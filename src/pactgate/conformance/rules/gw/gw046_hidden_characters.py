@@ -29,6 +29,7 @@ class HiddenCharacters(SessionRule):
     """
 
     code = "GW-046"
+    spec = "server/tools#security-considerations"
     category = "security"
     selects = RESULTS & FROM_SERVER
     methods = frozenset({*LISTS, "initialize", "server/discover"})

@@ -23,6 +23,7 @@ class CapabilitiesDisagree(SessionRule):
     """
 
     code = "GW-048"
+    spec = "basic/lifecycle#capability-negotiation"
     category = "capability"
     if_nothing = "Neither initialize nor server/discover was answered with a result."
 

@@ -25,6 +25,7 @@ class InitializeRepeated(LegacyRule):
     """
 
     code = "GW-049"
+    spec = "basic/lifecycle#initialization"
     category = "lifecycle"
     methods = frozenset({"initialize"})
 

@@ -26,6 +26,7 @@ class DiscoveryMissing(ModernRule):
     """
 
     code = "GW-050"
+    spec = "server/discover"
     category = "lifecycle"
     if_nothing = "server/discover was not asked."
     selects = RESPONSES & FROM_SERVER

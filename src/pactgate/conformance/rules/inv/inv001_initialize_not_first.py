@@ -28,6 +28,7 @@ class InitializeNotFirst(LegacyRule):
     """
 
     code = "INV-001"
+    spec = "basic/lifecycle#initialization"
     category = "lifecycle"
     selects = REQUESTS & FROM_CLIENT
 

@@ -29,6 +29,7 @@ class InitializedMissing(LegacyRule):
     """
 
     code = "INV-002"
+    spec = "basic/lifecycle#initialization"
     category = "lifecycle"
 
     def prepare(self) -> None:

@@ -30,6 +30,7 @@ class ListWithoutCapability(SessionRule):
     """
 
     code = "INV-003"
+    spec = "basic/lifecycle#capability-negotiation"
     category = "capability"
     if_nothing = "No list was answered with a result."
     selects = RESULTS & FROM_SERVER

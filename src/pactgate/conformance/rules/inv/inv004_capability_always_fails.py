@@ -36,6 +36,7 @@ class CapabilityAlwaysFails(SessionRule):
     """
 
     code = "INV-004"
+    spec = "basic/lifecycle#capability-negotiation"
     category = "capability"
     if_nothing = "The server advertised none of the capabilities this invariant is about."
     selects = RESPONSES & FROM_SERVER

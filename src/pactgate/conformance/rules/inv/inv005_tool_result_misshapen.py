@@ -29,6 +29,7 @@ class ToolResultMisshapen(SessionRule):
     """
 
     code = "INV-005"
+    spec = "server/tools#tool-result"
     category = "result-shape"
     if_nothing = "No tools/call was answered with a result."
     selects = RESULTS & FROM_SERVER

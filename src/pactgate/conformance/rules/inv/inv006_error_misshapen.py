@@ -24,6 +24,7 @@ class ErrorMisshapen(SessionRule):
     """
 
     code = "INV-006"
+    spec = "basic#responses"
     category = "error-envelope"
     if_nothing = "No answer is an error."
     selects = RESPONSES

@@ -47,6 +47,7 @@ class MethodNotFoundCode(SessionRule):
     """
 
     code = "INV-007"
+    spec = "https://www.jsonrpc.org/specification#error_object"
     category = "error-envelope"
     if_nothing = "No error says that a method is unknown."
     selects = RESPONSES
