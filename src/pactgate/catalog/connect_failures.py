@@ -20,6 +20,7 @@ def as_connect_failure(failure: GatewayFailure) -> GatewayFailure:
     return GatewayFailure(
         Kind.CONNECTION_FAILED,
         failure.message,
+        is_transient=None if failure.is_transient or not failure.details.get("permanent") else False,
         details={**failure.details, "cause": failure.kind.value},
         public=failure.public,
     )

@@ -21,6 +21,7 @@ from pactgate.catalog.definition_history import DefinitionHistory
 from pactgate.catalog.discovery import TOOLS, DiscoveredLists
 from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import PROMPT_KIND, TOOL_KIND, EntryKind
+from pactgate.catalog.near_names import advice
 from pactgate.catalog.supervisor import Supervisor
 from pactgate.catalog.uris import ResourceTarget
 from pactgate.catalog.waiting import wait_for
@@ -242,7 +243,15 @@ class Connections:
         """The tool for a name the catalog does not have yet: wait for the servers that may still list it, then look it up again."""
         servers = self.servers_for(roles)
         await self._wait_for(self.server_for(name, scope, roles), servers, TOOL_KIND)
-        return self.catalog_for(roles).tools.resolve(name, scope)
+        tools = self.catalog_for(roles).tools
+        try:
+            return tools.resolve(name, scope)
+        except GatewayFailure as failure:
+            if failure.kind is Kind.UNKNOWN_TOOL:
+                away = () if scope is not None or failure.server is not None else tuple(self.missing())
+                said = advice(name, (tool.full_name for tool in tools.entries(scope)), away)
+                failure.reword(lambda message: f"{message} {said}".rstrip())
+            raise
 
     def server_for(self, name: str, scope: str | None, roles: Collection[str] = ()) -> str | None:
         """The only server that the name of a tool can mean, connected or not; None if there is no such server."""

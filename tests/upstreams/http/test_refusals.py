@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pactgate.catalog.connect_failures import as_connect_failure
 from pactgate.core.display import visible
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.refusals import ConfiguredHeaders, retry_after_ms, status_failure
@@ -74,6 +75,20 @@ def test_refused_credentials_name_the_server_and_what_to_check(status: int) -> N
     assert failure.details == {"permanent": True, "status": status}
     assert "`headers` of files" in failure.message
     assert "secret" not in failure.message
+
+
+def test_a_challenge_of_oauth_asks_for_a_sign_in_and_says_what_to_do_instead() -> None:
+    challenge = 'Bearer resource_metadata="https://mcp.example/.well-known/oauth-protected-resource"'
+    failure = refused(401, b"", **{"www-authenticate": challenge})
+    assert "wants a sign-in" in failure.message
+    assert "npx mcp-remote" in failure.message
+    assert (failure.is_transient, as_connect_failure(failure).is_transient) == (False, False)
+
+
+def test_credentials_that_were_sent_are_not_accepted_and_not_wanted() -> None:
+    own = ConfiguredHeaders("files", {"Authorization": "Bearer abcdef123456"})
+    failure = status_failure(TARGET, HttpResponse(401, {}, b""), own)
+    assert "did not accept our credentials" in failure.message
 
 
 @pytest.mark.parametrize(("status", "code"), [(429, ErrorCode.RATE_LIMITED), (503, ErrorCode.SERVICE_UNAVAILABLE)])

@@ -20,6 +20,7 @@ ACCEPT_BOTH: Final = b"Accept: application/json, text/event-stream\r\n"
 ACCEPT_EVENTS: Final = b"Accept: text/event-stream\r\n"
 JSON_CONTENT: Final = b"Content-Type: application/json\r\n"
 
+_NO_CREDENTIALS: Final = frozenset({"accept", "accept-language", "user-agent"})
 _RESERVED: Final = frozenset(
     {
         *("accept", "accept-encoding", "content-encoding", "content-length", "content-type", "host"),
@@ -41,6 +42,8 @@ class ConfiguredHeaders:
         taken = sorted(name for name in headers if name.lower() in _RESERVED or name.lower().startswith("mcp-param-"))
         if taken:
             raise _unusable(server, f"{', '.join(taken)} is set by the gateway itself; remove it")
+        self.has_credentials = any(name.lower() not in _NO_CREDENTIALS for name in headers)
+        """Whether the operator configured any header that may be one."""
         given = dict(headers)
         if not any(name.lower() == "user-agent" for name in headers):
             given["User-Agent"] = "pactgate"
@@ -83,7 +86,7 @@ def status_failure(target: HttpTarget, response: HttpResponse, own: ConfiguredHe
     message = f"{target} answered HTTP {status}: {said}." if said else public
     if status in (401, 403):
         details["permanent"] = True
-        message = public = f"{target} refused our credentials (HTTP {status}). Check `headers` of {target.server}."
+        message = public = _credentials_refused(target, response, own)
     elif status == 429:
         code = ErrorCode.RATE_LIMITED
     elif status == 503:
@@ -93,11 +96,27 @@ def status_failure(target: HttpTarget, response: HttpResponse, own: ConfiguredHe
         message,
         server=target.server,
         code=code,
+        is_transient=False if status in (401, 403) else None,  # the operator has to act first
         verdict=Verdict.DID_NOT_RUN if status in REFUSED_UNREAD else None,
         retry_after_ms=retry_after_ms(response.header(b"retry-after")) if code is not None else None,
         details=details,
         public=public,
     )
+
+
+def _credentials_refused(target: HttpTarget, response: HttpResponse, own: ConfiguredHeaders) -> str:
+    """What to do about a 401 or 403. A challenge of OAuth (RFC 9728) asks for a sign-in, which `headers` can't answer by itself."""
+    server, status = target.server, response.status
+    if own.has_credentials:
+        return (
+            f"{target} did not accept our credentials (HTTP {status}). Check `headers` of {server}: wrong or expired?"
+        )
+    if status == 401 and "resource_metadata" in response.header(b"www-authenticate"):
+        return (
+            f"{target} wants a sign-in (OAuth, HTTP 401), which the gateway can't do. Put a token of yours into `headers` of {server} as "
+            f"Authorization, or replace its `url` by the command `npx mcp-remote` with that address."
+        )
+    return f"{target} wants credentials (HTTP {status}). Put them into `headers` of {server}."
 
 
 def retry_after_ms(value: str) -> int | None:
