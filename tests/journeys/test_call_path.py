@@ -421,5 +421,5 @@ async def test_an_id_that_is_in_use_is_refused_and_the_first_request_goes_on(
 async def test_the_gateways_own_tools_are_for_administrators(way_in: str, house: House) -> None:
     seen = await house.clients[way_in].call(Request("pactgate.servers_list"))
     check_failure(NOT_FOUND, seen, is_on_the_wire=True)
-    allowed = await house.clients["library"].call(Request("pactgate.servers_list"))
+    allowed = await house.clients["library"].call(Request("pactgate.servers_list", '{"limit": 1}'))
     check_success(Row("a tool of the gateway", Request("")), allowed)

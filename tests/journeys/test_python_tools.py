@@ -268,7 +268,7 @@ async def test_a_contract_in_the_definition_of_a_foreign_server_is_not_believed(
     assert failed["error"]["code"] == "OPERATION_FAILED"
     assert rows["fail"]["contract"] is None
     assert rows["fail"]["categoryReason"] != "declared in its contract"
-    assert opened.record(failed).effects_level is None
+    assert opened.record(failed).effects_level == "declared", "by its annotations, which the gateway does not verify"
 
 
 async def test_a_new_version_with_a_mistake_is_named_with_the_server_and_the_old_one_serves_on(
