@@ -29,7 +29,7 @@ def facts_of(answer: Any) -> tuple[str, str]:
         (post(b"{nonsense", **_JSON), 400, "parse_error", "INVALID_FORMAT"),
         (post(b'{"jsonrpc":"1.0"}', **_JSON), 400, "invalid_request", "INVALID_FORMAT"),
         (get("/nowhere"), 404, "unknown_path", "NOT_FOUND"),
-        (modern("tools/call", "/mcp/none", name="echo"), 404, "unknown_server", "NOT_FOUND"),
+        (modern("tools/call", "/mcp/none", name="echo"), 404, "unknown_path", "NOT_FOUND"),
         (request("PUT", "/mcp", {"host": "localhost"}), 405, "invalid_request", "INVALID_FORMAT"),
         (post(call("echo"), content_type="text/plain"), 415, "invalid_request", "INVALID_FORMAT"),
         (

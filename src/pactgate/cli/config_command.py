@@ -91,7 +91,7 @@ def _call(client: GatewayClient, tool: str, arguments: dict[str, Any], *, as_jso
 def _show_failure(failure: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         terminal.say_json({"error": failure})
-    elif failure.get("failure_mode") in ("unknown_tool", "unknown_server", None):
+    elif failure.get("failure_mode") in ("unknown_tool", "unknown_path", None):
         terminal.problem("You may not manage this gateway.", _NEEDS_ADMIN)
     elif isinstance(problems := failure.get("problems"), list):
         terminal.problem("Nothing was changed.")

@@ -216,7 +216,7 @@ class HttpFrontend:
     def _mcp(self, exchange: HttpExchange, admitted: Principal, scope: str | None) -> McpRequestHead | None:
         if not self._is_served(scope, admitted):
             rejection = Rejection(
-                messages.INVALID_PARAMS, "There is no server at this path.", data=data_of(Kind.UNKNOWN_SERVER)
+                messages.INVALID_PARAMS, "There is no server at this path.", data=data_of(Kind.UNKNOWN_PATH)
             )
             refuse(exchange, self._emit, 404, rejection)
         elif exchange.method == "POST":
