@@ -5,7 +5,6 @@ Must not: name anything that the caller does not see in its own list.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import Final
@@ -32,6 +31,8 @@ def advice(name: str, offered: Iterable[str], unavailable: Collection[str]) -> s
 
 def near_names(name: str, offered: Iterable[str]) -> list[str]:
     """The offered full names whose own part, or the whole, looks like the name."""
+    import difflib  # here, because a gateway starts without it
+
     wanted = name[:_MAX_CHARS].casefold()
     by_own: dict[str, str] = {}
     for full in islice(offered, _MAX_LOOKED_AT):
