@@ -186,9 +186,12 @@ def test_a_read_and_a_listen_are_shown_and_explained_as_what_they_are(gateway: S
         return str(answer.json["error"]["data"]["requestId"])
 
     id_ = asyncio.run(read_and_listen())
-    shown = run(gateway.folder, "audit", "show", "-n", "50").stdout
-    assert "resources/read pactgate://nothing" in shown
-    assert "subscriptions/listen" in shown
+
+    def shown() -> str:
+        return run(gateway.folder, "audit", "show", "-n", "50").stdout
+
+    eventually_blocking(lambda: "subscriptions/listen" in shown())  # the acknowledgement waits for no record
+    assert "resources/read pactgate://nothing" in shown()
     told = run(gateway.folder, "explain", id_).stdout
     assert told.startswith("resources/read pactgate://nothing: unknown resource in ")
     assert re.search(r"method +resources/read on pactgate", told)
