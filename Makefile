@@ -77,7 +77,7 @@ bench-peers: $(DEV_READY) ## the same beside other gateways, installed into .too
 AUDIT := .tools/audit
 AUDIT_READY := $(AUDIT)/.ready
 audit: $(AUDIT_READY) ## look the pinned dependencies up in the advisory database of the package index
-	$(AUDIT)/bin/pip-audit --disable-pip --require-hashes --progress-spinner off --requirement requirements/run.txt
+	@bash scripts/audit_dependencies.sh $(AUDIT)/bin/pip-audit
 
 dist: $(RUN_READY) $(AUDIT_READY) ## build the wheel and its SBOM (CycloneDX) into dist/
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
