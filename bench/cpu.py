@@ -44,6 +44,11 @@ def rss_bytes(root: int) -> int:
     return sum(_kib(pid, "status", "VmRSS:") for pid in tree(root)) * 1024
 
 
+def own_rss_bytes(pid: int) -> int:
+    """Resident memory of one process, without its children."""
+    return _kib(pid, "status", "VmRSS:") * 1024
+
+
 def pss_bytes(root: int) -> int:
     """Resident memory of the tree; pages that several processes share count once."""
     return sum(_kib(pid, "smaps_rollup", "Pss:") for pid in tree(root)) * 1024
@@ -51,11 +56,14 @@ def pss_bytes(root: int) -> int:
 
 def descriptors(root: int) -> int:
     """Open file descriptors, added up over the tree."""
-    count = 0
-    for pid in tree(root):
-        with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
-            count += sum(1 for _ in (PROC / str(pid) / "fd").iterdir())
-    return count
+    return sum(map(own_descriptors, tree(root)))
+
+
+def own_descriptors(pid: int) -> int:
+    """Open file descriptors of one process; none where it has ended."""
+    with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+        return sum(1 for _ in (PROC / str(pid) / "fd").iterdir())
+    return 0
 
 
 def _parents() -> Iterator[tuple[int, int]]:

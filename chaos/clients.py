@@ -61,14 +61,14 @@ class Connection:
     """One keep-alive connection of a client."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
     async def open(self) -> asyncio.StreamWriter:
         if self._writer is None or self._writer.is_closing():
             self._reader, self._writer = await asyncio.open_connection(
-                self._endpoint.host, self._endpoint.port, limit=2**24
+                self.endpoint.host, self.endpoint.port, limit=2**24
             )
         return self._writer
 
@@ -79,8 +79,8 @@ class Connection:
 
     def request(self, body: bytes, headers: dict[str, str]) -> bytes:
         lines = {
-            "Host": f"{self._endpoint.host}:{self._endpoint.port}",
-            "Authorization": f"Bearer {self._endpoint.token}",
+            "Host": f"{self.endpoint.host}:{self.endpoint.port}",
+            "Authorization": f"Bearer {self.endpoint.token}",
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             "Content-Length": str(len(body)),
@@ -291,7 +291,7 @@ async def _cancel(connection: Connection, server: str) -> None:
 
 async def _idle_connections(connection: Connection, server: str) -> None:
     await connection.open()
-    others = [Connection(connection._endpoint) for _ in range(50)]
+    others = [Connection(connection.endpoint) for _ in range(50)]
     for other in others:
         await other.open()
     await asyncio.sleep(1)

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from bench.cpu import PROC, descriptors, rss_bytes
+from bench.cpu import PROC, own_descriptors, own_rss_bytes
 from chaos.clients import LIMIT_MS, Client, Endpoint, Tally, misbehave
 from chaos.plan import CLIENTS, FRAGILE, SIGNALS, STEADY, Fault, plan
 from pactgate.audit.verify import files_of, lines_of, verify
@@ -201,34 +201,19 @@ async def _ask_for(lab: _Lab, fault: Fault) -> None:
 
 async def _watch(lab: _Lab, until: float, tally: Tally, say: Callable[[str], None]) -> list[Sample]:
     assert lab.gateway is not None
-    samples = []
+    samples, pid = [], lab.gateway.pid  # of the gateway alone: its servers are told to misbehave
     while time.monotonic() < until:
         await asyncio.sleep(min(_SAMPLE_S, max(0.1, until - time.monotonic())))
         if lab.gateway.returncode is not None:
             tally.problem(f"the gateway ended with exit code {lab.gateway.returncode}:\n{lab.log()[-2000:]}")
             break
-        samples.append(Sample(rss_bytes=_own_rss(lab.gateway.pid), descriptors=_own_descriptors(lab.gateway.pid)))
+        samples.append(Sample(rss_bytes=own_rss_bytes(pid), descriptors=own_descriptors(pid)))
         if len(samples) % 5 == 0:
             say(
                 f"           {tally.calls} calls, {len(tally.problems)} problems, "
                 f"{samples[-1].rss_bytes / 2**20:.0f} MiB, {samples[-1].descriptors} descriptors"
             )
     return samples
-
-
-def _own_rss(pid: int) -> int:
-    """Of the gateway alone: its servers are told to misbehave."""
-    with suppress(OSError):
-        for line in (PROC / str(pid) / "status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024
-    return rss_bytes(pid)
-
-
-def _own_descriptors(pid: int) -> int:
-    with suppress(OSError):
-        return sum(1 for _ in (PROC / str(pid) / "fd").iterdir())
-    return descriptors(pid)
 
 
 async def _recovered(lab: _Lab, tally: Tally) -> None:

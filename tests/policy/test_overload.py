@@ -398,3 +398,16 @@ async def test_shares_end_where_nobody_else_can_call_any_more() -> None:
     await traffic.called("a", 1)
     assert traffic.overload.load() == {"a": (4, 0)}
     await traffic.end()
+
+
+async def test_a_slot_is_given_back_whatever_happens_inside() -> None:
+    overload = Overload(max_in_flight=1, max_per_server=1, max_queued=1)
+
+    async def fail_inside() -> None:
+        async with overload.slot("files", "ann"):
+            assert overload.load() == {"files": (1, 0)}
+            raise ValueError("inside")
+
+    with pytest.raises(ValueError, match="inside"):
+        await fail_inside()
+    assert overload.load() == {}

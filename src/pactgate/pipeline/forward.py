@@ -247,13 +247,8 @@ class Forward:
         input_ms = self._policies().input_timeout_ms
         deadline = Deadline(self._timeouts, ctx.interrupt, limit_ms, input_ms)
         try:
-            turn = self._overload.enter(to.server, ctx.caller.subject)
-            if turn is not None:
-                await turn
-            try:
+            async with self._overload.slot(to.server, ctx.caller.subject):
                 found = await self._send(ctx.caller, request, to, meta, deadline, on_asked)
-            finally:
-                self._overload.leave(to.server, ctx.caller.subject)
         except asyncio.CancelledError:
             if not deadline.has_expired:
                 raise

@@ -91,14 +91,9 @@ class Subscriptions:
         limit_ms = self._limit_ms(target.server)
         try:
             async with asyncio.timeout(limit_ms / 1000):
-                turn = self._overload.enter(target.server, subject)
-                if turn is not None:
-                    await turn
-                try:
+                async with self._overload.slot(target.server, subject):
                     session = await self._connections.session(target.server)
                     await self._connections.servers[target.server].change_watcher.subscribe(session, target.uri)
-                finally:
-                    self._overload.leave(target.server, subject)
         except TimeoutError:
             connected = self._connections.connected(target.server)
             if connected is not None:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from typing import Final
 
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
@@ -96,6 +97,17 @@ class Overload:
             running[subject] = running.get(subject, 0) + 1
             return None
         return self._contend(queue, subject)
+
+    @asynccontextmanager
+    async def slot(self, server: str, subject: str) -> AsyncIterator[None]:
+        """Hold a slot while inside, after waiting for it. A tool call uses `enter` and `leave` itself, which cost it less."""
+        turn = self.enter(server, subject)
+        if turn is not None:
+            await turn
+        try:
+            yield
+        finally:
+            self.leave(server, subject)
 
     def leave(self, server: str, subject: str) -> None:
         """Release the slot: to the next call waiting for this server, if there is one that may run."""
