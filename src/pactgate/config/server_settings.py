@@ -59,7 +59,11 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
     args: Annotated[tuple[Argument, ...], doc("Arguments of the program, one string each.", max_length=20)] = ()
     env: Annotated[
         dict[EnvName, EnvValue],
-        doc("Environment variables of the program, in addition to the few every program needs.", max_length=200),
+        doc(
+            "Environment variables of the program, in addition to HOME, LANG, LC_ALL, LOGNAME, PATH, SHELL, TMPDIR, TZ, USER and those "
+            "that package runners need. No others of the gateway's own environment are passed on.",
+            max_length=200,
+        ),
     ] = {}
     cwd: Annotated[Folder | None, doc("Folder the program starts in.")] = None
     effects: Annotated[
