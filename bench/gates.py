@@ -20,6 +20,7 @@ from pactgate.config.sections.rate_limits import RateLimits, ToolRate
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.context import ExecutionContext
 from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.core.principal import Principal
 from pactgate.core.values import Caller, Silence
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.deadline import TimeoutQueue
@@ -69,7 +70,7 @@ def _measured(gateway: Gateway, call: Call) -> list[FindingGate]:
 
 async def _ready(gateway: Gateway) -> Call:
     """A call with its result, as the gates after `dispatch` find it; the gates before `dispatch` can run on it too."""
-    caller = Caller(subject="bench", era=Era.LEGACY, version=LATEST_LEGACY, channel=Silence())
+    caller = Caller(principal=Principal("bench"), era=Era.LEGACY, version=LATEST_LEGACY, channel=Silence())
     request = decode(encode_request(b"1", "tools/call", _PARAMS))
     assert isinstance(request, Request)
     timeouts = TimeoutQueue(FaultBarrier(lambda event: None))

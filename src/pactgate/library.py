@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.principal import Principal, PrincipalKind
 from pactgate.core.values import Caller, Silence
 from pactgate.pipeline.kernel import TOOL_CALL, Kernel
 from pactgate.pipeline.post_gates import facts_of
@@ -20,7 +21,7 @@ from pactgate.policy.envelope import runtime_view
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import LATEST_MODERN, Era
 
-_SUBJECT: Final = "library"
+_PRINCIPAL: Final = Principal("library", ADMINISTRATOR, PrincipalKind.LOCAL)
 
 
 class Library:
@@ -28,7 +29,7 @@ class Library:
 
     def __init__(self, kernel: Kernel, *, client: str) -> None:
         self._kernel = kernel
-        self._caller = Caller(_SUBJECT, Era.MODERN, LATEST_MODERN, Silence(), roles=ADMINISTRATOR, client=client)
+        self._caller = Caller(_PRINCIPAL, Era.MODERN, LATEST_MODERN, Silence(), client=client)
 
     async def invoke(
         self, tool_name: str, arguments: Mapping[str, Any] | None = None, *, timeout_ms: int | None = None

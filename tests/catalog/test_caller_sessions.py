@@ -106,24 +106,24 @@ async def test_callers_share_a_session_only_if_nobody_can_tell_them_apart() -> N
         others = [
             await both.acquire(asker(session="s2")),
             await both.acquire(asker(session="s1"), ALL),
-            ada := await both.acquire(asker(Era.MODERN, subject="ada")),
-            await both.acquire(asker(Era.MODERN, subject="eve")),
-            await both.acquire(asker(Era.MODERN, subject="ada"), ALL),
+            ada := await both.acquire(asker(Era.MODERN, key="ada")),
+            await both.acquire(asker(Era.MODERN, key="eve")),
+            await both.acquire(asker(Era.MODERN, key="ada"), ALL),
         ]
         assert len({id(each) for each in [first, *others]}) == 6
-        assert await both.acquire(asker(Era.MODERN, subject="ada")) is ada
+        assert await both.acquire(asker(Era.MODERN, key="ada")) is ada
         assert len(both.sessions.of(asker(session="s1"))) == 2
         assert both.sessions.of(asker(session="s")) == []
 
 
 async def test_the_sessions_of_a_subject_that_may_no_longer_call_end() -> None:
     async with made() as both:
-        adas = await both.acquire(asker(Era.MODERN, subject="ada"))
-        eves = await both.acquire(asker(Era.MODERN, subject="eve"))
+        adas = await both.acquire(asker(Era.MODERN, key="ada"))
+        eves = await both.acquire(asker(Era.MODERN, key="eve"))
         both.sessions.forget("ada")
         assert len(both.sessions) == 1
-        assert await both.acquire(asker(Era.MODERN, subject="eve")) is eves
-        assert await both.acquire(asker(Era.MODERN, subject="ada")) is not adas
+        assert await both.acquire(asker(Era.MODERN, key="eve")) is eves
+        assert await both.acquire(asker(Era.MODERN, key="ada")) is not adas
 
 
 async def test_calls_at_the_same_time_open_one_session() -> None:
@@ -196,12 +196,12 @@ async def test_the_longest_unused_makes_room_unless_all_are_busy() -> None:
 
 async def test_forty_sessions_of_one_principal_end_none_of_another() -> None:
     async with made(isolation="session", command="x", url=None) as both:
-        bobs = await both.acquire(asker(session="b1", subject="bob"))
+        bobs = await both.acquire(asker(session="b1", key="bob"))
         for number in range(40):
-            await both.acquire(asker(session=f"a{number}", subject="alice"))
+            await both.acquire(asker(session=f"a{number}", key="alice"))
             await asyncio.sleep(0)
         assert bobs.peer.is_open
-        assert await both.acquire(asker(session="b1", subject="bob")) is bobs
+        assert await both.acquire(asker(session="b1", key="bob")) is bobs
         assert len(both.sessions) == 1 + 16
 
 
@@ -210,7 +210,7 @@ async def test_every_principal_finds_room_for_its_first_session_until_all_places
         counts = []
         for who in ("alice", "carol", "dave", "erin"):
             for number in range(30):
-                await both.acquire(asker(session=f"{who}{number}", subject=who))
+                await both.acquire(asker(session=f"{who}{number}", key=who))
                 await asyncio.sleep(0)
             counts.append(len(both.sessions))
         assert counts == [24, 30, 31, 32]
@@ -219,9 +219,9 @@ async def test_every_principal_finds_room_for_its_first_session_until_all_places
 async def test_a_principal_without_a_session_is_refused_when_others_have_all_of_them() -> None:
     async with made() as both:
         both.sessions.max_count = 1
-        hers = await both.acquire(asker(session="s1", subject="alice"))
+        hers = await both.acquire(asker(session="s1", key="alice"))
         with pytest.raises(GatewayFailure) as caught:
-            await both.acquire(asker(session="s2", subject="bob"))
+            await both.acquire(asker(session="s2", key="bob"))
         assert caught.value.kind is Kind.OVERLOADED
         assert "1 sessions of other clients" in caught.value.message
         assert hers.peer.is_open
@@ -236,11 +236,11 @@ async def test_sessions_that_are_slow_to_end_count_until_they_are_gone(monkeypat
     monkeypatch.setattr(caller_sessions, "_end", slowly)
     both = Made({"url": "http://a.example", "max_sessions_per_client": 2}, await session())
     for number in range(4):
-        await both.acquire(asker(session=f"s{number}", subject="alice"))
+        await both.acquire(asker(session=f"s{number}", key="alice"))
     with pytest.raises(GatewayFailure) as caught:
-        await both.acquire(asker(session="s4", subject="alice"))
+        await both.acquire(asker(session="s4", key="alice"))
     assert "still ending" in caught.value.message
-    await both.acquire(asker(session="s5", subject="bob"))
+    await both.acquire(asker(session="s5", key="bob"))
     may_end.set()
     await both.sessions.close()
 

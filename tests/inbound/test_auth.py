@@ -8,7 +8,7 @@ import pytest
 
 from pactgate.config.sections.auth import token_digest
 from pactgate.core.events import RequestRefused
-from pactgate.core.values import Principal
+from pactgate.core.principal import Principal
 from pactgate.inbound.auth import Credential, Guard
 from pactgate.protocol.versions import LATEST_MODERN
 from tests.support.facing import credentials, message, modern, serving
@@ -110,7 +110,7 @@ async def test_forwarded_headers_change_nothing() -> None:
     }
     async with serving() as served:
         assert (await served.ask(call(**forwarded))).status == 200
-        assert served.kernel.callers[0].subject == "anonymous"
+        assert served.kernel.callers[0].principal.key == "anonymous"
 
 
 async def test_the_address_bound_to_is_a_good_host() -> None:
@@ -270,7 +270,7 @@ async def test_a_token_names_the_caller_and_its_roles() -> None:
     async with serving(guard=tokens_only()) as served:
         assert (await served.ask(call(authorization="Bearer token-of-ops-0123456789"))).status == 200
         assert (await served.ask(call(authorization="bearer  token-of-ann-0123456789"))).status == 200
-        assert [(caller.subject, caller.roles) for caller in served.kernel.callers] == [
+        assert [(caller.principal.key, caller.principal.roles) for caller in served.kernel.callers] == [
             ("ops", frozenset({"admin"})),
             ("ann", frozenset()),
         ]

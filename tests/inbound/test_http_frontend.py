@@ -9,7 +9,7 @@ import pytest
 
 from pactgate.config.sections.auth import token_digest
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.values import Principal
+from pactgate.core.principal import Principal
 from pactgate.inbound.auth import Credential, Guard
 from pactgate.protocol import messages
 from pactgate.protocol.versions import LEGACY_VERSIONS
@@ -223,7 +223,7 @@ async def test_a_head_that_was_admitted_admits_nobody_with_another_token() -> No
                 request_ = modern("tools/call", name="echo", authorization="Bearer " + token * 32)
                 assert (await served.ask(request_)).status == status
             assert (await served.ask(modern("tools/call", name="echo"))).status == 401
-        assert [caller.subject for caller in served.kernel.callers] == ["anna", "bert"] * 3
+        assert [caller.principal.key for caller in served.kernel.callers] == ["anna", "bert"] * 3
 
 
 async def test_a_head_that_names_a_server_is_served_only_while_there_is_that_server() -> None:
@@ -313,7 +313,7 @@ async def test_a_changed_role_is_felt_by_the_next_call_of_the_same_connection() 
         await client.ask(modern("tools/call", name="echo", authorization=BOB))
         served.frontend.replace_guard(held("bob", **{BOB.removeprefix("Bearer "): ("bob", frozenset())}))
         await client.ask(modern("tools/call", name="echo", authorization=BOB))
-        assert [caller.roles for caller in served.kernel.callers] == [frozenset({"admin"}), frozenset()]
+        assert [caller.principal.roles for caller in served.kernel.callers] == [frozenset({"admin"}), frozenset()]
 
 
 @pytest.mark.parametrize("tool", ["hang", "stepwise"])

@@ -48,7 +48,7 @@ async def test_initialize_agrees_on_a_version_and_opens_a_session(version: str) 
         assert session is not None
         assert len(bytes.fromhex(session)) == 16
         caller = served.kernel.callers[0]
-        assert (caller.era, caller.version, caller.client, caller.subject) == (
+        assert (caller.era, caller.version, caller.client, caller.principal.key) == (
             Era.LEGACY,
             agreed,
             "tests/1",
@@ -149,7 +149,7 @@ async def test_other_notifications_reach_the_kernel_and_answers_are_taken_in_sil
             {"jsonrpc": "2.0", "id": 1, "result": {}},
         ):
             assert (await served.ask(post(body, **session))).status == 202
-        told = [(caller.subject, notice.method) for caller, notice in served.kernel.notices]
+        told = [(caller.principal.key, notice.method) for caller, notice in served.kernel.notices]
         assert told == [("anonymous", "notifications/roots/list_changed"), ("anonymous", "no/such")]
 
 

@@ -31,7 +31,7 @@ async def test_a_request_is_answered_with_one_json_body() -> None:
         assert (answer.status, answer.header("content-type")) == (200, "application/json")
         assert answer.json["result"]["arguments"] == {"number": 2**64}
         caller = served.kernel.callers[0]
-        assert (caller.era, caller.version, caller.subject, caller.session) == (
+        assert (caller.era, caller.version, caller.principal.key, caller.session) == (
             Era.MODERN,
             LATEST_MODERN,
             "anonymous",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.core.values import Principal
+from pactgate.core.principal import Principal
 from pactgate.inbound.request_head import Accepts, McpRequestHead, has_json, read_accept, read_mcp_head
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
 

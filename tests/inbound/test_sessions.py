@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pactgate.config.model import Sessions
-from pactgate.core.values import Principal
+from pactgate.core.principal import Principal
 from pactgate.inbound.resumable_streams import KEEP_S
 from pactgate.inbound.sessions import LegacySession, SessionTable
 from pactgate.protocol.legacy import InitializeParams, Phase

@@ -119,7 +119,7 @@ async def test_a_legacy_conversation() -> None:
         assert (await peer.ask(call("fail")))["error"]["data"] == {"why": "asked to"}
         await peer.send(notification("notifications/roots/list_changed"))
         await until(lambda: len(peer.kernel.notices) == 1)
-        assert {caller.subject for caller in peer.kernel.callers} == {"local"}
+        assert {caller.principal.key for caller in peer.kernel.callers} == {"local"}
         assert await peer.hang_up() == b""
 
 

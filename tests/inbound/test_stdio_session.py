@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pactgate.core.principal import Principal
 from pactgate.core.values import Caller, Silence
 from pactgate.inbound.stdio_session import StdioSession
 from pactgate.protocol import messages
@@ -40,7 +41,7 @@ def refused(conversation: StdioSession, request: Request) -> Rejection:
 
 @pytest.mark.parametrize("version", [*LEGACY_VERSIONS, "2099-01-01"])
 def test_a_handshake_makes_a_conversation_legacy(version: str) -> None:
-    conversation = StdioSession("local", frozenset({"admin"}))
+    conversation = StdioSession(Principal("local", frozenset({"admin"})))
     agreed = version if version in LEGACY_VERSIONS else LATEST_LEGACY
     caller = admitted(conversation, handshake(version))
     assert (conversation.era, conversation.version) == (Era.LEGACY, agreed)
@@ -52,18 +53,18 @@ def test_a_handshake_makes_a_conversation_legacy(version: str) -> None:
             "tests/1",
             {"roots": {}},
         )
-        assert (each.subject, each.roles, each.channel) == ("local", frozenset({"admin"}), CHANNEL)
+        assert (each.principal.key, each.principal.roles, each.channel) == ("local", frozenset({"admin"}), CHANNEL)
 
 
 def test_an_envelope_makes_a_conversation_modern() -> None:
-    conversation = StdioSession("local")
+    conversation = StdioSession(Principal("local"))
     caller = admitted(conversation, enveloped())
     assert (caller.era, caller.version, caller.client, caller.headers) == (Era.MODERN, LATEST_MODERN, "tests/1", None)
     assert conversation.era is Era.MODERN
 
 
 def test_initialize_after_a_modern_request_is_told_which_versions_there_are() -> None:
-    conversation = StdioSession("local")
+    conversation = StdioSession(Principal("local"))
     admitted(conversation, enveloped())
     rejection = refused(conversation, handshake("2025-06-18"))
     assert rejection.code == messages.UNSUPPORTED_VERSION
@@ -74,20 +75,20 @@ def test_initialize_after_a_modern_request_is_told_which_versions_there_are() ->
 
 
 def test_an_envelope_in_a_legacy_conversation_is_refused() -> None:
-    conversation = StdioSession("local")
+    conversation = StdioSession(Principal("local"))
     admitted(conversation, handshake())
     assert refused(conversation, enveloped()).code == messages.INVALID_REQUEST
     admitted(conversation, asked("tools/list"))
 
 
 def test_a_request_without_envelope_in_a_modern_conversation_is_refused() -> None:
-    conversation = StdioSession("local")
+    conversation = StdioSession(Principal("local"))
     admitted(conversation, enveloped())
     assert refused(conversation, asked("tools/list")).code == messages.INVALID_PARAMS
 
 
 def test_a_refused_probe_decides_nothing() -> None:
-    conversation = StdioSession("local")
+    conversation = StdioSession(Principal("local"))
     probe = enveloped("server/discover", **{"io.modelcontextprotocol/protocolVersion": "2099-01-01"})
     assert refused(conversation, probe).code == messages.UNSUPPORTED_VERSION
     assert conversation.era is None
@@ -95,14 +96,14 @@ def test_a_refused_probe_decides_nothing() -> None:
 
 
 def test_nothing_but_ping_comes_before_the_handshake() -> None:
-    conversation = StdioSession("local")
+    conversation = StdioSession(Principal("local"))
     assert refused(conversation, asked("tools/list")).code == messages.INVALID_REQUEST
     assert admitted(conversation, asked("ping")).version == LATEST_LEGACY
     assert conversation.era is None
 
 
 def test_a_second_handshake_is_refused_and_a_failed_one_may_be_repeated() -> None:
-    conversation = StdioSession("local")
+    conversation = StdioSession(Principal("local"))
     assert refused(conversation, asked("initialize", {})).code == messages.INVALID_PARAMS
     admitted(conversation, handshake())
     assert refused(conversation, handshake()).code == messages.INVALID_REQUEST
@@ -112,11 +113,11 @@ def test_a_second_handshake_is_refused_and_a_failed_one_may_be_repeated() -> Non
 
 
 def test_lifecycle_notifications_are_noted_and_others_passed_on() -> None:
-    conversation = StdioSession("local")
+    conversation = StdioSession(Principal("local"))
     assert not conversation.take(Notification("notifications/roots/list_changed"))
     admitted(conversation, handshake())
     assert not conversation.take(Notification("notifications/initialized"))
     assert conversation.take(Notification("notifications/roots/list_changed"))
-    modern = StdioSession("local")
+    modern = StdioSession(Principal("local"))
     admitted(modern, enveloped())
     assert not modern.take(Notification("notifications/roots/list_changed"))

@@ -228,7 +228,7 @@ async def test_the_log_of_a_running_gateway_stays_what_it_was_when_the_configura
 async def test_every_changed_setting_is_in_the_chain_and_a_refused_change_is_a_refused_call_only(
     tmp_path: Path,
 ) -> None:
-    log, ops = tmp_path / "audit.jsonl", caller(subject="ops", roles=ADMINISTRATOR)
+    log, ops = tmp_path / "audit.jsonl", caller(key="ops", roles=ADMINISTRATOR)
     secret = "s3cr3t-canary"
     async with open_gateway(scripted(), audit=AuditSection(file=str(log)), secrets=(secret,)) as inside:
         changes: list[tuple[str, Any]] = [
@@ -261,7 +261,7 @@ async def test_every_changed_setting_is_in_the_chain_and_a_refused_change_is_a_r
 async def test_a_call_through_tool_invoke_is_recorded_as_one_of_the_tool_also_when_it_is_known_again(
     tmp_path: Path,
 ) -> None:
-    log, ops = tmp_path / "audit.jsonl", caller(subject="ops", roles=ADMINISTRATOR)
+    log, ops = tmp_path / "audit.jsonl", caller(key="ops", roles=ADMINISTRATOR)
     kept = Cache(tools={"files.echo": CacheRule(ttl_ms=60_000)})
     async with open_gateway(scripted(), audit=AuditSection(file=str(log), arguments="values"), cache=kept) as inside:
         for _ in range(3):

@@ -19,6 +19,7 @@ from pactgate.config.model import Config, ListenSection
 from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.sections.limits import Limits, Timeouts
 from pactgate.config.sections.rate_limits import ExecutionRate, RateLimits
+from pactgate.core.principal import Principal
 from pactgate.protocol.versions import LATEST_LEGACY
 from tests.pipeline.conftest import open_gateway, text_of
 from tests.pipeline.test_management import admin, failure, manage
@@ -45,7 +46,7 @@ async def test_as_shipped_a_category_has_its_burst_at_once_and_one_more_is_refus
     server = scripted(options={**OPTIONS, "log": str(log)})
     async with open_gateway(server, categories={"files.*": category}) as inside:
         await inside.ask("tools/list")
-        for who in (replace(caller(), subject=f"caller {number}") for number in range(20)):
+        for who in (replace(caller(), principal=Principal(f"caller {number}")) for number in range(20)):
             began, sent = time.monotonic(), methods(log).count("tools/call")
             replies = await asyncio.gather(
                 *(inside.call("files.echo", {"text": "a"}, who=who) for _ in range(burst + 1))
@@ -54,7 +55,7 @@ async def test_as_shipped_a_category_has_its_burst_at_once_and_one_more_is_refus
             if time.monotonic() - began < 60 / rpm:  # else the machine was so busy that a token came back meanwhile
                 break
         beside = await inside.call("files.pid", who=who)
-        stranger = await inside.call("files.echo", {"text": "a"}, who=replace(who, subject="another"))
+        stranger = await inside.call("files.echo", {"text": "a"}, who=replace(who, principal=Principal("another")))
     refused = [reply for reply in replies if json.loads(reply.result or b"").get("isError")]
     assert len(refused) == 1
     for reply in (*refused, again):

@@ -10,6 +10,7 @@ import pytest
 
 from pactgate.config.sections.limits import Timeouts
 from pactgate.core.failures import Reply
+from pactgate.core.principal import Principal
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import open_gateway
 from tests.support.callers import caller
@@ -158,7 +159,7 @@ async def test_a_resource_is_kept_as_long_as_and_for_whom_its_server_says(
     options = {**OFFER, "era": "modern", "hints": hints, "log": str(log)}
     async with open_gateway(scripted(options=options)) as inside:
         me, other = caller(), caller(Era.MODERN)
-        other = type(other)(subject="other", era=other.era, version=other.version, channel=other.channel)
+        other = type(other)(principal=Principal("other"), era=other.era, version=other.version, channel=other.channel)
         for who in (me, me, other, other):
             read = result_of(await inside.ask("resources/read", who=who, params={"uri": "files+file:///a"}))
             assert read["contents"][0]["text"] == "of file:///a"

@@ -438,7 +438,7 @@ async def test_refused_requests_of_many_bytes_use_up_the_budget_of_their_caller(
     assert heard.kernel.check_body("alice", body) is None
     for _ in range(7):
         await heard.kernel.handle(context("tools/call"), large)
-    failure = heard.kernel.check_body(context("tools/call").caller.subject, body)
+    failure = heard.kernel.check_body(context("tools/call").caller.principal.key, body)
     assert failure is not None
     assert failure.kind is Kind.RATE_LIMITED
     assert heard.kernel.check_body("somebody else", body) is None
@@ -449,7 +449,7 @@ async def test_a_failure_of_a_server_does_not_count_against_its_caller() -> None
     large = Request(b"1", 1, "tools/call", b'{"name":"t","arguments":{"x":"%b"}}' % (b"a" * TEN_MEGABYTES))
     for _ in range(20):
         await heard.kernel.handle(context("tools/call"), large)
-    assert heard.kernel.check_body(context("tools/call").caller.subject, b"x" * 100_000) is None
+    assert heard.kernel.check_body(context("tools/call").caller.principal.key, b"x" * 100_000) is None
 
 
 @pytest.mark.parametrize("method", [method for method, kind in KINDS.items() if kind != "call"])

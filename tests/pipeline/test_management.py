@@ -372,7 +372,7 @@ async def test_nothing_that_is_shown_holds_a_secret_or_a_command() -> None:
 
 async def test_an_administrator_is_told_the_story_of_anybodys_call() -> None:
     async with open_gateway(scripted()) as inside:
-        other = await inside.call("files.echo", {"text": "a"}, who=caller(subject="somebody"))
+        other = await inside.call("files.echo", {"text": "a"}, who=caller(key="somebody"))
         known = json.loads(other.result or b"")["_meta"]["dev.pactgate/envelope"]["requestId"]
         told = facts(await manage(inside, "explain", requestId=known))
         kept = inside.gateway.stories.get(known)

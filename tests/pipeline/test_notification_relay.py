@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pytest
 from msgspec.structs import replace
 
+from pactgate.core.principal import Principal
 from pactgate.core.values import Caller
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import open_gateway
@@ -133,7 +134,7 @@ async def test_a_late_log_message_of_another_caller_or_session_is_not_taken_for_
         await list_all(inside)
         mine, theirs = Ear(), Ear()
         await inside.call("a.say", {"level": "error", "text": "mine"}, who=legacy_caller(mine))
-        other = replace(legacy_caller(theirs, "s2"), subject=subject)
+        other = replace(legacy_caller(theirs, "s2"), principal=Principal(subject))
         await inside.call("a.say", {"level": "error", "text": "perhaps late"}, who=other)
         assert [message["data"] for message in mine.of(MESSAGE)] == ["mine"]
         assert theirs.of(MESSAGE) == []

@@ -16,6 +16,7 @@ from pactgate.config.sections.cache import Cache, CacheRule
 from pactgate.config.sections.limits import Limits, Timeouts
 from pactgate.config.sections.rate_limits import RateLimits, ReadRate
 from pactgate.core.failures import Reply
+from pactgate.core.principal import Principal
 from pactgate.policy.envelope import ERROR_SCHEMA, SUCCESS_SCHEMA
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import Inside, open_gateway, text_of
@@ -159,7 +160,7 @@ async def test_kept_answers_are_each_callers_own_and_a_writing_tool_drops_them(t
 
 def _other() -> Any:
     who = caller()
-    return type(who)(subject="somebody else", era=who.era, version=who.version, channel=who.channel)
+    return type(who)(principal=Principal("somebody else"), era=who.era, version=who.version, channel=who.channel)
 
 
 async def test_errors_are_never_kept_and_fail_nobody_silently(tmp_path: Path) -> None:

@@ -372,7 +372,7 @@ async def test_an_altered_foreign_or_strayed_state_is_refused_and_the_call_still
             await go_on(inside, who, state + "=", answers),
             await go_on(inside, who, "", answers),
             await go_on(inside, who, "no base64!", answers),
-            await go_on(inside, asker(Era.MODERN, subject="another"), state, answers),
+            await go_on(inside, asker(Era.MODERN, key="another"), state, answers),
             await go_on(inside, who, state, answers, times=2),
             await inside.call("asking.hold", who=who, requestState=state, inputResponses=answers),
             await go_on(inside, who, state, {"input-1": "Ada"}),
@@ -438,7 +438,7 @@ async def test_as_many_calls_are_parked_as_may_be_and_no_more(monkeypatch: pytes
     monkeypatch.setattr("pactgate.pipeline.suspended_calls.MAX_OF_ONE", 1)
     async with open_gateway(asking()) as inside:
         await first_round(inside, asker(Era.MODERN))
-        result = body(await inside.call("asking.ask", who=asker(Era.MODERN, subject="another")))
+        result = body(await inside.call("asking.ask", who=asker(Era.MODERN, key="another")))
     failure = result["_meta"]["dev.pactgate/envelope"]["failure"]
     assert failure["failure_mode"] == "overloaded"
     assert failure["verdict"] == "may_have_run"
@@ -456,7 +456,7 @@ async def test_a_modern_servers_state_goes_to_its_caller_under_a_seal_and_back_a
         assert list(round_["inputRequests"]) == ["q"]
         for reply in (
             await go_on(inside, who, "precious", {"q": SAID}),
-            await go_on(inside, asker(Era.MODERN, subject="another"), state, {"q": SAID}),
+            await go_on(inside, asker(Era.MODERN, key="another"), state, {"q": SAID}),
             await go_on(inside, who, state, {"q": SAID}, other=1),
         ):
             assert reply.error is not None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pactgate.config.server_settings import ServerConfig
+from pactgate.core.principal import Principal
 from pactgate.core.unanswered import UnansweredError
 from pactgate.core.values import Caller
 from pactgate.protocol.messages import ErrorReply, encode_json
@@ -59,7 +60,7 @@ def asker(
     era: Era = Era.LEGACY,
     answer: Answer | None = None,
     *,
-    subject: str = "tester",
+    key: str = "tester",
     session: str | None = None,
     capabilities: dict[str, Any] | None = None,
     version: str | None = None,
@@ -70,7 +71,7 @@ def asker(
     channel = Client(answer) if answer else Client()
     channel.can_ask = era is Era.LEGACY
     return Caller(
-        subject=subject,
+        principal=Principal(key),
         era=era,
         version=version or known,
         channel=channel,

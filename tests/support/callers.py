@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pactgate.core.context import ExecutionContext
+from pactgate.core.principal import Principal
 from pactgate.core.unanswered import CannotAsk
 from pactgate.core.values import Caller
 from pactgate.protocol.messages import Request, encode_json
@@ -21,9 +22,24 @@ class Heard(CannotAsk):
         self.notes.append((method, params))
 
 
-def caller(era: Era = Era.LEGACY, *, subject: str = "tester", scope: str | None = None, **more: Any) -> Caller:
+def caller(
+    era: Era = Era.LEGACY,
+    *,
+    key: str = "tester",
+    roles: frozenset[str] = frozenset(),
+    scope: str | None = None,
+    **more: Any,
+) -> Caller:
     version = LATEST_MODERN if era is Era.MODERN else LATEST_LEGACY
-    return Caller(subject=subject, era=era, version=version, channel=Heard(), scope=scope, client="tests/1", **more)
+    return Caller(
+        principal=Principal(key, roles),
+        era=era,
+        version=version,
+        channel=Heard(),
+        scope=scope,
+        client="tests/1",
+        **more,
+    )
 
 
 def context(method: str = "tools/call", who: Caller | None = None) -> ExecutionContext:

@@ -11,7 +11,7 @@ from typing import Any
 from pactgate.config.model import Sessions
 from pactgate.config.sections.auth import token_digest
 from pactgate.core.events import Event
-from pactgate.core.values import Principal
+from pactgate.core.principal import Principal
 from pactgate.inbound.admin import CallTraces
 from pactgate.inbound.auth import Credential, Guard
 from pactgate.inbound.connection import Admit, Handle

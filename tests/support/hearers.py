@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pactgate.config.server_settings import ServerConfig
+from pactgate.core.principal import Principal
 from pactgate.core.values import Caller
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
@@ -64,11 +65,11 @@ class Ear:
 
 
 def legacy_caller(ear: Ear, session: str = "s1", scope: str | None = None, version: str = LATEST_LEGACY) -> Caller:
-    return Caller("me", Era.LEGACY, version, ear, session=session, scope=scope, standing=ear)
+    return Caller(Principal("me"), Era.LEGACY, version, ear, session=session, scope=scope, standing=ear)
 
 
 def modern_caller(ear: Ear, scope: str | None = None, **more: Any) -> Caller:
-    return Caller("me", Era.MODERN, LATEST_MODERN, ear, scope=scope, **more)
+    return Caller(Principal("me"), Era.MODERN, LATEST_MODERN, ear, scope=scope, **more)
 
 
 @asynccontextmanager

@@ -145,10 +145,10 @@ class CallerSessions:
         former = self._held.get(key)
         if former is not None:
             self._drop(key, former)
-        self._make_room(caller.subject)
+        self._make_room(caller.principal.key)
         loop = asyncio.get_running_loop()
         opening = loop.create_task(self._dial(shared, capabilities), name=f"caller session with {self._config.id}")
-        held = self._held[key] = _CallerSession(caller.subject, opening, loop.time())
+        held = self._held[key] = _CallerSession(caller.principal.key, opening, loop.time())
         if self._sweeper is None:
             self._sweeper = loop.call_later(SWEEP_S, self._sweep_again)
         return held
@@ -206,7 +206,7 @@ async def _end(held: _CallerSession) -> None:
 
 
 def _mark(caller: Caller) -> str:
-    return f"session {caller.session} " if caller.session is not None else f"subject {caller.subject} "
+    return f"session {caller.session} " if caller.session is not None else f"subject {caller.principal.key} "
 
 
 def session_key(caller: Caller, capabilities: Mapping[str, Any]) -> str:

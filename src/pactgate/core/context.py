@@ -144,7 +144,7 @@ class ExecutionContext:
         self.record = record = ExecutionRecord(
             request_id=self.request_id,
             method=self.method,
-            subject=caller.subject,
+            subject=caller.principal.key,
             client=caller.client,
             era=caller.era._value_,
             version=caller.version,

@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct
 
 from pactgate.core.contract import Contract
 from pactgate.core.failures import Reply
+from pactgate.core.principal import Principal
 from pactgate.core.unanswered import CannotAsk
 from pactgate.protocol.headers import HeaderParam
 from pactgate.protocol.versions import Era
@@ -63,13 +64,6 @@ class ClientGroup(Protocol):
         """Tell those whose view is `scope`. Must not wait or raise."""
 
 
-class Principal(Struct, frozen=True):
-    """Whoever calls, as its credentials say."""
-
-    subject: str
-    roles: frozenset[str] = frozenset()
-
-
 class HandleOwner(NamedTuple):
     """Whom a handle belongs to: a task, a page of a result, a cursor. A legacy session keeps its handles to itself."""
 
@@ -80,11 +74,10 @@ class HandleOwner(NamedTuple):
 class Caller(Struct, frozen=True):
     """`scope` is the server id of `/mcp/{serverId}`, or None for the merged view; `capabilities` are those this request may rely on."""
 
-    subject: str
+    principal: Principal
     era: Era
     version: str
     channel: CallerChannel
-    roles: frozenset[str] = frozenset()
     scope: str | None = None
     session: str | None = None
     client: str = ""
@@ -100,7 +93,7 @@ class Caller(Struct, frozen=True):
 
     @property
     def owner(self) -> HandleOwner:
-        return HandleOwner(self.subject, self.session)
+        return HandleOwner(self.principal.key, self.session)
 
 
 class ServerStatus(StrEnum):

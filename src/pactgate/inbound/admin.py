@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from pactgate.core.values import Principal, ServerStatus
+from pactgate.core.principal import Principal
+from pactgate.core.values import ServerStatus
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.policy.access import sees_everything, shown_row
 from pactgate.protocol.messages import encode_json
@@ -83,7 +84,7 @@ class Admin:
     def answer(self, exchange: HttpExchange, admitted: Principal) -> bool:
         """Answer a path of the JSON API or the metrics. Returns whether the path is one of theirs."""
         if exchange.path.startswith(_CALLS):
-            return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.subject)
+            return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.key)
         if exchange.path == "/metrics":
             self._say(exchange, 200, self._metrics(), _METRICS_HEAD)
             return True

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from pactgate.config.model import Config
 from pactgate.config.sections.auth import ANONYMOUS, GENERATED, token_digest
-from pactgate.core.values import Principal
+from pactgate.core.principal import Principal, PrincipalKind
 from pactgate.inbound.http_exchange import HttpExchange
 from pactgate.inbound.request_head import Headers
 
@@ -89,7 +89,7 @@ class Guard:
         self._port = port
         self._origins = frozenset(origin.lower() for origin in origins)
         self._credentials = {one.digest: one for one in credentials}
-        self._anonymous = Principal(ANONYMOUS, frozenset()) if anonymous else None
+        self._anonymous = Principal(ANONYMOUS, kind=PrincipalKind.ANONYMOUS) if anonymous else None
         self.wall = wall
         self._judged_host = lru_cache(maxsize=256)(self._judge_host)
         self._judged_origin = lru_cache(maxsize=256)(self._judge_origin)

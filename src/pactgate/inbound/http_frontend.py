@@ -16,8 +16,8 @@ from typing import Any, Final
 from pactgate.config.model import Sessions
 from pactgate.core.events import Emit
 from pactgate.core.failures import Kind
+from pactgate.core.principal import Principal
 from pactgate.core.recording import ConnectionRecorder
-from pactgate.core.values import Principal
 from pactgate.inbound.admin import Admin, CallTraces
 from pactgate.inbound.auth import AuthError, Guard, cors_head
 from pactgate.inbound.batch import is_batch
@@ -113,7 +113,7 @@ class HttpFrontend:
 
     def _take_large(self, exchange: HttpExchange, head: McpRequestHead, body: bytes) -> None:
         """As `_take`, but for a body that is costly to decode: it is checked first, and counted if it is refused."""
-        subject = head.principal.subject
+        subject = head.principal.key
         failure = self._kernel.check_body(subject, body)
         if failure is None:
             self._take(exchange, head, body)
@@ -155,7 +155,7 @@ class HttpFrontend:
             self._admin.health(exchange, admitted if isinstance(admitted, Principal) else None)
         elif isinstance(admitted, AuthError):
             self._turn_away(exchange, admitted)
-        elif exchange.line is not None and not exchange.line.may_serve(admitted.subject):
+        elif exchange.line is not None and not exchange.line.may_serve(admitted.key):
             self._refuse(exchange, 503, "This client has too many connections at work; try again.", _LATER)
         elif path == _MCP or path.startswith(_SCOPED):
             return self._mcp(exchange, admitted, None if path == _MCP else path.removeprefix(_SCOPED))
@@ -186,7 +186,7 @@ class HttpFrontend:
             former = before.issued_to(headers)
             if former is not None and (guard.check_source(headers) is not None or guard.identify(headers) != former):
                 exchange.end(REVOKED)
-        for subject in {one.subject for one in holders} - {one.subject for one in self._holders}:
+        for subject in {one.key for one in holders} - {one.key for one in self._holders}:
             self.on_gone(subject)
         self._await_expiry()
 

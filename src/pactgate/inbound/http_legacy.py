@@ -13,7 +13,8 @@ from typing import Final, Protocol
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
 from pactgate.core.failures import Kind, Reply
-from pactgate.core.values import Caller, CallerChannel, Principal, Silence
+from pactgate.core.principal import Principal
+from pactgate.core.values import Caller, CallerChannel, Silence
 from pactgate.inbound.batch import BatchAnswers, needs_answer, read_batch
 from pactgate.inbound.error_data import data_of, encode_refusal
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange, Work
@@ -152,16 +153,15 @@ class LegacyHttpHandler:
         if isinstance(offer, Rejection):
             refuse(exchange, self._emit, 400, offer)
             return
-        if not self._sessions.make_room(principal.subject):
+        if not self._sessions.make_room(principal.key):
             self._refuse_for_now(exchange)
             return
         caller = Caller(
-            subject=principal.subject,
+            principal=principal,
             peer=head.peer,
             era=LEGACY,
             version=versions.negotiate(offer.version),
             channel=_NO_CHANNEL,
-            roles=principal.roles,
             scope=head.scope,
             client=offer.client,
             capabilities=offer.capabilities,
@@ -169,7 +169,7 @@ class LegacyHttpHandler:
         exchange.on_disconnect = exchange.cancel
 
         def open_session() -> LegacySession | None:
-            if not self._sessions.make_room(principal.subject):
+            if not self._sessions.make_room(principal.key):
                 self._refuse_for_now(exchange)
                 return None
             return self._sessions.open(principal, head.scope, caller.version, offer)
@@ -187,7 +187,7 @@ class LegacyHttpHandler:
     def _session_of(self, exchange: HttpExchange, head: McpRequestHead, id_: bytes | None) -> LegacySession | None:
         """The session a POST names, or None after the refusal has been sent."""
         if head.session_id is not None:
-            session = self._sessions.find(head.session_id, head.principal.subject, head.scope)
+            session = self._sessions.find(head.session_id, head.principal.key, head.scope)
             if session is not None:
                 return session
         return self._session(exchange, head.principal, head.scope, id_)
@@ -205,7 +205,7 @@ class LegacyHttpHandler:
             why = "Sessions speak one of " + ", ".join(versions.LEGACY_VERSIONS) + "."
             self._refuse(exchange, 400, why, id_=id_, kind=Kind.UNSUPPORTED_VERSION)
             return None
-        session = self._sessions.find(ids[0], principal.subject, scope)
+        session = self._sessions.find(ids[0], principal.key, scope)
         if session is None:
             self._refuse(exchange, 404, _UNKNOWN_SESSION, id_=id_, kind=Kind.UNKNOWN_SESSION)
         return session
@@ -278,12 +278,11 @@ def _admit(session: LegacySession, request: Request) -> Rejection | None:
 
 def _caller(session: LegacySession, head: McpRequestHead, channel: CallerChannel) -> Caller:
     return Caller(
-        subject=session.subject,
+        principal=head.principal,
         peer=head.peer,
         era=LEGACY,
         version=session.version,
         channel=channel,
-        roles=head.principal.roles,
         scope=session.scope,
         session=session.handle,
         client=session.client,

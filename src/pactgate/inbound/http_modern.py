@@ -62,12 +62,11 @@ class ModernHttpHandler:
             return
         responder = _ModernResponder(exchange, self._dropped, head.accepts, request)
         caller = Caller(
-            subject=head.principal.subject,
+            principal=head.principal,
             peer=head.peer,
             era=MODERN,
             version=route.version,
             channel=responder,
-            roles=head.principal.roles,
             scope=head.scope,
             client=route.client,
             capabilities=route.capabilities,

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from pactgate.core.values import Principal
+from pactgate.core.principal import Principal
 from pactgate.protocol.versions import LEGACY_VERSIONS
 
 Headers = Mapping[str, list[str]]

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from pactgate.config.model import Sessions
-from pactgate.core.values import Principal
+from pactgate.core.principal import Principal
 from pactgate.inbound.client_requests import PendingClientRequests
 from pactgate.inbound.replies import MAX_WAITING_BYTES, SESSION_ENDED, DroppedNotifications
 from pactgate.inbound.resumable_streams import FRESH, ResumableStream, SessionStreams, StreamBudget
@@ -67,7 +67,7 @@ class LegacySession:
         self.id = secrets.token_hex(16)
         self.handle = hashlib.sha256(self.id.encode()).hexdigest()[:12]
         self.principal = principal
-        self.subject = principal.subject
+        self.subject = principal.key
         self.scope = scope
         self.version = version
         self.client = offer.client
@@ -171,7 +171,7 @@ class SessionTable:
     def open(self, principal: Principal, scope: str | None, version: str, offer: InitializeParams) -> LegacySession:
         session = LegacySession(self, principal, scope, version, offer)
         self._sessions[session.id] = session
-        self._by_subject.setdefault(principal.subject, OrderedDict())[session.id] = session
+        self._by_subject.setdefault(principal.key, OrderedDict())[session.id] = session
         if self._sweeper is None:
             self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep_again)
         return session

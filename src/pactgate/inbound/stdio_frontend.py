@@ -17,6 +17,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, RequestRefused
 from pactgate.core.failures import GatewayFailure, Kind, Reply
 from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.core.principal import Principal, PrincipalKind
 from pactgate.core.recording import ConnectionRecorder
 from pactgate.core.values import Caller, Silence
 from pactgate.inbound.batch import BatchAnswers, is_batch, read_batch
@@ -61,7 +62,6 @@ async def serve_stdio(
     writer: asyncio.StreamWriter | None = None,
     *,
     emit: Emit,
-    subject: str = "local",
     roles: frozenset[str] = frozenset(),
     scope: str | None = None,
     max_message_bytes: int = 10 * MIB,
@@ -75,7 +75,8 @@ async def serve_stdio(
     """
     if reader is None or writer is None:
         reader, writer = await open_stdio()
-    frontend = StdioFrontend(kernel, reader, writer, StdioSession(subject, roles, scope), emit, clock, tap)
+    principal = Principal("local", roles, PrincipalKind.LOCAL)
+    frontend = StdioFrontend(kernel, reader, writer, StdioSession(principal, scope), emit, clock, tap)
     reading = asyncio.get_running_loop().create_task(frontend.read(max_message_bytes))
     frontend.on_gone = reading.cancel
     kernel.join(frontend)
@@ -202,9 +203,9 @@ class StdioFrontend:
         if self._tap is not None:
             self._tap.passed(line, from_client=True)
         if len(line) > LARGE_BYTES:
-            failure = self._kernel.check_body(self._conversation.subject, line)
+            failure = self._kernel.check_body(self._conversation.principal.key, line)
             if failure is not None:
-                self._kernel.count_refused(self._conversation.subject, 0 if failure.retry_after_ms else len(line))
+                self._kernel.count_refused(self._conversation.principal.key, 0 if failure.retry_after_ms else len(line))
                 self._refuse(body_rejection(failure, id_of(line)))
                 return
         if self._conversation.version == versions.BATCHING_VERSION and is_batch(line):

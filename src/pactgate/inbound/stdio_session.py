@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pactgate.core.principal import Principal
 from pactgate.core.values import Caller, CallerChannel, SessionNotifier
 from pactgate.protocol import legacy, messages, modern, versions
 from pactgate.protocol.legacy import Phase
@@ -22,11 +23,10 @@ STDIO: Final = "stdio"
 class StdioSession:
     """`era` is None until a request has been admitted; `version` is what a handshake agreed on."""
 
-    def __init__(self, subject: str, roles: frozenset[str] = frozenset(), scope: str | None = None) -> None:
+    def __init__(self, principal: Principal, scope: str | None = None) -> None:
         self.era: Era | None = None
         self.version: str | None = None
-        self.subject = subject
-        self._roles = roles
+        self.principal = principal
         self._scope = scope
         self.standing: SessionNotifier | None = None
         """How the caller is told things outside its requests, once it is known."""
@@ -67,11 +67,10 @@ class StdioSession:
     def caller(self, channel: CallerChannel) -> Caller:
         """The caller of a handshake era; before the handshake it is taken to speak the newest revision."""
         return Caller(
-            subject=self.subject,
+            principal=self.principal,
             era=Era.LEGACY,
             version=self.version or versions.LATEST_LEGACY,
             channel=channel,
-            roles=self._roles,
             scope=self._scope,
             client=self._client,
             capabilities=self._capabilities,
@@ -85,11 +84,10 @@ class StdioSession:
             return route
         self.era = Era.MODERN
         return Caller(
-            subject=self.subject,
+            principal=self.principal,
             era=Era.MODERN,
             version=route.version,
             channel=channel,
-            roles=self._roles,
             scope=self._scope,
             client=route.client,
             capabilities=route.capabilities,

@@ -85,7 +85,7 @@ class _Listen:
 
     @property
     def subject(self) -> str:
-        return self._caller.subject
+        return self._caller.principal.key
 
     def acknowledge(self, honoured: dict[str, Any]) -> None:
         self._notify(modern.ACKNOWLEDGED, {"notifications": honoured})
@@ -196,7 +196,7 @@ class ChangeNotifications:
             self._emit(
                 ListenOpened(
                     request_id=ctx.request_id,
-                    subject=caller.subject,
+                    subject=caller.principal.key,
                     client=caller.client,
                     server=caller.scope,
                     watched=(*sorted(kinds), *held),
@@ -254,7 +254,9 @@ class ChangeNotifications:
             raise GatewayFailure(Kind.METHOD_NOT_FOUND, "Only a caller with a session can be told of changes.")
         holder = self._sessions.get(caller.session)
         if holder is None:
-            holder = self._sessions[caller.session] = _SessionHolder(caller.standing, caller.subject, caller.scope)
+            holder = self._sessions[caller.session] = _SessionHolder(
+                caller.standing, caller.principal.key, caller.scope
+            )
         return holder
 
     def flush(self) -> None:

@@ -38,7 +38,7 @@ class Dispatch:
         self._bridge = bridge
 
     async def __call__(self, call: Call) -> None:
-        server, subject = call.policy.tool.server, call.ctx.caller.subject
+        server, subject = call.policy.tool.server, call.ctx.caller.principal.key
         turn = self._overload.enter(server, subject)
         if turn is not None:
             await turn

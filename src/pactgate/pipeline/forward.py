@@ -214,7 +214,7 @@ class Forward:
             return await self._ask(ctx, request, to, meta)
         caller, ctx.server = ctx.caller, to.server
         session = self._bridge.session_key(to.server, caller) if plan.may_be_private else None
-        found = self._results.ask(plan.keys(caller.subject, bytes(to.members["uri"]), session), to.server)
+        found = self._results.ask(plan.keys(caller.principal.key, bytes(to.members["uri"]), session), to.server)
         if not isinstance(found, Lookup | LeaderTicket):
             found = await found
         if isinstance(found, Lookup):
@@ -247,7 +247,7 @@ class Forward:
         input_ms = self._policies().input_timeout_ms
         deadline = Deadline(self._timeouts, ctx.interrupt, limit_ms, input_ms)
         try:
-            async with self._overload.slot(to.server, ctx.caller.subject):
+            async with self._overload.slot(to.server, ctx.caller.principal.key):
                 found = await self._send(ctx.caller, request, to, meta, deadline, on_asked)
         except asyncio.CancelledError:
             if not deadline.has_expired:
@@ -312,7 +312,7 @@ class Forward:
 
 def _cursor_binding(caller: Caller, server: str) -> StateBinding:
     session = {} if caller.session is None else {"session": Raw(encode_json(caller.session))}
-    return StateBinding(caller.subject, server, _LIST_TASKS, session)
+    return StateBinding(caller.principal.key, server, _LIST_TASKS, session)
 
 
 def _no_headers(session: Session) -> Headers:

@@ -99,7 +99,7 @@ class Handlers:
         caller = ctx.caller
         await self._connections.settle(caller.scope)
         hint = self._connections.freshness(request.method, caller.scope)
-        catalog = self._connections.catalog_for(caller.roles)
+        catalog = self._connections.catalog_for(caller.principal.roles)
         return catalog.listing(request.method, caller.scope, caller.version, hint)
 
     async def _settle_scope(self, scope: str | None) -> None:

@@ -187,7 +187,7 @@ class Kernel:
         if self._audit is not None:
             self._audit.require()
         if self._rates is not None:
-            self._rates.admit_request(caller.subject, kind)
+            self._rates.admit_request(caller.principal.key, kind)
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A client's notification that is not about one of its requests."""
@@ -212,7 +212,7 @@ class Kernel:
         # the arguments until the cycle collector runs, which large arguments do not make it do.
         failure.__traceback__ = failure.__context__ = failure.__cause__ = None
         if failure.party is Party.CALLER:
-            self._refused.add(ctx.caller.subject, request.size)
+            self._refused.add(ctx.caller.principal.key, request.size)
         ctx.fail(failure)
         try:
             mask = self._mask()

@@ -99,7 +99,7 @@ class ResolveTool:
     def __call__(self, call: Call) -> Awaitable[None] | None:
         caller, connections = call.ctx.caller, self._connections
         try:
-            catalog = connections.catalog_for(caller.roles) if caller.roles else connections.catalog
+            catalog = connections.catalog_for(caller.principal.roles) if caller.principal.roles else connections.catalog
             tool = catalog.tools.resolve(call.requested, caller.scope)
         except GatewayFailure as failure:
             if failure.kind is Kind.UNKNOWN_TOOL:
@@ -113,7 +113,7 @@ class ResolveTool:
 
     async def _wait_and_resolve(self, call: Call, scope: str | None) -> None:
         await in_task()
-        roles = call.ctx.caller.roles
+        roles = call.ctx.caller.principal.roles
         call.waiting_for = self._connections.server_for(call.requested, scope, roles)
         tool = await self._connections.resolve(call.requested, scope, roles)
         while tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
@@ -131,7 +131,7 @@ class Authorize:
         return policy.tool.server == OWN_SERVER_ID
 
     def __call__(self, call: Call) -> None:
-        if not may_call(call.policy.tool.server, call.ctx.caller.roles):
+        if not may_call(call.policy.tool.server, call.ctx.caller.principal.roles):
             message = f"No tool {call.requested!r} on any connected server. tools/list shows what there is."
             raise GatewayFailure(Kind.UNKNOWN_TOOL, message, tool=call.requested)
 
@@ -191,7 +191,7 @@ class RateLimit:
         return policy.is_rate_limited
 
     def __call__(self, call: Call) -> None:
-        self._rates.admit(call.ctx.caller.subject, call.policy.tool)
+        self._rates.admit(call.ctx.caller.principal.key, call.policy.tool)
 
 
 class ValidateInput:
@@ -238,7 +238,7 @@ class LookInCache:
         policy, caller, server = call.policy, call.ctx.caller, call.policy.tool.server
         arguments = bytes(call.members.get("arguments", _NO_ARGUMENTS))
         session = self._session_key(server, caller) if policy.cache.may_be_private else None
-        found = self._results.ask(policy.cache.keys(caller.subject, arguments, session), server)
+        found = self._results.ask(policy.cache.keys(caller.principal.key, arguments, session), server)
         if isinstance(found, Lookup | LeaderTicket):
             _take(call, found)
             return None

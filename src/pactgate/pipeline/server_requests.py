@@ -155,7 +155,7 @@ class ServerRequestBridge:
             members,
             meta=meta,
             on_progress=on_progress,
-            owner=caller.session or caller.subject,
+            owner=caller.session or caller.principal.key,
             on_log=on_log,
             name=request.name,
             headers=request.on_send(session),
@@ -188,14 +188,14 @@ class ServerRequestBridge:
     async def _ask_and_suspend(self, request: UpstreamRequest, session: Session) -> UpstreamResult:
         if not session.peer.capabilities:
             return UpstreamResult(await self.send(request, session, request.members), session)
-        suspended = SuspendedCall(request.caller.subject, session, self._input_s())
+        suspended = SuspendedCall(request.caller.principal.key, session, self._input_s())
         sending = self.send(request, session, request.members, suspended)
         suspended.begin(asyncio.ensure_future(sending))
         return await self._await(request, suspended)
 
     async def _continue(self, request: UpstreamRequest, mark: str) -> UpstreamResult:
         """The caller of a suspended call has come back. Nothing is consumed before everything about the request is right."""
-        suspended = self._suspended.find(mark, request.caller.subject)
+        suspended = self._suspended.find(mark, request.caller.principal.key)
         if suspended is None:
             raise refused("the call it belongs to was continued already, or has ended")
         answers = _answers(request)

@@ -72,4 +72,4 @@ class UpstreamRequest:
         """Called when the outcome begins to depend on what this caller answers: it concerns nobody else then."""
 
     def binding(self) -> StateBinding:
-        return StateBinding(self.caller.subject, self.server, self.method, self.members)
+        return StateBinding(self.caller.principal.key, self.server, self.method, self.members)
