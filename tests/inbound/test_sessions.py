@@ -115,6 +115,23 @@ async def test_one_caller_s_sessions_make_room_only_for_its_own(tables: Tables) 
     assert table.make_room("cid")
 
 
+async def test_a_caller_with_many_sessions_can_not_push_out_those_of_another(tables: Tables) -> None:
+    table = tables(max_sessions=4)
+    bobs = opened(table, "bob")
+    anns = [opened(table, "ann") for _ in range(20)]
+    assert bobs.phase is not Phase.CLOSED
+    assert table.all() == (bobs, *anns[-3:])
+
+
+async def test_sessions_of_others_make_room_where_those_of_the_largest_caller_are_all_busy(tables: Tables) -> None:
+    table = tables(max_sessions=3)
+    bobs = opened(table, "bob")
+    for session in (opened(table, "ann"), opened(table, "ann")):
+        session.running[1] = Call()
+    assert table.make_room("cid")
+    assert bobs.phase is Phase.CLOSED
+
+
 async def test_ending_a_session_stops_what_runs_in_it(tables: Tables) -> None:
     table = tables()
     session = opened(table)

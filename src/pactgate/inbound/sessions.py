@@ -1,8 +1,9 @@
 """The sessions of legacy clients over HTTP: whose they are, how many there may be, when they end.
 
 An id has 128 random bits and names a session only for the subject and the path it was made for; for everybody else it is unknown. Idle
-sessions end, and so do those of a principal that may no longer call. When there are too many, the one longest unused makes room. An idle
-session costs less than 1 KiB. Must not: frame answers, or let a stolen id open a session to another subject.
+sessions end, and so do those of a principal that may no longer call. When there are too many, the one longest unused makes room, of the
+principal with the most. An idle session costs less than 1 KiB. Must not: frame answers, or let a stolen id open a session to another
+subject.
 """
 
 from __future__ import annotations
@@ -166,7 +167,10 @@ class SessionTable:
         own = self._by_subject.get(subject, OrderedDict())
         if len(own) >= self._bounds.max_per_caller and not self._evict_from(own):
             return False
-        return len(self._sessions) < self._bounds.max_sessions or self._evict_from(self._sessions)
+        if len(self._sessions) < self._bounds.max_sessions:
+            return True
+        # The principal with the most sessions makes room: nobody can push the sessions of others out by opening many.
+        return self._evict_from(max(self._by_subject.values(), key=len)) or self._evict_from(self._sessions)
 
     def open(self, principal: Principal, scope: str | None, version: str, offer: InitializeParams) -> LegacySession:
         session = LegacySession(self, principal, scope, version, offer)
