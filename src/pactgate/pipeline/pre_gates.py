@@ -25,14 +25,12 @@ from pactgate.policy.cache_policy import is_plain
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.protocol import headers, messages, modern
-from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import LEGACY, era_of
 from pactgate.state.ports import Lookup
 from pactgate.upstreams.pending import in_task
 
 _KNOWN_MEMBERS: Final = frozenset({"name", "arguments", "_meta", "task", "inputResponses", "requestState"})
-_NO_NAME: Final = Raw(b'""')
-"""Stands where the server's own name for the tool is put when the call leaves."""
+_OBJECT: Final = ord("{")
 _NAME: Final = msgspec.json.Decoder(str)
 _MAX_NAME_CHARS: Final = 512
 _NO_ARGUMENTS: Final = Raw(b"{}")
@@ -47,42 +45,22 @@ class ParseParams:
     name = "parse_params"
 
     def __call__(self, call: Call) -> None:
-        values = call.request.values
-        if values is not None and self._take_values(call, values):
-            return
-        members = messages.members(call.request.params or b"{}")
+        values, members = call.request.values, messages.members(call.request.params or b"{}")
         odd = messages.check_member_names(members, _KNOWN_MEMBERS)
         if odd is not None:
             raise _bad_params(odd)
-        call.requested = call.ctx.requested = _tool_name(members)
+        call.requested = call.ctx.requested = _tool_name(members, values)
         arguments = members.get("arguments")
-        if arguments is not None and not bytes(arguments).startswith(b"{"):
-            raise _bad_params("arguments must be an object; leave the member out when there are none", call.requested)
+        if arguments is not None:
+            if memoryview(arguments)[0] != _OBJECT:
+                why = "arguments must be an object; leave the member out when there are none"
+                raise _bad_params(why, call.requested)
+            if values is not None:
+                call.arguments = values["arguments"]
         meta = members.pop("_meta", None)
-        if meta is not None:
+        if meta is not None and not (values is not None and modern.is_only_envelope(values["_meta"])):
             _read_meta(call, bytes(meta))
         call.members = members
-
-    @staticmethod
-    def _take_values(call: Call, values: dict[str, Any]) -> bool:
-        """Take over the decoded params, if they are a tool, its arguments and nothing else, and the arguments' bytes are at hand."""
-        name, arguments, meta = values.get("name"), values.get("arguments"), values.get("_meta")
-        if type(arguments) is not dict or type(name) is not str or not 0 < len(name) <= _MAX_NAME_CHARS:
-            return False
-        if meta is None:
-            if len(values) != 2:
-                return False
-        elif len(values) != 3 or type(meta) is not dict or not modern.is_only_envelope(meta):
-            return False
-        encoded = encode_json(arguments)
-        if not call.request.contains(
-            b'"arguments":' + encoded
-        ):  # by its name: an equal value may be spelt so elsewhere
-            return False
-        call.requested = call.ctx.requested = name
-        call.arguments = arguments
-        call.members = {"name": _NO_NAME, "arguments": Raw(encoded)}
-        return True
 
 
 class ResolveTool:
@@ -275,11 +253,13 @@ def _refused(
     )
 
 
-def _tool_name(members: Mapping[str, Raw]) -> str:
+def _tool_name(members: Mapping[str, Raw], values: Mapping[str, Any] | None) -> str:
     try:
-        name = _NAME.decode(members["name"])
+        name = _NAME.decode(members["name"]) if values is None else values["name"]
     except (KeyError, msgspec.DecodeError):
-        raise _bad_params("name must be a string: the tool to call") from None
+        name = None
+    if type(name) is not str:
+        raise _bad_params("name must be a string: the tool to call")
     if not 0 < len(name) <= _MAX_NAME_CHARS:
         raise _bad_params(f"name must have 1 to {_MAX_NAME_CHARS} characters")
     return name

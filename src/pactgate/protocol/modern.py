@@ -130,9 +130,9 @@ def envelope(version: str, client_info: Mapping[str, Any], capabilities: Mapping
     }
 
 
-def is_only_envelope(meta: Mapping[str, Any]) -> bool:
+def is_only_envelope(meta: Any) -> bool:
     """Whether a caller's `_meta` says nothing but what describes its own connection."""
-    return meta.keys() <= _ENVELOPE
+    return type(meta) is dict and meta.keys() <= _ENVELOPE
 
 
 def without_envelope(meta: Mapping[str, Raw]) -> dict[str, Raw]:
