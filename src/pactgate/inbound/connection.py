@@ -262,8 +262,9 @@ class InboundConnection(asyncio.Protocol):
     def _admit(self, head: RequestHead) -> bool:
         """Whether to read the body of this request. If not, the connection ends with the answer, which the frontend gives at once."""
         _check_coding(head)
-        exchange = self.exchange = HttpExchange(head, b"", self, self._limits.max_unsent_bytes)
-        exchange.keep_alive = False
+        exchange = self.exchange = HttpExchange(
+            head=head, body=b"", line=self, max_unsent_bytes=self._limits.max_unsent_bytes, keep_alive=False
+        )
         self.deadline = _NEVER
         try:
             if not self._hub.admit(exchange):
@@ -306,7 +307,13 @@ class InboundConnection(asyncio.Protocol):
         if ready.rest:
             self._hold(len(ready.rest))
             self._ahead += ready.rest
-        exchange = self.exchange = HttpExchange(head, ready.body, self, self._limits.max_unsent_bytes)
+        exchange = self.exchange = HttpExchange(
+            head=head,
+            body=ready.body,
+            line=self,
+            max_unsent_bytes=self._limits.max_unsent_bytes,
+            keep_alive=head.keep_alive,
+        )
         self.deadline = _NEVER
         try:
             self._hub.handle(exchange)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from pactgate.core.recording import HttpExchangeRecorder
 from pactgate.inbound.error_data import encode_internal, encode_refusal
 from pactgate.inbound.http_grammar import RequestHead
@@ -55,50 +57,42 @@ class ExchangeConnection(Protocol):
         """End the connection without waiting for what is unsent."""
 
 
-class HttpExchange:
+class HttpExchange(Struct, eq=False):
     """`path` is the raw path of the target; `headers` has lower-case names, one value for each time a header was sent."""
 
-    __slots__ = (
-        "body",
-        "ended_because",
-        "extra_head",
-        "head",
-        "headers",
-        "hop",
-        "is_answered",
-        "is_http10",
-        "is_refused",
-        "keep_alive",
-        "line",
-        "max_unsent_bytes",
-        "method",
-        "on_disconnect",
-        "path",
-        "stream",
-        "work",
-    )
+    head: RequestHead
+    body: bytes
+    line: ExchangeConnection | None
+    max_unsent_bytes: int
+    keep_alive: bool
+    is_answered: bool = False
+    is_refused: bool = False
+    stream: EventStream | None = None
+    work: Work | None = None
+    hop: HttpExchangeRecorder | None = None
+    """Where the answer is noted too, if the exchange is recorded."""
+    extra_head: bytes = b""
+    """Header lines every answer to this request carries."""
+    ended_because: str = ""
+    """Why nobody works on the answer any more: the connection can be spared."""
+    on_disconnect: Callable[[], None] | None = None
+    """Called once if the client goes away before the answer is complete."""
 
-    def __init__(self, head: RequestHead, body: bytes, line: ExchangeConnection, max_unsent_bytes: int) -> None:
-        self.head = head
-        self.method = head.method
-        self.path = head.path
-        self.headers = head.headers
-        self.is_http10 = head.is_http10
-        self.keep_alive = head.keep_alive
-        self.body = body
-        self.line: ExchangeConnection | None = line
-        self.max_unsent_bytes = max_unsent_bytes
-        self.is_answered = self.is_refused = False
-        self.stream: EventStream | None = None
-        self.work: Work | None = None
-        self.hop: HttpExchangeRecorder | None = None
-        """Where the answer is noted too, if the exchange is recorded."""
-        self.extra_head = b""
-        """Header lines every answer to this request carries."""
-        self.ended_because = ""
-        """Why nobody works on the answer any more: the connection can be spared."""
-        self.on_disconnect: Callable[[], None] | None = None
-        """Called once if the client goes away before the answer is complete."""
+    @property
+    def method(self) -> str:
+        return self.head.method
+
+    @property
+    def path(self) -> str:
+        return self.head.path
+
+    @property
+    def headers(self) -> dict[str, list[str]]:
+        return self.head.headers
+
+    @property
+    def is_http10(self) -> bool:
+        return self.head.is_http10
 
     @property
     def is_connected(self) -> bool:

@@ -86,10 +86,10 @@ def _upstream_request(call: Call) -> UpstreamRequest:
         call.deadline.full_ms = call.policy.limit.ms
     call.members["name"] = call.policy.wire_name
     return UpstreamRequest(
-        caller,
-        tool.server,
-        "tools/call",
-        call.members,
+        caller=caller,
+        server=tool.server,
+        method="tools/call",
+        members=call.members,
         meta=call.meta,
         name=tool.name,
         on_progress=_on_progress(call, call.deadline),

@@ -245,7 +245,7 @@ class Forward:
         ctx.server = to.server
         limit_ms = self._policies().server_limit_ms(to.server)
         input_ms = self._policies().input_timeout_ms
-        deadline = Deadline(self._timeouts, ctx.interrupt, limit_ms, input_ms)
+        deadline = self._timeouts.begin(ctx.interrupt, limit_ms, input_ms)
         try:
             async with self._overload.slot(to.server, ctx.caller.principal.key):
                 found = await self._send(ctx.caller, request, to, meta, deadline, on_asked)
@@ -283,10 +283,10 @@ class Forward:
     ) -> UpstreamResult:
         session = await self._connections.session(to.server)
         sent = UpstreamRequest(
-            caller,
-            to.server,
-            request.method,
-            to.members,
+            caller=caller,
+            server=to.server,
+            method=request.method,
+            members=to.members,
             meta=meta,
             name=to.name,
             on_progress=relay_progress(caller.channel, to.token),

@@ -18,7 +18,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.events import CodeReplaced, EffectsExceeded, Emit
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Tool
-from pactgate.pipeline.call import Call
+from pactgate.pipeline.call import FRAME_BYTES, Call
 from pactgate.pipeline.capabilities import TASKS
 from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_policy import ToolPolicy
@@ -186,7 +186,7 @@ class LimitSize:
 
     def __call__(self, call: Call) -> None:
         rules, ctx = call.policy, call.ctx
-        reserve_bytes = rules.room_bytes + call.frame_bytes + len(ctx.observed)
+        reserve_bytes = rules.room_bytes + len(call.request.id) + FRAME_BYTES + len(ctx.observed)
         if call.result_bytes + reserve_bytes <= rules.max_result_bytes:
             return
         fitted = response_size.fit(

@@ -13,6 +13,8 @@ from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
 from typing import Any, Final
 
+from msgspec import Struct
+
 from pactgate.core.failures import GatewayFailure, Kind, Reply, WireError
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Responder
@@ -28,18 +30,16 @@ _INTERNAL: Final = Reply(
 )
 
 
-class RunningRequest:
+class RunningRequest(Struct, eq=False):
     """Drives the coroutine of one request to its end, and tells its responder."""
 
-    __slots__ = ("_barrier", "_is_cancelled", "_is_stepping", "_responder", "_task", "_waits_for", "_work")
-
-    def __init__(self, responder: Responder, barrier: FaultBarrier, work: Work) -> None:
-        self._responder = responder
-        self._barrier = barrier
-        self._work: Work | None = work
-        self._task: asyncio.Task[Reply] | None = None
-        self._waits_for: Resumable[Any] | None = None
-        self._is_stepping = self._is_cancelled = False
+    _responder: Responder
+    _barrier: FaultBarrier
+    _work: Work | None
+    _task: asyncio.Task[Reply] | None = None
+    _waits_for: Resumable[Any] | None = None
+    _is_stepping: bool = False
+    _is_cancelled: bool = False
 
     def start(self) -> None:
         assert self._work is not None, "started once"

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from pactgate.catalog.connections import Connections
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
@@ -42,7 +42,7 @@ _AGAIN: Final = "again"
 _text: Final = msgspec.json.Decoder(str)
 
 
-class UpstreamResult(NamedTuple):
+class UpstreamResult(Struct, frozen=True):
     """What the server answered, or an input-required result for a modern caller; and the session it came from."""
 
     response: Response

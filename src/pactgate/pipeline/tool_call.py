@@ -90,7 +90,8 @@ class ToolCall:
         self._timeouts = timeouts
 
     async def run(self, ctx: ExecutionContext, request: Request) -> bytes:
-        call = Call(ctx, request, self._policies(), self._timeouts)
+        policies = self._policies()
+        call = Call(ctx=ctx, request=request, policies=policies, timeouts=self._timeouts, limit=policies.default_limit)
         gate: FindingGate | Dispatching | PostGate = self._dispatch
         try:
             for gate in self._find:

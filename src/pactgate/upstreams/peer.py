@@ -169,7 +169,8 @@ class Peer:
         """
         if not self.is_open:
             raise self._ended.result().shared(verdict=Verdict.DID_NOT_RUN, operation=method)
-        pending = PendingRequest(method, self._loop, limit)
+        pending = PendingRequest(loop=self._loop)
+        pending.method, pending.limit = method, limit
         id_ = self._pending.open(pending)
         heard = self._heard
         if on_progress is not None or on_log is not None or on_change is not None or owner != heard.owner:

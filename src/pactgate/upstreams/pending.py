@@ -51,10 +51,8 @@ class Resumable(asyncio.Future[T]):
 class PendingRequest(Resumable[Response]):
     """A request that waits for its answer."""
 
-    def __init__(self, method: str, loop: asyncio.AbstractEventLoop, limit: TimeLimit | None = None) -> None:
-        super().__init__(loop=loop)
-        self.method = method
-        self.limit = limit
+    method = ""
+    limit: TimeLimit | None = None
 
 
 async def in_task() -> None:
