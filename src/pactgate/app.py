@@ -146,7 +146,8 @@ class Gateway:
         self._listeners.add("call history", self.stories.emit)
         if self._audit is not None:
             self._listeners.add("audit", self._audit.emit)
-        self._listeners.add("embedder", emit)
+        if emit is not _ignore:
+            self._listeners.add("embedder", emit)
         self._client = HttpClient()
         self._private_client = HttpClient(CALLER_SESSION_POOL)
         self._child_reaper = ChildReaper(adopts=owns_process)

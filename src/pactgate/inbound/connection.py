@@ -230,7 +230,7 @@ class InboundConnection(asyncio.Protocol):
 
     def _read(self, data: bytes) -> None:
         reader = self._reader
-        was_empty, was_in_body = reader.is_empty, reader.head is not None
+        was_in_body = reader.head is not None
         ready = reader.feed(data)
         if ready is not None:
             if len(ready.body) > _SMALL_BODY_BYTES:
@@ -242,7 +242,7 @@ class InboundConnection(asyncio.Protocol):
             self._read_body(reader.head, data, is_first=not was_in_body)
         else:
             self._hold(len(data))
-            if was_empty:
+            if reader.has_begun_now:
                 self.deadline = self._loop.time() + self._limits.head_timeout_s
 
     def _read_body(self, head: RequestHead, data: bytes, *, is_first: bool) -> None:

@@ -114,15 +114,16 @@ class HttpExchange(Struct, eq=False):
         if self.hop is not None:
             self.hop.answered(status, head + self.extra_head, b"".join(body))
         length = b"\r\n" if status in _BODILESS else b"Content-Length: %d\r\n\r\n" % size
-        ends = b"" if line.may_keep(self) and not self.is_http10 else self._connection_head(line)
-        top = b"".join((_STATUS_LINES[status], head, self.extra_head, ends, length))
+        keeps = line.may_keep(self)
+        ends = b"" if keeps and not self.head.is_http10 else self._connection_head(keeps)
+        top = (_STATUS_LINES[status], head, self.extra_head, ends, length)
         self.is_answered = True
-        if self.method == "HEAD":
-            line.transport.write(top)
+        if self.head.method == "HEAD":
+            line.transport.write(b"".join(top))
         elif size < _COPIED_BYTES:
-            line.transport.write(b"".join((top, *body)))
+            line.transport.write(b"".join((*top, *body)))
         else:
-            line.transport.writelines((top, *body))
+            line.transport.writelines((b"".join(top), *body))
         line.answered(self)
 
     def respond_result(self, id_: bytes, result: bytes) -> None:
@@ -149,9 +150,8 @@ class HttpExchange(Struct, eq=False):
         if self.is_http10:
             self.keep_alive = False  # HTTP/1.0 knows no chunks: the end of the connection ends the answer
         coding = b"" if self.is_http10 else b"Transfer-Encoding: chunked\r\n"
-        line.transport.write(
-            b"".join((_STATUS_LINES[status], head, self.extra_head, self._connection_head(line), coding, b"\r\n"))
-        )
+        ends = self._connection_head(line.may_keep(self))
+        line.transport.write(b"".join((_STATUS_LINES[status], head, self.extra_head, ends, coding, b"\r\n")))
         if self.hop is not None:
             self.hop.streaming(status, head + self.extra_head)
         self.stream = EventStream(self, line)
@@ -185,8 +185,8 @@ class HttpExchange(Struct, eq=False):
         """The answer is complete. Drops all references in a cycle, so that nothing waits for the garbage collector."""
         self.line = self.stream = self.on_disconnect = None
 
-    def _connection_head(self, line: ExchangeConnection) -> bytes:
-        if not line.may_keep(self):
+    def _connection_head(self, keeps: bool) -> bytes:
+        if not keeps:
             return b"Connection: close\r\n"
         return b"Connection: keep-alive\r\n" if self.is_http10 else b""
 

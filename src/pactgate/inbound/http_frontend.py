@@ -98,7 +98,11 @@ class HttpFrontend:
     def handle(self, exchange: HttpExchange) -> None:
         """Answer one exchange, or see that it is answered."""
         head = exchange.head.mcp
-        if head is None or head.generation != self._generation or not self._is_served(head.scope, head.principal):
+        if (
+            head is None
+            or head.generation != self._generation
+            or (head.scope is not None and not self._is_served(head.scope, head.principal))
+        ):
             head = exchange.head.mcp = self._route(exchange)
             if head is None:
                 return

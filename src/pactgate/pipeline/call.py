@@ -110,6 +110,11 @@ class Call(Struct, eq=False):
     def has_timed_out(self) -> bool:
         return self.deadline is not None and self.deadline.has_expired
 
+    def release_ticket(self) -> None:
+        """The outcome is for nobody else. Only the first report of a ticket counts."""
+        if self.ticket is not None:
+            self.ticket.release()
+
     def close(self) -> None:
         """Let go of what would outlive it, and of what may be large: a frame or an exception may hold the call itself for longer."""
         self.arguments = UNSET
@@ -117,4 +122,4 @@ class Call(Struct, eq=False):
         if self.deadline is not None:
             self.deadline.close()
         if self.ticket is not None:
-            self.ticket.release()  # the first word counts: this is for whatever ended the call without one
+            self.ticket.release()  # for whatever ended the call without a word about it

@@ -108,7 +108,7 @@ class Deadline(Struct, eq=False):
 class _Queue:
     """Deadlines of one limit, the oldest first, with when each began."""
 
-    __slots__ = ("_barrier", "_limit_s", "_on_empty", "_timer", "entries", "loop")
+    __slots__ = ("_barrier", "_limit_s", "_on_empty", "entries", "loop", "timer")
 
     def __init__(
         self, limit_ms: int, loop: asyncio.AbstractEventLoop, barrier: FaultBarrier, on_empty: Callable[[int], None]
@@ -118,12 +118,11 @@ class _Queue:
         self._barrier = barrier
         self._on_empty = on_empty
         self.entries: dict[Deadline, float] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self.timer: asyncio.TimerHandle | None = None
 
-    def add(self, deadline: Deadline, now: float) -> None:
-        self.entries[deadline] = now
-        if self._timer is None:
-            self._timer = self.loop.call_at(now + self._limit_s, self._look)
+    def arm(self, began: float) -> None:
+        """Look after the deadlines when one that began then runs out."""
+        self.timer = self.loop.call_at(began + self._limit_s, self._look)
 
     def remove(self, deadline: Deadline) -> None:
         self.entries.pop(deadline, None)
@@ -131,12 +130,12 @@ class _Queue:
             self._on_empty(deadline.limit_ms)
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        if self.timer is not None:
+            self.timer.cancel()
 
     def _look(self) -> None:
         """End what has run out, and come back when the next one may have. One that fails to end holds up no other."""
-        self._timer = None
+        self.timer = None
         now = self.loop.time()
         overdue = []
         for deadline, began in self.entries.items():
@@ -146,8 +145,8 @@ class _Queue:
         for deadline in overdue:
             if self.entries.pop(deadline, None) is not None:
                 self._barrier.run("deadline", deadline.expire)
-        if self.entries and self._timer is None:
-            self._timer = self.loop.call_at(next(iter(self.entries.values())) + self._limit_s, self._look)
+        if self.entries and self.timer is None:
+            self.arm(next(iter(self.entries.values())))
 
 
 class TimeoutQueue:
@@ -172,7 +171,9 @@ class TimeoutQueue:
             queue = self._queues[limit_ms] = _Queue(limit_ms, self.loop, self._barrier, self._drop_if_many)
         now = queue.loop.time()
         deadline = Deadline(self, interrupt, limit_ms, limit_ms, input_ms / 1000, now, queue)
-        queue.add(deadline, now)
+        queue.entries[deadline] = now
+        if queue.timer is None:
+            queue.arm(now)
         return deadline
 
     def close(self) -> None:

@@ -29,6 +29,7 @@ from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol import downgrade, messages
 from pactgate.protocol.json_limits import may_repeat_key, repeats_key
 from pactgate.protocol.messages import encode_json
+from pactgate.protocol.simple_result import size_of
 from pactgate.protocol.versions import LEGACY, MODERN
 
 
@@ -187,7 +188,9 @@ class LimitSize:
     def __call__(self, call: Call) -> None:
         rules, ctx = call.policy, call.ctx
         reserve_bytes = rules.room_bytes + len(call.request.id) + FRAME_BYTES + len(ctx.observed)
-        if call.result_bytes + reserve_bytes <= rules.max_result_bytes:
+        simple = call.simple
+        size = len(call.result) if simple is None else size_of(simple)
+        if size + reserve_bytes <= rules.max_result_bytes:
             return
         fitted = response_size.fit(
             call.result,
@@ -254,13 +257,12 @@ class AdaptForClient:
 
 
 def _may_have_uris(call: Call) -> bool:
-    """Whether the result may hold resources. One long text is not searched: that would cost more than all the rest."""
+    """Whether the result may hold resources. One text is not searched: that would cost more than a look at its beginning."""
     if call.simple is None:
         return _URIS in call.result
     content = bytes(call.simple.content)
-    if len(content) > _SMALL_BYTES and content.startswith(_ONE_TEXT) and content.find(b"{", len(_ONE_TEXT)) < 0:
-        return False
-    return _URIS in content
+    is_one_text = content.startswith(_ONE_TEXT) and content.rfind(b"{") == 1
+    return not is_one_text and _URIS in content
 
 
 class AddEnvelope:
@@ -277,15 +279,16 @@ class AddEnvelope:
 
     def __call__(self, call: Call) -> None:
         ctx, simple = call.ctx, call.simple
-        if not ctx.is_error and _is_empty(call):
+        if not ctx.is_error and (simple is None or len(simple.content) == _EMPTY_BYTES) and _is_empty(call):
             ctx.is_empty = True
         facts = facts_of(ctx, self._clock())
         failure = failure_of(facts, call.result) if ctx.is_error else None
+        told = None if failure is None else failure_facts(facts, failure, has_message=True)
         call.finish(
             assemble(
                 simple,
                 None if simple is not None else call.result,
-                encode_envelope(facts, None if failure is None else failure_facts(facts, failure, has_message=True)),
+                encode_envelope(facts, told),
                 server_info=self._server_info,
                 is_modern=ctx.caller.era is MODERN,
                 was_modern=call.upstream_era is MODERN,

@@ -66,12 +66,12 @@ class RunningRequest(Struct, eq=False):
             self._step(self._work.throw, asyncio.CancelledError())
 
     def _resume(self) -> None:
-        self._waits_for = None
         assert self._work is not None, "nothing resumes a request that has ended"
         self._step(self._work.send, None)
 
     def _step(self, take: Callable[[Any], Any], given: Any) -> None:
         self._is_stepping = True
+        self._waits_for = None
         try:
             awaited = take(given)
         except StopIteration as end:
@@ -82,16 +82,16 @@ class RunningRequest(Struct, eq=False):
             self._barrier.report("kernel", fault)
             self._end(_INTERNAL)
         else:
-            self._wait(awaited)
+            if isinstance(awaited, Resumable):
+                awaited._asyncio_future_blocking = False
+                awaited.resume = self._resume
+                self._waits_for = awaited
+            else:
+                self._wait_in_task(awaited)
         finally:
             self._is_stepping = False
 
-    def _wait(self, awaited: Any) -> None:
-        if isinstance(awaited, Resumable):
-            awaited._asyncio_future_blocking = False
-            awaited.resume = self._resume
-            self._waits_for = awaited
-            return
+    def _wait_in_task(self, awaited: Any) -> None:
         assert self._work is not None, "a request that waits has not ended"
         self._task = asyncio.get_running_loop().create_task(_finish(self._work, awaited))
         self._task.add_done_callback(self._finished)

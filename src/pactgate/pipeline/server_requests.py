@@ -87,7 +87,8 @@ class ServerRequestBridge:
 
     async def exchange(self, request: UpstreamRequest, session: Session) -> UpstreamResult:
         """Send a request once, and bridge what its server asks back. `session` is the shared one of the server."""
-        if session.may_be_private or request.is_continuation or not self._goes_directly(request, session):
+        is_asked_nothing = not request.caller.capabilities or self._goes_directly(request, session)
+        if session.may_be_private or request.is_continuation or not is_asked_nothing:
             return await self.run(request)
         response = await self.send(request, session, request.members)
         if response.simple is None and may_be_input_required(session, response):
@@ -97,8 +98,6 @@ class ServerRequestBridge:
     def _goes_directly(self, request: UpstreamRequest, session: Session) -> bool:
         """Whether the shared session will do: its server can't ask this caller anything in a request of its own."""
         caller = request.caller
-        if not caller.capabilities:
-            return True
         if session.peer.capabilities or (caller.era is Era.MODERN and session.identity.era is Era.LEGACY):
             return False
         return not self._connections.wants_own_session(request.server, caller, _relayable(caller, Era.LEGACY))

@@ -50,6 +50,12 @@ class EventLogger:
         self._failures = RepeatedFailures()
 
     def emit(self, event: Event) -> None:
+        if (
+            isinstance(event, events.RequestFinished)
+            and event.record.outcome == "ok"
+            and not LOGGER.isEnabledFor(DEBUG)
+        ):
+            return  # nearly every event
         is_news, repeated = self._failures.take(event)
         level = level_of(event)
         if not is_news or not LOGGER.isEnabledFor(level):

@@ -30,7 +30,7 @@ from pactgate.protocol.messages import (
     Response,
     encode_json,
 )
-from pactgate.protocol.own_meta import ESCAPE, LARGE_BYTES, NAME, decode_without_own_meta
+from pactgate.protocol.own_meta import decode_without_own_meta
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.broken_answers import find_request
 from pactgate.upstreams.channel import Channel, Outgoing
@@ -256,10 +256,8 @@ class Peer:
     def receive(self, frame: bytes, for_request: int | None = None) -> bool:
         self.received_count += 1
         try:
-            if (NAME in frame or ESCAPE in frame if len(frame) < LARGE_BYTES else True) and not self.is_ours:
-                message = decode_without_own_meta(frame)
-            else:
-                message = messages.decode_from_upstream(frame)
+            decode = messages.decode_from_upstream if self.is_ours else decode_without_own_meta
+            message = decode(frame)
             if isinstance(message, Response):
                 pending = self._take(message.key)
                 if pending is not None:

@@ -27,12 +27,16 @@ class Resumable(asyncio.Future[T]):
     def fulfil(self, value: T) -> None:
         if not self.done():
             self.set_result(value)
-            self._wake()
+            resume, self.resume = self.resume, None
+            if resume is not None:
+                resume()
 
     def refuse(self, failure: GatewayFailure) -> None:
         if not self.done():
             self.set_exception(failure)
-            self._wake()
+            resume, self.resume = self.resume, None
+            if resume is not None:
+                resume()
 
     def abandon(self) -> None:
         """Nobody waits any more."""
@@ -41,11 +45,6 @@ class Resumable(asyncio.Future[T]):
             self.cancel()
         elif not self.cancelled():
             self.exception()  # retrieved here in case sending failed first, so that no warning follows
-
-    def _wake(self) -> None:
-        resume, self.resume = self.resume, None
-        if resume is not None:
-            resume()
 
 
 class PendingRequest(Resumable[Response]):
