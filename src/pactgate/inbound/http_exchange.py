@@ -12,6 +12,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, Protocol
 
+from pactgate.core.principal import Principal
 from pactgate.core.recording import HttpExchangeRecorder
 from pactgate.inbound.error_data import encode_internal, encode_refusal
 from pactgate.inbound.http_grammar import RequestHead
@@ -74,6 +75,7 @@ class HttpExchange:
         "method",
         "on_disconnect",
         "path",
+        "principal",
         "stream",
         "work",
     )
@@ -93,6 +95,8 @@ class HttpExchange:
         self.work: Work | None = None
         self.hop: HttpExchangeRecorder | None = None
         """Where the answer is noted too, if the exchange is recorded."""
+        self.principal: Principal | None = None
+        """Whose request it is, where `head.mcp` does not say so."""
         self.extra_head = b""
         """Header lines every answer to this request carries."""
         self.ended_because = ""
