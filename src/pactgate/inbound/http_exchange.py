@@ -38,10 +38,11 @@ class Work(Protocol):
 
 
 class ExchangeConnection(Protocol):
-    """What an exchange needs of its connection. `peer` is the host at the other end."""
+    """What an exchange needs of its connection. `peer` is the host at the other end, `user` the user id at that of a Unix socket."""
 
     transport: asyncio.Transport
     peer: str
+    user: int | None
 
     def may_serve(self, subject: str) -> bool:
         """Note whose request it is; False where this principal has too many connections at work."""
@@ -112,6 +113,11 @@ class HttpExchange:
     def peer(self) -> str:
         """The address of the client, or nothing where it is not known."""
         return "" if self.line is None else self.line.peer
+
+    @property
+    def user(self) -> int | None:
+        """The user id of the client, where it came through the Unix socket."""
+        return None if self.line is None else self.line.user
 
     def respond(self, status: int, head: bytes = JSON_HEAD, *body: bytes) -> None:
         """Write the whole answer at once. The parts of a large body are not copied together."""
