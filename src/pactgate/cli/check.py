@@ -112,9 +112,7 @@ def _check_live(config: Config, *, as_json: bool) -> int:
 
 def _say_valid(config: Config) -> None:
     count = len(config.servers)
-    terminal.say(
-        f"{config.file} is valid: {count} server{'s' * (count != 1)}, on {config.listen.host}:{config.listen.port}."
-    )
+    terminal.say(f"{config.file} is valid: {count} server{'s' * (count != 1)}, on {config.listen.shown()}.")
 
 
 def _show_settings(config: Config) -> None:

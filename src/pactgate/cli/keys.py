@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final
 
 import click
@@ -75,16 +75,23 @@ def _with_file(function: Callable[..., int]) -> Callable[..., int]:
 @click.option("--roles", metavar="A,B", help=f"Roles of the caller: {', '.join(ROLES)}.")
 @_expires_option
 @_with_file
-def add(
-    file: KeyFile, *, name: str, groups: str | None, roles: str | None, expires: str | None, as_json: bool
-) -> int:
+def add(file: KeyFile, *, name: str, groups: str | None, roles: str | None, expires: str | None, as_json: bool) -> int:
     """Make a key and print it, this once. NAME says whose it is: in logs, limits and records the caller is key:NAME."""
     _require_name(name)
-    wanted = {"groups": _names(groups, "--groups"), "roles": _roles(roles), "expires": _end(expires)}
+    edit = partial(
+        add_key,
+        name=name,
+        now=time.time(),
+        expires=_end(expires),
+        groups=_names(groups, "--groups"),
+        roles=_roles(roles),
+    )
     is_first = file.read() is None
-    made = _make(file, lambda ring: add_key(ring, name, now=time.time(), **wanted))
+    made = _make(file, edit)
     if is_first and not as_json:
-        terminal.say_note(f"{file.path} is new: from now on clients need a token or a key, unless auth.anonymous is true.")
+        terminal.say_note(
+            f"{file.path} is new: from now on clients need a token or a key, unless auth.anonymous is true."
+        )
     return _show_key(made, name, as_json=as_json)
 
 
@@ -92,19 +99,22 @@ def add(
 @_name_argument
 @_expires_option
 @click.option(
-    "--overlap", metavar="TIME", default=_OVERLAP, help=f"How long the old key stays valid. Default {_OVERLAP}; 0m: not."
+    "--overlap",
+    metavar="TIME",
+    default=_OVERLAP,
+    help=f"How long the old key stays valid. Default {_OVERLAP}; 0m: not.",
 )
 @_with_file
 def rotate(file: KeyFile, *, name: str, expires: str | None, overlap: str, as_json: bool) -> int:
-    """Make a new key beside the one that NAME has, with its groups and roles. The old one ends after the overlap.
+    """Replace a key; the old one stays valid for a while.
 
-    Without --expires the new key is valid for as long as the old one was.
+    The new key of NAME has the groups and roles of the old one. Without --expires the new key is valid for as long as the old one was.
     """
     overlap_s = _duration_s(overlap)
     if overlap_s is None:
         raise CommandError(f"--overlap {visible(overlap)} is not a time.", "Write it as 24h, 30m or 7d.")
-    end = _end(expires)
-    made = _make(file, lambda ring: rotate_key(ring, name, now=time.time(), expires=end, overlap_s=overlap_s))
+    edit = partial(rotate_key, name=name, now=time.time(), expires=_end(expires), overlap_s=overlap_s)
+    made = _make(file, edit)
     return _show_key(made, name, as_json=as_json)
 
 

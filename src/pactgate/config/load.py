@@ -16,7 +16,7 @@ import msgspec
 from msgspec import inspect
 
 from pactgate.config.file_access import SecretFiles, hint_for_readers, other_writers, read_regular_file
-from pactgate.config.model import Config, ConfigFile, ListenSection, Sections
+from pactgate.config.model import Config, ConfigFile, Sections
 from pactgate.config.problems import (
     ConfigFindings,
     ConfigProblem,
@@ -29,7 +29,7 @@ from pactgate.config.reader import FORMATS, read
 from pactgate.config.sections.auth import check_auth
 from pactgate.config.sections.cache import check_cache
 from pactgate.config.sections.effects import warn_of_own_files
-from pactgate.config.sections.listen import check_listen, warn_of_plain_tokens
+from pactgate.config.sections.listen import ListenSection, check_listen, warn_of_plain_tokens
 from pactgate.config.server_entries import settle
 from pactgate.config.validate import SERVER_LISTS, Validation
 from pactgate.config.value_checks import is_loopback

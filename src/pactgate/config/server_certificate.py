@@ -82,7 +82,9 @@ def _unusable_pair(files: ServerCertificate, reason: str | None) -> CertificateE
     import ssl
 
     if reason == "KEY_VALUES_MISMATCH":
-        return CertificateError("key", f"{show(files.key)} is not the private key of the certificate.", "Name the other.")
+        return CertificateError(
+            "key", f"{show(files.key)} is not the private key of the certificate.", "Name the other."
+        )
     try:
         ssl.create_default_context(cafile=files.certificate)
     except (ssl.SSLError, ValueError):

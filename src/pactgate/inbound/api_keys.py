@@ -27,7 +27,10 @@ class ApiKeys:
         self._wall = wall
         self._pepper = b"" if ring is None else bytes.fromhex(ring.pepper)
         self._keys = {
-            key.id: (bytes.fromhex(key.digest), Admission(_principal(key.name, key.groups, key.roles), _end(key.expires)))
+            key.id: (
+                bytes.fromhex(key.digest),
+                Admission(_principal(key.name, key.groups, key.roles), _end(key.expires)),
+            )
             for key in (() if ring is None else ring.keys)
         }
 
@@ -46,12 +49,13 @@ class ApiKeys:
         self.used.add(id_)
         return admission
 
-    def admits(self, principal: Principal) -> bool:
-        return principal in self.holders()
-
     def holders(self) -> frozenset[Principal]:
         now = self._wall()
         return frozenset(admission.principal for _, admission in self._keys.values() if admission.expires_at > now)
+
+    def admits(self, principal: Principal) -> bool:
+        """Every key can be listed."""
+        return False
 
     def expiries(self) -> list[float]:
         return [admission.expires_at for _, admission in self._keys.values() if admission.expires_at < math.inf]

@@ -48,14 +48,18 @@ _OUR_HEADERS: Final = (
 _BAD_HOST: Final = AuthError(400, "The request needs exactly one Host header of the form `name` or `name:port`.")
 _FOREIGN_HOST: Final = AuthError(421, "This gateway is not known under that Host; add it to listen.allowedHosts.")
 _FOREIGN_ORIGIN: Final = AuthError(403, "Web pages of that origin may not call; add it to listen.allowedOrigins.")
-_NO_CREDENTIALS: Final = AuthError(401, "Send a token: `Authorization: Bearer ...`.", b"WWW-Authenticate: Bearer\r\n")
-_BAD_CREDENTIALS: Final = AuthError(401, "That token is not known here.", INVALID_TOKEN, is_guess=True)
+_FOREIGN_USER: Final = AuthError(403, "This socket is for the user who started the gateway (listen.socketMode).")
+_NO_CREDENTIALS: Final = AuthError(
+    401, "A token is wanted: `Authorization: Bearer ...`.", b"WWW-Authenticate: Bearer\r\n"
+)
+_BAD_CREDENTIALS: Final = AuthError(401, "That token was not accepted.", INVALID_TOKEN, is_guess=True)
 
 
 class Guard:
     """`host` and `port` are the address bound to, `hosts` and `origins` what the operator allows besides.
 
-    `credentials` are the tokens of the configuration, `sources` what is asked about all other tokens, in this order.
+    `credentials` are the tokens of the configuration, `sources` what is asked about all other tokens, in this order. `users` says who a
+    user id at the Unix socket is, None for one that may not call there.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class Guard:
         credentials: Iterable[Credential] = (),
         sources: Iterable[CredentialSource] = (),
         anonymous: bool = False,
+        users: Callable[[int], Principal | None] | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
         named = {name.lower() for name in hosts}
@@ -84,6 +89,7 @@ class Guard:
         self._sources: tuple[CredentialSource, ...] = (*([tokens] if tokens else []), *sources)
         self._known = AdmissionMemory(at for source in self._sources for at in source.expiries())
         self._anonymous = Principal(ANONYMOUS, kind=PrincipalKind.ANONYMOUS) if anonymous else None
+        self._users = users
         self.wall = wall
         self._judged_host = lru_cache(maxsize=256)(self._judge_host)
         self._judged_origin = lru_cache(maxsize=256)(self._judge_origin)
@@ -126,7 +132,7 @@ class Guard:
 
     def identify(self, exchange: HttpExchange) -> Principal | AuthError | PendingCheck:
         """Whose request it is, now. A token that is sent must be good, also where none is needed, unless none can be."""
-        found = self._find(exchange.headers)
+        found = self._find(exchange)
         return _check(found, exchange) if isinstance(found, Admission) else found
 
     async def settle(self, exchange: HttpExchange, pending: PendingCheck) -> Principal | AuthError:
@@ -142,9 +148,9 @@ class Guard:
             self._known.put(_digest(token), found, self.wall())
         return found
 
-    def find(self, headers: Headers) -> Principal | AuthError | PendingCheck:
+    def find(self, exchange: HttpExchange) -> Principal | AuthError | PendingCheck:
         """Whose credentials these are, now, without what a request must show beside them."""
-        found = self._find(headers)
+        found = self._find(exchange)
         return found.principal if isinstance(found, Admission) else found
 
     def holders(self) -> frozenset[Principal]:
@@ -154,6 +160,8 @@ class Guard:
 
     def admits(self, principal: Principal) -> bool:
         """Whether a principal that can't be listed may still call, if it has a token."""
+        if principal.kind is PrincipalKind.SOCKET:
+            return self._users is not None and self._users(int(principal.subject)) == principal
         return any(source.admits(principal) for source in self._sources)
 
     def next_expiry(self) -> float | None:
@@ -164,8 +172,11 @@ class Guard:
         """Forget every token that was admitted, so that the sources are asked again. Returns whose they were."""
         return self._known.clear()
 
-    def _find(self, headers: Headers) -> Admission | Principal | AuthError | PendingCheck:
+    def _find(self, exchange: HttpExchange) -> Admission | Principal | AuthError | PendingCheck:
+        headers = exchange.headers
         if "authorization" not in headers or not self._sources:
+            if exchange.user is not None and self._users is not None:
+                return self._users(exchange.user) or _FOREIGN_USER
             return self._anonymous or _NO_CREDENTIALS
         token = _token(headers)
         if token is None:

@@ -104,7 +104,7 @@ class HttpFrontend:
         head = exchange.head.mcp
         if head is None or head.generation != self._generation or not self._is_served(head.scope, head.principal):
             guard, headers = self._guard, exchange.headers
-            if guard.check_source(headers) is None and isinstance(guard.find(headers), PendingCheck):
+            if guard.check_source(headers) is None and isinstance(guard.find(exchange), PendingCheck):
                 return True
             exchange.head.mcp = self._route(exchange)
         return exchange.head.mcp is not None
@@ -252,7 +252,7 @@ class HttpFrontend:
 
     def _check_exchange(self, exchange: HttpExchange, former: Principal) -> None:
         guard, headers = self._guard, exchange.headers
-        found = guard.find(headers) if guard.check_source(headers) is None else None
+        found = guard.find(exchange) if guard.check_source(headers) is None else None
         if isinstance(found, PendingCheck):
             self._checks.start(partial(self._recheck, exchange, former, found), lambda reason: exchange.end(REVOKED))
         elif found != former:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from pactgate.config.server_certificate import CertificateError, ServerCertificate
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.fault_barrier import FaultBarrier
@@ -25,7 +26,7 @@ from pactgate.inbound.server_limits import ServerLimits
 from pactgate.inbound.unix_socket import SocketFile
 
 if TYPE_CHECKING:
-    from pactgate.inbound.tls_listener import CertificateFiles, TlsListener
+    from pactgate.inbound.tls_listener import TlsListener
 
 _BACKLOG: Final = 1024
 _LAST_WORDS_S: Final = 1.0
@@ -72,15 +73,18 @@ class HttpServer:
         bound = listener.sockets[0].getsockname()
         return bound[0], bound[1]
 
-    async def listen_tls(self, host: str, port: int, certificate: CertificateFiles) -> tuple[str, int]:
+    async def listen_tls(self, host: str, port: int, files: ServerCertificate) -> tuple[str, int]:
         """The same for clients over TLS."""
-        from pactgate.inbound.tls_listener import TlsListener  # `ssl` costs start time and memory
+        from pactgate.inbound.tls_listener import CertificateFiles, TlsListener  # `ssl` costs start time and memory
 
         loop = asyncio.get_running_loop()
         make = partial(InboundConnection, self, loop)
-        self._tls = listener = TlsListener(certificate, make, self.emit, self.limits.max_connections)
         try:
-            bound = await listener.open(host, port)
+            certificate = CertificateFiles(files, self.emit)
+            self._tls = TlsListener(certificate, make, self.emit, self.limits.max_connections)
+            bound = await self._tls.open(host, port)
+        except CertificateError as problem:
+            raise GatewayFailure(Kind.INVALID_CONFIG, str(problem)) from None
         except OSError as problem:
             raise GatewayFailure(Kind.INVALID_CONFIG, _why_not_bound(problem, host, port)) from None
         self._opened(None)

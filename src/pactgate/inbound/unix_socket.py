@@ -65,9 +65,15 @@ def user_of(transport: asyncio.BaseTransport) -> int | None:
     return int(uid)
 
 
-def local_user(uid: int) -> Principal:
-    """A user of this machine. The one who started the gateway owns its file and its process, and may manage it."""
-    roles = ADMINISTRATOR if uid == os.geteuid() else frozenset[str]()
+def local_user(mode: str, uid: int) -> Principal | None:
+    """A user of this machine; None who may not call. The one who started the gateway owns its process and its file, and may manage it.
+
+    The mode of the file alone does not keep root out.
+    """
+    is_own = uid == os.geteuid()
+    if not is_own and mode == OWN_USER:
+        return None
+    roles = ADMINISTRATOR if is_own else frozenset[str]()
     return Principal(f"uid:{uid}", roles=roles, kind=PrincipalKind.SOCKET, issuer="socket", subject=str(uid))
 
 

@@ -34,8 +34,13 @@ class ListenTls(Section, frozen=True, kw_only=True):
     key: Annotated[Folder, doc("Its private key, without a password, in a PEM file.")]
     client_ca: Annotated[
         Folder | None,
-        doc("Certificate authorities of clients, in a PEM file: only clients with a certificate of theirs may connect."),
+        doc(
+            "Certificate authorities of clients, in a PEM file: only clients with a certificate of theirs may connect."
+        ),
     ] = None
+
+    def files(self) -> ServerCertificate:
+        return ServerCertificate(self.certificate, self.key, self.client_ca)
 
 
 class ListenSection(Section, frozen=True, kw_only=True):
@@ -82,6 +87,12 @@ class ListenSection(Section, frozen=True, kw_only=True):
     def tcp_port(self) -> int | None:
         """None where the gateway serves only its Unix socket."""
         return self.port if isinstance(self.port, int) else None
+
+    def shown(self) -> str:
+        """Where it listens, for people."""
+        scheme = "" if self.tls is None else "https://"
+        places = [*([f"{scheme}{self.host}:{self.port}"] if self.port != OFF else []), *filter(None, [self.socket])]
+        return " and ".join(places)
 
 
 def check_listen(listen: Mapping[str, Any], found: ConfigFindings) -> None:
