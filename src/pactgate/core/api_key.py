@@ -13,7 +13,7 @@ from zlib import crc32
 ID_CHARS: Final = 8
 SECRET_BITS: Final = 256
 PREFIX: Final = "pg_"
-TRACE: Final = r"pg_[0-9A-Za-z]{4,8}_[0-9A-Za-z]{8,60}(?:_[0-9A-Za-z]{1,8})?"
+TRACE: Final = r"pg_[0-9A-Za-z]{8}_[0-9A-Za-z]{16,60}(?:_[0-9A-Za-z]{1,8})?"
 """A pattern of keys, also of mistyped and cut ones: what looks like one is masked wherever it is written."""
 MAX_TRACE_CHARS: Final = 81
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

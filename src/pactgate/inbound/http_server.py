@@ -106,12 +106,12 @@ class HttpServer:
     async def close(self, grace_s: float) -> None:
         """Accept no new connections, end idle ones, and give running exchanges `grace_s`; then cancel and abort them."""
         self.is_closing = True
+        if self._socket_file is not None:
+            self._socket_file.remove()  # while it is open: until then no other file has its number
         for listener in self._listeners:
             listener.close()
         if self._tls is not None:
             self._tls.close()
-        if self._socket_file is not None:
-            self._socket_file.remove()
         self._each(InboundConnection.close_idle)
         if not await self._empty_within(grace_s):
             self._each(_cancel)

@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from pactgate.config.server_certificate import CertificateError, ServerCertificate, load_certificate
@@ -123,9 +124,27 @@ class TlsListener:
     def _begin(self, connection: socket.socket, peer: str) -> None:
         if len(self._handshakes) >= self._max:
             self._make_room()
-        handshake = asyncio.get_running_loop().create_task(self._shake_hands(connection, peer))
+        loop = asyncio.get_running_loop()
+        handshake = loop.create_task(self._shake_hands(connection))
         self._handshakes[handshake] = counted_address(peer)
-        handshake.add_done_callback(self._handshakes.pop)
+        handshake.add_done_callback(partial(self._done, connection, peer))
+
+    async def _shake_hands(self, connection: socket.socket) -> None:
+        await asyncio.get_running_loop().connect_accepted_socket(
+            self._make,
+            connection,
+            ssl=self.certificate.context,
+            ssl_handshake_timeout=HANDSHAKE_S,
+            ssl_shutdown_timeout=_CLOSING_S,
+        )
+
+    def _done(self, connection: socket.socket, peer: str, handshake: asyncio.Task[None]) -> None:
+        self._handshakes.pop(handshake, None)
+        if handshake.cancelled():
+            connection.close()  # a task that had not begun has closed nothing
+        elif (problem := handshake.exception()) is not None:
+            connection.close()
+            self._emit(HandshakeFailed(peer, _reason(problem)))
 
     def _make_room(self) -> None:
         """End the oldest handshake of the address that has the most: it is the one that takes long."""
@@ -134,24 +153,8 @@ class TlsListener:
         del self._handshakes[oldest]
         oldest.cancel()
 
-    async def _shake_hands(self, connection: socket.socket, peer: str) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.connect_accepted_socket(
-                self._make,
-                connection,
-                ssl=self.certificate.context,
-                ssl_handshake_timeout=HANDSHAKE_S,
-                ssl_shutdown_timeout=_CLOSING_S,
-            )
-        except asyncio.CancelledError:
-            connection.close()
-        except OSError as problem:
-            connection.close()
-            self._emit(HandshakeFailed(peer, _reason(problem)))
 
-
-def _reason(problem: OSError) -> str:
+def _reason(problem: BaseException) -> str:
     if isinstance(problem, ssl.SSLError):
         known = problem.reason or "unknown"
         return _REASONS.get(known, known.replace("_", " ").lower())
