@@ -143,7 +143,7 @@ class Gateway:
         self.results = ResultCache(self._cache, self._cache_failed)
         self._rates = RatePolicy(config.rate_limits, MemoryRateStore())
         self._taps = GatewayRecorders(config.capture, config.secrets, self._emit, NAME)
-        self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates])
+        self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates], mask=lambda: self._mask)
         self._audit = self._audit_log()
         self._listeners.add("metrics", self.metrics.emit)
         self._listeners.add("log", self._log.emit)

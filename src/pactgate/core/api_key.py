@@ -13,9 +13,9 @@ from zlib import crc32
 ID_CHARS: Final = 8
 SECRET_BITS: Final = 256
 PREFIX: Final = "pg_"
-TRACE: Final = r"pg_[0-9A-Za-z]{8}_[0-9A-Za-z]{16,60}(?:_[0-9A-Za-z]{1,8})?"
+TRACE: Final = r"pg_[0-9A-Za-z]{8}_[0-9A-Za-z]{16,43}(?:_[0-9A-Za-z]{1,6})?"
 """A pattern of keys, also of mistyped and cut ones: what looks like one is masked wherever it is written."""
-MAX_TRACE_CHARS: Final = 81
+MAX_TRACE_CHARS: Final = 62
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SECRET_CHARS: Final = 43
 _CHECK_CHARS: Final = 6
