@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pactgate.config.file_access import FileState, file_state, other_writers
-from pactgate.config.problems import show
+from pactgate.config.problems import shown_path
 
 if TYPE_CHECKING:
     import ssl
@@ -53,7 +53,9 @@ def load_certificate(files: ServerCertificate) -> ssl.SSLContext:
         if path is not None:
             _require_readable(setting, path)
     if (writers := other_writers(files.key)) is not None:
-        raise CertificateError("key", f"{writers.who} may write the private key {show(files.key)}.", f"{writers.hint}.")
+        raise CertificateError(
+            "key", f"{writers.who} may write the private key {shown_path(files.key)}.", f"{writers.hint}."
+        )
     try:
         context.load_cert_chain(files.certificate, files.key, password=lambda: "")
     except (ssl.SSLError, ValueError) as problem:
@@ -62,7 +64,7 @@ def load_certificate(files: ServerCertificate) -> ssl.SSLContext:
         try:
             context.load_verify_locations(files.client_ca)
         except (ssl.SSLError, ValueError):
-            message = f"{show(files.client_ca)} holds no certificate in PEM form."
+            message = f"{shown_path(files.client_ca)} holds no certificate in PEM form."
             raise CertificateError("clientCa", message, "Name the certificate of an authority.") from None
         context.verify_mode = ssl.CERT_REQUIRED
     return context
@@ -73,7 +75,7 @@ def _require_readable(setting: str, path: str) -> None:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)):
             return
     except OSError as problem:
-        message = f"{show(path)} can't be read: {(problem.strerror or '').lower()}."
+        message = f"{shown_path(path)} can't be read: {(problem.strerror or '').lower()}."
         raise CertificateError(setting, message, "Check the path and its permissions.") from None
 
 
@@ -83,12 +85,12 @@ def _unusable_pair(files: ServerCertificate, reason: str | None) -> CertificateE
 
     if reason == "KEY_VALUES_MISMATCH":
         return CertificateError(
-            "key", f"{show(files.key)} is not the private key of the certificate.", "Name the other."
+            "key", f"{shown_path(files.key)} is not the private key of the certificate.", "Name the other."
         )
     try:
         ssl.create_default_context(cafile=files.certificate)
     except (ssl.SSLError, ValueError):
-        message = f"{show(files.certificate)} holds no certificate in PEM form."
+        message = f"{shown_path(files.certificate)} holds no certificate in PEM form."
         return CertificateError("certificate", message, "Name the certificate, then its chain, in one PEM file.")
-    message = f"{show(files.key)} holds no private key in PEM form that needs no password."
+    message = f"{shown_path(files.key)} holds no private key in PEM form that needs no password."
     return CertificateError("key", message, "Remove the password with: openssl pkey -in KEY -out NEW_KEY.")

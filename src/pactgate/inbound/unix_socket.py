@@ -14,7 +14,7 @@ import struct
 from contextlib import closing, suppress
 from typing import Final
 
-from pactgate.config.problems import show
+from pactgate.config.problems import shown_path
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.principal import Principal, PrincipalKind
 from pactgate.policy.access import ADMINISTRATOR
@@ -81,9 +81,9 @@ def _require_safe_folder(path: str) -> None:
     folder = os.path.dirname(path)
     found = os.stat(folder)
     if found.st_uid not in (0, os.geteuid()):
-        raise _unusable(path, f"its folder {show(folder)} belongs to another user")
+        raise _unusable(path, f"its folder {shown_path(folder)} belongs to another user")
     if found.st_mode & _OTHERS_MAY_WRITE and not found.st_mode & stat.S_ISVTX:
-        raise _unusable(path, f"others may write its folder {show(folder)}; run: chmod go-w {folder}")
+        raise _unusable(path, f"others may write its folder {shown_path(folder)}; run: chmod go-w {folder}")
 
 
 def _remove_dead_socket(path: str) -> None:
@@ -107,4 +107,4 @@ def _remove_dead_socket(path: str) -> None:
 
 
 def _unusable(path: str, why: str) -> GatewayFailure:
-    return GatewayFailure(Kind.INVALID_CONFIG, f"the socket {show(path)} can't be used: {why}")
+    return GatewayFailure(Kind.INVALID_CONFIG, f"the socket {shown_path(path)} can't be used: {why}")

@@ -22,7 +22,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from pactgate.config.file_access import FileState, file_state, other_writers, read_regular_file
-from pactgate.config.problems import UnreadableError, show
+from pactgate.config.problems import UnreadableError, show, shown_path
 from pactgate.config.sections.auth import Role, TokenName
 from pactgate.core.api_key import ID_CHARS, SECRET_BITS, read_id, write_key
 from pactgate.core.failures import GatewayFailure, Kind
@@ -144,7 +144,7 @@ class KeyFile:
             os.fchown(handle, whose.st_uid, whose.st_gid)
 
     def _unusable(self, why: str) -> GatewayFailure:
-        return GatewayFailure(Kind.INVALID_CONFIG, f"The file of keys {show(self.path)} can't be used: {why}")
+        return GatewayFailure(Kind.INVALID_CONFIG, f"The file of keys {shown_path(self.path)} can't be used: {why}")
 
 
 def digest_of(ring: KeyRing, text: str) -> bytes:
