@@ -137,7 +137,7 @@ async def test_the_first_use_of_a_day_is_noted_and_then_no_more(tmp_path: Path) 
         watched.watch.look()
         assert (await client.ask(ask)).status == 200, "on a connection that stayed open"
         await watched.watch.close()
-        assert str(watched.last_used()) > today
+        assert str(watched.last_used()) > str(today)
 
 
 async def test_a_file_that_cant_be_read_any_more_changes_nothing_and_is_reported_once(tmp_path: Path) -> None:

@@ -36,9 +36,8 @@ class Tls:
 
     def __init__(self, folder: Path, *, clients_of: Authority | None = None) -> None:
         self.authority = Authority(folder)
-        self.files = ServerCertificate(
-            *map(str, self.authority.issue(NAME)), str(clients_of.file) if clients_of else None
-        )
+        certificate, key = map(str, self.authority.issue(NAME))
+        self.files = ServerCertificate(certificate, key, None if clients_of is None else str(clients_of.file))
         self.events: list[Event] = []
         limits = ServerLimits(sweep_s=0.05, max_connections=64)
         self.server = HttpServer(hello, limits, self.events.append)
