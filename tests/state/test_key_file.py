@@ -112,6 +112,13 @@ def test_a_link_to_the_file_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "keys").is_symlink()
     assert ring is not None
     assert [key.name for key in ring.keys] == ["ci", "ops"]
+    (tmp_path / "keys").unlink()
+    file = KeyFile(str(tmp_path / "keys"))
+    make(KeyFile(str(tmp_path / "new")), "other")
+    os.symlink(tmp_path / "new", tmp_path / "keys")  # as Kubernetes replaces a mounted secret
+    moved = file.read()
+    assert moved is not None
+    assert [key.name for key in moved.keys] == ["other"]
 
 
 def test_while_rotating_a_name_has_two_keys_and_then_one() -> None:

@@ -5,11 +5,10 @@ Must not: ask for a password on the terminal, or show the content of a file.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pactgate.config.file_access import FileState, file_state, other_writers
-from pactgate.config.problems import shown_path
+from pactgate.config.file_access import FileState, file_state, other_writers, read_regular_file
+from pactgate.config.problems import UnreadableError, shown_path
 
 if TYPE_CHECKING:
     import ssl
@@ -71,12 +70,11 @@ def load_certificate(files: ServerCertificate) -> ssl.SSLContext:
 
 
 def _require_readable(setting: str, path: str) -> None:
+    """OpenSSL does not say what is wrong with a file, and waits for a pipe."""
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)):
-            return
-    except OSError as problem:
-        message = f"{shown_path(path)} can't be read: {(problem.strerror or '').lower()}."
-        raise CertificateError(setting, message, "Check the path and its permissions.") from None
+        read_regular_file(path, 1)
+    except UnreadableError as problem:
+        raise CertificateError(setting, f"{shown_path(path)}: {problem.message}", problem.hint) from None
 
 
 def _unusable_pair(files: ServerCertificate, reason: str | None) -> CertificateError:

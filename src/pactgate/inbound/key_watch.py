@@ -62,12 +62,12 @@ class KeyWatch:
         await self._note_use(self._fresh())
 
     def _turn(self) -> None:
+        self.start()  # first: whatever becomes of this look, there is a next one
         self.look()
         now = asyncio.get_running_loop().time()
         if self._writing is None and now - self._written_at >= _WRITE_S and (fresh := self._fresh()):
             self._written_at = now
             self._writing = asyncio.get_running_loop().create_task(self._note_use(fresh))
-        self.start()
 
     def look(self) -> None:
         """Read the file if it is another one than before. On a new day everybody is checked again, so that each day's use is seen."""

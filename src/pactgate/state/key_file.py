@@ -69,7 +69,12 @@ class KeyFile:
     """The file at one path. Every method but `state` may wait for the disk."""
 
     def __init__(self, path: str) -> None:
-        self.path = os.path.realpath(path)
+        self.path = path
+
+    @property
+    def _real_path(self) -> str:
+        """What a link stands for: it is changed, and the link stays."""
+        return os.path.realpath(self.path)
 
     def state(self) -> FileState | None:
         """Tells one state of the file from another; None while there is no file."""
@@ -106,7 +111,7 @@ class KeyFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        handle = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        handle = os.open(f"{self._real_path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             self._give_away(handle)
             until = time.monotonic() + _LOCK_S
@@ -123,7 +128,7 @@ class KeyFile:
             os.close(handle)
 
     def _replace(self, data: bytes) -> None:
-        folder = os.path.dirname(self.path)
+        folder = os.path.dirname(self._real_path)
         handle, path = tempfile.mkstemp(dir=folder, prefix=".", suffix=".new")
         try:
             with open(handle, "wb") as file:
@@ -131,7 +136,7 @@ class KeyFile:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(path, self.path)
+            os.replace(path, self._real_path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(path)
@@ -140,7 +145,8 @@ class KeyFile:
     def _give_away(self, handle: int) -> None:
         """Root changes the file for the user whose gateway reads it: the owner of the file, or of its folder."""
         if os.geteuid() == 0:
-            whose = os.stat(self.path if os.path.exists(self.path) else os.path.dirname(self.path))
+            path = self._real_path
+            whose = os.stat(path if os.path.exists(path) else os.path.dirname(path))
             os.fchown(handle, whose.st_uid, whose.st_gid)
 
     def _unusable(self, why: str) -> GatewayFailure:
