@@ -114,6 +114,9 @@ def test_a_file_of_keys_that_cant_be_used_stops_the_start(tmp_path: Path) -> Non
     done = run_program(tmp_path, "serve")
     assert (done.returncode, "pactgate.keys" in done.stderr, "damaged" in done.stderr) == (1, True, True)
     assert "Traceback" not in done.stderr
+    for command, code in (("check", 2), ("doctor", 1)):
+        told = run(tmp_path, command)
+        assert (told.returncode, "damaged" in told.stdout + told.stderr) == (code, True)
 
 
 # -- TLS and the socket

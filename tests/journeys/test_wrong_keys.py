@@ -86,5 +86,4 @@ def test_wrong_keys_leave_the_p99_of_others_within_a_tenth(tmp_path: Path) -> No
             quiet.append(asyncio.run(p99_ms(port, key)))
             with guessing(port, at_once=20):
                 loud.append(asyncio.run(p99_ms(port, key)))
-        print(f"quiet {quiet} loud {loud}")
         assert median(loud) < 1.1 * median(quiet) + 0.05

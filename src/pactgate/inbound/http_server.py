@@ -75,7 +75,10 @@ class HttpServer:
 
     async def listen_tls(self, host: str, port: int, files: ServerCertificate) -> tuple[str, int]:
         """The same for clients over TLS."""
-        from pactgate.inbound.tls_listener import CertificateFiles, TlsListener  # `ssl` costs start time and memory
+        from pactgate.inbound.tls_listener import (
+            CertificateFiles,
+            TlsListener,
+        )  # only gateways with a certificate need it
 
         loop = asyncio.get_running_loop()
         make = partial(InboundConnection, self, loop)
