@@ -140,6 +140,20 @@ async def test_the_first_use_of_a_day_is_noted_and_then_no_more(tmp_path: Path) 
         assert str(watched.last_used()) > str(today)
 
 
+async def test_the_use_of_a_second_key_is_noted_after_that_of_the_first(tmp_path: Path) -> None:
+    async with watching(tmp_path) as (served, watched, _):
+        other = watched.make("ops")
+        await eventually(lambda: len(watched.watch.source.holders()) == 2)
+        assert (await served.ask(modern("tools/call", name="echo", **bearer(watched.key)))).status == 200
+        await eventually(watched.last_used)
+        watched.watch.look()
+        assert (await served.ask(modern("tools/call", name="echo", **bearer(other)))).status == 200
+        await watched.watch.close()
+        ring = watched.file.read()
+        assert ring is not None
+        assert all(key.last_used for key in ring.keys)
+
+
 async def test_a_file_that_cant_be_read_any_more_changes_nothing_and_is_reported_once(tmp_path: Path) -> None:
     async with watching(tmp_path) as (served, watched, _):
         (tmp_path / "keys").write_bytes(b"{")

@@ -82,9 +82,9 @@ class KeyWatch:
         except GatewayFailure as failure:
             self._emit(ConfigurationRefused((failure.message,)))
             return
-        self.source = ApiKeys(self._ring, self._wall)
-        self.source.used |= used
         if is_new_day or _without_use(self._ring) != _without_use(before):
+            self.source = ApiKeys(self._ring, self._wall)
+            self.source.used |= used
             self._on_change()
 
     def _fresh(self) -> frozenset[str]:
