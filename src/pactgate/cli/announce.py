@@ -68,8 +68,7 @@ class Announcer:
         """Print the address and how to use it, before the first server is connected. A token that is in a file is not printed."""
         has_port = address.startswith("http")
         is_everywhere = any(host in address for host in _EVERYWHERE)
-        for host, near in _EVERYWHERE.items():  # an address to listen on is none to call
-            address = address.replace(host, near)
+        address = near_address(address)
         endpoint = f"{address}/mcp" if has_port else address
         self.say(f"{paint(f'Pactgate {__version__}', 'bold', self._stream)} at {paint(endpoint, 'cyan', self._stream)}")
         if has_port and socket is not None:
@@ -136,6 +135,13 @@ class Announcer:
                 told.clear()
             told.append(word + line)
             self.say(f"  {paint(f'{word:<5}', style, self._stream)} {line}")
+
+
+def near_address(address: str) -> str:
+    """Where this machine reaches a gateway: an address to listen on is none to call."""
+    for host, near in _EVERYWHERE.items():
+        address = address.replace(host, near)
+    return address
 
 
 def command() -> str:

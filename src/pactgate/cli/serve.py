@@ -20,7 +20,7 @@ import msgspec
 
 from pactgate.app import Gateway, build
 from pactgate.cli.allocator import keep_large_buffers, search_garbage_rarely
-from pactgate.cli.announce import Announcer, announces_on, write_token
+from pactgate.cli.announce import Announcer, announces_on, near_address, write_token
 from pactgate.cli.config_file import find_config, load_config, show_warnings
 from pactgate.cli.errors import CommandError
 from pactgate.cli.log import install_log, loop_factory
@@ -170,7 +170,7 @@ class _Serving:
         config = None if self._path is None else str(self._path.resolve())
         listen = self._config.listen
         gateway = RunningGateway(
-            url=address,
+            url=near_address(address),
             pid=os.getpid(),
             config=config,
             certificate=None if listen.tls is None else listen.tls.certificate,
