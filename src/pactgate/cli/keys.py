@@ -47,7 +47,7 @@ _expires_option: Final = click.option(
 
 @click.group(epilog=_EXAMPLES)
 def keys() -> None:
-    """Make, list, replace and revoke API keys of clients."""
+    """Make, list, rotate and revoke API keys of clients."""
 
 
 def _with_file(function: Callable[..., int]) -> Callable[..., int]:
