@@ -13,8 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.app import build
-from pactgate.config.model import Config, ListenSection
+from pactgate.config.model import Config
 from pactgate.config.sections.auth import Auth, Token
+from pactgate.config.sections.listen import ListenSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Event, GatewayStarted, GatewayStopped, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind

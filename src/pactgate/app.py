@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from pactgate.catalog.discovery_report import DiscoveryReport
 from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.persist import keep
+from pactgate.config.sections.listen import OFF, ListenSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
@@ -34,8 +36,10 @@ from pactgate.core.values import Caller
 from pactgate.inbound.auth import Guard, credentials_of
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
+from pactgate.inbound.key_watch import KeyWatch
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.inbound.stdio_frontend import serve_stdio
+from pactgate.inbound.unix_socket import local_user
 from pactgate.library import Library
 from pactgate.pipeline import status
 from pactgate.pipeline.change_notifications import ChangeNotifications
@@ -139,7 +143,7 @@ class Gateway:
         self.results = ResultCache(self._cache, self._cache_failed)
         self._rates = RatePolicy(config.rate_limits, MemoryRateStore())
         self._taps = GatewayRecorders(config.capture, config.secrets, self._emit, NAME)
-        self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates])
+        self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates], mask=lambda: self._mask)
         self._audit = self._audit_log()
         self._listeners.add("metrics", self.metrics.emit)
         self._listeners.add("log", self._log.emit)
@@ -152,7 +156,9 @@ class Gateway:
         self._private_client = HttpClient(CALLER_SESSION_POOL)
         self._child_reaper = ChildReaper(adopts=owns_process)
         self._http: HttpServer | None = None
-        self._bound = config.listen.host, config.listen.port
+        self._bound: tuple[str, int | None] = config.listen.host, config.listen.tcp_port
+        self._keys: KeyWatch | None = None
+        self._users = partial(local_user, config.listen.socket_mode)
         self._is_anonymous = config.allows_anonymous
         self._frontend: HttpFrontend | None = None
         self.configuration = LiveConfiguration(
@@ -262,15 +268,16 @@ class Gateway:
         self.connections.start()
 
     async def serve_http(self) -> str:
-        """Open the HTTP endpoint on the configured address and return its URL."""
+        """Open the HTTP endpoint on the configured address and socket, and return its URL, or `unix:PATH` of a socket alone."""
         await self.open_audit()
+        self.open_keys()
         listen = self.config.listen
         if self.config.needs_token:
             self.generated_token = secrets.token_urlsafe(32)
             self._know([self.generated_token])
         self._frontend = frontend = HttpFrontend(
             self.kernel,
-            self._guard(self.config, listen.host, listen.port),
+            self._guard(self.config, *self._bound),
             servers=lambda roles: self.connections.servers_for(roles),
             snapshot=self.snapshot,
             metrics=self.facts.render_metrics,
@@ -286,13 +293,30 @@ class Gateway:
         self._http = HttpServer(frontend.handle, limits, self._emit, frontend.admit)
         frontend.exchanges = self._http.exchanges
         frontend.on_gone = self._forget
-        host, port = await self._http.listen(listen.host, listen.port)
-        self._bound = listen.host, port
+        self.address = await self._listen(self._http, listen)
         frontend.replace_guard(self._guard(self.config, *self._bound))
-        shown = f"[{host}]" if ":" in host else host
-        self.address = f"http://{shown}:{port}"
+        if self._keys is not None:
+            self._keys.start()
         self._emit(GatewayStarted(self.address, len(self.connections.servers)))
         return self.address
+
+    async def _listen(self, server: HttpServer, listen: ListenSection) -> str:
+        if listen.socket is not None:
+            await server.listen_locally(listen.socket, listen.socket_mode)
+        if listen.tcp_port is None:
+            return f"unix:{listen.socket}"
+        if listen.tls is None:
+            host, port = await server.listen(listen.host, listen.tcp_port)
+        else:
+            host, port = await server.listen_tls(listen.host, listen.tcp_port, listen.tls.files())
+        self._bound = listen.host, port
+        shown = f"[{host}]" if ":" in host else host
+        return f"{'http' if listen.tls is None else 'https'}://{shown}:{port}"
+
+    def open_keys(self) -> None:
+        """Read the file of API keys, where there may be one; nothing is served before. Raises GatewayFailure."""
+        if self._keys is None and self.config.key_file is not None:
+            self._keys = KeyWatch(self.config.key_file, self._keys_changed, self._emit)
 
     async def open_audit(self) -> None:
         """Take hold of the audit log, where there is one; nothing is served before. Raises GatewayFailure."""
@@ -317,6 +341,8 @@ class Gateway:
             await self._http.close(grace_s)
         if self._frontend is not None:
             self._frontend.close()
+        if self._keys is not None:
+            await self._keys.close()
         await self.configuration.close()
         await self.bridge.close()
         await self.connections.stop()
@@ -434,10 +460,16 @@ class Gateway:
         self._mask = self._log.mask = Mask(self._secrets)
         self._taps.know(fresh)
 
-    def _guard(self, config: Config, host: str, port: int) -> Guard:
+    def _keys_changed(self) -> None:
+        if self._frontend is not None:
+            self._frontend.replace_guard(self._guard(self.config, *self._bound))
+        self._overload.share(is_shared=True)
+
+    def _guard(self, config: Config, host: str, port: int | None) -> Guard:
         """The guard of a configuration on the address the gateway listens on, whatever the configuration says of that now."""
-        listen = replace(config.listen, host=host)
-        config = replace(config, listen=listen)
+        listen = replace(config.listen, host=host, port=OFF if port is None else port)
+        has_keys = self._keys is not None and self._keys.has_file
+        config = replace(config, listen=listen, has_key_file=config.has_key_file or has_keys)
         if config.auth.anonymous is not None:
             self._is_anonymous = config.auth.anonymous
         else:  # clients without a token are let in at the start only: taking the last token away must not do it
@@ -448,7 +480,9 @@ class Gateway:
             hosts=listen.allowed_hosts,
             origins=listen.allowed_origins,
             credentials=credentials_of(config, self.generated_token),
+            sources=[self._keys.source] if self._keys is not None and has_keys else [],
             anonymous=self._is_anonymous,
+            users=self._users,
         )
 
     def _forget(self, subject: str) -> None:

@@ -66,7 +66,7 @@ def test_what_stands_in_the_file_alone_says_so(gateway: Served) -> None:
 def test_whoever_is_no_administrator_is_told_what_it_takes(gateway: Served) -> None:
     done = gateway.run("config", "get", "limits")
     assert done.returncode == 1
-    assert '"roles": ["admin"]' in done.stderr
+    assert "keys add ops --roles admin" in done.stderr
 
 
 def test_no_secret_is_shown(gateway: Served) -> None:

@@ -171,7 +171,7 @@ def test_each_problem_has_its_place_and_what_to_do(tmp_path: Path) -> None:
         "Give it a command to start, or the url of a server that runs already, or a file of Python tools, "
         "or endpoints of a REST API, or the OpenAPI document of a REST API.",
         "7:38 mcpServers.files.url: This URL is neither http nor https. Write it as https://host/path.",
-        '9:22 listen.port: Expected an integer, found the string "7411". Write it without quotes.',
+        '9:22 listen.port: "7411" is not a port. Write a number without quotes.',
     ]
 
 

@@ -56,6 +56,8 @@ EVERY_EVENT: list[Event] = [
     events.CompositionHazard("tool_shadowing", "search", ("crm", "files"), "Two tools are called search.", "hazard"),
     finished(),
     events.RequestRefused(403, None, "Origin", "192.0.2.1"),
+    events.HandshakeFailed("127.0.0.1", "it has no client certificate"),
+    events.CertificateReplaced("/etc/pactgate/certificate.pem"),
     events.CredentialsRefused("192.0.2.1", 10, 3),
     events.InternalFailure("r1", "kernel", "KeyError('x')", "Traceback\n  line\nKeyError: 'x'"),
 ]

@@ -1,7 +1,7 @@
 """The history of the last calls, and the trace of one call: who called what, which gate ended it, and what to do next.
 
 A trace is made from a sealed record, of which a bounded number is kept here, or from a line of the audit log. For anybody but an
-administrator a trace is requested with the caller's `subject`. Must not: keep arguments or results.
+administrator a trace is requested with the caller's `subject`. Secrets in names are masked. Must not: keep arguments or results.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pactgate.core.context import ExecutionRecord
 from pactgate.core.display import cut
 from pactgate.core.events import Event, RequestFinished
 from pactgate.core.failures import Party, Verdict
+from pactgate.core.masking import Mask
 from pactgate.policy.response_size import fit_facts
 
 MAX_CALLS: Final = 1000
@@ -40,8 +41,10 @@ class CallHistory:
         *,
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
+        mask: Callable[[], Mask] = Mask,
     ) -> None:
         self._gates = gates
+        self._mask = mask
         self._wall = wall
         self._clock = clock
         self._records: deque[ExecutionRecord] = deque(maxlen=MAX_CALLS)
@@ -56,7 +59,8 @@ class CallHistory:
         """The trace of one call. None if it is unknown, no longer kept, or of another subject than `subject`."""
         for record in reversed(self._records):
             if record.request_id == request_id and subject in (None, record.subject):
-                return self._trace(record)
+                trace: dict[str, Any] = self._mask().value(self._trace(record))
+                return trace
         return None
 
     def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
@@ -67,7 +71,8 @@ class CallHistory:
                 break
             if subject in (None, record.subject):
                 rows.append(self._row(record))
-        return rows
+        masked: list[dict[str, Any]] = self._mask().value(rows)
+        return masked
 
     def _row(self, record: ExecutionRecord) -> dict[str, Any]:
         return {

@@ -63,13 +63,16 @@ class Announcer:
         token: str | None,
         token_file: str | None,
         needs_token: bool,
+        socket: str | None = None,
     ) -> None:
         """Print the address and how to use it, before the first server is connected. A token that is in a file is not printed."""
+        has_port = address.startswith("http")
         is_everywhere = any(host in address for host in _EVERYWHERE)
-        for host, near in _EVERYWHERE.items():  # an address to listen on is none to call
-            address = address.replace(host, near)
-        endpoint = f"{address}/mcp"
+        address = near_address(address)
+        endpoint = f"{address}/mcp" if has_port else address
         self.say(f"{paint(f'Pactgate {__version__}', 'bold', self._stream)} at {paint(endpoint, 'cyan', self._stream)}")
+        if has_port and socket is not None:
+            self.say(f"Local clients need no token at the socket unix:{socket}")
         if is_everywhere:
             self.say(
                 "Other machines reach it by a name of this machine that is in listen.allowedHosts, or by its address."
@@ -86,14 +89,14 @@ class Announcer:
                 f"It is shown only here:\n  {token}" if token_file is None else f"It is in the file:\n  {token_file}"
             )
         self.say()
-        self.say("Add this to the configuration of your client:")
-        self.say(
-            f"  {json.dumps({'mcpServers': {'pactgate': _client_entry(endpoint, None if token_file else token, needs_token)}})}"
-        )
-        self.say("Or use it from another terminal:")
+        if has_port:
+            entry = _client_entry(endpoint, None if token_file else token, needs_token)
+            self.say("Add this to the configuration of your client:")
+            self.say(f"  {json.dumps({'mcpServers': {'pactgate': entry}})}")
+        self.say("Or use it from another terminal:" if has_port else "Use it from another terminal:")
         for words in ("tools", "call date_facts date=2026-06-21" if is_demo else "servers"):
-            token_first = "PACTGATE_TOKEN=YOUR-TOKEN " if needs_token or token is not None else ""
-            self.say(f"  {token_first}{command()} {_with_address(words, address)}")
+            token_first = "PACTGATE_TOKEN=YOUR-TOKEN " if socket is None and (needs_token or token is not None) else ""
+            self.say(f"  {token_first}{command()} {words if socket else _with_address(words, address)}")
         self.say()
 
     def emit(self, event: Event) -> None:
@@ -132,6 +135,13 @@ class Announcer:
                 told.clear()
             told.append(word + line)
             self.say(f"  {paint(f'{word:<5}', style, self._stream)} {line}")
+
+
+def near_address(address: str) -> str:
+    """Where this machine reaches a gateway: an address to listen on is none to call."""
+    for host, near in _EVERYWHERE.items():
+        address = address.replace(host, near)
+    return address
 
 
 def command() -> str:

@@ -13,8 +13,8 @@ from pactgate.cli.shared_options import with_gateway
 
 _SERVER: Final = "pactgate"
 _NEEDS_ADMIN: Final = (
-    "Give the token of an administrator with --token or in PACTGATE_TOKEN. In the configuration: "
-    '"auth": {"tokens": {"ops": {"token": "${PACTGATE_ADMIN_TOKEN}", "roles": ["admin"]}}}'
+    "Give the token or key of an administrator with --token or in PACTGATE_TOKEN; "
+    "`pactgate keys add ops --roles admin` makes one."
 )
 
 _path_argument: Final = click.argument("path")

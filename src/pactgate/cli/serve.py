@@ -20,7 +20,7 @@ import msgspec
 
 from pactgate.app import Gateway, build
 from pactgate.cli.allocator import keep_large_buffers, search_garbage_rarely
-from pactgate.cli.announce import Announcer, announces_on, write_token
+from pactgate.cli.announce import Announcer, announces_on, near_address, write_token
 from pactgate.cli.config_file import find_config, load_config, show_warnings
 from pactgate.cli.errors import CommandError
 from pactgate.cli.log import install_log, loop_factory
@@ -137,6 +137,8 @@ class _Serving:
             loop.add_signal_handler(number, self._on_signal, number)
         try:
             await self._gateway.open_audit()
+            if not self._is_stdio:
+                self._gateway.open_keys()
         except GatewayFailure as failure:
             raise CommandError(failure.message, exit_code=1) from None
         watching = self._watch_file(loop)
@@ -166,7 +168,15 @@ class _Serving:
             self._token_file = _write_token(self._gateway.generated_token)
         self._welcome(address)
         config = None if self._path is None else str(self._path.resolve())
-        with announced(RunningGateway(url=address, pid=os.getpid(), config=config)):
+        listen = self._config.listen
+        gateway = RunningGateway(
+            url=near_address(address),
+            pid=os.getpid(),
+            config=config,
+            certificate=None if listen.tls is None else listen.tls.certificate,
+            socket=listen.socket,
+        )
+        with announced(gateway):
             await self._gateway.start()
             await self._stop.wait()
         return 0
@@ -198,6 +208,7 @@ class _Serving:
                 token=self._gateway.generated_token,
                 token_file=self._token_file,
                 needs_token=not self._config.allows_anonymous,
+                socket=self._config.listen.socket,
             )
 
     def _remove_token(self) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from pactgate.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from pactgate.cli.running_gateways import RunningGateway
 
 config_option: Final = click.option(
     "--config", "-c", metavar="FILE", help="Configuration file. Default: pactgate.* in this folder, else the user's."
@@ -23,7 +26,10 @@ _url_option: Final = click.option(
     "--url",
     metavar="URL",
     envvar="PACTGATE_URL",
-    help="Address of the gateway. Default: as configured, else http://127.0.0.1:7411. Also: PACTGATE_URL.",
+    help="Address of the gateway, or unix:PATH. Default: as configured, else http://127.0.0.1:7411. Also: PACTGATE_URL.",
+)
+_ca_file_option: Final = click.option(
+    "--ca-file", metavar="FILE", envvar="PACTGATE_CA_FILE", help="Certificate authority of the gateway, for https."
 )
 _token_option: Final = click.option(
     "--token",
@@ -34,35 +40,49 @@ _token_option: Final = click.option(
 
 
 def with_gateway(function: Callable[..., int]) -> Callable[..., int]:
-    """Add `--url`, `--token` and `--json`, and call the function with a GatewayClient as its first argument."""
+    """Add `--url`, `--token`, `--ca-file` and `--json`, and call the function with a GatewayClient as its first argument."""
 
     @wraps(function)
-    def run(*, url: str | None, token: str | None, **options: object) -> int:
-        from pactgate.cli.gateway_client import GatewayClient
+    def run(*, url: str | None, token: str | None, ca_file: str | None, **options: object) -> int:
+        from pactgate.cli.gateway_client import UNIX, GatewayClient
 
-        return function(GatewayClient(url or configured_url(), token), **options)
+        found = configured_gateway() if url is None else _gateway_at(url)
+        address = found.url if found.socket is None else f"{UNIX}{found.socket}"
+        return function(GatewayClient(address, token, ca_file=ca_file, certificate=found.certificate), **options)
 
-    return _url_option(_token_option(json_option(run)))
+    return _url_option(_token_option(_ca_file_option(json_option(run))))
 
 
-def configured_url() -> str:
+def _gateway_at(url: str) -> RunningGateway:
+    """The gateway at an address. One of this user that runs there has the certificate that its file says."""
+    from pactgate.cli.running_gateways import RunningGateway, running_gateways
+
+    known = (gateway for gateway in running_gateways() if url.startswith("https://") and gateway.url == url)
+    return RunningGateway(url=url, pid=0, certificate=next((gateway.certificate for gateway in known), None))
+
+
+def configured_gateway() -> RunningGateway:
     """The gateway that a command means without `--url`: the running one of this folder's configuration, else the only one that runs."""
     from pactgate.cli.config_file import find_config, load_config
-    from pactgate.cli.gateway_client import DEFAULT_URL, address_of
-    from pactgate.cli.running_gateways import running_gateways
+    from pactgate.cli.gateway_client import DEFAULT_URL, UNIX, address_of
+    from pactgate.cli.running_gateways import RunningGateway, running_gateways
 
     path, running = find_config(None), running_gateways()
     here = [gateway for gateway in running if path is not None and gateway.config == str(path.resolve())]
     if len(here or running) == 1:
-        return (here or running)[0].url
+        return (here or running)[0]
     if len(here or running) > 1:
         found = "\n".join(f"  {gateway.url}  {gateway.config or 'demo'}" for gateway in here or running)
         raise CommandError("Several gateways run; say which one with --url.", found)
     if path is None:
-        return DEFAULT_URL
+        return RunningGateway(url=DEFAULT_URL, pid=0)
     listen = load_config(path, only=("listen",)).listen
-    if not listen.port:
+    if listen.port == 0:
         raise CommandError(
             f"No gateway of {path} runs, and it takes any free port.", "Start it with `pactgate serve`, or give --url."
         )
-    return address_of(listen.host, listen.port)
+    certificate = None if listen.tls is None else listen.tls.certificate
+    if listen.tcp_port is None:
+        return RunningGateway(url=f"{UNIX}{listen.socket}", pid=0)
+    url = address_of(listen.host, listen.tcp_port, has_tls=listen.tls is not None)
+    return RunningGateway(url=url, pid=0, certificate=certificate)

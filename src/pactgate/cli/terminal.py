@@ -80,6 +80,12 @@ def warning(message: str) -> None:
     print(f"{paint('warning:', 'yellow', sys.stderr)} {visible(message)}", file=sys.stderr)
 
 
+def say_note(text: str) -> None:
+    """Print a line about the output that is not part of it, on standard error."""
+    sys.stdout.flush()
+    print(visible(text), file=sys.stderr, flush=True)
+
+
 def title(text: str) -> None:
     print(paint(flat(text, _LINE_CHARS), "bold", sys.stdout))
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import inspect
 
 from pactgate.config.file_access import SecretFiles, hint_for_readers, other_writers, read_regular_file
-from pactgate.config.model import Config, ConfigFile, ListenSection, Sections
+from pactgate.config.model import Config, ConfigFile, Sections
 from pactgate.config.problems import (
     ConfigFindings,
     ConfigProblem,
@@ -29,6 +29,7 @@ from pactgate.config.reader import FORMATS, read
 from pactgate.config.sections.auth import check_auth
 from pactgate.config.sections.cache import check_cache
 from pactgate.config.sections.effects import warn_of_own_files
+from pactgate.config.sections.listen import ListenSection, check_listen, warn_of_plain_tokens
 from pactgate.config.server_entries import settle
 from pactgate.config.validate import SERVER_LISTS, Validation
 from pactgate.config.value_checks import is_loopback
@@ -36,6 +37,7 @@ from pactgate.config.value_checks import is_loopback
 MAX_FILE_BYTES: Final = 1024 * 1024
 COMMAND_LINE: Final = "command line"
 _STEM: Final = "pactgate"
+_KEYS: Final = ".keys"
 
 
 def find(folder: Path, environ: Mapping[str, str]) -> Path | None:
@@ -64,13 +66,13 @@ def load(
     """The configuration in `path`, or the defaults when there is none.
 
     `overrides` are flags by the dotted name of their setting, as `{"listen.port": 0}`; None means that the flag was not given.
-    With `only`, the other sections have their defaults, so that a command needs none of their variables.
+    With `only`, the other sections have their defaults, so that a command needs none of their variables; `auth.keys` is one setting.
     A server whose variables are not set is `unresolved` and stops nothing else.
     """
     found, flags = ConfigFindings(str(path) if path else ""), ConfigFindings(COMMAND_LINE)
     root = _read_file(path, found) if path else {}
     if only is not None and root is not None:
-        root = {key: section for key, section in root.items() if key in only}
+        root = _part(root, only)
     folder = os.path.abspath(path.parent if path else ".")
     files = SecretFiles(folder)
     reading = Validation(found, environ, folder, files.read)
@@ -87,15 +89,31 @@ def load(
         raise ConfigurationError([*problems, *unresolved])
     config = msgspec.convert(settings, Config)
     secrets = tuple(sorted(reading.secrets, key=lambda secret: (-len(secret), secret)))
+    key_file = config.auth.keys or (os.path.abspath(path.with_suffix(_KEYS)) if path else None)
     config = msgspec.structs.replace(
         config,
         secrets=secrets,
+        key_file=key_file,
+        has_key_file=config.auth.keys is not None or (key_file is not None and os.path.lexists(key_file)),
         secret_files=tuple(files.names),
         unresolved=unresolved,
         file=str(path) if path else None,
     )
     warn_of_own_files(config.servers, config.private_paths, found)
+    warn_of_plain_tokens(config.listen, wants_token=not config.allows_anonymous, found=found)
     return msgspec.structs.replace(config, warnings=tuple(found.warnings))
+
+
+def _part(root: dict[str, Any], only: Collection[str]) -> dict[str, Any]:
+    """The sections of a file that are named, or one setting of them."""
+    part: dict[str, Any] = {}
+    for name in only:
+        section, _, setting = name.partition(".")
+        if section in root:
+            given = root[section]
+            whole = not setting or not isinstance(given, dict)
+            part[section] = given if whole else {key: one for key, one in given.items() if key == setting}
+    return part
 
 
 @cache
@@ -160,6 +178,7 @@ def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings) 
                 }
     settings["servers"] = servers
     check_auth(settings.get("auth", {}), root.get("auth"), found)
+    check_listen(settings.get("listen", {}), found)
     check_together(settings, found)
     return settings
 

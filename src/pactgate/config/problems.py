@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from pactgate.core.display import flat
 from pactgate.core.failures import GatewayFailure, Kind
 
 Path = tuple[str | int, ...]
@@ -23,6 +24,7 @@ MAX_VALUES: Final = 50_000
 SHOWN_PROBLEMS: Final = 50
 """The rest are counted."""
 _SHOWN_CHARACTERS: Final = 60
+_PATH_CHARS: Final = 500
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_$-]{1,60}")
 
 
@@ -179,6 +181,11 @@ def spell(path: Path) -> str:
         else:
             text += f"[{show(part)}]"
     return text
+
+
+def shown_path(path: str) -> str:
+    """The path of a file, whole, for people."""
+    return flat(path, _PATH_CHARS)
 
 
 def show(value: Any) -> str:

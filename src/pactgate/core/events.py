@@ -234,6 +234,19 @@ class RequestRefused(Event, frozen=True):
     peer: str = ""
 
 
+class HandshakeFailed(Event, frozen=True):
+    """A client connected and no TLS connection came of it."""
+
+    peer: str
+    reason: str
+
+
+class CertificateReplaced(Event, frozen=True):
+    """The files of `listen.tls` have changed; new connections get the new certificate."""
+
+    file: str
+
+
 class CredentialsRefused(Event, frozen=True):
     """Somebody sent credentials that are not known here. Told at the 1st, 10th, 100th ... attempt of an address, and at most once a minute.
 

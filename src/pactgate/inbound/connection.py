@@ -19,9 +19,10 @@ from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.inbound.held_bytes import HeldBytes, Hold
 from pactgate.inbound.http_exchange import HttpExchange, refusal
 from pactgate.inbound.http_grammar import BadRequestError, RequestHead
-from pactgate.inbound.peer_address import counted_address, host_of
+from pactgate.inbound.peer_address import LOCAL, counted_address, host_of
 from pactgate.inbound.request_reader import Ready, RequestHeadCache, RequestReader
 from pactgate.inbound.server_limits import MIB, ServerLimits
+from pactgate.inbound.unix_socket import user_of
 from pactgate.protocol import messages
 from pactgate.protocol.framing import KEEPALIVE
 
@@ -95,6 +96,7 @@ class InboundConnection(asyncio.Protocol):
         "peer",
         "subject",
         "transport",
+        "user",
     )
 
     transport: asyncio.Transport
@@ -119,6 +121,8 @@ class InboundConnection(asyncio.Protocol):
         """The host at the other end."""
         self.address = ""
         """What connections of that host are counted by."""
+        self.user: int | None = None
+        """The user id at the other end of a Unix socket."""
         self.subject: str | None = None
         """The principal that was identified on this connection last; None if none was."""
         self.is_guest = False
@@ -128,7 +132,8 @@ class InboundConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self.peer = host_of(transport.get_extra_info("peername"))
+        self.user = user_of(transport)
+        self.peer = host_of(transport.get_extra_info("peername")) if self.user is None else LOCAL
         self.address = counted_address(self.peer)
         self._hub.enter(self)
 

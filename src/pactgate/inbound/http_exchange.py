@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from pactgate.core.principal import Principal
 from pactgate.core.recording import HttpExchangeRecorder
 from pactgate.inbound.error_data import encode_internal, encode_refusal
 from pactgate.inbound.http_grammar import RequestHead
@@ -39,10 +40,11 @@ class Work(Protocol):
 
 
 class ExchangeConnection(Protocol):
-    """What an exchange needs of its connection. `peer` is the host at the other end."""
+    """What an exchange needs of its connection. `peer` is the host at the other end, `user` the user id at that of a Unix socket."""
 
     transport: asyncio.Transport
     peer: str
+    user: int | None
 
     def may_serve(self, subject: str) -> bool:
         """Note whose request it is; False where this principal has too many connections at work."""
@@ -71,6 +73,8 @@ class HttpExchange(Struct, eq=False):
     work: Work | None = None
     hop: HttpExchangeRecorder | None = None
     """Where the answer is noted too, if the exchange is recorded."""
+    principal: Principal | None = None
+    """Whose request it is, where `head.mcp` does not say so."""
     extra_head: bytes = b""
     """Header lines every answer to this request carries."""
     ended_because: str = ""
@@ -102,6 +106,11 @@ class HttpExchange(Struct, eq=False):
     def peer(self) -> str:
         """The address of the client, or nothing where it is not known."""
         return "" if self.line is None else self.line.peer
+
+    @property
+    def user(self) -> int | None:
+        """The user id of the client, where it came through the Unix socket."""
+        return None if self.line is None else self.line.user
 
     def respond(self, status: int, head: bytes = JSON_HEAD, *body: bytes) -> None:
         """Write the whole answer at once. The parts of a large body are not copied together."""

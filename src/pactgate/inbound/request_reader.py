@@ -45,7 +45,9 @@ class RequestHeadCache:
             if known is not None:
                 return known, split[1]
         head = parse_head(raw, max_headers=limits.max_headers, max_target_bytes=limits.max_target_bytes)
-        if split is not None and head.length == split[1] and len(raw) <= _MAX_HEAD_BYTES:
+        # A proof of possession (RFC 9449) is good for one request, so its head is checked each time.
+        may_repeat = len(raw) <= _MAX_HEAD_BYTES and "dpop" not in head.headers
+        if split is not None and head.length == split[1] and may_repeat:
             if len(self._heads) >= _MAX_HEADS:
                 self._heads.clear()
             self._heads[split[0]] = head

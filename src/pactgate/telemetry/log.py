@@ -284,6 +284,8 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.RequestFinished: LogLine(DEBUG, _request, is_provoked=True),
     events.ListenOpened: LogLine(DEBUG, "{subject} listens to {watched}, request {request_id}", is_provoked=True),
     events.RequestRefused: LogLine(WARNING, _refused, is_provoked=True),
+    events.HandshakeFailed: LogLine(WARNING, "no TLS connection with {peer}: {reason}", is_provoked=True),
+    events.CertificateReplaced: LogLine(INFO, "new connections get the certificate that is now in {file}"),
     events.CredentialsRefused: LogLine(WARNING, _guessed, is_provoked=True),
     events.ConnectionsClosed: LogLine(
         WARNING, "closed {count} connections without a request to make room for one from {address}", is_provoked=True

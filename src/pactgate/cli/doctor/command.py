@@ -61,7 +61,7 @@ async def _examine(path: str | None, tell: terminal.Tell) -> list[Finding]:
         return [*machine, *found]
     enabled = [server for server in config.servers.values() if server.enabled]
     port, programs, *before = await asyncio.gather(
-        examine_port(config.listen.host, config.listen.port),
+        examine_port(config.listen),
         examine_programs(enabled),
         *(examine_before(server) for server in enabled),
     )

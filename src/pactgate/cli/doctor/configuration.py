@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -14,10 +15,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from pactgate.cli.demo import demo_servers
-from pactgate.cli.doctor.finding import Finding, FindingLevel, ok, warn
+from pactgate.cli.doctor.finding import Finding, FindingLevel, fail, ok, warn
 from pactgate.config.load import find, load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigProblem, ConfigurationError
+from pactgate.core.failures import GatewayFailure
+from pactgate.state.key_file import KeyFile
 
 _TOPIC: Final = "configuration"
 _READABLE_BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
@@ -39,7 +42,8 @@ def examine_configuration(path: str | None, environ: Mapping[str, str]) -> tuple
     good = ok(_TOPIC, f"{file} is valid: {count} server{'s' * (count != 1)}")
     missing = [_finding(FindingLevel.FAIL, problem) for problem in config.unresolved]
     warnings = (_finding(FindingLevel.WARN, warning) for warning in config.warnings)
-    return config, [*(missing or [good]), *warnings, *_permissions(file, config), *variables.findings()]
+    found = [*(missing or [good]), *warnings, *_permissions(file, config), *_keys(config), *variables.findings()]
+    return config, found
 
 
 def _finding(level: FindingLevel, problem: ConfigProblem) -> Finding:
@@ -58,6 +62,18 @@ def _permissions(file: Path, config: Config) -> Iterator[Finding]:
     if status.st_uid not in (os.getuid(), 0):
         hint = "It decides which programs are started: make sure that you trust its owner."
         yield warn(_TOPIC, f"{file} belongs to another user", hint)
+
+
+def _keys(config: Config) -> Iterator[Finding]:
+    """The file of API keys, where there is one."""
+    try:
+        ring = None if config.key_file is None else KeyFile(config.key_file).read()
+    except GatewayFailure as failure:
+        yield fail(_TOPIC, failure.message, "The gateway does not start with it.")
+        return
+    if ring is not None:
+        live = sum(key.is_live(time.time()) for key in ring.keys)
+        yield ok(_TOPIC, f"{config.key_file}: {live} API key{'s' * (live != 1)}")
 
 
 class _WatchedEnvironment(Mapping[str, str]):
