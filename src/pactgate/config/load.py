@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
+from pactgate.config.clients.foreign import adapt, variables_of_editors
 from pactgate.config.file_access import SecretFiles, hint_for_readers, other_writers, read_regular_file
 from pactgate.config.model import Config, ConfigFile, Sections
 from pactgate.config.problems import (
@@ -36,6 +37,7 @@ from pactgate.config.value_checks import is_loopback
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 COMMAND_LINE: Final = "command line"
+ENV_FILE: Final = "envFile"
 _STEM: Final = "pactgate"
 _KEYS: Final = ".keys"
 
@@ -72,11 +74,14 @@ def load(
     found, flags = ConfigFindings(str(path) if path else ""), ConfigFindings(COMMAND_LINE)
     root = _read_file(path, found) if path else {}
     if only is not None and root is not None:
-        root = _part(root, only)
+        root = _part(root, {*only, ENV_FILE})
     folder = os.path.abspath(path.parent if path else ".")
+    if root is not None:
+        root = adapt(root, found, frozenset(ConfigFile.__struct_encode_fields__))
     files = SecretFiles(folder)
+    environ = {**variables_of_editors(folder, environ), **_variables_of_file(root, files, found), **environ}
     reading = Validation(found, environ, folder, files.read)
-    settings = _settings(reading, root, found) if root is not None else {}
+    settings = _settings(reading, root, found, files) if root is not None else {}
     given = Validation(flags, environ).take(_tree(overrides or {}), kind_of(Sections))
     if not found.problems and not flags.problems:
         _merge(settings, given)
@@ -157,9 +162,24 @@ def _read_text(path: Path, found: ConfigFindings) -> str:
         raise UnreadableError("This is not UTF-8 text.", "Save the file as UTF-8.", place) from None
 
 
-def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings) -> dict[str, Any]:
+def _variables_of_file(root: dict[str, Any] | None, files: SecretFiles, found: ConfigFindings) -> dict[str, str]:
+    """What `envFile` of the configuration gives to its `${NAME}`."""
+    name = (root or {}).get(ENV_FILE)
+    if not isinstance(name, str) or not name:
+        return {}
+    variables = files.variables(name)
+    if isinstance(variables, ValueFault):
+        found.add((ENV_FILE,), *variables, at_value=True)
+        return {}
+    if hint := hint_for_readers(os.path.join(files.folder, name)):
+        found.warn((ENV_FILE,), "Every user may read this file.", hint, at_value=True)
+    return variables
+
+
+def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings, files: SecretFiles) -> dict[str, Any]:
     """The settings of a file, with its server entries normalized."""
     settings: dict[str, Any] = reading.take(root, kind_of(ConfigFile))
+    settings.pop(ENV_FILE, None)
     lists = [key for key in SERVER_LISTS if key in root]
     if len(lists) > 1:
         found.add(("servers",), "mcpServers and servers are both given.", "Keep mcpServers.")
@@ -167,6 +187,7 @@ def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings) 
     for key in lists:
         entries = settings.pop(key, {})
         for server_id, entry in entries.items():
+            reading.take_variables((key, server_id), entry, files)
             missing = reading.unresolved.get(server_id)
             if missing is None:
                 servers[server_id] = settle(server_id, entry, root[key][server_id], (key, server_id), found)

@@ -16,7 +16,7 @@ from msgspec import field
 
 from pactgate.config import value_checks
 from pactgate.config.problems import ConfigProblem
-from pactgate.config.sections import Section, doc, ignored
+from pactgate.config.sections import Folder, Section, doc, ignored
 from pactgate.config.sections.audit import AuditSection
 from pactgate.config.sections.auth import Auth
 from pactgate.config.sections.cache import Cache
@@ -124,6 +124,13 @@ class ConfigFile(Sections, frozen=True, kw_only=True):
         Servers, doc("The servers by id: 1 to 50 letters a-z, digits and hyphens, a letter first.", max_length=256)
     ] = {}
     servers: Annotated[Servers, doc("The same under the key of VS Code.", max_length=256)] = {}
+    env_file: Annotated[
+        Folder | None,
+        doc(
+            "File of `NAME=VALUE` lines whose variables can be used as `${NAME}`; those of the environment go before them. "
+            "Keep it readable by its owner alone."
+        ),
+    ] = None
     schema: Annotated[Any, ignored("Where an editor finds the schema of this file.")] = field(
         name="$schema", default=None
     )
@@ -189,10 +196,7 @@ class Config(Sections, frozen=True, kw_only=True):
 
 
 ELSEWHERE: Final = {
-    "serverUrl": "Write it as url.",
-    "httpUrl": "Write it as url.",
     "mcp_servers": "Write it as mcpServers.",
-    "envFile": "Put the variables in env, as ${NAME} where they are secret.",
     "headersHelper": "Put the headers in headers, as ${NAME} where they are secret.",
     "includeTools": "Tools can't be chosen here yet.",
     "excludeTools": "Tools can't be hidden here yet.",

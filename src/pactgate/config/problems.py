@@ -111,6 +111,12 @@ class ConfigFindings:
     def warn(self, path: Path, message: str, hint: str = "", *, at_value: bool = False) -> None:
         self.warnings.append(self._problem(self.place_of(path, at_value=at_value), path, message, hint))
 
+    def rename(self, before: Path, after: Path) -> None:
+        """From now on the values at and below a path are known by another one."""
+        length = len(before)
+        moved = {path: at for path, at in self.positions.items() if path[:length] == before}
+        self.positions |= {(*after, *path[length:]): at for path, at in moved.items()}
+
     def place_of(self, path: Path, *, at_value: bool = False) -> FilePosition | None:
         while path and path not in self.positions:
             path = path[:-1]
