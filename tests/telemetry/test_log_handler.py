@@ -158,7 +158,7 @@ def test_a_secret_of_the_configuration_is_in_no_line(open_log: Callable[..., Log
     secret = 'tok"en\n-value-1234'
     log = open_log(level=logging.DEBUG, as_json=as_json, secrets=[secret, "plain-secret"])
     failure = GatewayFailure(Kind.UPSTREAM_ERROR, "no", details={"headers": {"plain-secret": ["Bearer plain-secret"]}})
-    log.emit(events.ServerFailed("crm", 1, f"401 for {secret} and plain-secret"))
+    log.emit(events.ServerFailed("crm", 1, f"401 for {secret} and plain-secret", "MCP_ECO_CONNECTION_FAILED"))
     log.emit(events.InternalFailure("r", "w", secret, "x" * 20_000 + secret + "plain-secret"))
     log.emit(finished(failure))
     text = b"\n".join(log.lines())

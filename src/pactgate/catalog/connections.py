@@ -346,7 +346,8 @@ class Connections:
                 hints = history.hints()
                 self._named[id_] = (found, name_entries(id_, found, self._naming, self._categories, hints))
         by_server, before = {id_: self._named[id_][1] for id_ in everyone}, self._by_server
-        if by_server != before or self.missing() != self.catalog.missing:
+        is_reordered = [*by_server] != [*before]
+        if is_reordered or by_server != before or self.missing() != self.catalog.missing:
             changed = [id_ for id_ in {**before, **by_server} if by_server.get(id_) != before.get(id_)]
             self._by_server = by_server
             old, self.catalog = self.catalog, self._make_catalog(self._supervisors)

@@ -97,7 +97,8 @@ Hints = dict[str, Hint]
 async def discover(
     session: Session, known: DiscoveredLists | None = None, hints: Hints | None = None
 ) -> DiscoveredLists:
-    """All lists of a connected server, in the order of the server. The caller sets the time limit.
+    """All lists of a connected server, each in the order of its names or URIs, whatever the order of the server. The caller sets the time
+    limit.
 
     Tools with the same definition as in `known` are taken from there. `hints` receives the cache hints of the server.
     """
@@ -158,7 +159,7 @@ async def _ask_leniently(
 
 
 async def _ask(session: Session, listing: ListMethod, skipped: _Skipped, hints: Hints) -> tuple[DiscoveredEntry, ...]:
-    """The usable entries of all pages of one list."""
+    """The usable entries of all pages of one list, by name or URI: a server may list them in another order each time (ECO-001)."""
     if listing.capability not in session.identity.capabilities:
         return ()
     found = _EntryCollector(session, listing, skipped)
@@ -171,7 +172,7 @@ async def _ask(session: Session, listing: ListMethod, skipped: _Skipped, hints: 
         if hint is not None or listing.method in hints:
             hints[listing.method] = together(said)
         if cursor is None:
-            return tuple(found.entries.values())
+            return tuple(found.entries[key] for key in sorted(found.entries))
         if cursor in seen:
             raise _unusable(session, listing, "it gave the same cursor twice")
         seen.add(cursor)

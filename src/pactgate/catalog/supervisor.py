@@ -33,7 +33,7 @@ from pactgate.core.events import (
     ServerFailed,
     ToolReported,
 )
-from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.failures import EcosystemCode, GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller, ServerStatus
 from pactgate.policy import contracts
 from pactgate.protocol.cache_hints import STALE, Hint
@@ -70,6 +70,7 @@ class Supervisor:
         self.status = ServerStatus.DISCONNECTED if config.enabled else ServerStatus.DISABLED
         self.session: Session | None = None
         self.last_error: str | None = None
+        self.last_error_code: EcosystemCode | None = None
         self.last_error_detail: str | None = None
         """The last error with what the server itself wrote. Only for the operator."""
         self.last_connected_at: str | None = None
@@ -207,6 +208,7 @@ class Supervisor:
             "resourceCount": len(found.resources),
             "leftOut": [*found.left_out, *([f"its new version: {self._not_reloaded}"] if self._not_reloaded else [])],
             "lastError": self.last_error or self.lists.problem or silence,
+            "lastErrorCode": self.last_error_code or (EcosystemCode.DISCOVERY_FAILED if listing is not None else None),
             "lastErrorDetail": self.last_error_detail or (listing.message if listing is not None else None),
             "trouble": self.trouble or silence,
             "lastConnectedAt": self.last_connected_at,
@@ -262,7 +264,7 @@ class Supervisor:
         self._note_error(self._failure, f" (after {self.attempts} attempt{'s' * (self.attempts > 1)})")
         self.lists.forget()
         self._step(Trigger.GAVE_UP)
-        self._emit(ServerFailed(self.config.id, self.attempts, self._failure.message))
+        self._emit(ServerFailed(self.config.id, self.attempts, self._failure.message, _code_of(self._failure)))
         return None
 
     async def _try_once(self) -> Session | None:
@@ -352,7 +354,7 @@ class Supervisor:
         self._note_error(reason)
         self.lists.settled.set()
         self._step(Trigger.LOST)
-        self._emit(ServerDisconnected(self.config.id, reason.message))
+        self._emit(ServerDisconnected(self.config.id, reason.message, _code_of(reason)))
 
     def _fail(self, failure: GatewayFailure) -> None:
         failure.server = self.config.id
@@ -367,6 +369,7 @@ class Supervisor:
 
     def _note_error(self, failure: GatewayFailure | None, more: str = "") -> None:
         self.last_error = None if failure is None else cut(failure.public, _ERROR_CHARS) + more
+        self.last_error_code = None if failure is None else failure.ecosystem
         self.last_error_detail = None if failure is None else cut(failure.message, _ERROR_CHARS) + more
 
     async def _pause(self, seconds: float, open_s: float) -> None:
@@ -387,6 +390,10 @@ class Supervisor:
         return GatewayFailure(
             Kind.CONNECTION_FAILED, f"{self.config.id} is not connected: it is being stopped", server=self.config.id
         )
+
+
+def _code_of(failure: GatewayFailure) -> str:
+    return str(failure.ecosystem or failure.code)
 
 
 def _expected_transport(config: ServerConfig) -> str:

@@ -39,6 +39,7 @@ class ServerConnected(Event, frozen=True):
 class ServerDisconnected(Event, frozen=True):
     server: str
     reason: str
+    code: str
 
 
 class ServerHung(Event, frozen=True):
@@ -52,6 +53,7 @@ class ServerFailed(Event, frozen=True):
     server: str
     attempts: int
     reason: str
+    code: str
 
 
 class ServerDiscovered(Event, frozen=True):

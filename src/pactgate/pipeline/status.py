@@ -28,6 +28,7 @@ _SHOWN: Final = (
     "promptCount",
     "resourceCount",
     "lastError",
+    "lastErrorCode",
     "leftOut",
 )
 

@@ -251,11 +251,11 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.ServerConnecting: LogLine(DEBUG, "{server}: connecting, attempt {attempt}"),
     events.ServerConnected: LogLine(INFO, "{server}: connected, {era} {version}, {duration_ms:.0f} ms"),
     events.ServerDiscovered: LogLine(INFO, "{server}: {tools} tools"),
-    events.ServerDisconnected: LogLine(WARNING, "{server}: connection lost: {reason}"),
+    events.ServerDisconnected: LogLine(WARNING, "{server}: connection lost: {reason} ({code})"),
     events.ServerHung: LogLine(
         WARNING, "{server}: hangs, no answer to a request or a probe for {silent_ms:.0f} ms; ended"
     ),
-    events.ServerFailed: LogLine(ERROR, "{server}: no connection after {attempts} attempts: {reason}"),
+    events.ServerFailed: LogLine(ERROR, "{server}: no connection after {attempts} attempts: {reason} ({code})"),
     events.DiscoveryFailed: LogLine(WARNING, "{server}: listing failed: {reason}"),
     events.ConfigurationReloaded: LogLine(INFO, _reloaded),
     events.ConfigurationRefused: LogLine(
