@@ -231,7 +231,7 @@ class Gateway:
                 LookInCache(self.results, self.bridge.session_key),
             ),
             dispatch=Dispatch(self.connections, self._overload, self.results, self.bridge),
-            verify=(CheckResult(tasks), CheckEffects(self._emit, self._masked), ValidateOutput()),
+            verify=(CheckResult(tasks), CheckEffects(self._emit, self._masked), ValidateOutput(self._emit)),
             finish=(LimitSize(self._pages), StoreInCache(), AdaptForClient(), add_envelope),
             input_required=(add_envelope,),
             policies=lambda: self.policies,

@@ -74,7 +74,7 @@ def test_a_server_without_tools_and_one_that_is_not_there_are_different_things(g
 
 def test_tools_show_their_category_with_the_reason(gateway: Served) -> None:
     head, first, *_ = gateway.run("tools", "--verbose").stdout.splitlines()
-    assert head.split() == ["TOOL", "DESCRIPTION", "CATEGORY", "WHY", "TIMEOUT", "RATE", "EFFECTS"]
+    assert head.split() == ["TOOL", "DESCRIPTION", "CATEGORY", "WHY", "TIMEOUT", "RATE", "EFFECTS", "OUTPUT"]
     row = json.loads(gateway.run("tools", "--json").stdout)[0]
     cells = re.split(" {2,}", first)
     assert cells[0] == "almanac__convert_units"

@@ -34,6 +34,7 @@ EVERY_EVENT: list[Event] = [
     events.ServerDisconnected("almanac", "it ended", "MCP_ECO_INVOCATION_FAILED"),
     events.ServerHung("almanac", 5000.0),
     events.ServerFailed("almanac", 4, "no such program", "MCP_ECO_CONNECTION_FAILED"),
+    events.OutputMismatched("shop", "shop.get", "id", ("missing member id",)),
     events.ServerDiscovered("almanac", 5, 1.5),
     events.DiscoveryFailed("almanac", "too slow"),
     events.ConfigurationReloaded(("a",), ("b",), ("c",), ("listen",)),

@@ -22,7 +22,7 @@ from pactgate.core.display import cut
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import SchemaCheck
 from pactgate.policy.contracts import read_contract, without_contract
-from pactgate.policy.schema.validation import Schema, compile_schema
+from pactgate.policy.schema.validation import LazySchema, Schema, compile_schema
 from pactgate.protocol import headers, messages
 from pactgate.protocol.cache_hints import STALE, Hint, read_hint, together
 from pactgate.protocol.headers import HeaderParam
@@ -272,11 +272,6 @@ def _tool(found: DiscoveredEntry, *, drops_bad_headers: bool, has_contracts: boo
     schema = compile_schema(bytes(members["inputSchema"]), noun="argument", clock=time.thread_time)
     if not isinstance(schema, Schema):
         return f"its inputSchema can't be used: {schema}"
-    output = (
-        compile_schema(bytes(members["outputSchema"]), clock=time.thread_time) if "outputSchema" in members else None
-    )
-    if isinstance(output, str):
-        return f"its outputSchema can't be used: {output}"
     mirrored = headers.header_params(messages.value(members["inputSchema"]))
     if isinstance(mirrored, str):
         if drops_bad_headers:  # an HTTP client must not call such a tool (streamable HTTP, custom headers)
@@ -285,11 +280,17 @@ def _tool(found: DiscoveredEntry, *, drops_bad_headers: bool, has_contracts: boo
     contract = read_contract(found.definition) if has_contracts else None
     if isinstance(contract, str):
         return contract
+    is_lenient = contract is not None and contract.output_validation == "warn"
+    output = _output_check(members, is_lenient=is_lenient)
+    if isinstance(output, str):
+        return f"its outputSchema can't be used: {output}"
     annotations = messages.value(members.get("annotations", Raw(b"{}")))
     told = annotations if isinstance(annotations, dict) else {}
     return DiscoveredTool(
         key=found.key,
-        definition=found.definition if contract is None else without_contract(found.definition),
+        definition=found.definition
+        if contract is None
+        else without_contract(found.definition, announces_output=not is_lenient),
         digest=found.digest,
         input_check=schema,
         output_check=output,
@@ -297,6 +298,14 @@ def _tool(found: DiscoveredEntry, *, drops_bad_headers: bool, has_contracts: boo
         header_params=mirrored,
         contract=contract,
     )
+
+
+def _output_check(members: dict[str, Raw], *, is_lenient: bool) -> SchemaCheck | str | None:
+    """The check of the output schema. Where a result that does not fit is passed on, the schema is compiled for the first result only."""
+    if "outputSchema" not in members:
+        return None
+    source = bytes(members["outputSchema"])
+    return LazySchema(source) if is_lenient else compile_schema(source, clock=time.thread_time)
 
 
 class _BadEntry(NamedTuple):

@@ -158,6 +158,15 @@ class EffectsExceeded(Event, frozen=True):
     operations: tuple[str, ...]
 
 
+class OutputMismatched(Event, frozen=True):
+    """A result that does not fit what its tool declares was passed on (`outputValidation: warn`)."""
+
+    server: str
+    tool: str
+    request_id: str
+    errors: tuple[str, ...]
+
+
 class CodeReplaced(Event, frozen=True):
     """A contract tool failed with a code it does not declare; callers see a standard one in its place."""
 
