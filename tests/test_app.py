@@ -96,7 +96,7 @@ async def test_the_token_that_was_made_is_masked_in_the_log(caplog: pytest.LogCa
     try:
         assert gateway.generated_token is not None
         gateway.report(ServerFailed("crm", 1, f"401 for {gateway.generated_token}", "MCP_ECO_CONNECTION_FAILED"))
-        assert caplog.records[-1].getMessage() == "crm: no connection after 1 attempts: 401 for ***"
+        assert caplog.records[-1].getMessage() == "crm: no connection after 1 attempts: 401 for *** (MCP_ECO_CONNECTION_FAILED)"
     finally:
         await gateway.stop(grace_s=0)
 
@@ -110,7 +110,7 @@ async def test_a_secret_that_two_reloads_have_replaced_is_still_masked(caplog: p
         gateway.report(
             ServerFailed("crm", 1, "401 for first-secret, second-secret and third-secret", "MCP_ECO_CONNECTION_FAILED")
         )
-        assert caplog.records[-1].getMessage().endswith("401 for ***, *** and ***")
+        assert caplog.records[-1].getMessage().endswith("401 for ***, *** and *** (MCP_ECO_CONNECTION_FAILED)")
     finally:
         await gateway.stop(grace_s=0)
 

@@ -18,6 +18,7 @@ from pactgate.catalog.backoff import Backoff
 from pactgate.catalog.caller_sessions import CallerSessions
 from pactgate.catalog.change_watcher import ChangeWatcher
 from pactgate.catalog.connect_failures import as_connect_failure, connect_timeout
+from pactgate.catalog.discovery import DiscoveredLists
 from pactgate.catalog.lifecycle import Trigger, next_status
 from pactgate.catalog.list_cache import ListCache
 from pactgate.catalog.waiting import quiet_future, utc_now, wait_for
@@ -37,12 +38,18 @@ from pactgate.core.failures import EcosystemCode, GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller, ServerStatus
 from pactgate.policy import contracts
 from pactgate.protocol.cache_hints import STALE, Hint
+from pactgate.protocol.era_bridge import can_be_asked
 from pactgate.protocol.messages import Notification
+from pactgate.protocol.versions import Era
 from pactgate.upstreams.dialer import Dialer, Session
 
 _HALF_OPEN_WAIT_S: Final = 1.0
 """How long a caller waits for an attempt (half-open) when the last one failed."""
 _RELIST_AFTER_S: Final = 60.0
+_MAY_HIDE: Final = (
+    "tools for clients with elicitation, roots or sampling may be missing, because all clients share one list; "
+    'set "isolation": "session"'
+)
 _ERROR_CHARS: Final = 1000
 _UNANSWERED: Final = "does not answer; the gateway is checking whether it hangs"
 
@@ -163,6 +170,22 @@ class Supervisor:
         """Whether `session_for` would return a session of its own. True also while the server is not connected."""
         return self.session is None or self.caller_sessions.is_wanted(self.session, caller, capabilities)
 
+    async def lists_of(self, caller: Caller, capabilities: Mapping[str, Any]) -> DiscoveredLists | None:
+        """The server's lists in the caller's own session (`isolation: session`); None where the shared lists are the caller's too."""
+        shared = self.session
+        if self.config.isolation != "session" or shared is None or not can_be_asked(capabilities):
+            return None
+        if shared.identity.era is not Era.LEGACY or not self.caller_sessions.is_wanted(shared, caller, capabilities):
+            return None
+        return await self.caller_sessions.lists(shared, caller, capabilities)
+
+    def _may_hide(self) -> str | None:
+        """What the shared lists may lack: a legacy server learns at its handshake what its client offers, here nothing."""
+        session, config = self.session, self.config
+        if session is None or session.identity.era is not Era.LEGACY or session.peer.capabilities or config.tools:
+            return None
+        return _MAY_HIDE if config.isolation != "session" else None
+
     async def refresh(self, *, force: bool, max_age_s: float) -> bool:
         """Fetch the lists unless they are younger than `max_age_s`. Returns whether the server was asked. Raises GatewayFailure."""
         await self.ready()
@@ -208,6 +231,7 @@ class Supervisor:
             "resourceCount": len(found.resources),
             "leftOut": [*found.left_out, *([f"its new version: {self._not_reloaded}"] if self._not_reloaded else [])],
             "lastError": self.last_error or self.lists.problem or silence,
+            "mayHide": self._may_hide(),
             "lastErrorCode": self.last_error_code or (EcosystemCode.DISCOVERY_FAILED if listing is not None else None),
             "lastErrorDetail": self.last_error_detail or (listing.message if listing is not None else None),
             "trouble": self.trouble or silence,

@@ -30,6 +30,7 @@ _SHOWN: Final = (
     "lastError",
     "lastErrorCode",
     "leftOut",
+    "mayHide",
 )
 
 
