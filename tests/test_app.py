@@ -96,7 +96,10 @@ async def test_the_token_that_was_made_is_masked_in_the_log(caplog: pytest.LogCa
     try:
         assert gateway.generated_token is not None
         gateway.report(ServerFailed("crm", 1, f"401 for {gateway.generated_token}", "MCP_ECO_CONNECTION_FAILED"))
-        assert caplog.records[-1].getMessage() == "crm: no connection after 1 attempts: 401 for *** (MCP_ECO_CONNECTION_FAILED)"
+        assert (
+            caplog.records[-1].getMessage()
+            == "crm: no connection after 1 attempts: 401 for *** (MCP_ECO_CONNECTION_FAILED)"
+        )
     finally:
         await gateway.stop(grace_s=0)
 

@@ -89,6 +89,7 @@ from pactgate.telemetry.metrics import Metrics
 from pactgate.telemetry.snapshot import GatewaySnapshot
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.pool import PoolLimits
 from pactgate.upstreams.process.child_reaper import ChildReaper
 
 NAME: Final = "pactgate"
@@ -155,7 +156,9 @@ class Gateway:
             self._listeners.add("embedder", emit)
         self._waits_for_client = False
         self._client_capabilities: dict[str, Any] = {}
-        self._client = HttpClient()
+        # Slots of calls are shared fairly between clients, connections come first come, first served: so slots have to run out first,
+        # also where several servers are at one origin.
+        self._client = HttpClient(PoolLimits(max_open=max(PoolLimits().max_open, config.limits.max_in_flight)))
         self._private_client = HttpClient(CALLER_SESSION_POOL)
         self._child_reaper = ChildReaper(adopts=owns_process)
         self._http: HttpServer | None = None

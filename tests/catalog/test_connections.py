@@ -347,3 +347,12 @@ async def test_the_prefix_of_an_added_server_is_its_own_before_it_has_connected(
             reply = await inside.call(name)
             assert b"exit code 9" in (reply.result or b"")
         assert len(went_to(tmp_path / "log")) == before
+
+
+async def test_a_tool_that_does_not_exist_is_answered_with_near_names_and_servers_that_are_down() -> None:
+    down = ServerConfig(id="crm", command="no-such-program-anywhere", max_retries=0)
+    async with open_gateway(scripted(), down) as inside:
+        reply = await inside.call("ecko", {})
+    assert reply.error is not None
+    assert "files.echo" in reply.error.message
+    assert "Not available at the moment, and may have it: crm." in reply.error.message

@@ -5,6 +5,7 @@ The official SDK asks `everything` directly, and through the gateway: over stdio
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -106,3 +107,18 @@ async def test_without_a_session_of_its_own_the_gateway_says_what_may_be_hidden(
             status = str(await client.read_resource("pactgate://status"))
         assert "isolation" in status
         assert "sampling may be missing" in status
+
+
+async def test_a_long_running_tool_succeeds_with_its_defaults_and_with_twelve_seconds(tmp_path: Path) -> None:
+    config = tmp_path / "pactgate.json"
+    config.write_text(
+        json.dumps({"mcpServers": {"everything": {"command": str(NODE), "args": [str(EVERYTHING), "stdio"]}}})
+    )
+    words = [*GATEWAY[1:], "serve", "--stdio", "--config", str(config)]
+    tool = "everything__trigger-long-running-operation"
+    async with capable(StdioServerParameters(command=GATEWAY[0], args=words)) as client:
+        await names(client)
+        calls = [client.call_tool(tool, arguments) for arguments in ({}, {"duration": 12, "steps": 12})]
+        for result in await asyncio.gather(*calls):
+            assert not result.is_error, result.content
+            assert "completed" in str(result.content)

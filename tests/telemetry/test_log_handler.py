@@ -132,6 +132,7 @@ def test_events_below_the_level_and_hidden_events_are_not_written(open_log: Call
     assert written == [
         "ServerDisconnected",
         "ServerHung",
+        "OutputMismatched",
         "DiscoveryFailed",
         "ConfigurationRefused",
         "ToolChanged",

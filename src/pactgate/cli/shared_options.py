@@ -64,7 +64,7 @@ def _read_token(file: str) -> str:
     """The first line of the file. It takes precedence over PACTGATE_TOKEN."""
     try:
         with click.open_file(file, encoding="utf-8") as stream:
-            token = stream.readline(_MAX_TOKEN_CHARS + 1).strip()
+            token = str(stream.readline(_MAX_TOKEN_CHARS + 1)).strip()
     except OSError as problem:
         raise CommandError(f"The token can't be read from {file}: {problem.strerror}.") from None
     except UnicodeDecodeError:
