@@ -131,16 +131,13 @@ class Connections:
 
     async def catalog_of(self, caller: Caller, capabilities: Mapping[str, Any]) -> Catalog:
         """The catalog for one caller: servers with `isolation: session` are asked for their tools in the caller's own session."""
-        own: dict[str, DiscoveredLists] = {}
-        for id_ in self._supervisors if caller.scope is None else (caller.scope,):
-            supervisor = self._supervisors.get(id_)
-            try:
-                found = await supervisor.lists_of(caller, capabilities) if supervisor is not None else None
-            except GatewayFailure as failure:
-                self._emit(DiscoveryFailed(id_, self._mask(failure.message)))
-                continue  # the shared list is better than none
-            if found is not None:
-                own[id_] = found
+        asked = [
+            id_
+            for id_, supervisor in self._supervisors.items()
+            if caller.scope in (None, id_) and supervisor.has_lists_of(caller, capabilities)
+        ]
+        lists = await asyncio.gather(*(self._own_lists(id_, caller, capabilities) for id_ in asked))
+        own = {id_: found for id_, found in zip(asked, lists, strict=True) if found is not None}
         base = self.catalog_for(caller.principal.roles)
         if not own:
             return base
@@ -153,6 +150,14 @@ class Connections:
         if len(self._own_catalogs) > _MAX_OWN_CATALOGS:
             del self._own_catalogs[next(iter(self._own_catalogs))]
         return known[2]
+
+    async def _own_lists(self, server: str, caller: Caller, capabilities: Mapping[str, Any]) -> DiscoveredLists | None:
+        """None where the session or its lists fail: the shared list is better than none."""
+        try:
+            return await self._supervisor(server).lists_of(caller, capabilities)
+        except GatewayFailure as failure:
+            self._emit(DiscoveryFailed(server, self._mask(failure.message)))
+            return None
 
     def _own_entries(self, server: str, found: DiscoveredLists) -> ServerCatalog:
         """The tools of a caller's own session beside the shared prompts and resources. Known hints count as in the shared list."""

@@ -170,14 +170,16 @@ class Supervisor:
         """Whether `session_for` would return a session of its own. True also while the server is not connected."""
         return self.session is None or self.caller_sessions.is_wanted(self.session, caller, capabilities)
 
-    async def lists_of(self, caller: Caller, capabilities: Mapping[str, Any]) -> DiscoveredLists | None:
-        """The server's lists in the caller's own session (`isolation: session`); None where the shared lists are the caller's too."""
+    def has_lists_of(self, caller: Caller, capabilities: Mapping[str, Any]) -> bool:
+        """Whether the caller's lists are those of its own session (`isolation: session`)."""
         shared = self.session
         if self.config.isolation != "session" or shared is None or not can_be_asked(capabilities):
-            return None
-        if shared.identity.era is not Era.LEGACY or not self.caller_sessions.is_wanted(shared, caller, capabilities):
-            return None
-        return await self.caller_sessions.lists(shared, caller, capabilities)
+            return False
+        return shared.identity.era is Era.LEGACY and self.caller_sessions.is_wanted(shared, caller, capabilities)
+
+    async def lists_of(self, caller: Caller, capabilities: Mapping[str, Any]) -> DiscoveredLists | None:
+        """The server's lists in the caller's own session; None where that turns out to be the shared one. Raises GatewayFailure."""
+        return await self.caller_sessions.lists(await self.ready(), caller, capabilities)
 
     def _may_hide(self) -> str | None:
         """What the shared lists may lack: a legacy server learns at its handshake what its client offers, here nothing."""
