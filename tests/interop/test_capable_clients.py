@@ -26,6 +26,7 @@ from tests.interop.processes import GATEWAY, NODE, NODE_FOLDER, Fleet
 
 EVERYTHING = NODE_FOLDER / "node_modules" / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
 PLAIN, CAPABLE = 13, 17
+MODES = ("legacy", "2026-07-28")
 
 pytestmark = [
     pytest.mark.interop,
@@ -45,10 +46,8 @@ async def roots(context: object) -> ListRootsResult:
     return ListRootsResult(roots=[Root(uri="file:///somewhere")])  # type: ignore[arg-type]
 
 
-def capable(target: str | StdioServerParameters) -> Client:
-    return Client(
-        target, mode="legacy", elicitation_callback=elicit, sampling_callback=sample, list_roots_callback=roots
-    )
+def capable(target: str | StdioServerParameters, mode: str = "legacy") -> Client:
+    return Client(target, mode=mode, elicitation_callback=elicit, sampling_callback=sample, list_roots_callback=roots)
 
 
 async def names(client: Client) -> list[str]:
@@ -69,29 +68,31 @@ async def direct() -> list[str]:
     return found
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("settings", [{}, {"isolation": "session"}], ids=["shared", "session"])
 async def test_over_stdio_the_only_client_gets_the_tools_for_what_it_offers(
-    direct: list[str], settings: dict[str, str], tmp_path: Path
+    direct: list[str], settings: dict[str, str], mode: str, tmp_path: Path
 ) -> None:
     config = tmp_path / "pactgate.json"
     everything = {"command": str(NODE), "args": [str(EVERYTHING), "stdio"], **settings}
     config.write_text(json.dumps({"mcpServers": {"everything": everything}}))
     words = [*GATEWAY[1:], "serve", "--stdio", "--config", str(config)]
-    async with capable(StdioServerParameters(command=GATEWAY[0], args=words)) as client:
+    async with capable(StdioServerParameters(command=GATEWAY[0], args=words), mode) as client:
         assert await names(client) == direct
         assert "sampled words" in await sampled(client, "everything__trigger-sampling-request")
-    async with Client(StdioServerParameters(command=GATEWAY[0], args=words), mode="legacy") as client:
+    async with Client(StdioServerParameters(command=GATEWAY[0], args=words), mode=mode) as client:
         assert len(await names(client)) == PLAIN
 
 
+@pytest.mark.parametrize("mode", MODES)
 async def test_over_http_a_session_of_its_own_has_the_tools_for_what_each_client_offers(
-    direct: list[str], tmp_path: Path
+    direct: list[str], mode: str, tmp_path: Path
 ) -> None:
     with Fleet(tmp_path) as fleet:
         fleet.add("everything", [NODE, EVERYTHING, "stdio"], None, isolation="session")
         url = fleet.start_gateway("echo")[1]
         for path in ("/mcp", "/mcp/everything"):
-            async with capable(url + path) as client, Client(url + path, mode="legacy") as plain:
+            async with capable(url + path, mode) as client, Client(url + path, mode=mode) as plain:
                 assert await names(client) == direct
                 assert len(await names(plain)) == PLAIN
                 own = "" if path == "/mcp/everything" else "everything__"
