@@ -43,6 +43,7 @@ MAX_RAW_BYTES: Final = 16 * 1024 * 1024
 MAX_PAGE_COMMAS: Final = 400_000
 """A bound for the number of values in a page before it is decoded: an entry of one byte takes a hundred bytes of memory."""
 MAX_LEFT_OUT: Final = 50
+_LENIENT_MARK: Final = b'"outputValidation":"warn"'
 _REASON_CHARS: Final = 200
 _AT_ONCE: Final = 16
 
@@ -215,7 +216,7 @@ class _EntryCollector:
         elif key in self.entries:
             self._skipped.add(f"{key}: listed twice in {listing.method}, the first one is used")
         else:
-            self._kept_bytes += len(bytes(raw))
+            self._kept_bytes += len(bytes(raw)) - (_unannounced_bytes(raw) if self._session.is_ours else 0)
             if self._kept_bytes > MAX_LIST_BYTES:
                 raise self._too_large(f"its definitions have more than {MAX_LIST_BYTES} bytes")
             self.entries[key] = DiscoveredEntry(key=key, definition=bytes(raw), digest=_digest(raw))
@@ -306,6 +307,12 @@ def _output_check(members: dict[str, Raw], *, is_lenient: bool) -> SchemaCheck |
         return None
     source = bytes(members["outputSchema"])
     return LazySchema(source) if is_lenient else compile_schema(source, clock=time.thread_time)
+
+
+def _unannounced_bytes(raw: Raw) -> int:
+    """The bytes of an output schema that no client gets, because results that do not fit are passed on."""
+    text = bytes(raw)
+    return len(bytes(messages.members(text).get("outputSchema", b""))) if _LENIENT_MARK in text else 0
 
 
 class _BadEntry(NamedTuple):
