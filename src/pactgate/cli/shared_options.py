@@ -46,10 +46,12 @@ _token_file_option: Final = click.option(
 
 
 def with_gateway(function: Callable[..., int]) -> Callable[..., int]:
-    """Add `--url`, `--token`, `--token-file`, `--ca-file` and `--json`, and call the function with a GatewayClient as its first argument."""
+    """Add the options of the connection and `--json`, and call the function with a GatewayClient as its first argument."""
 
     @wraps(function)
-    def run(*, url: str | None, token: str | None, token_file: str | None, ca_file: str | None, **options: object) -> int:
+    def run(
+        *, url: str | None, token: str | None, token_file: str | None, ca_file: str | None, **options: object
+    ) -> int:
         from pactgate.cli.gateway_client import UNIX, GatewayClient
 
         found = configured_gateway() if url is None else _gateway_at(url)
