@@ -71,7 +71,7 @@ from pactgate.pipeline.pre_gates import (
     ResolveTool,
     ValidateInput,
 )
-from pactgate.pipeline.server_requests import ServerRequestBridge
+from pactgate.pipeline.server_requests import ServerRequestBridge, relayable_of
 from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_call import ToolCall
@@ -81,6 +81,7 @@ from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import ResultCache
 from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol.messages import encode_json
+from pactgate.protocol.versions import Era
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRateStore
 from pactgate.telemetry.log import EventLogger
@@ -88,6 +89,7 @@ from pactgate.telemetry.metrics import Metrics
 from pactgate.telemetry.snapshot import GatewaySnapshot
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.pool import PoolLimits
 from pactgate.upstreams.process.child_reaper import ChildReaper
 
 NAME: Final = "pactgate"
@@ -152,7 +154,11 @@ class Gateway:
             self._listeners.add("audit", self._audit.emit)
         if emit is not _ignore:
             self._listeners.add("embedder", emit)
-        self._client = HttpClient()
+        self._waits_for_client = False
+        self._client_capabilities: dict[str, Any] = {}
+        # Slots of calls are shared fairly between clients, connections come first come, first served: so slots have to run out first,
+        # also where several servers are at one origin.
+        self._client = HttpClient(PoolLimits(max_open=max(PoolLimits().max_open, config.limits.max_in_flight)))
         self._private_client = HttpClient(CALLER_SESSION_POOL)
         self._child_reaper = ChildReaper(adopts=owns_process)
         self._http: HttpServer | None = None
@@ -231,7 +237,7 @@ class Gateway:
                 LookInCache(self.results, self.bridge.session_key),
             ),
             dispatch=Dispatch(self.connections, self._overload, self.results, self.bridge),
-            verify=(CheckResult(tasks), CheckEffects(self._emit, self._masked), ValidateOutput()),
+            verify=(CheckResult(tasks), CheckEffects(self._emit, self._masked), ValidateOutput(self._emit)),
             finish=(LimitSize(self._pages), StoreInCache(), AdaptForClient(), add_envelope),
             input_required=(add_envelope,),
             policies=lambda: self.policies,
@@ -262,10 +268,13 @@ class Gateway:
 
         self._library = Library(self.kernel, client=f"{NAME}/{__version__}")
 
-    async def start(self) -> None:
+    async def start(self, *, connects: bool = True) -> None:
+        """Without `connects`, the servers are started for the client of `serve_stdio`, when it has said what it offers."""
         await self.open_audit()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
-        self.connections.start()
+        self._waits_for_client = not connects
+        if connects:
+            self.connections.start()
 
     async def serve_http(self) -> str:
         """Open the HTTP endpoint on the configured address and socket, and return its URL, or `unix:PATH` of a socket alone."""
@@ -332,7 +341,15 @@ class Gateway:
             roles=roles,
             max_message_bytes=self.config.limits.max_request_bytes,
             tap=self._taps.stdio_caller(),
+            on_client=self._on_only_client,
         )
+
+    def _on_only_client(self, caller: Caller) -> None:
+        """The only client of the gateway: its capabilities are those of every session with a server."""
+        if self._waits_for_client:
+            self._waits_for_client = False
+            self._client_capabilities = relayable_of(caller, Era.LEGACY)
+            self.connections.start()
 
     async def stop(self, grace_s: float = GRACE_S) -> None:
         """End everything, in reverse order, within the grace period and the shutdown steps of the child processes."""
@@ -426,6 +443,7 @@ class Gateway:
             private_client=self._private_client,
             private_paths=self.config.private_paths,
             inside=self._management if server is _OWN else None,
+            capabilities=lambda: self._client_capabilities,
         )
 
     def _audit_log(self) -> AuditLog | None:

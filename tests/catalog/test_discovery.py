@@ -58,7 +58,7 @@ async def test_discovering_twice_gives_the_same_tools_in_the_same_order(era: str
         second, third = await discover(session, first), await discover(session)
     assert first == second
     assert [tool.digest for tool in third.tools] == [tool.digest for tool in first.tools]
-    assert [tool.key for tool in first.tools][:2] == ["echo", "wire"]
+    assert [tool.key for tool in first.tools] == sorted(tool.key for tool in first.tools)
 
 
 @pytest.mark.requirement("S0/ECO-001")

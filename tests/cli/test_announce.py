@@ -12,7 +12,7 @@ from pactgate.core.masking import Mask
 def test_a_server_that_stays_down_is_announced_once_and_again_after_it_was_available(tmp_path: Path) -> None:
     round_ = (
         events.ServerConnecting("files", 2),
-        events.ServerFailed("files", 2, "refused"),
+        events.ServerFailed("files", 2, "refused", "MCP_ECO_CONNECTION_FAILED"),
     )
     available = (
         events.ServerConnected("files", "legacy", "2025-11-25", 1, 5.0),

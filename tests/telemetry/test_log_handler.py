@@ -132,6 +132,7 @@ def test_events_below_the_level_and_hidden_events_are_not_written(open_log: Call
     assert written == [
         "ServerDisconnected",
         "ServerHung",
+        "OutputMismatched",
         "DiscoveryFailed",
         "ConfigurationRefused",
         "ToolChanged",
@@ -158,7 +159,7 @@ def test_a_secret_of_the_configuration_is_in_no_line(open_log: Callable[..., Log
     secret = 'tok"en\n-value-1234'
     log = open_log(level=logging.DEBUG, as_json=as_json, secrets=[secret, "plain-secret"])
     failure = GatewayFailure(Kind.UPSTREAM_ERROR, "no", details={"headers": {"plain-secret": ["Bearer plain-secret"]}})
-    log.emit(events.ServerFailed("crm", 1, f"401 for {secret} and plain-secret"))
+    log.emit(events.ServerFailed("crm", 1, f"401 for {secret} and plain-secret", "MCP_ECO_CONNECTION_FAILED"))
     log.emit(events.InternalFailure("r", "w", secret, "x" * 20_000 + secret + "plain-secret"))
     log.emit(finished(failure))
     text = b"\n".join(log.lines())

@@ -105,6 +105,7 @@ class CallHistory:
             "revision": record.upstream_revision,
             "truncated": record.is_truncated,
             "validated": record.is_validated,
+            "outputErrors": [to_builtins(one) for one in record.output_errors],
             "effects": record.effects_level,
             "operations": [to_builtins(one) for one in record.operations],
             "violations": [str(one) for one in record.violations],

@@ -7,7 +7,7 @@ Enforces S0/ECO-002 and S0/ECO-201: a failing server does not affect the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -31,10 +31,12 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller, Prompt, ServerStatus, Tool
 from pactgate.policy.access import sees_everything
 from pactgate.protocol.cache_hints import Hint, together
+from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.dialer import Dialer, Session
 
 _NOTHING: Final = ServerCatalog()
 _MAX_REMOVED_IDS: Final = 1000
+_MAX_OWN_CATALOGS: Final = 64
 
 
 class ServerChanges(Struct, frozen=True):
@@ -98,6 +100,8 @@ class Connections:
         self._reserve(self._everyone)
         self.catalog = self._make_catalog(self._supervisors)
         self._whole_catalog: Catalog | None = None
+        self._own_catalogs: dict[str, tuple[Catalog, dict[str, DiscoveredLists], Catalog]] = {}
+        """For callers with lists of their own: what each was made from, and the catalog. The oldest goes first."""
 
     def start(self) -> None:
         self._is_started = True
@@ -124,6 +128,42 @@ class Connections:
         if self._whole_catalog is None:
             self._whole_catalog = self._make_catalog(self._everyone)
         return self._whole_catalog
+
+    async def catalog_of(self, caller: Caller, capabilities: Mapping[str, Any]) -> Catalog:
+        """The catalog for one caller: servers with `isolation: session` are asked for their tools in the caller's own session."""
+        asked = [
+            id_
+            for id_, supervisor in self._supervisors.items()
+            if caller.scope in (None, id_) and supervisor.has_lists_of(caller, capabilities)
+        ]
+        lists = await asyncio.gather(*(self._own_lists(id_, caller, capabilities) for id_ in asked))
+        own = {id_: found for id_, found in zip(asked, lists, strict=True) if found is not None}
+        base = self.catalog_for(caller.principal.roles)
+        if not own:
+            return base
+        key = encode_json([session_key(caller, capabilities), sorted(caller.principal.roles), caller.scope]).decode()
+        known = self._own_catalogs.pop(key, None)
+        if known is None or known[0] is not base or known[1] != own:
+            servers = self.servers_for(caller.principal.roles)
+            known = base, own, self._make_catalog(servers, {id_: self._own_entries(id_, own[id_]) for id_ in own})
+        self._own_catalogs[key] = known
+        if len(self._own_catalogs) > _MAX_OWN_CATALOGS:
+            del self._own_catalogs[next(iter(self._own_catalogs))]
+        return known[2]
+
+    async def _own_lists(self, server: str, caller: Caller, capabilities: Mapping[str, Any]) -> DiscoveredLists | None:
+        """None where the session or its lists fail: the shared list is better than none."""
+        try:
+            return await self._supervisor(server).lists_of(caller, capabilities)
+        except GatewayFailure as failure:
+            self._emit(DiscoveryFailed(server, self._mask(failure.message)))
+            return None
+
+    def _own_entries(self, server: str, found: DiscoveredLists) -> ServerCatalog:
+        """The tools of a caller's own session beside the shared prompts and resources. Known hints count as in the shared list."""
+        hints = self._history[server].hints() if server in self._history else {}
+        named = name_entries(server, found, self._naming, self._categories, hints)
+        return self._by_server.get(server, _NOTHING)._replace(tools=named.tools)
 
     @property
     def _everyone(self) -> dict[str, Supervisor]:
@@ -239,11 +279,20 @@ class Connections:
             if scope in (None, id_) and not item.lists.settled.is_set() and now < item.lists.awaited_until
         ]
 
-    async def resolve(self, name: str, scope: str | None, roles: Collection[str] = ()) -> Tool:
-        """The tool for a name the catalog does not have yet: wait for the servers that may still list it, then look it up again."""
+    async def resolve(
+        self,
+        name: str,
+        scope: str | None,
+        roles: Collection[str] = (),
+        lister: Callable[[], Awaitable[Catalog]] | None = None,
+    ) -> Tool:
+        """The tool for a name the catalog does not have yet: wait for the servers that may still list it, then look it up again.
+
+        `lister` gives the catalog of a caller that may have lists of its own.
+        """
         servers = self.servers_for(roles)
         await self._wait_for(self.server_for(name, scope, roles), servers, TOOL_KIND)
-        tools = self.catalog_for(roles).tools
+        tools = (self.catalog_for(roles) if lister is None else await lister()).tools
         try:
             return tools.resolve(name, scope)
         except GatewayFailure as failure:
@@ -346,7 +395,8 @@ class Connections:
                 hints = history.hints()
                 self._named[id_] = (found, name_entries(id_, found, self._naming, self._categories, hints))
         by_server, before = {id_: self._named[id_][1] for id_ in everyone}, self._by_server
-        if by_server != before or self.missing() != self.catalog.missing:
+        is_reordered = [*by_server] != [*before]
+        if is_reordered or by_server != before or self.missing() != self.catalog.missing:
             changed = [id_ for id_ in {**before, **by_server} if by_server.get(id_) != before.get(id_)]
             self._by_server = by_server
             old, self.catalog = self.catalog, self._make_catalog(self._supervisors)
@@ -388,10 +438,10 @@ class Connections:
         removed = [id_ for id_ in self._reserved if id_ not in now]
         self._reserved = dict.fromkeys(removed[-_MAX_REMOVED_IDS:]) | now
 
-    def _make_catalog(self, servers: Iterable[str]) -> Catalog:
-        ids = tuple(servers)
+    def _make_catalog(self, servers: Iterable[str], own: Mapping[str, ServerCatalog] | None = None) -> Catalog:
+        ids, by_server = tuple(servers), {**self._by_server, **(own or {})}
         return Catalog(
-            {id_: self._by_server.get(id_, _NOTHING) for id_ in ids},
+            {id_: by_server.get(id_, _NOTHING) for id_ in ids},
             reserved=self._reserved,
             known={id_: self._history[id_].names for id_ in ids if id_ in self._history},
             instructions={id_: text for id_ in ids if (text := self._instructions_of(id_))},

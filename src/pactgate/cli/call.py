@@ -164,6 +164,7 @@ def _show_result(result: dict[str, Any]) -> int:
     envelope = meta.get(_ENVELOPE_KEY) if isinstance(meta, dict) else None
     known = envelope if isinstance(envelope, dict) else {}
     _show_violations(known)
+    _show_output_errors(known)
     if not result.get("isError"):
         return 0
     failure = known.get("failure")
@@ -178,6 +179,13 @@ def _show_violations(envelope: dict[str, Any]) -> None:
     if isinstance(found, list) and found:
         texts = [_violation(one) for one in found if isinstance(one, dict)]
         terminal.warning(f"{envelope.get('tool')} did what it does not declare: {', '.join(texts)}")
+
+
+def _show_output_errors(envelope: dict[str, Any]) -> None:
+    found = envelope.get("outputErrors")
+    if isinstance(found, list) and found:
+        places = "; ".join(str(one.get("message")) for one in found if isinstance(one, dict))
+        terminal.warning(f"The response does not fit what {envelope.get('tool')} declares: {places}")
 
 
 def _violation(one: dict[str, Any]) -> str:

@@ -181,6 +181,9 @@ def _gates(call: Mapping[str, Any], state: str) -> str:
 
 def _output(call: Mapping[str, Any]) -> str:
     validated = "valid against the tool's output schema" if call.get("validated") else ""
+    errors = [str(one.get("message")) for one in call.get("outputErrors") or () if isinstance(one, dict)]
+    if errors:
+        validated = f"passed on although it does not fit (outputValidation: warn): {'; '.join(errors[:_MAX_SHOWN])}"
     return _join(validated, "truncated to the size limit" if call.get("truncated") else "")
 
 

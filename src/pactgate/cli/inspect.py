@@ -28,6 +28,7 @@ _FURTHER_COLUMNS: Final = (
     Column("TIMEOUT", from_width=90),
     Column("RATE", from_width=100),
     Column("EFFECTS", _LEVEL_STYLES, from_width=110),
+    Column("OUTPUT", from_width=130),
 )
 _REASON_CHARS: Final = 300
 _NAME_CHARS: Final = 100
@@ -120,6 +121,7 @@ def _tool_cells(tool: dict[str, Any]) -> list[Any]:
         timeout,
         _rate(tool.get("rateLimit")),
         _effects(tool),
+        tool.get("outputValidation") or "-",
     ]
 
 

@@ -188,7 +188,7 @@ class _Serving:
                 file=sys.stderr,
                 flush=True,
             )
-        await self._gateway.start()
+        await self._gateway.start(connects=False)
         frontend = asyncio.create_task(self._gateway.serve_stdio(self._scope, roles=self._roles))
         stop = asyncio.create_task(self._stop.wait())
         await asyncio.wait({frontend, stop}, return_when=asyncio.FIRST_COMPLETED)

@@ -45,6 +45,8 @@ def show_servers(rows: Sequence[dict[str, Any]], *, is_verbose: bool = False) ->
             terminal.say(f"{row.get('serverId')}: {len(reasons)} skipped, because they can't be used:")
             for reason in reasons:
                 terminal.say(f"  {reason}")
+        if row.get("mayHide"):
+            terminal.say(f"{row.get('serverId')}: {row['mayHide']}")
         for hazard in row.get("hazards") or ():
             terminal.say(f"{row.get('serverId')}: {hazard}")
 

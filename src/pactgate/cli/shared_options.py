@@ -13,6 +13,8 @@ from pactgate.cli.errors import CommandError
 if TYPE_CHECKING:
     from pactgate.cli.running_gateways import RunningGateway
 
+_MAX_TOKEN_CHARS: Final = 8192
+
 config_option: Final = click.option(
     "--config", "-c", metavar="FILE", help="Configuration file. Default: pactgate.* in this folder, else the user's."
 )
@@ -35,22 +37,43 @@ _token_option: Final = click.option(
     "--token",
     metavar="TOKEN",
     envvar="PACTGATE_TOKEN",
-    help="Bearer token, if the gateway needs one. Also: PACTGATE_TOKEN.",
+    help="Bearer token, if the gateway needs one. Every user of this machine can see it in the list of processes: better is "
+    "--token-file or PACTGATE_TOKEN.",
+)
+_token_file_option: Final = click.option(
+    "--token-file", metavar="FILE", help="Read the bearer token from this file; - is standard input."
 )
 
 
 def with_gateway(function: Callable[..., int]) -> Callable[..., int]:
-    """Add `--url`, `--token`, `--ca-file` and `--json`, and call the function with a GatewayClient as its first argument."""
+    """Add the options of the connection and `--json`, and call the function with a GatewayClient as its first argument."""
 
     @wraps(function)
-    def run(*, url: str | None, token: str | None, ca_file: str | None, **options: object) -> int:
+    def run(
+        *, url: str | None, token: str | None, token_file: str | None, ca_file: str | None, **options: object
+    ) -> int:
         from pactgate.cli.gateway_client import UNIX, GatewayClient
 
         found = configured_gateway() if url is None else _gateway_at(url)
         address = found.url if found.socket is None else f"{UNIX}{found.socket}"
-        return function(GatewayClient(address, token, ca_file=ca_file, certificate=found.certificate), **options)
+        given = token if token_file is None else _read_token(token_file)
+        return function(GatewayClient(address, given, ca_file=ca_file, certificate=found.certificate), **options)
 
-    return _url_option(_token_option(_ca_file_option(json_option(run))))
+    return _url_option(_token_option(_token_file_option(_ca_file_option(json_option(run)))))
+
+
+def _read_token(file: str) -> str:
+    """The first line of the file. It takes precedence over PACTGATE_TOKEN."""
+    try:
+        with click.open_file(file, encoding="utf-8") as stream:
+            token = str(stream.readline(_MAX_TOKEN_CHARS + 1)).strip()
+    except OSError as problem:
+        raise CommandError(f"The token can't be read from {file}: {problem.strerror}.") from None
+    except UnicodeDecodeError:
+        raise CommandError(f"The token can't be read from {file}: it is not text.") from None
+    if not 0 < len(token) <= _MAX_TOKEN_CHARS:
+        raise CommandError(f"{'Standard input' if file == '-' else file} has no token in its first line.")
+    return token
 
 
 def _gateway_at(url: str) -> RunningGateway:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from pactgate.core.contract import Operation, ToolFault
+from pactgate.core.contract import Operation, OutputError, ToolFault
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.frozen import freeze
 from pactgate.core.values import Caller, Tool
@@ -60,6 +60,8 @@ class ExecutionRecord(Struct, frozen=True):
     """The address the caller called from, where it is known."""
     tool_code: str | None = None
     """The code a contract tool failed with, where the failure was its own."""
+    output_errors: tuple[OutputError, ...] = ()
+    """Where a result did not fit what its tool declares, and was passed on."""
 
 
 def _nothing() -> None:
@@ -109,6 +111,7 @@ class ExecutionContext(Struct, eq=False):
     effects_level: str | None = None
     operations: tuple[Operation, ...] = ()
     violations: tuple[Operation, ...] = ()
+    output_errors: tuple[OutputError, ...] = ()
     observed: bytes = b""
     """Operations and violations as members of the envelope, encoded once."""
     tool_fault: ToolFault | None = None
@@ -163,6 +166,7 @@ class ExecutionContext(Struct, eq=False):
             effects_level=self.effects_level,
             via=self.via,
             peer=caller.peer,
+            output_errors=self.output_errors,
             tool_code=self.tool_fault.code if self.tool_fault else None,
         )
         return record

@@ -39,6 +39,7 @@ class ServerConnected(Event, frozen=True):
 class ServerDisconnected(Event, frozen=True):
     server: str
     reason: str
+    code: str
 
 
 class ServerHung(Event, frozen=True):
@@ -52,6 +53,7 @@ class ServerFailed(Event, frozen=True):
     server: str
     attempts: int
     reason: str
+    code: str
 
 
 class ServerDiscovered(Event, frozen=True):
@@ -154,6 +156,15 @@ class EffectsExceeded(Event, frozen=True):
     tool: str
     request_id: str
     operations: tuple[str, ...]
+
+
+class OutputMismatched(Event, frozen=True):
+    """A result that does not fit what its tool declares was passed on (`outputValidation: warn`)."""
+
+    server: str
+    tool: str
+    request_id: str
+    errors: tuple[str, ...]
 
 
 class CodeReplaced(Event, frozen=True):

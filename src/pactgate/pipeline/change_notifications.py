@@ -211,8 +211,11 @@ class ChangeNotifications:
 
     async def subscribe(self, ctx: ExecutionContext, request: Request) -> bytes:
         uri = ctx.requested = _uri_of(request)
+        caller, holder = ctx.caller, self._holder(ctx.caller)
         await self._connections.settle()
-        await self._subscriptions.add(self._holder(ctx.caller), uri)
+        await self._subscriptions.add(holder, uri)
+        if caller.session is None or self._sessions.get(caller.session) is not holder:
+            self._subscriptions.release(holder)  # the session ended while its server was asked
         return b"{}"
 
     async def unsubscribe(self, ctx: ExecutionContext, request: Request) -> bytes:

@@ -7,7 +7,7 @@ Enforces S1/RESP-003, S1/RESP-004, S2/MCP-002 and decisions D9, D21.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,9 +15,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pactgate.catalog.uris import full_uri
 from pactgate.core.context import ExecutionContext
-from pactgate.core.events import CodeReplaced, EffectsExceeded, Emit
+from pactgate.core.contract import MAX_OUTPUT_ERRORS, OutputError
+from pactgate.core.events import CodeReplaced, EffectsExceeded, Emit, OutputMismatched
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.values import Tool
+from pactgate.core.values import SchemaViolation, Tool
 from pactgate.pipeline.call import FRAME_BYTES, Call
 from pactgate.pipeline.capabilities import TASKS
 from pactgate.pipeline.task_owners import TaskOwners
@@ -127,6 +128,7 @@ class CheckEffects:
         assert contract is not None, "applies only where there is one"
         account = contracts.take_contract_result(contract, call.result)
         call.replace(account.result)
+        ctx.output_errors = account.output_errors
         if account.operations is not None:
             if ctx.effects_level in _NOT_OBSERVED:
                 ctx.effects_level = contracts.OBSERVED
@@ -145,33 +147,67 @@ class CheckEffects:
 
 
 class ValidateOutput:
-    """A result that fits the output schema its tool declares. A tool's own error is exempt; a bad value is never a success (D8)."""
+    """A result that fits the output schema its tool declares. A tool's own error is exempt; a bad value is never a success (D8).
+
+    With `outputValidation: warn` a result of a REST API that does not fit is passed on, and the envelope says where it does not.
+    """
 
     name = "validate_output"
 
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+
     def applies_to(self, policy: ToolPolicy) -> bool:
-        return policy.tool.output_check is not None
+        return policy.tool.output_check is not None or _is_lenient(policy.tool)
 
     def __call__(self, call: Call) -> None:
-        tool = call.policy.tool
-        if call.ctx.is_error or call.is_task:
+        tool, ctx = call.policy.tool, call.ctx
+        if ctx.is_error or call.is_task:
             return
-        assert tool.output_check is not None, "applies only where there is one"
-        structured = call.simple.structured if call.simple else messages.members(call.result).get("structuredContent")
-        if structured is None or isinstance(structured, UnsetType):
-            raise _misfit(tool, "it has no structuredContent", [])
-        text, value = bytes(structured), UNSET
-        try:
-            value = messages.value(text)
-            is_ambiguous = repeats_key(text, value)
-        except (msgspec.DecodeError, ValueError, RecursionError):
-            is_ambiguous = False  # the check below says that it can't be read
-        if is_ambiguous:
-            raise _malformed(call, "a key stands twice in one object of its structuredContent")
-        errors = tool.output_check.check(text, value)
-        if errors:
-            raise _misfit(tool, errors[0].message, [error.facts() for error in errors])
-        call.ctx.is_validated = True
+        if _is_lenient(tool):
+            self._note(call)
+            return
+        why, errors = _output_errors(call)
+        if why:
+            raise _misfit(tool, why, [error.facts() for error in errors])
+        ctx.is_validated = True
+
+    def _note(self, call: Call) -> None:
+        tool, ctx = call.policy.tool, call.ctx
+        if tool.output_check is not None:
+            why, errors = _output_errors(call)
+            found = [OutputError(**error.facts()) for error in errors] or [OutputError(message=why)] * bool(why)
+            ctx.output_errors = (*ctx.output_errors, *found)[:MAX_OUTPUT_ERRORS]
+            ctx.is_validated = not ctx.output_errors
+        if ctx.output_errors:
+            ctx.observed += contracts.output_errors_member(
+                ctx.output_errors, call.policy.max_result_bytes // _OBSERVED_SHARE
+            )
+            told = tuple(error.message for error in ctx.output_errors)
+            self._emit(OutputMismatched(tool.server, tool.full_name, ctx.request_id, told))
+
+
+def _is_lenient(tool: Tool) -> bool:
+    return tool.contract is not None and tool.contract.output_validation == "warn"
+
+
+def _output_errors(call: Call) -> tuple[str, Sequence[SchemaViolation]]:
+    """What is wrong with the structured content, and where; nothing when it fits."""
+    check = call.policy.tool.output_check
+    assert check is not None, "asked only where there is one"
+    structured = call.simple.structured if call.simple else messages.members(call.result).get("structuredContent")
+    if structured is None or isinstance(structured, UnsetType):
+        return "it has no structuredContent", ()
+    text, value = bytes(structured), UNSET
+    try:
+        value = messages.value(text)
+        is_ambiguous = repeats_key(text, value)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        is_ambiguous = False  # the check below says that it can't be read
+    if is_ambiguous:
+        raise _malformed(call, "a key stands twice in one object of its structuredContent")
+    errors = check.check(text, value)
+    return (errors[0].message, errors) if errors else ("", ())
 
 
 class LimitSize:
@@ -195,7 +231,7 @@ class LimitSize:
         fitted = response_size.fit(
             call.result,
             rules.max_result_bytes,
-            has_output_schema=rules.tool.output_check is not None,
+            has_output_schema=rules.tool.output_check is not None and not _is_lenient(rules.tool),
             reserve_bytes=reserve_bytes,
         )
         if isinstance(fitted, response_size.TooLarge):
@@ -217,7 +253,7 @@ class StoreInCache:
     def __call__(self, call: Call) -> None:
         if call.ticket is None:
             return
-        if call.is_task:
+        if call.is_task or call.ctx.output_errors:  # a hit could not say where the result does not fit
             call.ticket.release()
             return
         worth = cache_policy.judge(call.policy.cache, call.result, is_truncated=call.ctx.is_truncated)

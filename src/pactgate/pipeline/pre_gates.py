@@ -17,6 +17,7 @@ from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.values import Caller, SchemaViolation, Tool
 from pactgate.pipeline.call import Call
+from pactgate.pipeline.server_requests import relayable_of
 from pactgate.pipeline.tool_invoke import TOOL_INVOKE, unwrap
 from pactgate.pipeline.tool_policy import ToolPolicy
 from pactgate.policy import limits
@@ -25,7 +26,7 @@ from pactgate.policy.cache_policy import is_plain
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.protocol import headers, messages, modern
-from pactgate.protocol.versions import LEGACY, era_of
+from pactgate.protocol.versions import LEGACY, Era, era_of
 from pactgate.state.ports import Lookup
 from pactgate.upstreams.pending import in_task
 
@@ -91,9 +92,15 @@ class ResolveTool:
 
     async def _wait_and_resolve(self, call: Call, scope: str | None) -> None:
         await in_task()
-        roles = call.ctx.caller.principal.roles
+        caller = call.ctx.caller
+        roles = caller.principal.roles
         call.waiting_for = self._connections.server_for(call.requested, scope, roles)
-        tool = await self._connections.resolve(call.requested, scope, roles)
+        tool = await self._connections.resolve(
+            call.requested,
+            scope,
+            roles,
+            lambda: self._connections.catalog_of(caller, relayable_of(caller, Era.LEGACY)),
+        )
         while tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
             unwrap(call, tool)  # refuses a second time
             tool = await self._connections.resolve(call.requested, None, roles)

@@ -28,7 +28,9 @@ _SHOWN: Final = (
     "promptCount",
     "resourceCount",
     "lastError",
+    "lastErrorCode",
     "leftOut",
+    "mayHide",
 )
 
 

@@ -202,6 +202,11 @@ def _exceeded(facts: dict[str, Any]) -> str:
     return f"{facts['tool']} did what its contract does not allow: {', '.join(facts['operations'])}, {when}"
 
 
+def _mismatched(facts: dict[str, Any]) -> str:
+    places = "; ".join(facts["errors"])
+    return f"{facts['tool']}: passed on a result that does not fit: {places}, request {facts['request_id']}"
+
+
 def _reported(facts: dict[str, Any]) -> str:
     return f"{facts['server']}: {facts['tool'] or 'the file'} {facts['what'].replace('_', ' ')}: {facts['text']}"
 
@@ -251,11 +256,11 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.ServerConnecting: LogLine(DEBUG, "{server}: connecting, attempt {attempt}"),
     events.ServerConnected: LogLine(INFO, "{server}: connected, {era} {version}, {duration_ms:.0f} ms"),
     events.ServerDiscovered: LogLine(INFO, "{server}: {tools} tools"),
-    events.ServerDisconnected: LogLine(WARNING, "{server}: connection lost: {reason}"),
+    events.ServerDisconnected: LogLine(WARNING, "{server}: connection lost: {reason} ({code})"),
     events.ServerHung: LogLine(
         WARNING, "{server}: hangs, no answer to a request or a probe for {silent_ms:.0f} ms; ended"
     ),
-    events.ServerFailed: LogLine(ERROR, "{server}: no connection after {attempts} attempts: {reason}"),
+    events.ServerFailed: LogLine(ERROR, "{server}: no connection after {attempts} attempts: {reason} ({code})"),
     events.DiscoveryFailed: LogLine(WARNING, "{server}: listing failed: {reason}"),
     events.ConfigurationReloaded: LogLine(INFO, _reloaded),
     events.ConfigurationRefused: LogLine(
@@ -264,6 +269,7 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.ConfigurationChanged: LogLine(INFO, _changed),
     events.ConfigurationRestored: LogLine(WARNING, "{who}'s change of {path} was reverted: {reason}"),
     events.EffectsExceeded: LogLine(WARNING, _exceeded, is_provoked=True),
+    events.OutputMismatched: LogLine(WARNING, _mismatched, is_provoked=True),
     events.CodeReplaced: LogLine(
         WARNING, "{tool} failed with a code it does not declare: {code}, request {request_id}", is_provoked=True
     ),

@@ -112,7 +112,7 @@ class Peer:
         """From here on requests are stamped for this era and version."""
         self.era = era
         self.channel.settle(era, version)
-        self._envelope = {} if era is Era.LEGACY else modern.envelope(version, self.client_info, {})
+        self._envelope = {} if era is Era.LEGACY else modern.envelope(version, self.client_info, self.capabilities)
         self._bare_meta = encode_json(self._envelope) if self._envelope else None
 
     @property
