@@ -130,8 +130,8 @@ async def test_what_is_left_out_is_said_with_its_reason(tmp_path: Path) -> None:
     async with described(tmp_path) as (gateway, _):
         assert row(gateway)["toolCount"] == 1
         assert row(gateway)["leftOut"] == [
-            "POST /reports: it needs the credential key (apiKey query)",
-            "GET /admin: it needs the credential other (http bearer)",
+            "it needs the credential key (apiKey query): POST /reports",
+            "it needs the credential other (http bearer): GET /admin",
         ]
 
 
@@ -155,7 +155,7 @@ async def test_a_response_schema_that_is_too_large_for_a_warning_is_named(
     monkeypatch.setattr(mapping, "MAX_OUTPUT_BYTES", 5)
     async with described(tmp_path, output_validation="warn") as (gateway, _):
         assert (
-            "GET /cities/{city}/weather: its responses are not validated, because their schema is too large"
+            "its responses are not validated, because their schema is too large: GET /cities/{city}/weather"
             in (row(gateway)["leftOut"])
         )
         (tool,) = gateway.snapshot()["tools"]
