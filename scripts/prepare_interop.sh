@@ -2,6 +2,7 @@
 # Fetches the third-party clients, servers and documents that `make interop` tests the gateway with, into .tools/ of this project:
 #   .tools/mcp1         a virtual environment with the 1.x line of the official Python SDK
 #   .tools/servers      another with servers from PyPI that people use: time, git, fetch
+#   .tools/clients      another with clients from PyPI that people use: FastMCP, LangChain, OpenAI Agents
 #   .tools/openapi      OpenAPI documents of real APIs, from npm packages
 #   .tools/node         the TypeScript clients, the inspector and servers from npm, with a Node.js >= 22 as .tools/node/node
 #   .tools/conformance  the official conformance suite, which runs on that Node.js
@@ -76,6 +77,8 @@ prepare mcp1 python_packages "the mcp 1.x client, and every pairing with a legac
     requirements/interop-mcp1.txt & parts+=($!)
 prepare servers python_packages "mcp-server-time, mcp-server-git and mcp-server-fetch behind the gateway" \
     requirements/interop-servers.txt & parts+=($!)
+prepare clients python_packages "FastMCP, LangChain and OpenAI Agents as clients, and their first list" \
+    requirements/interop-clients.txt & parts+=($!)
 prepare openapi openapi_documents "the documents of real APIs (GitHub, Figma, Directus and others) as tools" \
     tests/interop/openapi/package-lock.json & parts+=($!)
 prepare node node_packages "the TypeScript clients, the inspector and the servers from npm" \

@@ -142,7 +142,7 @@ def test_a_call_through_tool_invoke_and_a_changed_setting_are_shown_as_what_they
 def test_without_an_id_the_last_calls_are_listed_and_an_unknown_one_is_said(gateway: Served) -> None:
     gateway.run("call", "nothing")
     listed = gateway.run("explain").stdout.splitlines()
-    assert listed[0].split() == ["TIME", "TOOL", "SUBJECT", "OUTCOME", "EXECUTED", "MS", "REQUEST", "ID"]
+    assert listed[0].split() == ["ID", "TIME", "TOOL", "OUTCOME", "MS", "EXECUTED", "SUBJECT"]
     assert "unknown_tool NOT_FOUND" in listed[1]
     done = gateway.run("explain", "no-such-call")
     assert done.returncode == 1

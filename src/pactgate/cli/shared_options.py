@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from pactgate.cli.running_gateways import RunningGateway
 
 config_option: Final = click.option(
-    "--config", "-c", metavar="FILE", help="Configuration file. Default: pactgate.* in this folder, else the user's."
+    "--config",
+    "-c",
+    metavar="FILE",
+    help="Configuration file. Default: ./pactgate.*, else ~/.config/pactgate/pactgate.*",
 )
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 server_option: Final = click.option("--server", "-s", metavar="ID", help="Only this server.")

@@ -212,9 +212,10 @@ def _audit_failed(facts: dict[str, Any]) -> str:
 
 
 def _refused(facts: dict[str, Any]) -> str:
-    return f"request refused with {facts['status']}: {facts['reason']}" + (
-        f" (from {facts['peer']})" if facts["peer"] else ""
-    )
+    if not facts["status"]:
+        return f"a message on stdin was refused: {facts['reason']}"
+    what = f"{facts['target']} " if facts["target"] else ""
+    return f"{what}refused with {facts['status']}: {facts['reason']}, from {facts['peer'] or 'an unknown address'}"
 
 
 def _guessed(facts: dict[str, Any]) -> str:

@@ -208,10 +208,10 @@ def test_every_problem_of_a_configuration_is_a_failure_with_its_hint(tmp_path: P
 def test_secrets_in_a_file_others_may_read_are_a_warning(
     mode: int, token: str, is_warned: bool, tmp_path: Path
 ) -> None:
-    path = write_config(tmp_path, {"almanac": {**demo("almanac"), "env": {"T": token}}}, listen={"port": 0})
+    path = write_config(tmp_path, {"almanac": {**demo("almanac"), "env": {"API_TOKEN": token}}}, listen={"port": 0})
     path.chmod(mode)
     _, found = examine(tmp_path, TOKEN="canary-4711")
-    assert any("chmod 600" in finding["hint"] for finding in found["configuration"]) is is_warned
+    assert any("chmod o-r" in finding["hint"] for finding in found["configuration"]) is is_warned
 
 
 def test_a_file_its_group_may_write_is_a_warning(tmp_path: Path) -> None:
