@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -150,6 +151,9 @@ def test_a_list_that_is_cut_at_one_second_lacks_the_late_server(
 
 
 def over_stdio(client: str, config: Path) -> set[str]:
-    program, *words = serve(config, "--stdio")
+    """What a client sees that starts the gateway itself, by a script: Inspector takes `--config` for an option of its own."""
+    script = config.with_name("gateway.sh")
+    script.write_text(f"#!/bin/sh\nexec {shlex.join(serve(config, '--stdio'))}\n")
+    script.chmod(0o755)
     with client_ready(client) as names:
-        return names({"command": program, "args": words})
+        return names({"command": str(script), "args": []})
