@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Raw
@@ -60,8 +59,10 @@ class ProbeScript:
         self._unanswered = 0
 
     async def play(self) -> None:
-        with suppress(SilentServerError):
+        try:
             await self._play()
+        except SilentServerError:
+            return
 
     async def _play(self) -> None:
         listed = await self._lists()

@@ -138,7 +138,9 @@ class Forward:
             raise _not_here(request.method, "it belongs to one server; ask at /mcp/{serverId}")
         session = await self._in_time(request.method, self._connections.session(server))
         if session.identity.era is not ctx.caller.era:
-            raise _not_here(request.method, f"{server} speaks another protocol version, which this request can't be translated to")
+            raise _not_here(
+                request.method, f"{server} speaks another protocol version, which this request can't be translated to"
+            )
         is_about_tasks = request.method.startswith(_TASKS)
         if not (has_tasks if is_about_tasks else has_extensions)(session.identity.capabilities):
             raise _not_here(request.method, f"{server} does not offer it")

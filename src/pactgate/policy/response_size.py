@@ -159,9 +159,7 @@ class _Shortening:
     def _note(self, kind: str, item: bytes, room: int) -> bytes:
         """What stands in the place of an item that can't be cut; nothing where not even that has room."""
         self._has_cut = True
-        note = _Text.of(
-            _as_item(f"[{kind} of {len(item)} bytes omitted: the answer may have {self._max_bytes} bytes]")
-        )
+        note = _Text.of(_as_item(f"[{kind} of {len(item)} bytes omitted: the answer may have {self._max_bytes} bytes]"))
         assert note is not None
         left = room - len(note.write(b""))
         return b"" if left < 0 else note.write(_shorten(note.raw, left, self._suffix))
