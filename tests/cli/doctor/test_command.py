@@ -79,6 +79,7 @@ def answering(status: int) -> Iterator[int]:
 def test_a_newcomer_without_a_configuration_sees_that_the_demo_works(tmp_path: Path) -> None:
     _, found = examine(tmp_path)
     assert "demo" in found["configuration"][0]["text"]
+    assert {"server:almanac", "server:scratchpad", "server:pocket", "server:library"} <= set(found)
     assert levels(found["server:almanac"]) == levels(found["server:scratchpad"]) == ["ok", "ok"]
     assert "2025-11-25" in found["server:almanac"][1]["text"]
     assert "2026-07-28" in found["server:scratchpad"][1]["text"]
