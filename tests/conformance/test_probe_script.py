@@ -160,10 +160,9 @@ async def test_a_server_that_serves_what_it_should_refuse_is_found_out(tmp_path:
         "GW-006",  # and so a request without a response
         "GW-007",  # the unknown version
         "GW-042",  # the argument of a wrong type
-        "GW-043",  # the unknown tool
         "GW-047",  # the unknown cursor
         "GW-051",  # the ping
-        "GW-052",  # the unknown tool again: it is no result either
+        "GW-052",  # the unknown tool
         "GW-053",  # the name and the cursor of a wrong type
         "LINT-001",
         "LINT-002",
