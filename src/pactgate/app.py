@@ -351,7 +351,7 @@ class Gateway:
             self._client_capabilities = relayable_of(caller, Era.LEGACY)
             self.connections.start()
 
-    async def stop(self, grace_s: float = GRACE_S) -> None:
+    async def stop(self, grace_s: float = GRACE_S, *, reason: str = "asked to") -> None:
         """End everything, in reverse order, within the grace period and the shutdown steps of the child processes."""
         self.changes.close()
         if self._http is not None:
@@ -372,7 +372,7 @@ class Gateway:
         await self._taps.close()
         if self._audit is not None:
             await self._audit.stop()
-        self._emit(GatewayStopped("asked to"))
+        self._emit(GatewayStopped(reason))
 
     @classmethod
     @asynccontextmanager

@@ -117,6 +117,14 @@ def test_every_event_becomes_a_line(open_log: Callable[..., Log], event: Event, 
         assert bool(more) == isinstance(event, events.InternalFailure)
 
 
+def test_people_see_the_beginning_of_a_request_id(open_log: Callable[..., Log]) -> None:
+    id_ = "0248e0a6-3af6-4db4-8d33-d87a7cab4540"
+    log = open_log(as_json=False)
+    log.emit(events.EffectsExceeded("files", "files.read", id_, ("network",)))
+    (line,) = log.lines()
+    assert line.endswith(b"request 0248e0a6")
+
+
 def test_a_finished_request_is_logged_with_its_record_flat(log: Log) -> None:
     log.emit(finished(GatewayFailure(Kind.CALL_TIMEOUT, "too slow", server="almanac")))
     (line,) = log.objects()

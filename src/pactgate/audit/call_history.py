@@ -177,7 +177,7 @@ def advice(facts: Mapping[str, Any]) -> str:
     if isinstance(wait_ms, int) and facts.get("verdict") == Verdict.DID_NOT_RUN.value:
         return f"{effect} Wait {max(1, -(-wait_ms // 1000))} s, then send it again."
     if outcome == "cancelled":
-        return f"{effect} The caller gave up before the answer came."
+        return f"{effect} The client gave up before the answer came."
     return " ".join(part for part in (effect, _NEXT.get(str(facts.get("party")), "")) if part)
 
 

@@ -183,7 +183,7 @@ class CallerSessions:
             async with asyncio.timeout(limit_ms / 1000):
                 session = await self._dialer.dial_for(shared, capabilities)
         except TimeoutError:
-            why = f"did not open a session for this caller within {limit_ms} ms (connection timed out)"
+            why = f"did not open a session for this client within {limit_ms} ms (connection timed out)"
             limit = {"phase": "connect", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000}
             raise self._failure(Kind.CONNECT_TIMEOUT, why, limit) from None
         session.peer.on_notice = lambda notification: self._notice(key, notification)

@@ -223,7 +223,7 @@ class _EntryCollector:
 
     def _too_large(self, why: str) -> GatewayFailure:
         server = self._session.peer.server
-        message = f"left out: its list is too large ({self._listing.method} of {server}: {why})"
+        message = f"skipped: its list is too large ({self._listing.method} of {server}: {why})"
         return GatewayFailure(Kind.RESPONSE_TOO_LARGE, message, server=server, operation="discover")
 
 

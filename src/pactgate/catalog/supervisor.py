@@ -394,9 +394,11 @@ class Supervisor:
         self._step(Trigger.ATTEMPT_FAILED)
 
     def _note_error(self, failure: GatewayFailure | None, more: str = "") -> None:
-        self.last_error = None if failure is None else cut(failure.public, _ERROR_CHARS) + more
+        texts = (None, None) if failure is None else (failure.public, failure.message)
+        self.last_error, self.last_error_detail = (
+            text and cut(text, _ERROR_CHARS).removesuffix("." if more else "") + more for text in texts
+        )
         self.last_error_code = None if failure is None else failure.ecosystem
-        self.last_error_detail = None if failure is None else cut(failure.message, _ERROR_CHARS) + more
 
     async def _pause(self, seconds: float, open_s: float) -> None:
         """Wait. The circuit is open for at most `open_s`; after that a caller ends the pause."""

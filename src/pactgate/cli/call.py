@@ -156,10 +156,10 @@ def _show_result(result: dict[str, Any]) -> int:
     content = result.get("content")
     blocks = content if isinstance(content, list) else []
     shown = [_block(block) for block in blocks if structured is None or not _repeats(block, structured)]
-    if structured is not None and not any(structured == {"result": text} for text in shown):
+    if structured is not None and not any(_is_only(structured, text) for text in shown):
         shown.append(_pretty(structured))
     for text in shown:
-        terminal.say(text)
+        terminal.say_as_it_is(text)
     meta = result.get("_meta")
     envelope = meta.get(_ENVELOPE_KEY) if isinstance(meta, dict) else None
     known = envelope if isinstance(envelope, dict) else {}
@@ -172,6 +172,11 @@ def _show_result(result: dict[str, Any]) -> int:
     is_tool_error = facts.get("failure_mode") in (None, "tool_error")
     _show_failure("The tool reported an error." if is_tool_error else "The call failed.", facts)
     return 1
+
+
+def _is_only(structured: Any, text: str) -> bool:
+    """Whether structured content is this text in one member, whatever its name."""
+    return isinstance(structured, dict) and list(structured.values()) == [text]
 
 
 def _show_violations(envelope: dict[str, Any]) -> None:

@@ -16,20 +16,19 @@ INTERRUPTED: Final = 130
 _EPILOG: Final = """\
 \b
 Examples:
-  pactgate serve                                  run the demo, if there is no configuration
-  pactgate serve --config pactgate.jsonc          serve your servers at one endpoint
-  pactgate serve --stdio notes.py                 serve your own tools, from one Python file
-  pactgate tools                                  list the tools
-  pactgate call date_facts date=2026-06-21        call a tool
-  pactgate call countdown steps:=3 --json         give an argument as JSON, get the result as JSON
-  pactgate add weather --openapi weather.yaml     put a REST API behind the gateway
-  pactgate check                                  check the configuration
-  pactgate doctor                                 find out why something does not work
-  pactgate compliance invariants --capture F      check a recorded session against the protocol
+  pactgate serve                               run the demo
+  pactgate add files -- npx -y some-server     add a server of your own
+  pactgate add weather --openapi weather.yaml  add a REST API
+  pactgate serve --config pactgate.jsonc       serve your servers
+  pactgate serve --stdio notes.py              serve a file of Python tools
+  pactgate tools                               list the tools
+  pactgate call date_facts date=2026-06-21     call a tool
+  pactgate call countdown steps:=3             give an argument as JSON
+  pactgate doctor                              find out what does not work
 
 \b
 Shell completion: eval "$(pactgate completion bash)", also zsh and fish.
-Exit codes: 0 good, 1 findings or failures, 2 wrong invocation or configuration.
+Exit codes: 0 good, 1 failures, 2 wrong invocation or configuration.
 """
 
 

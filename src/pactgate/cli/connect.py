@@ -62,10 +62,10 @@ class _Chosen(NamedTuple):
     epilog="""\
 \b
 Examples:
-  pactgate connect cursor                 give Cursor the address of the gateway
-  pactgate connect claude-desktop         let Claude Desktop start the gateway
-  pactgate connect vscode --project       in .vscode/mcp.json of this folder
-  pactgate connect codex --print          show the entry, write nothing
+  pactgate connect cursor             give Cursor the address of the gateway
+  pactgate connect claude-desktop     let Claude Desktop start the gateway
+  pactgate connect vscode --project   in .vscode/mcp.json of this folder
+  pactgate connect codex --print      show the entry, write nothing
 """
 )
 @click.argument("name", metavar="CLIENT")

@@ -28,10 +28,10 @@ from pactgate.state.key_file import ApiKey, KeyFile, KeyRing, add_key, revoke_ke
 _EXAMPLES: Final = """\
 \b
 Examples:
-  pactgate keys add ci --expires 90d        a key for ci, valid for 90 days
-  pactgate keys add ops --roles admin       a key that may manage the gateway
-  pactgate keys rotate ci --overlap 1h      a new key; the old one ends in an hour
-  pactgate keys revoke ci                   end every key of ci, also on open connections
+  pactgate keys add ci --expires 90d    a key for ci, valid for 90 days
+  pactgate keys add ops --roles admin   a key that may manage the gateway
+  pactgate keys rotate ci --overlap 1h  a new key; the old one ends in an hour
+  pactgate keys revoke ci               end every key of ci at once
 """
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"([0-9]{1,6})([mhd])")

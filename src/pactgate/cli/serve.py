@@ -29,7 +29,6 @@ from pactgate.cli.running_gateways import RunningGateway, announced
 from pactgate.cli.shared_options import config_option
 from pactgate.cli.tools_file import require_python_file, tools_server
 from pactgate.config.model import Config
-from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Event, InternalFailure
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.masking import Mask
@@ -78,18 +77,12 @@ def serve(
     search_garbage_rarely()
     with ExitStack() as stack:
         if path is None and scope is None:
-            settings = msgspec.structs.replace(settings, servers=_demo(stack))
+            from pactgate.cli.demo import demo  # only the demo needs it
+
+            settings = msgspec.structs.replace(settings, servers=stack.enter_context(demo()))
         runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
         serving = _Serving(settings, path, flags, scope=scope, is_stdio=stdio, is_admin=admin)
         return runner.run(serving.run())
-
-
-def _demo(stack: ExitStack) -> dict[str, ServerConfig]:
-    from pactgate.cli.demo import API, DemoApi, demo_servers  # only the demo needs it
-
-    api = DemoApi()
-    stack.callback(api.close)
-    return {**demo_servers(), API: api.server()}
 
 
 def _write_token(token: str) -> str:
@@ -122,6 +115,7 @@ class _Serving:
         self._roles = ADMINISTRATOR if is_admin else frozenset[str]()
         self._is_demo = path is None and scope is None
         self._stop = asyncio.Event()
+        self._why_stopped = "asked to"
         stream = sys.stderr if is_stdio else sys.stdout
         self._announcer: Announcer | None = None
         self._token_file: str | None = None
@@ -148,7 +142,7 @@ class _Serving:
             if watching is not None:
                 watching.cancel()
                 await asyncio.wait({watching})
-            await self._gateway.stop()
+            await self._gateway.stop(reason=self._why_stopped)
             self._remove_token()
 
     def _watch_file(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
@@ -163,6 +157,7 @@ class _Serving:
             address = await self._gateway.serve_http()
         except GatewayFailure as failure:
             hint = "If a gateway is running already, `pactgate status` shows it."
+            self._why_stopped = f"can't listen: {failure.message}"
             raise CommandError(f"Can't listen: {failure.message}.", hint, exit_code=1) from None
         if self._gateway.generated_token is not None and not sys.stdout.isatty():
             self._token_file = _write_token(self._gateway.generated_token)

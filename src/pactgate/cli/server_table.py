@@ -62,6 +62,11 @@ def is_troubled(row: dict[str, Any]) -> bool:
     return row.get("status") not in ("connected", "disabled") or bool(row.get("lastError"))
 
 
+def without_name(server: str, reason: str) -> str:
+    """A reason for a line that names the server already."""
+    return reason.removeprefix(f"{server} ")
+
+
 def duration(ms: float) -> str:
     seconds = int(ms // 1000)
     days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
@@ -101,7 +106,8 @@ def _cells(row: dict[str, Any], where: str) -> list[Any]:
 
 def _note(row: dict[str, Any], where: str) -> Styled:
     if row.get("lastError"):
-        return Styled(row["lastError"], "red" if row.get("status") in DOWN else "yellow")
+        reason = without_name(str(row.get("serverId")), str(row["lastError"]))
+        return Styled(reason, "red" if row.get("status") in DOWN else "yellow")
     info = row.get("serverInfo")
     known = info if isinstance(info, dict) else {}
     name = " ".join(str(known[key]) for key in ("name", "version") if known.get(key))

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 _MAX_TOKEN_CHARS: Final = 8192
 
 config_option: Final = click.option(
-    "--config", "-c", metavar="FILE", help="Configuration file. Default: pactgate.* in this folder, else the user's."
+    "--config",
+    "-c",
+    metavar="FILE",
+    help="Configuration file. Default: ./pactgate.*, else ~/.config/pactgate/pactgate.*",
 )
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 server_option: Final = click.option("--server", "-s", metavar="ID", help="Only this server.")

@@ -7,10 +7,11 @@ or import a server's code; an unreachable server is not a problem of its configu
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import inspect
@@ -79,7 +80,9 @@ def load(
     if root is not None:
         root = adapt(root, found, frozenset(ConfigFile.__struct_encode_fields__))
     files = SecretFiles(folder)
-    environ = {**variables_of_editors(folder, environ), **_variables_of_file(root, files, found), **environ}
+    environ = ChainMap(
+        cast("dict[str, str]", environ), _variables_of_file(root, files, found), variables_of_editors(folder, environ)
+    )
     reading = Validation(found, environ, folder, files.read)
     settings = _settings(reading, root, found, files) if root is not None else {}
     given = Validation(flags, environ).take(_tree(overrides or {}), kind_of(Sections))

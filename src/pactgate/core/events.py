@@ -237,12 +237,14 @@ class ListenOpened(Event, frozen=True):
 
 
 class RequestRefused(Event, frozen=True):
-    """Refused before it became a request: Host, Origin, credentials, size, JSON. `peer` is the address of the client."""
+    """Refused before it became a request: Host, Origin, credentials, size, JSON. `peer` is the address of the client, `target` the
+    method and the path over HTTP, as far as they are known."""
 
     status: int
     code: int | None
     reason: str
     peer: str = ""
+    target: str = ""
 
 
 class HandshakeFailed(Event, frozen=True):

@@ -234,7 +234,7 @@ class ChangeNotifications:
         if len(self._listens) >= MAX_LISTENS or own >= MAX_LISTENS_OF_ONE or self._is_closed:
             raise GatewayFailure(
                 Kind.OVERLOADED,
-                f"There are as many open listens as there may be ({MAX_LISTENS}, and {MAX_LISTENS_OF_ONE} of one caller).",
+                f"There are as many open listens as there may be ({MAX_LISTENS}, and {MAX_LISTENS_OF_ONE} of one client).",
             )
         self._listens.add(listen)
         return listen
@@ -254,7 +254,7 @@ class ChangeNotifications:
 
     def _holder(self, caller: Caller) -> _SessionHolder:
         if caller.session is None or caller.standing is None:
-            raise GatewayFailure(Kind.METHOD_NOT_FOUND, "Only a caller with a session can be told of changes.")
+            raise GatewayFailure(Kind.METHOD_NOT_FOUND, "Only a client with a session can be told of changes.")
         holder = self._sessions.get(caller.session)
         if holder is None:
             holder = self._sessions[caller.session] = _SessionHolder(

@@ -138,7 +138,9 @@ class Forward:
             raise _not_here(request.method, "it belongs to one server; ask at /mcp/{serverId}")
         session = await self._in_time(request.method, self._connections.session(server))
         if session.identity.era is not ctx.caller.era:
-            raise _not_here(request.method, f"{server} speaks another era, and this can't be carried between eras")
+            raise _not_here(
+                request.method, f"{server} speaks another protocol version, which this request can't be translated to"
+            )
         is_about_tasks = request.method.startswith(_TASKS)
         if not (has_tasks if is_about_tasks else has_extensions)(session.identity.capabilities):
             raise _not_here(request.method, f"{server} does not offer it")
@@ -357,7 +359,7 @@ def _too_slow(
 def _unanswered(server: str, method: str, limit_ms: int) -> GatewayFailure:
     return GatewayFailure(
         Kind.INPUT_UNANSWERED,
-        f"{server} asked its caller for input to {method} and had no answer within {limit_ms} ms (timeouts.inputTimeoutMs)",
+        f"{server} asked the client for input to {method} and had no answer within {limit_ms} ms (timeouts.inputTimeoutMs)",
         server=server,
         operation=method,
         details={"phase": "input", "timeoutMs": limit_ms},

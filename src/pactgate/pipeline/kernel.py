@@ -150,7 +150,7 @@ class Kernel:
 
     def _cancelled(self, ctx: ExecutionContext, request: Request) -> None:
         if request.method != modern.LISTEN:  # which ends in no other way
-            ctx.fail(GatewayFailure(Kind.CANCELLED, "the caller gave up"))
+            ctx.fail(GatewayFailure(Kind.CANCELLED, "the client gave up"))
         self._seal(ctx, request)
 
     def _seal(self, ctx: ExecutionContext, request: Request) -> Awaitable[str | None] | None:

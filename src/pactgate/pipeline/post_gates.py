@@ -105,13 +105,13 @@ class CheckResult:
         if not isinstance(read.content, UnsetType) and memoryview(read.content)[0] != _ARRAY:
             raise _malformed(call, "its content is not an array")
         if read.resultType != "complete":
-            raise _malformed(call, f"it is {read.resultType!r}, which this caller did not offer to handle")
+            raise _malformed(call, f"it is {read.resultType!r}, which this client did not offer to handle")
         if read.isError:
             call.ctx.note_tool_error()
 
 
 class CheckEffects:
-    """What a contract tool did and how it failed, held against its contract. A breach is recorded and reported; nothing is undone."""
+    """What a contract tool did and how it failed, compared with its contract. A breach is recorded and reported; nothing is undone."""
 
     name = "check_effects"
 

@@ -290,7 +290,7 @@ def _read_meta(call: Call, text: bytes) -> None:
 
 def _milliseconds(text: bytes, tool: str) -> int:
     if not text.isdigit() or not 0 < int(text) <= _LONGEST_MS:
-        raise _bad_params(f"{TIMEOUT_KEY} must be a whole number of milliseconds from 1 to {_LONGEST_MS}", tool)
+        raise _bad_params(f"{TIMEOUT_KEY} must be an integer of milliseconds from 1 to {_LONGEST_MS}", tool)
     return int(text)
 
 

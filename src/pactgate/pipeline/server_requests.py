@@ -245,7 +245,7 @@ class ServerRequestBridge:
         caller = request.caller
         if caller.era is Era.LEGACY and (request.state is not None or request.responses is not None):
             raise GatewayFailure(
-                Kind.INVALID_PARAMS, f"{STATE} and {RESPONSES} do not exist in revision {caller.version}."
+                Kind.INVALID_PARAMS, f"{STATE} and {RESPONSES} do not exist in protocol version {caller.version}."
             )
         members = dict(request.members)
         if request.responses is not None:
@@ -359,7 +359,7 @@ def _require_declared(request: UpstreamRequest, found: InputRequiredResult, decl
     for question in found.questions.values():
         refusal = era_bridge.why_not(question, declared)
         if refusal is not None:
-            raise _faulty(request, f"it asks what its caller did not offer ({refusal[1]})")
+            raise _faulty(request, f"it asks what its client did not offer ({refusal[1]})")
 
 
 def _faulty(request: UpstreamRequest, why: str) -> GatewayFailure:

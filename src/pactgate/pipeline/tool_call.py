@@ -172,7 +172,7 @@ def _unanswered(call: Call) -> GatewayFailure:
     tool, limit_ms = call.policy.tool, call.policies.input_timeout_ms
     return GatewayFailure(
         Kind.INPUT_UNANSWERED,
-        f"{tool.full_name} asked its caller for input and had no answer within {limit_ms} ms (timeouts.inputTimeoutMs)",
+        f"{tool.full_name} asked the client for input and had no answer within {limit_ms} ms (timeouts.inputTimeoutMs)",
         server=tool.server,
         tool=tool.full_name,
         operation="tools/call",

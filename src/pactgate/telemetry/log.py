@@ -217,9 +217,10 @@ def _audit_failed(facts: dict[str, Any]) -> str:
 
 
 def _refused(facts: dict[str, Any]) -> str:
-    return f"request refused with {facts['status']}: {facts['reason']}" + (
-        f" (from {facts['peer']})" if facts["peer"] else ""
-    )
+    if not facts["status"]:
+        return f"a message on stdin was refused: {facts['reason']}"
+    what = f"{facts['target']} " if facts["target"] else ""
+    return f"{what}refused with {facts['status']}: {facts['reason']}, from {facts['peer'] or 'an unknown address'}"
 
 
 def _guessed(facts: dict[str, Any]) -> str:
@@ -254,7 +255,7 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.GatewayStarted: LogLine(INFO, "listening at {address}, {servers} servers configured"),
     events.GatewayStopped: LogLine(INFO, "stopped: {reason}"),
     events.ServerConnecting: LogLine(DEBUG, "{server}: connecting, attempt {attempt}"),
-    events.ServerConnected: LogLine(INFO, "{server}: connected, {era} {version}, {duration_ms:.0f} ms"),
+    events.ServerConnected: LogLine(INFO, "{server}: connected, protocol version {version}, {duration_ms:.0f} ms"),
     events.ServerDiscovered: LogLine(INFO, "{server}: {tools} tools"),
     events.ServerDisconnected: LogLine(WARNING, "{server}: connection lost: {reason} ({code})"),
     events.ServerHung: LogLine(
@@ -275,7 +276,7 @@ LINES: Final[dict[type[Event], LogLine]] = {
     ),
     events.ToolReported: LogLine(WARNING, _reported, is_provoked=True),
     events.CacheFailed: LogLine(WARNING, "the cache could not {operation}: {reason}", is_provoked=True),
-    events.CaptureEnded: LogLine(DEBUG, "capture {path}: {exchanges} exchanges, {missing} messages missing"),
+    events.CaptureEnded: LogLine(DEBUG, "capture {path}: {exchanges} messages, {missing} missing"),
     events.CaptureFailed: LogLine(WARNING, "a session can't be recorded: {reason}", is_provoked=True),
     events.AuditFailed: LogLine(ERROR, _audit_failed),
     events.AuditRecovered: LogLine(

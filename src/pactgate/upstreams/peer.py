@@ -379,7 +379,7 @@ class Peer:
         self._send_later(Outgoing(text))
 
     def _tell_cancelled(self, id_: int) -> None:
-        params = {"requestId": id_, "reason": "the caller gave up"}
+        params = {"requestId": id_, "reason": "the client gave up"}
         self._send_later(Outgoing(messages.encode_notification("notifications/cancelled", encode_json(params))))
 
     def _send_later(self, frame: Outgoing) -> None:
