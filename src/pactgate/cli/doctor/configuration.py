@@ -17,6 +17,7 @@ from pactgate.cli.doctor.finding import Finding, FindingLevel, fail, ok, warn
 from pactgate.config.load import find, load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigProblem, ConfigurationError
+from pactgate.config.validate import PLAIN_VARIABLES
 from pactgate.core.failures import GatewayFailure
 from pactgate.state.key_file import KeyFile
 
@@ -89,7 +90,7 @@ class _WatchedEnvironment(Mapping[str, str]):
 
     def findings(self) -> Iterator[Finding]:
         """For a valid configuration: a variable that is not set has a default there."""
-        filled = [name for name in self._read if self._environ.get(name)]
+        filled = [name for name in self._read if self._environ.get(name) and name not in PLAIN_VARIABLES]
         if filled:
             yield ok(_TOPIC, f"variables that are set: {', '.join(filled)}")
         for name in self._read:
