@@ -144,7 +144,6 @@ class ExecutionContext(Struct, eq=False):
             raise self._sealed()
         caller, tool, failure = self.caller, self.tool, self.failure
         # By position, in the order of the fields: for more than 15 keywords CPython builds a dictionary, which takes 3 us.
-        # By position, in the order of the fields: for more than 15 keywords CPython builds a dictionary, which takes 3 us.
         self.record = record = ExecutionRecord(
             self.request_id,
             self.method,
