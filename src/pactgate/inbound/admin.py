@@ -121,6 +121,10 @@ class Admin:
         """What a server wrote itself may be about another caller, so only an admin sees it."""
         return [shown_row(row, admitted.roles) for row in self._servers()]
 
+    def say(self, exchange: HttpExchange, facts: dict[str, Any]) -> None:
+        """Answer with a JSON document."""
+        self._say(exchange, 200, encode_json(facts))
+
     def _say(self, exchange: HttpExchange, status: int, body: bytes, head: bytes = _HEAD) -> None:
         if exchange.method in ("GET", "HEAD"):
             exchange.respond(status, head, body)
