@@ -6,8 +6,9 @@ Clients are told that a token is not accepted, and nothing more; the reason is f
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -50,7 +51,7 @@ class TrustedIssuer:
         own = settings.introspection
         self.introspector = None if own is None else Introspector(provider, own)
 
-    def key_of(self, header: Mapping[str, Any]) -> PublicKey | Awaitable[None]:
+    def key_of(self, header: Mapping[str, Any]) -> PublicKey | asyncio.Task[None]:
         """The key that a header names, or what to wait for. Raises `TokenRefusedError`."""
         algorithm, kind, id_ = header.get("alg"), header.get("typ", "JWT"), header.get("kid")
         if algorithm not in self.settings.algorithms:
@@ -136,13 +137,13 @@ class AccessTokens:
         return self._admit_signed(issuer, signed, key)
 
     async def _wait_for_key(
-        self, issuer: TrustedIssuer, signed: SignedToken, token: str, loading: Awaitable[None]
+        self, issuer: TrustedIssuer, signed: SignedToken, token: str, loading: asyncio.Task[None]
     ) -> Admission | AuthError:
         try:
-            await loading
+            await asyncio.wait((loading,))
             key = issuer.key_of(signed.header)
             if not isinstance(key, PublicKey):  # asked too early for what it needs: the next fetch is for others
-                await key
+                await asyncio.wait((key,))
                 key = issuer.key_of(signed.header)
             if not isinstance(key, PublicKey):
                 raise TokenRefusedError("its issuer has no key with its id (kid)")

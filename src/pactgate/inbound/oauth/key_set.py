@@ -115,8 +115,8 @@ class KeyStore:
         self.on_removed: Callable[[], None] = _ignore
         """Told when the provider has withdrawn a key."""
 
-    def find(self, id_: str) -> PublicKey | Awaitable[None]:
-        """The key, or what to wait for before asking again. Raises `TokenRefusedError` where waiting would not help."""
+    def find(self, id_: str) -> PublicKey | asyncio.Task[None]:
+        """The key, or the fetch to wait for before asking again. Raises `TokenRefusedError` where waiting would not help."""
         now = self._clock()
         is_usable = now < self._usable_until
         if now >= self._fresh_until and now >= self._retry_at:
@@ -128,7 +128,7 @@ class KeyStore:
             self._ask_at = now + UNKNOWN_KEY_GAP_S
             self._start()
         if self._loading is not None:
-            return _ended(self._loading)
+            return self._loading
         if self.trouble:
             raise TokenRefusedError(f"the keys of its issuer can't be fetched ({self.trouble})")
         raise TokenRefusedError("its issuer has no key with its id (kid)")
@@ -169,10 +169,6 @@ class KeyStore:
         self.trouble = ""
         if removed:
             self.on_removed()
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    await asyncio.wait((task,))
 
 
 def _ignore() -> None:
