@@ -27,6 +27,7 @@ from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.persist import keep
 from pactgate.config.sections.listen import OFF, ListenSection
+from pactgate.config.sections.oauth import provider_urls
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
@@ -520,19 +521,12 @@ class Gateway:
         if config.auth.issuers:
             from pactgate.inbound.oauth.access_tokens import AccessTokens  # cryptography takes 20 MiB
 
-            self._access_tokens = AccessTokens.of(config.auth, self._documents(config).fetch, before)
+            documents = DocumentClient(self._client, "auth.issuers", provider_urls(config.auth.issuers))
+            self._access_tokens = AccessTokens.of(config.auth, documents.fetch, before)
             self._access_tokens.on_keys_removed(self._check_credentials)
         if before is not None and before is not self._access_tokens:
             before.close()
         return self._access_tokens
-
-    def _documents(self, config: Config) -> DocumentClient:
-        named = [
-            url
-            for one in config.auth.issuers
-            for url in (one.issuer, one.jwks_uri, one.introspection.url if one.introspection else None)
-        ]
-        return DocumentClient(self._client, "auth.issuers", named)
 
     def _check_credentials(self) -> None:
         if self._frontend is not None:

@@ -84,7 +84,7 @@ class Admin:
     def answer(self, exchange: HttpExchange, admitted: Principal) -> bool:
         """Answer a path of the JSON API or the metrics. Returns whether the path is one of theirs."""
         if exchange.path.startswith(_CALLS):
-            return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.key)
+            return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.shown)
         if exchange.path == "/metrics":
             self._say(exchange, 200, self._metrics(), _METRICS_HEAD)
             return True

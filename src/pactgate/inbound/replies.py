@@ -80,8 +80,8 @@ def status_of(exchange: HttpExchange, failure: GatewayFailure | None, otherwise:
         return otherwise
     if failure.retry_after_ms is not None and failure.kind in _TOO_SOON:
         exchange.extra_head += b"Retry-After: %d\r\n" % max(1, -(-failure.retry_after_ms // 1000))
-    head = exchange.head.mcp
-    if failure.kind is not Kind.INSUFFICIENT_SCOPE or head is None:
+    head = exchange.head.mcp if failure.kind is Kind.INSUFFICIENT_SCOPE else None
+    if head is None:
         return otherwise
     scheme = exchange.headers["authorization"][0].partition(" ")[0].encode()
     scopes = " ".join(failure.details[SCOPES]).encode()

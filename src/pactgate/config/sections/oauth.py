@@ -6,7 +6,7 @@ anything, or read a token.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 
 from msgspec import Meta
@@ -102,6 +102,15 @@ class Issuer(Section, frozen=True, kw_only=True):
             "tokens, `required` accepts no others, `off` refuses them."
         ),
     ] = "allowed"
+
+
+def provider_urls(issuers: Iterable[Issuer]) -> list[str | None]:
+    """The URLs that the operator wrote."""
+    return [
+        url
+        for one in issuers
+        for url in (one.issuer, one.jwks_uri, one.introspection.url if one.introspection else None)
+    ]
 
 
 class Scope(Section, frozen=True, kw_only=True):

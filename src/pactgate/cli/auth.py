@@ -1,0 +1,120 @@
+"""`pactgate auth explain`: why a token is or is not accepted by a configuration. The token itself is never printed."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pactgate.cli import terminal
+from pactgate.cli.config_file import find_config, load_config
+from pactgate.cli.errors import CommandError
+from pactgate.cli.shared_options import config_option, json_option
+from pactgate.config.model import Config
+from pactgate.config.sections.oauth import provider_urls
+
+if TYPE_CHECKING:
+    from pactgate.core.principal import Principal
+    from pactgate.inbound.oauth.explanation import Explanation
+
+_EXAMPLES = """\
+\b
+Examples:
+  pactgate auth explain - < token.txt        read the token from a file
+  pbpaste | pactgate auth explain - --json   read it from the clipboard
+
+Exit codes: 0 the token is accepted, 1 it is not, 2 wrong invocation or configuration.
+"""
+_MAX_TOKEN_CHARS = 65_536
+
+
+@click.group()
+def auth() -> None:
+    """Find out why a token is accepted or not."""
+
+
+@auth.command(epilog=_EXAMPLES)
+@click.argument("token", metavar="TOKEN|-")
+@config_option
+@json_option
+def explain(*, token: str, config: str | None, as_json: bool) -> int:
+    """Say step by step why a token is or is not accepted. `-` reads it from standard input; it is not printed.
+
+    Keys are fetched from the identity provider, and a token that is no JWT is sent to its introspection endpoint.
+    """
+    if token == "-":
+        token = sys.stdin.read(_MAX_TOKEN_CHARS)
+    else:
+        terminal.warning(
+            "Every user of this machine can see the arguments of a command (ps). Use - and standard input."
+        )
+    token = token.strip().removeprefix("Bearer ").strip()
+    if not token:
+        raise CommandError("There is no token.", "Give it on standard input: pactgate auth explain - < token.txt")
+    settings = load_config(find_config(config), only=("auth", "listen"))
+    holder = _holder(settings, token)
+    if holder is not None:
+        return _say(settings, [("form", True, f"a token of auth.tokens, of {holder}")], None, as_json=as_json)
+    if not settings.auth.issuers:
+        steps = [("form", False, "none of auth.tokens, and there are no auth.issuers")]
+        return _say(settings, steps, None, as_json=as_json)
+    found = asyncio.run(_explain(settings, token))
+    steps = [(step.name, step.is_good, step.text) for step in found.steps]
+    return _say(settings, steps, None if found.admission is None else found.admission.principal, as_json=as_json)
+
+
+def _holder(settings: Config, token: str) -> str | None:
+    from pactgate.inbound.auth import credentials_of
+
+    digest = hashlib.sha256(token.encode()).digest()
+    return next((one.principal.key for one in credentials_of(settings) if one.digest == digest), None)
+
+
+async def _explain(settings: Config, token: str) -> Explanation:
+    from pactgate.inbound.oauth.access_tokens import AccessTokens
+    from pactgate.inbound.oauth.explanation import explain_token
+    from pactgate.upstreams.http.client import HttpClient
+    from pactgate.upstreams.http.documents import DocumentClient
+
+    client = HttpClient()
+    tokens = AccessTokens(
+        settings.auth, DocumentClient(client, "auth.issuers", provider_urls(settings.auth.issuers)).fetch
+    )
+    try:
+        return await explain_token(tokens, token)
+    finally:
+        tokens.close()
+        await client.close()
+
+
+def _say(settings: Config, steps: list[tuple[str, bool, str]], principal: Principal | None, *, as_json: bool) -> int:
+    is_accepted = all(is_good for _, is_good, _ in steps[-1:])
+    facts = {} if principal is None else _facts(settings, principal)
+    if as_json:
+        shown = [{"step": name, "ok": is_good, "text": text} for name, is_good, text in steps]
+        terminal.say_json({"accepted": is_accepted, "steps": shown, **facts})
+        return 0 if is_accepted else 1
+    for name, is_good, text in steps:
+        terminal.item(name, "green" if is_good else "red", text, width=14)
+    for name, fact in facts.items():
+        terminal.item(name, "dim", ", ".join(fact) if isinstance(fact, list) else str(fact), width=14)
+    terminal.say()
+    terminal.say("The token is accepted." if is_accepted else "The token is not accepted.")
+    return 0 if is_accepted else 1
+
+
+def _facts(settings: Config, principal: Principal) -> dict[str, Any]:
+    from pactgate.config.sections.oauth import CATEGORIES
+    from pactgate.policy.scopes import ScopePolicy
+
+    policy = ScopePolicy(settings.auth.scopes)
+    return {
+        "subject": principal.shown,
+        "client": principal.client_id,
+        "groups": sorted(principal.groups),
+        "scopes": sorted(principal.scopes or ()),
+        "may call": [category for category in CATEGORIES if policy.of(category).is_held_by(principal)],
+    }
