@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from pactgate.config import value_checks
 from pactgate.config.problems import ConfigFindings, Path, ValueFault, nearest, show
-from pactgate.config.sections import Secret, Section, doc
+from pactgate.config.sections import Section, doc
 from pactgate.config.sections.limits import CategoryName
 
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
@@ -40,6 +40,10 @@ def check_issuer(text: str) -> ValueFault | None:
 Audience = Annotated[str, Meta(min_length=1, max_length=500)]
 Claim = Annotated[str, Meta(min_length=1, max_length=200)]
 ProviderUrl = Annotated[str, Meta(min_length=1, max_length=2000, extra={"check": check_issuer})]
+ClientSecret = Annotated[
+    str,
+    Meta(min_length=1, max_length=1000, extra={"expand": True, "secret": True, "check": value_checks.check_env_value}),
+]
 ScopeName = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[\x21\x23-\x5b\x5d-\x7e]+$")]
 
 
@@ -47,7 +51,7 @@ class Introspection(Section, frozen=True, kw_only=True):
     """Tokens that are no JWT are checked by asking the provider (RFC 7662)."""
 
     client_id: Annotated[str, doc("Client that the gateway is at the provider.", min_length=1, max_length=500)]
-    client_secret: Annotated[Secret, doc("Its secret, as `${VARIABLE}` or `${file:/run/secrets/x}`.")]
+    client_secret: Annotated[ClientSecret, doc("Its secret, as `${VARIABLE}` or `${file:/run/secrets/x}`.")]
     url: Annotated[
         ProviderUrl | None, doc("Introspection endpoint. Default: `introspection_endpoint` of the metadata.")
     ] = None
