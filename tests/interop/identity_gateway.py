@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from tests.interop.processes import GATEWAY, HERE, NODE, ROOT, TOOLS, Program, free_port, listens
 
@@ -30,7 +32,7 @@ class RealProvider:
         self.issuer = f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        words = [NODE, PROVIDER, IDENTITY_FOLDER, self._resource, str(self.port)]
+        words: list[str | Path] = [NODE, PROVIDER, IDENTITY_FOLDER, self._resource, str(self.port)]
         self._program = Program(words, self._folder / "provider.log")
         self._program.wait_until(lambda: listens(self.port), "the provider listens")
 
@@ -56,3 +58,31 @@ def start_gateway(folder: Path, port: int, auth: dict[str, Any], **settings: Any
     program = Program([*GATEWAY, "serve", "--config", str(file), "--port", str(port)], folder / "gateway.log")
     program.wait_until(lambda: listens(port), "the gateway listens")
     return program
+
+
+class CallAnswer(NamedTuple):
+    status: int
+    challenge: str
+    """`WWW-Authenticate`, if there is one."""
+
+
+def call(port: int, tool: str, token: str, path: str = "/mcp") -> CallAnswer:
+    """What the gateway says to a modern call with this token."""
+    name = tool if path != "/mcp" else f"files__{tool}"
+    meta = {"protocolVersion": "2026-07-28", "clientCapabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    params = {"name": name, "arguments": {}, "_meta": {f"io.modelcontextprotocol/{k}": v for k, v in meta.items()}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": name,
+        "Authorization": f"Bearer {token}",
+    }
+    try:
+        with urlopen(Request(f"http://127.0.0.1:{port}{path}", body, headers), timeout=15) as answer:
+            return CallAnswer(answer.status, "")
+    except HTTPError as refusal:
+        with refusal:
+            return CallAnswer(refusal.code, refusal.headers.get("WWW-Authenticate", ""))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
+from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import pytest
 
-from tests.interop.identity_gateway import RealProvider, start_gateway, why_no_provider
+from tests.interop.identity_gateway import RealProvider, call, start_gateway, why_no_provider
 from tests.interop.processes import HERE, NODE, NODE_FOLDER, PYTHON, free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.skipif(why_no_provider() is not None, reason=str(why_no_provider()))]
@@ -58,25 +59,7 @@ class Place:
         return {"client": client, "url": f"http://127.0.0.1:{self.port}{path}", "tools": tools, "seconds": JOB_S}
 
     def call(self, tool: str, token: str, path: str = "/mcp") -> int:
-        """The HTTP status of a call."""
-        name = tool if path != "/mcp" else f"files__{tool}"
-        meta = {"protocolVersion": "2026-07-28", "clientCapabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-        params = {"name": name, "arguments": {}, "_meta": {f"io.modelcontextprotocol/{k}": v for k, v in meta.items()}}
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": "2026-07-28",
-            "Mcp-Method": "tools/call",
-            "Mcp-Name": name,
-            "Authorization": f"Bearer {token}",
-        }
-        try:
-            with urlopen(Request(f"http://127.0.0.1:{self.port}{path}", body, headers), timeout=15) as answer:
-                return int(answer.status)
-        except HTTPError as refusal:
-            refusal.close()
-            return refusal.code
+        return call(self.port, tool, token, path).status
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +92,7 @@ def test_a_token_that_is_no_jwt_is_introspected(place: Place) -> None:
 
 
 CLIENTS = {"ts1": "typescript", "ts2": "typescript", "sdk2": "python"}
-DRIVERS = {
+DRIVERS: dict[str, list[str | Path]] = {
     "typescript": [NODE, HERE / "clients" / "oauth.mjs", NODE_FOLDER],
     "python": [PYTHON, HERE / "clients" / "oauth.py"],
 }
@@ -131,6 +114,46 @@ def test_a_client_that_the_provider_knows_steps_up_for_a_tool_that_needs_more(cl
     assert len(outcome["said"]) == 2
     assert outcome["logins"] == 2, "the second one for the scope of the second tool"
     assert "mcp:write" in outcome["scope"]
+
+
+def test_the_inspector_finds_its_way_too(place: Place, tmp_path: Path) -> None:
+    """It prints where to log in, and listens for the answer."""
+    program = (
+        NODE_FOLDER / "node_modules" / "@modelcontextprotocol" / "inspector" / "clients" / "cli" / "build" / "index.js"
+    )
+    words = [
+        *(
+            str(NODE),
+            str(program),
+            f"http://127.0.0.1:{place.port}/mcp",
+            "--transport",
+            "http",
+            "--format",
+            "json",
+            "-q",
+        ),
+        *("--method", "tools/call", "--tool-name", "files__look", "--tool-args-json", "{}"),
+        *("--callback-url", f"http://127.0.0.1:{free_port()}/oauth/callback"),
+    ]
+    alone = {"HOME": str(tmp_path), "PATH": "", "MCP_AUTO_OPEN_ENABLED": "true", "MCP_INSPECTOR_SECRET_STORE": "memory"}
+    inspector = subprocess.Popen(words, env=alone, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert inspector.stdout is not None
+        lines = []
+        for line in inspector.stdout:
+            lines.append(line)
+            where = re.search(r"http://127\.0\.0\.1:\d+/auth\?\S+", line)
+            if where is not None:
+                browser = build_opener(HTTPCookieProcessor(CookieJar()))
+                with browser.open(where[0], timeout=10) as page:
+                    assert b"OAuth complete" in page.read()
+        assert inspector.wait(JOB_S) == 0, lines
+        assert json.loads(lines[-1])["result"]["content"][0]["text"] == "look"
+    finally:
+        inspector.kill()
+        inspector.wait()
+        assert inspector.stdout is not None
+        inspector.stdout.close()
 
 
 def play(driver: str, job: dict[str, Any]) -> dict[str, Any]:

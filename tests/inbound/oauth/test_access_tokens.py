@@ -349,6 +349,10 @@ async def test_while_the_provider_is_down_a_token_that_is_no_jwt_is_neither_good
         assert (answer.status, answer.header("retry-after")) == (503, "5")
 
 
+async def until_fetched(provider: IdentityProvider, times: int) -> None:
+    await eventually(lambda: provider.asked.count(JWKS) >= times)
+
+
 async def test_keys_that_are_old_are_fetched_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_set, "MIN_AGE_S", 0.0)
     async with IdentityProvider() as provider, token_frontend(auth_for(provider)) as served:
@@ -356,4 +360,4 @@ async def test_keys_that_are_old_are_fetched_in_the_background(monkeypatch: pyte
         for number in range(3):
             token = provider.token(jti=str(number))
             assert (await served.ask(modern("server/discover", authorization=f"Bearer {token}"))).status == 200
-            await eventually(lambda seen=number + 1: provider.asked.count(JWKS) >= seen)
+            await until_fetched(provider, number + 1)
