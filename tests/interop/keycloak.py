@@ -18,7 +18,8 @@ CALLBACK = "http://127.0.0.1:9/callback"
 PASSWORD = "of-alice"
 ADMIN = ("admin", "of-the-admin")
 SCOPES = ("mcp:read", "mcp:write", "mcp:run")
-START_S = 180
+START_S = 420
+"""The first start compiles its configuration, which takes a minute and a half on an idle machine."""
 _JAVA_HOMES = ("/usr/lib/jvm/temurin-25-jdk-amd64", "/usr/lib/jvm/temurin-21-jdk-amd64")
 
 

@@ -22,11 +22,11 @@ from cryptography.hazmat.primitives import serialization
 
 from tests.interop.identity_gateway import IDENTITY_FOLDER, CallAnswer, call, start_gateway
 from tests.interop.keycloak import CALLBACK, PASSWORD, START_S, Keycloak, why_no_keycloak
-from tests.interop.processes import HERE, NODE, free_port
+from tests.interop.processes import HERE, NODE, Program, free_port
 
 pytestmark = [
     pytest.mark.keycloak,
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(why_no_keycloak() is not None, reason=str(why_no_keycloak())),
 ]
 
@@ -40,8 +40,16 @@ class Place:
         self.port = free_port()
         self.resource = f"http://127.0.0.1:{self.port}/mcp"
         self.keycloak = Keycloak(folder, self.resource)
+        self.audit = folder / "audit.jsonl"
         self.keycloak.start()
-        wait_for(self.keycloak.is_ready, START_S, lambda: self.keycloak.said())
+        try:
+            self._gateway = self._start(folder)
+        except BaseException:
+            self.keycloak.stop()
+            raise
+
+    def _start(self, folder: Path) -> Program:
+        wait_for(self.keycloak.is_ready, START_S, self.keycloak.said)
         issuer = {
             "issuer": self.keycloak.issuer(),
             "audiences": [self.resource],
@@ -49,8 +57,7 @@ class Place:
             "clockSkewMs": 0,
         }
         auth = {"resource": self.resource, "issuers": [issuer]}
-        self._gateway = start_gateway(folder, self.port, auth, audit={"file": str(folder / "audit.jsonl")})
-        self.audit = folder / "audit.jsonl"
+        return start_gateway(folder, self.port, auth, audit={"file": str(self.audit)})
 
     def close(self) -> None:
         self._gateway.stop()
