@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pactgate.core.principal import Principal
     from pactgate.inbound.oauth.explanation import Explanation
 
-_EXAMPLES = """\
+_EXAMPLES: Final = """\
 \b
 Examples:
   pactgate auth explain - < token.txt        read the token from a file
@@ -28,7 +28,8 @@ Examples:
 
 Exit codes: 0 the token is accepted, 1 it is not, 2 wrong invocation or configuration.
 """
-_MAX_TOKEN_CHARS = 65_536
+_MAX_TOKEN_CHARS: Final = 65_536
+_LABELS: Final = {"mayCall": "may call"}
 
 
 @click.group()
@@ -100,7 +101,9 @@ def _say(settings: Config, steps: list[tuple[str, bool, str]], principal: Princi
     for name, is_good, text in steps:
         terminal.item(name, "green" if is_good else "red", text, width=14)
     for name, fact in facts.items():
-        terminal.item(name, "dim", ", ".join(fact) if isinstance(fact, list) else str(fact), width=14)
+        terminal.item(
+            _LABELS.get(name, name), "dim", ", ".join(fact) if isinstance(fact, list) else str(fact), width=14
+        )
     terminal.say()
     terminal.say("The token is accepted." if is_accepted else "The token is not accepted.")
     return 0 if is_accepted else 1
@@ -116,5 +119,5 @@ def _facts(settings: Config, principal: Principal) -> dict[str, Any]:
         "client": principal.client_id,
         "groups": sorted(principal.groups),
         "scopes": sorted(principal.scopes or ()),
-        "may call": [category for category in CATEGORIES if policy.of(category).is_held_by(principal)],
+        "mayCall": [category for category in CATEGORIES if policy.of(category).is_held_by(principal)],
     }

@@ -2,11 +2,10 @@
 // Arguments: the folder whose node_modules holds playwright-core, the URL to open, the callback, name, password. Prints the last URL.
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 
 const [folder, url, callback, name, password] = process.argv.slice(2);
 const require = createRequire(path.join(path.resolve(folder), 'here.js'));
-const { chromium } = await import(pathToFileURL(require.resolve('playwright-core')).href);
+const { chromium } = require('playwright-core');
 
 const browser = await chromium.launch({
   executablePath: '/usr/bin/chromium',

@@ -179,7 +179,7 @@ def check_auth(auth: dict[str, Any], given: Any, found: ConfigFindings) -> None:
 
     `auth` has the valid values, `given` all of them, because an invalid token is not a missing one.
     """
-    check_oauth(auth, found)
+    check_oauth(auth, given, found)
     holders: dict[str, str] = {}
     for name, holder in auth.get("tokens", {}).items():
         path: Path = ("auth", "tokens", name)

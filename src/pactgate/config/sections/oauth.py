@@ -141,15 +141,15 @@ DEFAULT_SCOPES: Final[dict[str, Scope]] = {
 }
 
 
-def check_oauth(auth: dict[str, Any], found: ConfigFindings) -> None:
-    """Check issuers and scopes, each valid by itself, against each other."""
+def check_oauth(auth: dict[str, Any], given: Any, found: ConfigFindings) -> None:
+    """Check issuers and scopes, each valid by itself, against each other. `given` has what is invalid, too."""
     seen: set[str] = set()
     for at, one in enumerate(auth.get("issuers", ())):
         path: Path = ("auth", "issuers", at)
         if one.get("issuer") in seen:
             found.add((*path, "issuer"), "This issuer is given twice.", "Keep one of them.", at_value=True)
         seen.add(one.get("issuer", ""))
-        _check_issuer_entry(one, path, found)
+        _check_issuer_entry(one, _entry(given, at), path, found)
     for key in ("resource", "scopes"):
         if auth.get(key) and not auth.get("issuers"):
             found.add(("auth", key), "This has no effect without issuers.", "Add auth.issuers, or remove it.")
@@ -157,11 +157,17 @@ def check_oauth(auth: dict[str, Any], found: ConfigFindings) -> None:
         _check_scopes(auth["scopes"], found)
 
 
-def _check_issuer_entry(one: dict[str, Any], path: Path, found: ConfigFindings) -> None:
+def _entry(given: Any, at: int) -> dict[str, Any]:
+    listed = given.get("issuers") if isinstance(given, dict) else None
+    entry = listed[at] if isinstance(listed, list) and at < len(listed) else None
+    return entry if isinstance(entry, dict) else {}
+
+
+def _check_issuer_entry(one: dict[str, Any], given: Any, path: Path, found: ConfigFindings) -> None:
     if not one.get("audiences"):
         hint = "Name what stands in `aud` of tokens for this gateway: tokens for others must not be accepted."
         found.add((*path, "audiences"), "An issuer without audiences would let in tokens made for others.", hint)
-    if "algorithms" in one and not one["algorithms"]:
+    if given.get("algorithms") == []:
         found.add((*path, "algorithms"), "Without algorithms no token is accepted.", "Leave it out for the default.")
     keys = one.get("jwks")
     if keys is not None and one.get("jwksUri") is not None:

@@ -27,7 +27,7 @@ from pactgate.inbound.oauth.key_set import KeyStore, PublicKey
 from pactgate.inbound.oauth.proofs import ALGORITHMS, ProofCheck
 from pactgate.inbound.oauth.protected_resource import ProtectedResource
 from pactgate.inbound.oauth.provider import Fetch, Provider
-from pactgate.inbound.oauth.providers import ClaimNames, claim_names
+from pactgate.inbound.oauth.quirks import ClaimNames, claim_names
 from pactgate.inbound.oauth.token_form import SignedToken, TokenRefusedError, is_jwt, read_signed
 from pactgate.inbound.request_head import Headers
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from pactgate.config.sections.oauth import Issuer
 from pactgate.core.display import flat
 from pactgate.core.principal import Principal, PrincipalKind
-from pactgate.inbound.oauth.providers import ClaimNames
+from pactgate.inbound.oauth.quirks import ClaimNames
 from pactgate.inbound.oauth.token_form import TokenRefusedError
 
 MAX_LISTED: Final = 1000
@@ -81,8 +81,9 @@ def _check_audience(audience: Any, accepted: tuple[str, ...]) -> str | None:
 
 
 def _check_kind(claims: dict[str, Any], names: ClaimNames) -> None:
-    if claims.get("typ") in _NOT_ACCESS:
-        raise TokenRefusedError(f"it is a token of the kind {claims['typ']}, not an access token")
+    kind = claims.get("typ")
+    if isinstance(kind, str) and kind in _NOT_ACCESS:
+        raise TokenRefusedError(f"it is a token of the kind {kind}, not an access token")
     if "events" in claims:
         raise TokenRefusedError("it is an event (RFC 8417), not an access token")
     has_scope = any(_claim(claims, name) is not None for name in names.scopes)

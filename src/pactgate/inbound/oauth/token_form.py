@@ -73,18 +73,22 @@ def _object(data: bytes) -> dict[str, Any]:
     try:
         value = json.loads(data.decode(), object_pairs_hook=_members, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise TokenRefusedError("a part of it is not JSON with each member once", is_guess=True) from None
+        raise _not_json() from None
     if not isinstance(value, dict):
         raise TokenRefusedError("a part of it is not a JSON object", is_guess=True)
     return value
 
 
+def _not_json() -> TokenRefusedError:
+    return TokenRefusedError("a part of it is not JSON", is_guess=True)
+
+
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("a member is given twice")
+        raise TokenRefusedError("a part of it has a member twice", is_guess=True)
     return members
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+    raise _not_json()
