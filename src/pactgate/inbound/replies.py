@@ -83,10 +83,10 @@ def status_of(exchange: HttpExchange, failure: GatewayFailure | None, otherwise:
     head = exchange.head.mcp if failure.kind is Kind.INSUFFICIENT_SCOPE else None
     if head is None:
         return otherwise
-    scheme = exchange.headers["authorization"][0].partition(" ")[0].encode()
+    is_bound = exchange.headers.get("authorization", [""])[0][:5].lower() == "dpop "
     scopes = " ".join(failure.details[SCOPES]).encode()
     exchange.extra_head += b'WWW-Authenticate: %b error="insufficient_scope", scope="%b", %b\r\n' % (
-        b"DPoP" if scheme.lower() == b"dpop" else b"Bearer",
+        b"DPoP" if is_bound else b"Bearer",
         scopes,
         head.resource_metadata,
     )

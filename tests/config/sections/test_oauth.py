@@ -75,6 +75,11 @@ def test_beyond_this_machine_the_public_url_has_to_be_given(tmp_path: Path) -> N
     loaded(tmp_path, config({"issuers": [ISSUER], "resource": "https://gateway.example/mcp"}, listen=listen))
 
 
+def test_anonymous_clients_beside_issuers_are_warned_about(tmp_path: Path) -> None:
+    read = loaded(tmp_path, config({"issuers": [ISSUER], "anonymous": True}))
+    assert [warning.path for warning in read.warnings] == ["auth.anonymous"]
+
+
 def test_the_secret_of_the_gateway_is_masked(tmp_path: Path) -> None:
     given = {**ISSUER, "introspection": {"clientId": "gateway", "clientSecret": "${SECRET}"}}
     read = loaded(tmp_path, config({"issuers": [given]}), SECRET="short-secret")

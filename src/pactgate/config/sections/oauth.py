@@ -153,6 +153,9 @@ def check_oauth(auth: dict[str, Any], given: Any, found: ConfigFindings) -> None
     for key in ("resource", "scopes"):
         if auth.get(key) and not auth.get("issuers"):
             found.add(("auth", key), "This has no effect without issuers.", "Add auth.issuers, or remove it.")
+    if auth.get("issuers") and auth.get("anonymous") is True:
+        message = "Clients without a token may call every tool: scopes limit tokens of issuers only."
+        found.warn(("auth", "anonymous"), message, "Leave it out, so that everybody needs a token.", at_value=True)
     if auth.get("scopes"):
         _check_scopes(auth["scopes"], found)
 

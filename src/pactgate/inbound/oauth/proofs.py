@@ -12,6 +12,7 @@ from collections import Counter, deque
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from pactgate.core.display import flat
 from pactgate.inbound.oauth.key_set import PublicKey
 from pactgate.inbound.oauth.token_form import TokenRefusedError, encode_part, read_signed
 
@@ -53,7 +54,7 @@ class ProofCheck:
         if claims.get("htm") != method:
             raise TokenRefusedError("the proof is for another method (htm)")
         if not _is_same_url(claims.get("htu"), url):
-            raise TokenRefusedError(f"the proof is for another URL than {url} (htu)")
+            raise TokenRefusedError(f"the proof is for another URL than {flat(url, 200)} (htu)")
         made = claims.get("iat")
         if (
             isinstance(made, bool)

@@ -19,6 +19,7 @@ from pactgate.policy.scopes import ScopePolicy
 
 _MCP: Final = "/mcp"
 _SERVER: Final = re.compile(SERVER_ID)
+_PLAIN: Final = re.compile(r"/[a-z0-9/-]{0,100}")
 PATH: Final = "/.well-known/oauth-protected-resource"
 
 
@@ -88,9 +89,6 @@ class ProtectedResource:
 
     def _origin_of(self, exchange: HttpExchange) -> str:
         return self._origin or f"http://{exchange.headers['host'][0]}"
-
-
-_PLAIN: Final = re.compile(r"/[a-z0-9/-]*")
 
 
 def _is_mcp(path: str) -> bool:
