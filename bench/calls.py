@@ -71,7 +71,7 @@ ROWS: Final = (
     CallRow("legacy"),
     CallRow("modern", era="modern"),
     CallRow("token", tokens=Tokens(1)),
-    CallRow("jwt", tokens=Tokens(1, are_signed=True)),
+    CallRow("jwt", tokens=Tokens(1, "jwt")),
     CallRow("cached", is_cached=True),
 )
 

@@ -509,7 +509,10 @@ class Gateway:
             hosts=listen.allowed_hosts,
             origins=listen.allowed_origins,
             credentials=credentials_of(config, self.generated_token),
-            sources=[*([self._keys.source] if self._keys is not None and has_keys else []), *([tokens] if tokens else [])],
+            sources=[
+                *([self._keys.source] if self._keys is not None and has_keys else []),
+                *([tokens] if tokens else []),
+            ],
             resource=None if tokens is None else tokens.resource,
             anonymous=self._is_anonymous,
             users=self._users,

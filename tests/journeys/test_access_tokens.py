@@ -14,7 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.app import Gateway, build
-from pactgate.config.model import Config, ListenSection
+from pactgate.config.model import Config
+from pactgate.config.sections.listen import ListenSection
 from pactgate.config.sections.audit import AuditSection
 from pactgate.config.sections.auth import Token
 from pactgate.config.sections.limits import Categories
@@ -159,7 +160,7 @@ async def test_an_issuer_that_is_removed_takes_its_callers_with_it(tmp_path: Pat
 def test_a_gateway_without_issuers_does_not_load_cryptography() -> None:
     """They would cost it 20 MiB and a tenth of a second."""
     code = (
-        "import asyncio, sys; from pactgate.app import build; from pactgate.config.model import Config, ListenSection\n"
+        "import asyncio, sys; from pactgate.app import build; from pactgate.config.model import Config; from pactgate.config.sections.listen import ListenSection\n"
         "async def run():\n"
         "    gateway = build(Config(listen=ListenSection(port=0)), lambda event: None)\n"
         "    await gateway.serve_http(); await gateway.stop(0)\n"
