@@ -133,11 +133,11 @@ class AccessTokens:
         issuer = self.issuer_of(signed)
         key = issuer.key_of(signed.header)
         if not isinstance(key, PublicKey):
-            return PendingCheck(partial(self._wait_for_key, issuer, signed, token, key))
+            return PendingCheck(partial(self._wait_for_key, issuer, signed, key))
         return self._admit_signed(issuer, signed, key)
 
     async def _wait_for_key(
-        self, issuer: TrustedIssuer, signed: SignedToken, token: str, loading: asyncio.Task[None]
+        self, issuer: TrustedIssuer, signed: SignedToken, loading: asyncio.Task[None]
     ) -> Admission | AuthError:
         try:
             await asyncio.wait((loading,))
@@ -168,18 +168,21 @@ class AccessTokens:
         return PendingCheck(partial(self._introspect, asked, token, digest))
 
     async def _introspect(self, asked: list[TrustedIssuer], token: str, digest: bytes) -> Admission | AuthError:
-        """The first provider that knows the token decides."""
-        outcome: AuthError = _refused(TokenRefusedError("nobody knows it", is_guess=True))
+        """The first provider that knows the token decides. While one can't be asked, it may be the one."""
+        refused: AuthError | None = None
+        unknown: AuthError | None = None
         for issuer in asked:
             assert issuer.introspector is not None, "only such issuers are asked"
             try:
                 claims = await issuer.introspector.ask(token, digest)
                 return self.admit_introspected(issuer, claims)
             except TokenRefusedError as refusal:
-                outcome = _refused(refusal)
+                refused = _refused(refusal)
             except ProviderDownError as fault:
                 reason = f"{issuer.settings.issuer} can't be asked about a token: {fault}"
-                outcome = AuthError(503, _UNCHECKED, _LATER, reason=reason)
+                unknown = AuthError(503, _UNCHECKED, _LATER, reason=reason)
+        outcome = unknown or refused
+        assert outcome is not None, "at least one was asked"
         return outcome
 
     def admit_introspected(self, issuer: TrustedIssuer, claims: dict[str, Any]) -> Admission:
