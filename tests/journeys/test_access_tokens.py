@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from pactgate.app import Gateway, build
 from pactgate.config.model import Config
-from pactgate.config.sections.listen import ListenSection
 from pactgate.config.sections.audit import AuditSection
 from pactgate.config.sections.auth import Token
 from pactgate.config.sections.limits import Categories
+from pactgate.config.sections.listen import ListenSection
 from pactgate.core.events import Event
 from tests.support.facing import call, initialize, message, modern, notification
 from tests.support.identity_provider import IdentityProvider
@@ -160,7 +160,8 @@ async def test_an_issuer_that_is_removed_takes_its_callers_with_it(tmp_path: Pat
 def test_a_gateway_without_issuers_does_not_load_cryptography() -> None:
     """They would cost it 20 MiB and a tenth of a second."""
     code = (
-        "import asyncio, sys; from pactgate.app import build; from pactgate.config.model import Config; from pactgate.config.sections.listen import ListenSection\n"
+        "import asyncio, sys; from pactgate.app import build; from pactgate.config.model import Config\n"
+        "from pactgate.config.sections.listen import ListenSection\n"
         "async def run():\n"
         "    gateway = build(Config(listen=ListenSection(port=0)), lambda event: None)\n"
         "    await gateway.serve_http(); await gateway.stop(0)\n"

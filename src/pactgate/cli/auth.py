@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sys
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -56,22 +57,37 @@ def explain(*, token: str, config: str | None, as_json: bool) -> int:
     if not token:
         raise CommandError("There is no token.", "Give it on standard input: pactgate auth explain - < token.txt")
     settings = load_config(find_config(config), only=("auth", "listen"))
-    holder = _holder(settings, token)
-    if holder is not None:
-        return _say(settings, [("form", True, f"a token of auth.tokens, of {holder}")], None, as_json=as_json)
+    own = _own_credential(settings, token)
+    if own is not None:
+        return _say(settings, [own], None, as_json=as_json)
     if not settings.auth.issuers:
-        steps = [("form", False, "none of auth.tokens, and there are no auth.issuers")]
+        steps = [("form", False, "no token of auth.tokens and no API key, and there are no auth.issuers")]
         return _say(settings, steps, None, as_json=as_json)
     found = asyncio.run(_explain(settings, token))
     steps = [(step.name, step.is_good, step.text) for step in found.steps]
     return _say(settings, steps, None if found.admission is None else found.admission.principal, as_json=as_json)
 
 
-def _holder(settings: Config, token: str) -> str | None:
+def _own_credential(settings: Config, token: str) -> tuple[str, bool, str] | None:
+    """What is to say about a token of the configuration or an API key."""
+    from pactgate.inbound.api_keys import ApiKeys
     from pactgate.inbound.auth import credentials_of
+    from pactgate.inbound.credentials import Admission, AuthError, ConfiguredTokens, CredentialSource
+    from pactgate.state.key_file import KeyFile
 
     digest = hashlib.sha256(token.encode()).digest()
-    return next((one.principal.key for one in credentials_of(settings) if one.digest == digest), None)
+    ring = KeyFile(settings.key_file).read() if settings.key_file is not None else None
+    sources: dict[str, CredentialSource] = {
+        "a token of auth.tokens": ConfiguredTokens(credentials_of(settings), time.time),
+        "an API key": ApiKeys(ring, time.time),
+    }
+    for kind, source in sources.items():
+        found = source.find(token, digest, {})
+        if isinstance(found, Admission):
+            return "form", True, f"{kind}, of {found.principal.subject or found.principal.key}"
+        if isinstance(found, AuthError):
+            return "form", False, f"{kind}: {found.message}"
+    return None
 
 
 async def _explain(settings: Config, token: str) -> Explanation:

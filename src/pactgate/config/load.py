@@ -244,8 +244,9 @@ def _warn(settings: dict[str, Any], found: ConfigFindings, *, is_whole: bool) ->
 
 def _require_resource(settings: dict[str, Any], found: ConfigFindings) -> None:
     """Clients elsewhere have to be told the URL that their tokens are for: it can't be read off the address listened on."""
-    host, auth = settings.get("listen", {}).get("host", ListenSection().host), settings.get("auth", {})
-    if auth.get("issuers") and not auth.get("resource") and not is_loopback(host):
+    listen, auth = settings.get("listen", {}), settings.get("auth", {})
+    is_plain = is_loopback(listen.get("host", ListenSection().host)) and not listen.get("tls")
+    if auth.get("issuers") and not auth.get("resource") and not is_plain:
         found.add(("auth", "resource"), "This is missing.", "Write the URL of /mcp as clients reach it.")
 
 

@@ -350,12 +350,15 @@ async def test_while_the_provider_is_down_a_token_that_is_no_jwt_is_neither_good
 
 
 async def test_a_token_that_one_provider_refuses_may_be_that_of_another_which_is_down() -> None:
-    async with IdentityProvider() as down, IdentityProvider() as other:
-        async with token_frontend(auth_for(down, **INTROSPECTING), auth_for(other, **INTROSPECTING)) as served:
-            await down.stop()
-            assert (await served.ask(modern("server/discover", authorization="Bearer opaque"))).status == 503
-            other.active["known"] = {"active": True, **other.claims()}
-            assert (await served.ask(modern("server/discover", authorization="Bearer known"))).status == 200
+    async with (
+        IdentityProvider() as down,
+        IdentityProvider() as other,
+        token_frontend(auth_for(down, **INTROSPECTING), auth_for(other, **INTROSPECTING)) as served,
+    ):
+        await down.stop()
+        assert (await served.ask(modern("server/discover", authorization="Bearer opaque"))).status == 503
+        other.active["known"] = {"active": True, **other.claims()}
+        assert (await served.ask(modern("server/discover", authorization="Bearer known"))).status == 200
 
 
 async def until_fetched(provider: IdentityProvider, times: int) -> None:
