@@ -75,6 +75,11 @@ def _recording(figures: Figures) -> float | None:
     )
 
 
+def _token_cost(figures: Figures) -> float | None:
+    with_token, without = (figures.cpu_us.get(name, {}).get(OURS) for name in ("aspect-jwt", "fixed-32"))
+    return None if with_token is None or without is None else with_token - without
+
+
 def _mib(value: float | None) -> float | None:
     return None if value is None else value / MIB
 
@@ -117,5 +122,6 @@ AIMS: Final = (
     Goal("recorded", "recording both sides, more CPU per call", RECORDING_US, "us", _recording),
     Goal("mixed-32", "calls/s over FastMCP's best setting", 40.0, "x", _rate_over("fastmcp-shared"), is_at_least=True),
     Goal("mixed-32", "calls/s over FastMCP's default", 400.0, "x", _rate_over("fastmcp"), is_at_least=True),
+    Goal("aspect-jwt", "a verified access token, more CPU per call", 1.5, "us", _token_cost),
     Goal(START, "resident memory per further HTTP server", 0.2, "MiB", _further),
 )

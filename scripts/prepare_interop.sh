@@ -5,6 +5,7 @@
 #   .tools/clients      another with clients from PyPI that people use: FastMCP, OpenAI Agents
 #   .tools/openapi      OpenAPI documents of real APIs, from npm packages
 #   .tools/node         the TypeScript clients, the inspector and servers from npm, with a Node.js >= 22 as .tools/node/node
+#   .tools/identity     an OpenID provider from npm, and what drives a browser (`make interop-keycloak`)
 #   .tools/conformance  the official conformance suite, which runs on that Node.js
 # Committed files pin versions and hashes. A part that is there already is not fetched again. A part that can't be fetched is
 # reported with the tests that can't run; with CI=true that is a failure. Every step is bounded in time.
@@ -85,6 +86,8 @@ prepare node node_packages "the TypeScript clients, the inspector and the server
     $NODE_SOURCES/package-lock.json $NODE_SOURCES/runtime/package-lock.json & parts+=($!)
 prepare conformance npm_packages "the official conformance suite, in either direction" \
     $NODE_SOURCES/conformance/package-lock.json & parts+=($!)
+prepare identity npm_packages "tokens of a real OpenID provider, and the OAuth clients of the SDKs" \
+    tests/interop/identity/package-lock.json & parts+=($!)
 failed=0
 for part in "${parts[@]}"; do wait "$part" || failed=1; done
 if [ "${CI:-}" = true ]; then exit $failed; fi

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -27,6 +27,7 @@ from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.persist import keep
 from pactgate.config.sections.listen import OFF, ListenSection
+from pactgate.config.sections.oauth import provider_urls
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
@@ -65,6 +66,7 @@ from pactgate.pipeline.pre_gates import (
     Authorize,
     CheckHeaderParams,
     CheckLimits,
+    CheckScope,
     LookInCache,
     ParseParams,
     RateLimit,
@@ -89,8 +91,12 @@ from pactgate.telemetry.metrics import Metrics
 from pactgate.telemetry.snapshot import GatewaySnapshot
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.documents import DocumentClient
 from pactgate.upstreams.http.pool import PoolLimits
 from pactgate.upstreams.process.child_reaper import ChildReaper
+
+if TYPE_CHECKING:
+    from pactgate.inbound.oauth.access_tokens import AccessTokens
 
 NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
@@ -167,6 +173,7 @@ class Gateway:
         self._users = partial(local_user, config.listen.socket_mode)
         self._is_anonymous = config.allows_anonymous
         self._frontend: HttpFrontend | None = None
+        self._access_tokens: AccessTokens | None = None
         self.configuration = LiveConfiguration(
             lambda: self.config,
             apply=self._apply,
@@ -230,6 +237,7 @@ class Gateway:
             find=(ParseParams(), ResolveTool(self.connections)),
             before=(
                 Authorize(),
+                CheckScope(),
                 CheckHeaderParams(),
                 CheckLimits(),
                 RateLimit(self._rates),
@@ -360,6 +368,8 @@ class Gateway:
             self._frontend.close()
         if self._keys is not None:
             await self._keys.close()
+        if self._access_tokens is not None:
+            self._access_tokens.close()
         await self.configuration.close()
         await self.bridge.close()
         await self.connections.stop()
@@ -492,16 +502,38 @@ class Gateway:
             self._is_anonymous = config.auth.anonymous
         else:  # clients without a token are let in at the start only: taking the last token away must not do it
             self._is_anonymous = self._is_anonymous and config.allows_anonymous
+        tokens = self._tokens_of_issuers(config)
         return Guard(
             host=host,
             port=port,
             hosts=listen.allowed_hosts,
             origins=listen.allowed_origins,
             credentials=credentials_of(config, self.generated_token),
-            sources=[self._keys.source] if self._keys is not None and has_keys else [],
+            sources=[
+                *([self._keys.source] if self._keys is not None and has_keys else []),
+                *([tokens] if tokens else []),
+            ],
+            resource=None if tokens is None else tokens.resource,
             anonymous=self._is_anonymous,
             users=self._users,
         )
+
+    def _tokens_of_issuers(self, config: Config) -> AccessTokens | None:
+        """What checks access tokens. It keeps the keys of the issuers as long as their settings stay as they are."""
+        before, self._access_tokens = self._access_tokens, None
+        if config.auth.issuers:
+            from pactgate.inbound.oauth.access_tokens import AccessTokens  # cryptography takes 20 MiB
+
+            documents = DocumentClient(self._client, "auth.issuers", provider_urls(config.auth.issuers))
+            self._access_tokens = AccessTokens.of(config.auth, documents.fetch, before)
+            self._access_tokens.on_keys_removed(self._check_credentials)
+        if before is not None and before is not self._access_tokens:
+            before.close()
+        return self._access_tokens
+
+    def _check_credentials(self) -> None:
+        if self._frontend is not None:
+            self._frontend.check_again()
 
     def _forget(self, subject: str) -> None:
         """Drop everything that is kept for a subject that may no longer call."""

@@ -27,6 +27,7 @@ from pactgate.core.events import (
     ToolChanged,
 )
 from pactgate.core.failures import TABLE, Kind, Verdict
+from pactgate.core.principal import PrincipalKind
 from pactgate.core.request_kinds import CALL, EXTENSION, PROMPT, READ, SUBSCRIPTION, kind_of
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.modern import LISTEN
@@ -42,6 +43,9 @@ _MESSAGE_CHARS: Final = 500
 _PATH_CHARS: Final = 1000
 _VALUE_CHARS: Final = 2000
 
+_PLAIN_KINDS: Final = (PrincipalKind.ANONYMOUS, PrincipalKind.LOCAL, PrincipalKind.TOKEN)
+"""Their subject says everything."""
+
 Detail = Literal["shape", "values", "none"]
 
 
@@ -54,6 +58,11 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     method: str | None = None
     """Of a request that is not a tool call."""
     subject: str
+    principal_kind: str | None = None
+    """By what the subject is known, where that is no token of the configuration."""
+    issuer: str = ""
+    client_id: str = ""
+    """Of a token of an identity provider; `client` is what a client calls itself."""
     client: str = ""
     peer: str = ""
     session: str | None = None
@@ -107,6 +116,7 @@ def call_facts(
             request_id=record.request_id,
             method=None if kind == CALL else short(record.method, _NAME_CHARS),
             subject=short(record.subject, _NAME_CHARS),
+            **_identity(record, masking),
             client=short(record.client, _NAME_CHARS),
             peer=record.peer,
             session=record.session,
@@ -252,6 +262,17 @@ def arguments(
             return shown
     shown = shape_of(value, masking)
     return shown if len(encode_json(shown)) <= MAX_ARGUMENTS_BYTES else f"params of {len(params)} bytes"
+
+
+def _identity(record: ExecutionRecord, masking: Masking) -> dict[str, str]:
+    principal = record.principal
+    if principal is None or principal.kind in _PLAIN_KINDS:
+        return {}
+    return {
+        "principal_kind": principal.kind.value,
+        "issuer": masking.short(principal.issuer, _NAME_CHARS),
+        "client_id": masking.short(principal.client_id, _NAME_CHARS),
+    }
 
 
 def _operations(operations: Sequence[Operation], masking: Masking) -> list[Any]:

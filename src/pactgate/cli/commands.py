@@ -57,6 +57,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "explain": LazyCommand("explain:explain", "Explain a call, or list the last calls."),
     "config": LazyCommand("config_command:config", "Read and change settings of the running gateway."),
     "keys": LazyCommand("keys:keys", "Make, list, rotate and revoke API keys."),
+    "auth": LazyCommand("auth:auth", "Find out why a token is accepted or not."),
     "audit": LazyCommand("audit:audit", "Check and read the audit log."),
     "learn": LazyCommand("learn:learn", "Run a server under observation and propose its effects."),
     "record": LazyCommand("record:record", "Record a session between a client and a server."),

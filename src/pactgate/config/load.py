@@ -88,6 +88,8 @@ def load(
     given = Validation(flags, environ).take(_tree(overrides or {}), kind_of(Sections))
     if not found.problems and not flags.problems:
         _merge(settings, given)
+        _require_resource(settings, found)
+    if not found.problems and not flags.problems:
         _warn(settings, found, is_whole=only is None)
         if path is not None and reading.written_secrets and (hint := hint_for_readers(path)):
             message = "Every user may read this file, and this is a secret."
@@ -238,6 +240,14 @@ def _warn(settings: dict[str, Any], found: ConfigFindings, *, is_whole: bool) ->
             found.warn(("mcpServers", server_id, "tools"), message, writers.hint, at_value=True)
     if found.file and is_whole and not settings["servers"]:
         found.warn(("mcpServers",), "There are no servers.", "Add one under mcpServers.")
+
+
+def _require_resource(settings: dict[str, Any], found: ConfigFindings) -> None:
+    """Clients elsewhere have to be told the URL that their tokens are for: it can't be read off the address listened on."""
+    listen, auth = settings.get("listen", {}), settings.get("auth", {})
+    is_plain = is_loopback(listen.get("host", ListenSection().host)) and not listen.get("tls")
+    if auth.get("issuers") and not auth.get("resource") and not is_plain:
+        found.add(("auth", "resource"), "This is missing.", "Write the URL of /mcp as clients reach it.")
 
 
 def _warn_of_private_caches(settings: dict[str, Any], found: ConfigFindings) -> None:

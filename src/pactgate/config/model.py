@@ -178,13 +178,13 @@ class Config(Sections, frozen=True, kw_only=True):
     @property
     def has_credentials(self) -> bool:
         """Whether there are tokens or keys that clients can have."""
-        return bool(self.auth.tokens) or self.has_key_file
+        return bool(self.auth.tokens or self.auth.issuers) or self.has_key_file
 
     @property
     def has_several_principals(self) -> bool:
         """Whether clients can be told apart, so that each gets a share of its own."""
         others = self.allows_anonymous + (self.listen.socket is not None)
-        return self.has_key_file or len(self.auth.tokens) + others > 1
+        return self.has_key_file or bool(self.auth.issuers) or len(self.auth.tokens) + others > 1
 
     @property
     def needs_token(self) -> bool:

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from pactgate.core.contract import Operation, OutputError, ToolFault
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.frozen import freeze
+from pactgate.core.principal import Principal
 from pactgate.core.values import Caller, Tool
 
 
@@ -61,6 +62,7 @@ class ExecutionRecord(Struct, frozen=True):
     """The code a contract tool failed with, where the failure was its own."""
     output_errors: tuple[OutputError, ...] = ()
     """Where a result did not fit what its tool declares, and was passed on."""
+    principal: Principal | None = None
 
 
 def _nothing() -> None:
@@ -143,11 +145,12 @@ class ExecutionContext(Struct, eq=False):
         if self.record is not None:
             raise self._sealed()
         caller, tool, failure = self.caller, self.tool, self.failure
+        principal = caller.principal
         # By position, in the order of the fields: for more than 15 keywords CPython builds a dictionary, which takes 3 us.
         self.record = record = ExecutionRecord(
             self.request_id,
             self.method,
-            caller.principal.key,
+            principal.shown if principal.issuer else principal.key,
             caller.client,
             caller.era._value_,
             caller.version,
@@ -173,6 +176,7 @@ class ExecutionContext(Struct, eq=False):
             caller.peer,
             self.tool_fault.code if self.tool_fault else None,
             self.output_errors,
+            principal,
         )
         return record
 

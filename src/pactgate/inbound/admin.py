@@ -84,7 +84,7 @@ class Admin:
     def answer(self, exchange: HttpExchange, admitted: Principal) -> bool:
         """Answer a path of the JSON API or the metrics. Returns whether the path is one of theirs."""
         if exchange.path.startswith(_CALLS):
-            return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.key)
+            return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.shown)
         if exchange.path == "/metrics":
             self._say(exchange, 200, self._metrics(), _METRICS_HEAD)
             return True
@@ -120,6 +120,10 @@ class Admin:
     def _servers_for(self, admitted: Principal) -> list[dict[str, Any]]:
         """What a server wrote itself may be about another caller, so only an admin sees it."""
         return [shown_row(row, admitted.roles) for row in self._servers()]
+
+    def say(self, exchange: HttpExchange, facts: dict[str, Any]) -> None:
+        """Answer with a JSON document."""
+        self._say(exchange, 200, encode_json(facts))
 
     def _say(self, exchange: HttpExchange, status: int, body: bytes, head: bytes = _HEAD) -> None:
         if exchange.method in ("GET", "HEAD"):

@@ -49,6 +49,8 @@ class McpRequestHead(Struct, frozen=True):
     """Its version is no legacy one; whether it is a modern one is for the modern handler to say."""
     extra_head: bytes
     """Header lines every answer to it carries."""
+    resource_metadata: bytes = b""
+    """Where a client learns how to get a token with more scopes: a parameter of a challenge."""
 
 
 def read_mcp_head(
@@ -60,6 +62,7 @@ def read_mcp_head(
     scope: str | None,
     accepts: Accepts,
     extra_head: bytes,
+    resource_metadata: bytes = b"",
 ) -> McpRequestHead:
     return McpRequestHead(
         generation=generation,
@@ -71,6 +74,7 @@ def read_mcp_head(
         session_id=_named_session(headers),
         names_modern=not _LEGACY.issuperset(headers.get("mcp-protocol-version", ())),
         extra_head=extra_head,
+        resource_metadata=resource_metadata,
     )
 
 

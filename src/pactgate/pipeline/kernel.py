@@ -28,6 +28,7 @@ from pactgate.policy.envelope import stamp_failure
 from pactgate.policy.limits import check_body
 from pactgate.policy.refused_bytes import RefusedBytes
 from pactgate.policy.response_size import fit_error
+from pactgate.policy.scopes import FREE_METHODS
 from pactgate.protocol import modern, versions
 from pactgate.protocol.messages import Notification, Request
 from pactgate.upstreams.pending import in_task
@@ -167,10 +168,15 @@ class Kernel:
             if self._audit is not None:
                 self._audit.require()
             return handler
+        scopes = self._policies().scopes
         if handler is not None and versions.exists(method, caller.version):
+            if scopes is not None and method not in FREE_METHODS:
+                scopes.read.require(caller.principal, method)
             self._admit(caller, KINDS.get(method))
             return handler
         if self._is_extension(caller, method):
+            if scopes is not None:
+                scopes.unknown.require(caller.principal, method[:100])
             self._admit(caller, request_kinds.EXTENSION)
             return self._handlers[EXTENSION]
         raise _unknown_method(method, caller.scope)

@@ -17,6 +17,7 @@ from pactgate.policy.categories import ToolCategory
 from pactgate.policy.contracts import declared_level
 from pactgate.policy.envelope import room_bytes
 from pactgate.policy.limits import BodyLimits, Bounds, bounds_for
+from pactgate.policy.scopes import RequiredScope, ScopePolicy
 from pactgate.policy.timeouts import ToolTimeout, for_tool
 from pactgate.policy.tool_patterns import most_specific
 from pactgate.protocol.json_limits import MAX_VALUES
@@ -58,6 +59,8 @@ class ToolPolicy(Struct):
     room_bytes: int
     """What the stamp and the members of the caller's era take of that, at most."""
     is_rate_limited: bool
+    scope: RequiredScope | None
+    """What tokens of identity providers need for the tool; None where there are no such tokens."""
     effects_level: str
     """At which level the effects of the tool are known, where its session does not say more (D12)."""
     gates: ChosenGates | None = None
@@ -80,6 +83,7 @@ class PolicyTable:
         self._cache = CachePolicy(
             config.cache, frozenset(id_ for id_, server in config.servers.items() if server.may_have_caller_sessions)
         )
+        self.scopes = ScopePolicy(config.auth.scopes) if config.auth.issuers else None
         self.default_limit = ToolTimeout(config.timeouts.default_timeout_ms, "timeouts.defaultTimeoutMs")
         self._known: dict[str, ToolPolicy] = {}
         self._reads: dict[str, ToolCachePolicy] = {}
@@ -146,5 +150,6 @@ class PolicyTable:
             max_result_bytes=config.response.max_response_bytes,
             room_bytes=room_bytes(tool.server, tool.full_name, LATEST_MODERN) + self._era_bytes,
             is_rate_limited=config.rate_limits.enabled,
+            scope=None if self.scopes is None else self.scopes.of(traits.category),
             effects_level=declared_level(tool),
         )
