@@ -24,6 +24,7 @@ from pactgate.core.events import (
     CredentialsRefused,
     EntriesChanged,
     ListenOpened,
+    RequestRefused,
     ToolChanged,
 )
 from pactgate.core.failures import TABLE, Kind, Verdict
@@ -86,6 +87,7 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     gate: str | None = None
     revision: str | None = None
     duration_ms: float
+    times: dict[str, float]
     cached: bool = False
     truncated: bool = False
     validated: bool = False
@@ -142,6 +144,7 @@ def call_facts(
             gate=record.gate,
             revision=record.upstream_revision,
             duration_ms=round(record.duration_ms, 3),
+            times=times_of(record),
             cached=record.is_cached,
             truncated=record.is_truncated,
             validated=record.is_validated,
@@ -174,6 +177,21 @@ def refused_facts(refused: CredentialsRefused, noticed_at: float) -> bytes:
             "peer": refused.peer,
             "attempts": refused.attempts,
             "elsewhere": refused.elsewhere,
+        }
+    )
+
+
+def rejected_facts(refused: RequestRefused, noticed_at: float, more: int, masking: Masking) -> bytes:
+    """The facts of a request that was refused for its credentials, its Host or its Origin. `more` before it were too many to record."""
+    return encode_json(
+        {
+            "kind": "rejected",
+            "time": stamp(noticed_at),
+            "peer": refused.peer,
+            "status": refused.status,
+            "request": masking.short(refused.target, _TARGET_CHARS),
+            "message": masking.short(refused.reason, _MESSAGE_CHARS),
+            **({"more": more} if more else {}),
         }
     )
 
@@ -222,6 +240,15 @@ def definition_facts(
 def own_facts(kind: str, now: float, **more: Any) -> bytes:
     """The facts of a record about the log itself: `opened`, `continued`, `gap` or `closed`."""
     return encode_json({"kind": kind, "time": stamp(now), **more})
+
+
+def times_of(record: ExecutionRecord) -> dict[str, float]:
+    """Where the time went, in milliseconds: `server`, `gateway`, and what else it waited for. They add up to the duration."""
+    times = {"server": record.server_ms} if record.sent_at else {}
+    for what, waited_ms in record.waits:
+        times[what] = times.get(what, 0.0) + waited_ms
+    times["gateway"] = record.overhead_ms
+    return {name: round(ms, 3) for name, ms in times.items()}
 
 
 def verdict_of(record: ExecutionRecord) -> str:
