@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import structs, to_builtins
 
-from pactgate.audit.record import code_of, stamp, verdict_of
+from pactgate.audit.record import code_of, stamp, times_of, verdict_of
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.display import cut
 from pactgate.core.events import Event, RequestFinished
@@ -111,6 +111,7 @@ class CallHistory:
             "violations": [str(one) for one in record.violations],
             "message": record.message,
             "party": failure.get("party"),
+            "times": times_of(record),
             "retryAfterMs": failure.get("retryAfterMs"),
             "failure": record.failure,
         }

@@ -86,6 +86,7 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     gate: str | None = None
     revision: str | None = None
     duration_ms: float
+    times: dict[str, float]
     cached: bool = False
     truncated: bool = False
     validated: bool = False
@@ -142,6 +143,7 @@ def call_facts(
             gate=record.gate,
             revision=record.upstream_revision,
             duration_ms=round(record.duration_ms, 3),
+            times=times_of(record),
             cached=record.is_cached,
             truncated=record.is_truncated,
             validated=record.is_validated,
@@ -222,6 +224,15 @@ def definition_facts(
 def own_facts(kind: str, now: float, **more: Any) -> bytes:
     """The facts of a record about the log itself: `opened`, `continued`, `gap` or `closed`."""
     return encode_json({"kind": kind, "time": stamp(now), **more})
+
+
+def times_of(record: ExecutionRecord) -> dict[str, float]:
+    """Where the time went, in milliseconds: `server`, `gateway`, and what else it waited for. They add up to the duration."""
+    times = {"server": record.server_ms} if record.sent_at else {}
+    for what, waited_ms in record.waits:
+        times[what] = times.get(what, 0.0) + waited_ms
+    times["gateway"] = record.overhead_ms
+    return {name: round(ms, 3) for name, ms in times.items()}
 
 
 def verdict_of(record: ExecutionRecord) -> str:

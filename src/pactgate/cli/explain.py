@@ -38,6 +38,13 @@ GATE_TEXTS: Final = {
     "add_envelope": ("added metadata", "add metadata"),
 }
 """What each gate did, and what it does, in a user's words."""
+TIME_TEXTS: Final = {
+    "server": "at the server",
+    "queue": "in the queue of the server",
+    "connection": "waiting for a connection to the server",
+    "client": "waiting for the client",
+    "gateway": "here",
+}
 _RESPONSIBLE: Final = {"caller": "client", "upstream": "server"}
 
 
@@ -169,6 +176,7 @@ def _lines(call: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("method", _method(call)),
         ("requested name", str(call.get("requested") or "")),
         ("arguments", terminal.compact(call["arguments"]) if call.get("arguments") is not None else ""),
+        ("time", _times(call)),
         ("passed", _gates(call, "passed")),
         ("skipped", _gates(call, "skipped")),
         ("stopped at", _gates(call, "stopped")),
@@ -201,6 +209,23 @@ def _tool(call: Mapping[str, Any]) -> str:
         return "unknown"
     via = f"via {call['via']}" if call.get("via") else ""
     return _join(f"{call['tool']} on {call.get('server')}", call.get("category"), via)
+
+
+def _times(call: Mapping[str, Any]) -> str:
+    """Where the time went, the longest first."""
+    times = call.get("times")
+    if not isinstance(times, dict):
+        return ""
+    parts = sorted(times.items(), key=lambda part: -part[1])
+    return ", ".join(f"{_milliseconds(ms)} {TIME_TEXTS.get(name) or _waited_to(name)}" for name, ms in parts)
+
+
+def _milliseconds(ms: float) -> str:
+    return f"{ms:,.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
+
+
+def _waited_to(gate: str) -> str:
+    return f"waiting to {GATE_TEXTS.get(gate, (gate, gate))[1]}"
 
 
 def _gates(call: Mapping[str, Any], state: str) -> str:

@@ -22,6 +22,12 @@ class ContextError(Exception):
     """An invariant of the execution context was broken: a bug of ours, never of a caller."""
 
 
+QUEUE: Final = "queue"
+CONNECTION: Final = "connection"
+CLIENT: Final = "client"
+"""What a request waits for, beside its server and its gates: a free slot, a connection to the server, answers of its client."""
+
+
 class ExecutionRecord(Struct, frozen=True):
     """What happened to one request. Final, all the way down."""
 
@@ -63,6 +69,29 @@ class ExecutionRecord(Struct, frozen=True):
     output_errors: tuple[OutputError, ...] = ()
     """Where a result did not fit what its tool declares, and was passed on."""
     principal: Principal | None = None
+    sent_at: float = 0.0
+    """When it left for its server, of the monotonic clock; 0 where it never did."""
+    received_at: float = 0.0
+    """When the response was there, or nobody waited for it any more."""
+    waits: tuple[tuple[str, float], ...] = ()
+    """What else it waited for, in milliseconds: QUEUE, CONNECTION, CLIENT, or a gate by its name. Most requests wait for nothing."""
+
+    def waited_ms(self, what: str) -> float:
+        return sum(waited_ms for name, waited_ms in self.waits if name == what)
+
+    @property
+    def server_ms(self) -> float:
+        """The time at the server, without the time in which the client was asked something."""
+        if not self.sent_at:
+            return 0.0
+        at_ms = (self.received_at - self.sent_at) * 1000
+        return max(0.0, at_ms - self.waited_ms(CLIENT)) if self.waits else at_ms
+
+    @property
+    def overhead_ms(self) -> float:
+        """What the gateway itself added."""
+        rest_ms = self.duration_ms - self.server_ms
+        return max(0.0, rest_ms - sum(waited_ms for _, waited_ms in self.waits) if self.waits else rest_ms)
 
 
 def _nothing() -> None:
@@ -122,6 +151,9 @@ class ExecutionContext(Struct, eq=False):
     """Operations and violations as members of the envelope, encoded once."""
     tool_fault: ToolFault | None = None
     via: str | None = None
+    sent_at: float = 0.0
+    received_at: float = 0.0
+    waits: tuple[tuple[str, float], ...] = ()
     record: ExecutionRecord | None = None
     interrupt: Callable[[], None] = _nothing
     """Ends what works on the request, from outside; set by whoever runs it."""
@@ -140,6 +172,10 @@ class ExecutionContext(Struct, eq=False):
     def note_tool_error(self) -> None:
         self._require_open()
         self.is_error = True
+
+    def note_wait(self, what: str, waited_s: float) -> None:
+        """It has waited: for QUEUE, CONNECTION or CLIENT, or in a gate, which is named then."""
+        self.waits = (*self.waits, (what, waited_s * 1000))
 
     def seal(self, now: float) -> ExecutionRecord:
         if self.record is not None:
@@ -177,6 +213,9 @@ class ExecutionContext(Struct, eq=False):
             self.tool_fault.code if self.tool_fault else None,
             self.output_errors,
             principal,
+            self.sent_at,
+            self.received_at,
+            self.waits,
         )
         return record
 

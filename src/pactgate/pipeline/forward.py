@@ -18,7 +18,7 @@ from msgspec import Raw
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.uris import OWN_SCHEME, ResourceTarget
 from pactgate.config.value_checks import OWN_SERVER_ID
-from pactgate.core.context import ExecutionContext
+from pactgate.core.context import CLIENT, CONNECTION, QUEUE, ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller
 from pactgate.pipeline.capabilities import has_extensions, has_tasks
@@ -27,6 +27,7 @@ from pactgate.pipeline.forwarded_result import ForwardedResult, fit_prompt, refu
 from pactgate.pipeline.notification_relay import relay_progress, token_of
 from pactgate.pipeline.server_requests import ServerRequestBridge, UpstreamResult, too_large
 from pactgate.pipeline.task_owners import TaskOwners
+from pactgate.pipeline.timing import timed
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.pipeline.upstream_request import Headers, UpstreamRequest
 from pactgate.policy.cache_policy import judge
@@ -249,8 +250,8 @@ class Forward:
         input_ms = self._policies().input_timeout_ms
         deadline = self._timeouts.begin(ctx.interrupt, limit_ms, input_ms)
         try:
-            async with self._overload.slot(to.server, ctx.caller.principal.key):
-                found = await self._send(ctx.caller, request, to, meta, deadline, on_asked)
+            async with self._overload.slot(to.server, ctx.caller.principal.key, partial(timed, ctx, QUEUE)):
+                found = await self._send(ctx, request, to, meta, deadline, on_asked)
         except asyncio.CancelledError:
             if not deadline.has_expired:
                 raise
@@ -260,7 +261,10 @@ class Forward:
         except UpstreamReplyError as refusal:
             raise refused_with(refusal, ctx.caller, request.method) from refusal
         finally:
+            ctx.received_at = time.monotonic()
             deadline.close()
+            if deadline.client_s:
+                ctx.note_wait(CLIENT, deadline.client_s)
         result, revision = found.response.result, found.session.identity.version
         ctx.upstream_revision = revision
         if not result.startswith(b"{"):
@@ -276,15 +280,19 @@ class Forward:
 
     async def _send(
         self,
-        caller: Caller,
+        ctx: ExecutionContext,
         request: Request,
         to: _Addressed,
         meta: Mapping[str, Raw],
         deadline: Deadline,
         on_asked: Callable[[], None],
     ) -> UpstreamResult:
-        session = await self._connections.session(to.server)
+        caller = ctx.caller
+        session = self._connections.connected(to.server)
+        if session is None:
+            session = await timed(ctx, CONNECTION, self._connections.session(to.server))
         sent = UpstreamRequest(
+            ctx=ctx,
             caller=caller,
             server=to.server,
             method=request.method,

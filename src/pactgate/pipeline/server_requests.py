@@ -17,11 +17,13 @@ import msgspec
 from msgspec import Raw, Struct
 
 from pactgate.catalog.connections import Connections
+from pactgate.core.context import CONNECTION
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller
 from pactgate.pipeline.notification_relay import NotificationRelay
 from pactgate.pipeline.question_relay import QuestionRelay, all_of
 from pactgate.pipeline.suspended_calls import SuspendedCall, SuspendedCalls
+from pactgate.pipeline.timing import timed
 from pactgate.pipeline.upstream_request import UpstreamRequest
 from pactgate.policy.state_tokens import StateSigner, refused
 from pactgate.protocol import era_bridge, messages
@@ -63,6 +65,7 @@ class ServerRequestBridge:
     ) -> None:
         self._connections = connections
         self._relay = relay
+        self._clock = clock
         self._input_s = input_s
         self._signer = StateSigner(clock)
         self._suspended = SuspendedCalls()
@@ -121,7 +124,9 @@ class ServerRequestBridge:
             if opened.kind == _AGAIN:
                 request.responses = None
         capabilities = relayable_of(caller, Era.LEGACY)
-        session = await self._connections.session_for(request.server, caller, capabilities)
+        session = await timed(
+            request.ctx, CONNECTION, self._connections.session_for(request.server, caller, capabilities)
+        )
         if session.identity.era is Era.MODERN:
             return await self._ask_modern(request, session, inner)
         if caller.era is Era.MODERN:
@@ -152,6 +157,8 @@ class ServerRequestBridge:
         declared = {}
         if caller.capabilities and session.identity.era is Era.MODERN:
             declared = relayable_of(caller, Era.MODERN)
+        if not request.ctx.sent_at:
+            request.ctx.sent_at = self._clock()
         return session.peer.send(
             request.method,
             members,
@@ -203,6 +210,7 @@ class ServerRequestBridge:
         answers = _answers(request)
         self._suspended.take(mark)
         request.on_send(suspended.session)
+        request.ctx.sent_at = self._clock()
         suspended.answer(answers)
         try:
             return await self._await(request, suspended)
