@@ -88,7 +88,7 @@ from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRateStore
 from pactgate.telemetry.log import EventLogger
 from pactgate.telemetry.metrics import Metrics
-from pactgate.telemetry.snapshot import GatewaySnapshot
+from pactgate.telemetry.snapshot import GatewaySnapshot, Gauge
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.documents import DocumentClient
@@ -222,6 +222,7 @@ class Gateway:
             rates=self._rates,
             timeout_of=lambda tool: self.policies.of(tool).limit,
             config=lambda: self.config,
+            gauges=self._gauges,
         )
         self._status = status.Status(self.connections, self.facts.limits)
         self.bridge = ServerRequestBridge(
@@ -440,6 +441,14 @@ class Gateway:
     def report(self, event: Event) -> None:
         """Count, log and pass on an event of the process around the gateway."""
         self._emit(event)
+
+    def _gauges(self) -> list[Gauge]:
+        sessions = 0 if self._frontend is None else len(self._frontend.sessions)
+        return [
+            ("pactgate_children", "Processes of servers.", len(self._child_reaper)),
+            ("pactgate_sessions", "Sessions of legacy clients over HTTP.", sessions),
+            ("pactgate_suspended_calls", "Calls that wait until their client was asked.", self.bridge.suspended_count),
+        ]
 
     def _dialer(self, server: ServerConfig, info: dict[str, Any]) -> Dialer:
         return Dialer(

@@ -21,6 +21,7 @@ from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
+from pactgate.telemetry.exposition import TEXT
 from tests.support.eventually import eventually
 from tests.support.fake_kernel import FakeKernel
 from tests.support.raw_http import Answer, RawClient, post
@@ -117,7 +118,7 @@ async def serving(
         guard or Guard(host="127.0.0.1", anonymous=True),
         servers=servers,
         snapshot=snapshot,
-        metrics=lambda: b"pactgate_up 1\n",
+        metrics=lambda accept: (b"pactgate_up 1\n", TEXT),
         stories=stories or NoStories(),
         emit=events.append,
         sessions=sessions,

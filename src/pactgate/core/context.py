@@ -75,6 +75,8 @@ class ExecutionRecord(Struct, frozen=True):
     """When the response was there, or nobody waited for it any more."""
     waits: tuple[tuple[str, float], ...] = ()
     """What else it waited for, in milliseconds: QUEUE, CONNECTION, CLIENT, or a gate by its name. Most requests wait for nothing."""
+    error_code: int | None = None
+    """The number of the JSON-RPC error that the client was answered; None where it was answered a result, or nothing."""
 
     def waited_ms(self, what: str) -> float:
         return sum(waited_ms for name, waited_ms in self.waits if name == what)
@@ -151,6 +153,7 @@ class ExecutionContext(Struct, eq=False):
     """Operations and violations as members of the envelope, encoded once."""
     tool_fault: ToolFault | None = None
     via: str | None = None
+    error_code: int | None = None
     sent_at: float = 0.0
     received_at: float = 0.0
     waits: tuple[tuple[str, float], ...] = ()
@@ -216,6 +219,7 @@ class ExecutionContext(Struct, eq=False):
             self.sent_at,
             self.received_at,
             self.waits,
+            self.error_code,
         )
         return record
 

@@ -18,7 +18,6 @@ from pactgate.policy.access import sees_everything, shown_row
 from pactgate.protocol.messages import encode_json
 
 _HEAD: Final = JSON_HEAD + b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-_METRICS_HEAD: Final = b"Content-Type: text/plain; version=0.0.4; charset=utf-8\r\nCache-Control: no-store\r\n"
 _READ_ONLY: Final = b"Allow: GET, HEAD, OPTIONS\r\n"
 _FRESH_S: Final = 0.2
 _LIVE: Final = b'{"status":"ok"}'
@@ -44,7 +43,7 @@ class Admin:
     def __init__(
         self,
         snapshot: Callable[[], dict[str, Any]],
-        metrics: Callable[[], bytes],
+        metrics: Callable[[str], tuple[bytes, str]],
         stories: CallTraces,
         clock: Callable[[], float],
     ) -> None:
@@ -86,7 +85,8 @@ class Admin:
         if exchange.path.startswith(_CALLS):
             return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.shown)
         if exchange.path == "/metrics":
-            self._say(exchange, 200, self._metrics(), _METRICS_HEAD)
+            body, content_type = self._metrics(",".join(exchange.headers.get("accept", ())))
+            self._say(exchange, 200, body, b"Content-Type: %b\r\nCache-Control: no-store\r\n" % content_type.encode())
             return True
         if exchange.path == "/api/status":
             snapshot = self._snapshot()

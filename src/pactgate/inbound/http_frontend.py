@@ -67,7 +67,7 @@ class HttpFrontend:
         *,
         servers: Callable[[frozenset[str]], Collection[str]],
         snapshot: Callable[[], dict[str, Any]],
-        metrics: Callable[[], bytes],
+        metrics: Callable[[str], tuple[bytes, str]],
         stories: CallTraces,
         emit: Emit,
         sessions: Sessions | None = None,

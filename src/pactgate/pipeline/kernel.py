@@ -237,6 +237,8 @@ class Kernel:
         reply = to_reply(
             failure, is_tool_call=is_tool_call, era=ctx.caller.era, wire=policies.wire, request_id=ctx.request_id
         )
+        if reply.error is not None and ctx.record is None:
+            ctx.error_code = reply.error.code
         max_bytes = policies.max_response_bytes - FRAME_BYTES - len(request.id)
         if is_tool_call:
             return stamp_failure(reply, facts_of(ctx, self._clock()), failure, max_bytes)
