@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
+import uuid
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -97,6 +98,8 @@ from pactgate.upstreams.process.child_reaper import ChildReaper
 
 if TYPE_CHECKING:
     from pactgate.inbound.oauth.access_tokens import AccessTokens
+    from pactgate.telemetry.otlp_exporter import OtlpExporter
+    from pactgate.telemetry.tracing import Tracer
 
 NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
@@ -153,7 +156,13 @@ class Gateway:
         self._taps = GatewayRecorders(config.capture, config.secrets, self._emit, NAME)
         self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates], mask=lambda: self._mask)
         self._audit = self._audit_log()
+        # Slots of calls are shared fairly between clients, connections come first come, first served: so slots have to run out first,
+        # also where several servers are at one origin.
+        self._client = HttpClient(PoolLimits(max_open=max(PoolLimits().max_open, config.limits.max_in_flight)))
+        self._tracer, self._exporter = self._tracing(config)
         self._listeners.add("metrics", self.metrics.emit)
+        if self._tracer is not None:
+            self._listeners.add("traces", self._tracer.emit)
         self._listeners.add("log", self._log.emit)
         self._listeners.add("call history", self.stories.emit)
         if self._audit is not None:
@@ -162,9 +171,6 @@ class Gateway:
             self._listeners.add("embedder", emit)
         self._waits_for_client = False
         self._client_capabilities: dict[str, Any] = {}
-        # Slots of calls are shared fairly between clients, connections come first come, first served: so slots have to run out first,
-        # also where several servers are at one origin.
-        self._client = HttpClient(PoolLimits(max_open=max(PoolLimits().max_open, config.limits.max_in_flight)))
         self._private_client = HttpClient(CALLER_SESSION_POOL)
         self._child_reaper = ChildReaper(adopts=owns_process)
         self._http: HttpServer | None = None
@@ -223,6 +229,7 @@ class Gateway:
             timeout_of=lambda tool: self.policies.of(tool).limit,
             config=lambda: self.config,
             gauges=self._gauges,
+            counters=self._counters,
         )
         self._status = status.Status(self.connections, self.facts.limits)
         self.bridge = ServerRequestBridge(
@@ -272,6 +279,7 @@ class Gateway:
             mask=lambda: self._mask,
             audit=self._audit,
             rates=self._rates,
+            tracer=self._tracer,
             on_notice=self.bridge.notice,
         )
 
@@ -280,6 +288,8 @@ class Gateway:
     async def start(self, *, connects: bool = True) -> None:
         """Without `connects`, the servers are started for the client of `serve_stdio`, when it has said what it offers."""
         await self.open_audit()
+        if self._exporter is not None:
+            self._exporter.start()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
         self._waits_for_client = not connects
         if connects:
@@ -377,6 +387,8 @@ class Gateway:
         self._timeouts.close()
         await self._housekeeping.stop()
         self._pages.clear()
+        if self._exporter is not None:
+            await self._exporter.stop()
         await self._client.close()
         await self._private_client.close()
         await self._child_reaper.close()
@@ -442,6 +454,19 @@ class Gateway:
         """Count, log and pass on an event of the process around the gateway."""
         self._emit(event)
 
+    def _counters(self) -> list[Gauge]:
+        if self._tracer is None or self._exporter is None:
+            return []
+        return [
+            ("pactgate_traces_exported_total", "Traced requests exported.", self._exporter.exported_count),
+            (
+                "pactgate_traces_dropped_total",
+                "Traced requests that could not be exported.",
+                self._exporter.dropped_count,
+            ),
+            ("pactgate_traces_invalid_context_total", "Invalid trace contexts dropped.", self._tracer.invalid_count),
+        ]
+
     def _gauges(self) -> list[Gauge]:
         sessions = 0 if self._frontend is None else len(self._frontend.sessions)
         return [
@@ -464,6 +489,26 @@ class Gateway:
             inside=self._management if server is _OWN else None,
             capabilities=lambda: self._client_capabilities,
         )
+
+    def _tracing(self, config: Config) -> tuple[Tracer | None, OtlpExporter | None]:
+        """What traces requests, where they are exported."""
+        settings = config.telemetry
+        if settings.endpoint is None:
+            return None, None
+        from pactgate.telemetry.otlp_exporter import OtlpExporter  # who exports nothing does not pay for it
+        from pactgate.telemetry.spans import ServerAddress, SpanEncoder
+        from pactgate.telemetry.tracing import Tracer
+
+        own = {"service.name": settings.service_name, "service.version": __version__}
+        resource = {**own, "service.instance.id": str(uuid.uuid4()), **settings.resource_attributes}
+
+        def address_of(server: str) -> ServerAddress | None:
+            found = self.config.servers.get(server)
+            return None if found is None else ServerAddress.of(found.address)
+
+        encoder = SpanEncoder(address_of)
+        exporter = OtlpExporter(settings, self._client, encoder, self._emit, version=__version__, resource=resource)
+        return Tracer(settings, exporter), exporter
 
     def _audit_log(self) -> AuditLog | None:
         settings = self.config.audit

@@ -56,9 +56,12 @@ class CallHistory:
             self._records.append(record if record.failure is None and not record.operations else _fitted(record))
 
     def get(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
-        """The trace of one call. None if it is unknown, no longer kept, or of another subject than `subject`."""
+        """The trace of one call, by its request id or the id of its trace.
+
+        None if it is unknown, no longer kept, or of another subject than `subject`.
+        """
         for record in reversed(self._records):
-            if record.request_id == request_id and subject in (None, record.subject):
+            if request_id in (record.request_id, _trace_id(record)) and subject in (None, record.subject):
                 trace: dict[str, Any] = self._mask().value(self._trace(record))
                 return trace
         return None
@@ -112,6 +115,7 @@ class CallHistory:
             "message": record.message,
             "party": failure.get("party"),
             "times": times_of(record),
+            "traceId": _trace_id(record),
             "retryAfterMs": failure.get("retryAfterMs"),
             "failure": record.failure,
         }
@@ -126,6 +130,10 @@ def call_trace(facts: Mapping[str, Any], gates: Sequence[str], *, source: str) -
         "gates": _walk(facts, gates),
         "next": advice(facts),
     }
+
+
+def _trace_id(record: ExecutionRecord) -> str | None:
+    return record.trace.trace_id if record.trace is not None and record.trace.is_sampled else None
 
 
 def _walk(facts: Mapping[str, Any], gates: Sequence[str]) -> list[dict[str, str]]:

@@ -136,7 +136,7 @@ def _from_gateway(client: GatewayClient, request_id: str) -> tuple[dict[str, Any
         page = client.get(f"/api/calls/{quote(request_id, safe='')}")
     except GatewayClientError as problem:
         return None, problem
-    known = isinstance(page, dict) and page.get("requestId") == request_id
+    known = isinstance(page, dict) and request_id in (page.get("requestId"), page.get("traceId"))
     return (page if known else None), None
 
 
@@ -177,6 +177,7 @@ def _lines(call: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("requested name", str(call.get("requested") or "")),
         ("arguments", terminal.compact(call["arguments"]) if call.get("arguments") is not None else ""),
         ("time", _times(call)),
+        ("trace id", str(call.get("traceId") or "")),
         ("passed", _gates(call, "passed")),
         ("skipped", _gates(call, "skipped")),
         ("stopped at", _gates(call, "stopped")),

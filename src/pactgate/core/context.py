@@ -15,6 +15,7 @@ from pactgate.core.contract import Operation, OutputError, ToolFault
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.frozen import freeze
 from pactgate.core.principal import Principal
+from pactgate.core.trace_context import CallTrace
 from pactgate.core.values import Caller, Tool
 
 
@@ -77,6 +78,7 @@ class ExecutionRecord(Struct, frozen=True):
     """What else it waited for, in milliseconds: QUEUE, CONNECTION, CLIENT, or a gate by its name. Most requests wait for nothing."""
     error_code: int | None = None
     """The number of the JSON-RPC error that the client was answered; None where it was answered a result, or nothing."""
+    trace: CallTrace | None = None
 
     def waited_ms(self, what: str) -> float:
         return sum(waited_ms for name, waited_ms in self.waits if name == what)
@@ -156,6 +158,8 @@ class ExecutionContext(Struct, eq=False):
     error_code: int | None = None
     sent_at: float = 0.0
     received_at: float = 0.0
+    trace: CallTrace | None = None
+    """The trace it belongs to, where it is traced or its trace context has to be replaced."""
     waits: tuple[tuple[str, float], ...] = ()
     record: ExecutionRecord | None = None
     interrupt: Callable[[], None] = _nothing
@@ -220,6 +224,7 @@ class ExecutionContext(Struct, eq=False):
             self.received_at,
             self.waits,
             self.error_code,
+            self.trace,
         )
         return record
 

@@ -88,6 +88,8 @@ class Caller(Struct, frozen=True):
     """How to tell it something outside its requests; None for modern callers, who listen instead."""
     peer: str = ""
     """The address it calls from, where it calls over a network."""
+    trace_parent: str = ""
+    """The `traceparent` header of its HTTP request, where it sent one."""
     log_level: str | None = None
     """From which level on a modern request wants log messages; None where it wants none."""
 

@@ -167,6 +167,7 @@ class LegacyHttpHandler:
             scope=head.scope,
             client=offer.client,
             capabilities=offer.capabilities,
+            trace_parent=head.trace_parent,
         )
         exchange.on_disconnect = exchange.cancel
 
@@ -290,6 +291,7 @@ def _caller(session: LegacySession, head: McpRequestHead, channel: CallerChannel
         client=session.client,
         capabilities=session.capabilities,
         standing=session,
+        trace_parent=head.trace_parent,
     )
 
 

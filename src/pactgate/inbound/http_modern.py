@@ -73,6 +73,7 @@ class ModernHttpHandler:
             client=route.client,
             capabilities=route.capabilities,
             headers=exchange.headers,
+            trace_parent=head.trace_parent,
             log_level=route.log_level,
         )
         responder.ctx = ctx = ExecutionContext(request.method, caller, self._clock())

@@ -19,6 +19,7 @@ from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Party, Reply
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.masking import MAX_TEXT_CHARS, Mask
 from pactgate.core.request_kinds import KINDS
+from pactgate.core.trace_context import CallTrace
 from pactgate.core.values import Caller, ClientGroup, Responder
 from pactgate.pipeline.call import FRAME_BYTES
 from pactgate.pipeline.post_gates import facts_of
@@ -65,6 +66,12 @@ class AuditTrail(Protocol):
         """Hand over a sealed request. What is waited for says None once it is written, else why the answer must be held back."""
 
 
+class Tracer(Protocol):
+    """Decides whether a request is traced."""
+
+    def begin(self, ctx: ExecutionContext, request: Request) -> CallTrace | None: ...
+
+
 class RequestRates(Protocol):
     """Counts requests other than tool calls, which are counted by a gate."""
 
@@ -85,6 +92,7 @@ class Kernel:
         mask: Callable[[], Mask] = Mask,
         audit: AuditTrail | None = None,
         rates: RequestRates | None = None,
+        tracer: Tracer | None = None,
         on_notice: Callable[[Caller, Notification], None] = _ignore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -96,6 +104,7 @@ class Kernel:
         self._mask = mask
         self._audit = audit
         self._rates = rates
+        self._tracer = tracer
         self._on_notice = on_notice
         self._clock = clock
         self._refused = RefusedBytes(clock)
@@ -110,6 +119,8 @@ class Kernel:
 
     def start(self, ctx: ExecutionContext, request: Request, responder: Responder) -> RunningRequest:
         """Begin to answer a request. The responder is told once, perhaps at once, the reply, or None when it was cancelled."""
+        if self._tracer is not None:
+            ctx.trace = self._tracer.begin(ctx, request)
         running = RunningRequest(responder, self._barrier, self._run(ctx, request))
         ctx.interrupt = running.interrupt
         running.start()

@@ -157,8 +157,11 @@ class ServerRequestBridge:
         declared = {}
         if caller.capabilities and session.identity.era is Era.MODERN:
             declared = relayable_of(caller, Era.MODERN)
-        if not request.ctx.sent_at:
-            request.ctx.sent_at = self._clock()
+        ctx = request.ctx
+        if ctx.trace is not None:
+            meta = ctx.trace.carried(meta)
+        if not ctx.sent_at:
+            ctx.sent_at = self._clock()
         return session.peer.send(
             request.method,
             members,

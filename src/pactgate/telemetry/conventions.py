@@ -27,14 +27,23 @@ _KNOWN_CODES: Final = frozenset(
 )
 
 
+_OF_CALLER: Final = frozenset(
+    {
+        *(messages.PARSE_ERROR, messages.INVALID_REQUEST, messages.METHOD_NOT_FOUND, messages.INVALID_PARAMS),
+        messages.RESOURCE_NOT_FOUND,
+    }
+)
+"""Answered to a request that can't be served: by the conventions no error of the server that answers so."""
+
+
 def method_of(record: ExecutionRecord) -> str:
     return record.method if record.method in METHODS else OTHER
 
 
 def server_error_type(record: ExecutionRecord) -> str:
-    """`error.type` of what the client was answered: a JSON-RPC code, `tool_error`, or `cancelled`; empty for a success."""
+    """`error.type` of what the client was answered: a JSON-RPC code, `tool_error`, or `cancelled`; empty where nothing failed here."""
     if record.error_code is not None:
-        return code_text(record.error_code)
+        return "" if record.error_code in _OF_CALLER else code_text(record.error_code)
     if record.outcome == "cancelled":
         return "cancelled"
     return "" if record.outcome == "ok" else TOOL_ERROR

@@ -134,6 +134,9 @@ class Metrics:
         added = series.overhead
         added.counts[bisect_left(OVERHEAD_MS, overhead_ms)] += 1
         added.total_ms += overhead_ms
+        trace = record.trace
+        if trace is not None and trace.is_sampled:
+            self._note_trace(series, record, trace.trace_id)
 
     @property
     def calls(self) -> dict[str, int]:
@@ -212,6 +215,11 @@ class Metrics:
         rest = (method, record.server, tool if is_varied else OTHER, record.outcome, is_varied)
         series = self._series.get(rest) or Series(record, method, tool if is_varied else OTHER, is_varied=False)
         return self._series.setdefault(rest, series)
+
+    def _note_trace(self, series: Series, record: ExecutionRecord, trace_id: str) -> None:
+        series.duration.note(record.duration_ms, trace_id, self._wall())
+        if record.sent_at:
+            series.served.note(record.server_ms, trace_id, self._wall())
 
     def _count_waits(self, record: ExecutionRecord) -> None:
         for what, waited_ms in record.waits:

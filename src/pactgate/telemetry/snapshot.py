@@ -55,6 +55,7 @@ class GatewaySnapshot:
         timeout_of: Callable[[Tool], ToolTimeout],
         config: Callable[[], Config],
         gauges: Callable[[], Iterable[Gauge]] = tuple,
+        counters: Callable[[], Iterable[Gauge]] = tuple,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connections = connections
@@ -66,6 +67,7 @@ class GatewaySnapshot:
         self._timeout_of = timeout_of
         self._config = config
         self._gauges = gauges
+        self._counters = counters
         self._clock = clock
         self._started_at = clock()
         self._rows_of: tuple[Catalog, Config] | None = None
@@ -110,6 +112,8 @@ class GatewaySnapshot:
         waiting = [({"server": server}, float(count)) for server, (_, count) in load.items()]
         to.gauge("pactgate_calls_running", "Calls at their server now.", running)
         to.gauge("pactgate_calls_waiting", "Calls that wait for a free slot now.", waiting)
+        for name, about, number in self._counters():
+            to.counter(name, about, [({}, number)])
         for name, about, number in self._gauges():
             to.gauge(name, about, [({}, number)])
         to.gauge("pactgate_uptime_seconds", "Since the start.", [({}, round(self._uptime_s(), 3))])
