@@ -89,6 +89,7 @@ from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRateStore
 from pactgate.telemetry.log import EventLogger
 from pactgate.telemetry.metrics import Metrics
+from pactgate.telemetry.server_logs import ServerLogs
 from pactgate.telemetry.snapshot import GatewaySnapshot, Gauge
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
@@ -154,6 +155,7 @@ class Gateway:
         self.results = ResultCache(self._cache, self._cache_failed)
         self._rates = RatePolicy(config.rate_limits, MemoryRateStore())
         self._taps = GatewayRecorders(config.capture, config.secrets, self._emit, NAME)
+        self.server_logs = ServerLogs(lambda: self._mask)
         self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates], mask=lambda: self._mask)
         self._audit = self._audit_log()
         # Slots of calls are shared fairly between clients, connections come first come, first served: so slots have to run out first,
@@ -310,6 +312,7 @@ class Gateway:
             snapshot=self.snapshot,
             metrics=self.facts.render_metrics,
             stories=self.stories,
+            server_logs=self.server_logs,
             emit=self._emit,
             sessions=self.config.sessions,
             tap=self._taps.http_callers(),
@@ -430,6 +433,7 @@ class Gateway:
         done = await self.connections.apply(
             config.servers.values(), naming=config.naming.exposed, categories=config.categories
         )
+        self.server_logs.keep_only(config.servers)
         if config.cache != before.cache:
             for server in self.connections.servers:
                 self.results.drop_server(server)  # what was kept was kept by other rules
@@ -486,6 +490,7 @@ class Gateway:
             make_tap=self._taps.server,
             private_client=self._private_client,
             private_paths=self.config.private_paths,
+            output=self.server_logs,
             inside=self._management if server is _OWN else None,
             capabilities=lambda: self._client_capabilities,
         )

@@ -66,6 +66,13 @@ class NoStories:
         return []
 
 
+class NoLogs:
+    """No server has written anything."""
+
+    def read(self, server: str, after: int) -> dict[str, Any]:
+        return {"lines": [], "last": 0, "leftOut": 0}
+
+
 class Served:
     """What a test can reach: the port, the kernel, the frontend, the server, and what was emitted."""
 
@@ -120,6 +127,7 @@ async def serving(
         snapshot=snapshot,
         metrics=lambda accept: (b"pactgate_up 1\n", TEXT),
         stories=stories or NoStories(),
+        server_logs=NoLogs(),
         emit=events.append,
         sessions=sessions,
         clock=clock,

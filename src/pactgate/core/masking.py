@@ -34,6 +34,8 @@ _SHORTEST_SECRET: Final = 4
 _SHORTEST_ENCODED: Final = 8
 """Shorter ones in base64 would be found in data that has nothing to do with them."""
 _SHORTEST_PASSWORD: Final = 6
+_SHORTEST_LINE: Final = 16
+"""A secret of several lines is masked line by line too, because logs have lines."""
 _ESCAPED_BYTE: Final = re.compile("%[0-9A-F]{2}")
 JWT_BEGIN: Final = "eyJ"
 """A JSON object in base64url."""
@@ -47,6 +49,9 @@ class Mask:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
+        known |= {
+            line for secret in known if "\n" in secret for line in secret.splitlines() if len(line) >= _SHORTEST_LINE
+        }
         spellings = {spelling for secret in known for spelling in spellings_of(secret)}
         self._pattern = pattern_of(spellings)
         self._longest = max(MAX_TRACE_CHARS, *map(len, spellings)) if spellings else MAX_TRACE_CHARS

@@ -8,6 +8,7 @@ sees its own calls, an administrator sees all. Must not: change anything.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -25,6 +26,9 @@ _UNFINISHED: Final = frozenset({ServerStatus.CONNECTING.value, ServerStatus.DISC
 _SHOWN: Final = ("serverId", "status", "toolCount", "lastError", "lastErrorCode", "trouble", "latencyMs")
 
 
+_LOGS: Final = "/api/logs/"
+_NUMBER: Final = re.compile("[0-9]{0,18}")
+_ADMIN_ONLY: Final = b'{"status":"forbidden"}'
 _CALLS: Final = "/api/calls"
 _LISTED_CALLS: Final = 100
 
@@ -37,6 +41,12 @@ class CallTraces(Protocol):
     def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]: ...
 
 
+class ServerLogs(Protocol):
+    """The last lines that servers wrote."""
+
+    def read(self, server: str, after: int) -> dict[str, Any]: ...
+
+
 class Admin:
     """Takes a snapshot of the gateway at most a few times a second, however many requests there are."""
 
@@ -45,9 +55,11 @@ class Admin:
         snapshot: Callable[[], dict[str, Any]],
         metrics: Callable[[str], tuple[bytes, str]],
         stories: CallTraces,
+        server_logs: ServerLogs,
         clock: Callable[[], float],
     ) -> None:
         self._stories = stories
+        self._server_logs = server_logs
         self._take = snapshot
         self._metrics = metrics
         self._clock = clock
@@ -84,6 +96,8 @@ class Admin:
         """Answer a path of the JSON API or the metrics. Returns whether the path is one of theirs."""
         if exchange.path.startswith(_CALLS):
             return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.shown)
+        if exchange.path.startswith(_LOGS):
+            return self._answer_logs(exchange, admitted)
         if exchange.path == "/metrics":
             body, content_type = self._metrics(",".join(exchange.headers.get("accept", ())))
             self._say(exchange, 200, body, b"Content-Type: %b\r\nCache-Control: no-store\r\n" % content_type.encode())
@@ -111,6 +125,17 @@ class Admin:
         if story is None:
             return False
         self._say(exchange, 200, encode_json(story))
+        return True
+
+    def _answer_logs(self, exchange: HttpExchange, admitted: Principal) -> bool:
+        """`/api/logs/{server}/{number}`: the lines after that one, for administrators, because a line may be about any client."""
+        server, _, after = exchange.path.removeprefix(_LOGS).partition("/")
+        if not any(row["serverId"] == server for row in self._servers()) or not _NUMBER.fullmatch(after):
+            return False
+        if not sees_everything(admitted.roles):
+            self._say(exchange, 403, _ADMIN_ONLY)
+            return True
+        self._say(exchange, 200, encode_json(self._server_logs.read(server, int(after or 0))))
         return True
 
     def _servers(self) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from pactgate.core.failures import Kind
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.principal import Principal
 from pactgate.core.recording import ConnectionRecorder
-from pactgate.inbound.admin import Admin, CallTraces
+from pactgate.inbound.admin import Admin, CallTraces, ServerLogs
 from pactgate.inbound.auth import Guard, cors_head
 from pactgate.inbound.batch import is_batch
 from pactgate.inbound.credential_checks import CredentialChecks
@@ -69,6 +69,7 @@ class HttpFrontend:
         snapshot: Callable[[], dict[str, Any]],
         metrics: Callable[[str], tuple[bytes, str]],
         stories: CallTraces,
+        server_logs: ServerLogs,
         emit: Emit,
         sessions: Sessions | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -93,7 +94,7 @@ class HttpFrontend:
         self._servers = servers
         self._emit = emit
         self._tap = tap
-        self._admin = Admin(snapshot, metrics, stories, clock)
+        self._admin = Admin(snapshot, metrics, stories, server_logs, clock)
         self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
         self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
         self._await_expiry()
