@@ -313,6 +313,7 @@ class Gateway:
             metrics=self.facts.render_metrics,
             stories=self.stories,
             server_logs=self.server_logs,
+            traffic=self.facts.traffic,
             emit=self._emit,
             sessions=self.config.sessions,
             tap=self._taps.http_callers(),

@@ -128,6 +128,7 @@ async def serving(
         metrics=lambda accept: (b"pactgate_up 1\n", TEXT),
         stories=stories or NoStories(),
         server_logs=NoLogs(),
+        traffic=dict,
         emit=events.append,
         sessions=sessions,
         clock=clock,

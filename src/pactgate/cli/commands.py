@@ -55,6 +55,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "call": LazyCommand("call:call", "Call a tool and show its result."),
     "probe": LazyCommand("probe:probe", "Call an idempotent tool twice and compare the results."),
     "explain": LazyCommand("explain:explain", "Explain a call, or list the last calls."),
+    "top": LazyCommand("top:top", "Watch the traffic of the running gateway."),
     "logs": LazyCommand("logs:logs", "Show what a server wrote to stderr, and its log messages."),
     "config": LazyCommand("config_command:config", "Read and change settings of the running gateway."),
     "keys": LazyCommand("keys:keys", "Make, list, rotate and revoke API keys."),

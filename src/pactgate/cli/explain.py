@@ -161,12 +161,12 @@ def _show(call: Mapping[str, Any]) -> None:
     outcome = str(call.get("outcome")).replace("_", " ")
     name = what(call) or "a call"
     terminal.title(f"{name}: {outcome} in {call.get('durationMs', 0):.1f} ms")
-    for label, text in _lines(call):
+    for label, text in call_lines(call):
         if text:
             terminal.item(label, "dim", text, width=_LABEL_CHARS)
 
 
-def _lines(call: Mapping[str, Any]) -> list[tuple[str, str]]:
+def call_lines(call: Mapping[str, Any]) -> list[tuple[str, str]]:
     party = str(call.get("party") or "")
     return [
         ("request id", f"{call.get('requestId')}, {call.get('time')}"),

@@ -56,10 +56,12 @@ class Admin:
         metrics: Callable[[str], tuple[bytes, str]],
         stories: CallTraces,
         server_logs: ServerLogs,
+        traffic: Callable[[], dict[str, Any]],
         clock: Callable[[], float],
     ) -> None:
         self._stories = stories
         self._server_logs = server_logs
+        self._traffic = traffic
         self._take = snapshot
         self._metrics = metrics
         self._clock = clock
@@ -107,6 +109,8 @@ class Admin:
             facts = {name: fact for name, fact in snapshot.items() if name not in ("servers", "tools")}
             facts |= {"status": _status(snapshot["servers"]), "serverCount": len(snapshot["servers"])}
             facts["toolCount"] = len(snapshot["tools"])
+        elif exchange.path == "/api/traffic":
+            facts = self._traffic()
         elif exchange.path == "/api/servers":
             facts = {"servers": self._servers_for(admitted)}
         elif exchange.path == "/api/tools":

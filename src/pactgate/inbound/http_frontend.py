@@ -70,6 +70,7 @@ class HttpFrontend:
         metrics: Callable[[str], tuple[bytes, str]],
         stories: CallTraces,
         server_logs: ServerLogs,
+        traffic: Callable[[], dict[str, Any]],
         emit: Emit,
         sessions: Sessions | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -94,7 +95,7 @@ class HttpFrontend:
         self._servers = servers
         self._emit = emit
         self._tap = tap
-        self._admin = Admin(snapshot, metrics, stories, server_logs, clock)
+        self._admin = Admin(snapshot, metrics, stories, server_logs, traffic, clock)
         self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
         self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
         self._await_expiry()

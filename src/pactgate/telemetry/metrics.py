@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pactgate.core.context import QUEUE, ExecutionRecord
+from pactgate.core.context import CLIENT, CONNECTION, QUEUE, ExecutionRecord
 from pactgate.core.events import Event, RequestFinished
 from pactgate.core.values import ServerStatus
 from pactgate.telemetry.conventions import CALL, OTHER, client_error_type, method_of, server_error_type, transport_of
@@ -26,6 +26,7 @@ OVERHEAD_MS: Final = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 2
 QUEUE_MS: Final = (1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000)
 _ALL_MS: Final = tuple(sorted({*REQUEST_MS, *OPERATION_MS}))
 """One search serves both histograms of a duration."""
+TRAFFIC_MS: Final = _ALL_MS
 MAX_TOOLS: Final = 500
 MAX_SERIES: Final = 2000
 
@@ -96,6 +97,8 @@ class Metrics:
         self._series: dict[tuple[object, ...], Series] = {}
         self._tools: set[str] = set()
         self._queues: dict[str, DurationHistogram] = {}
+        self._waited_ms: dict[tuple[str, str], float] = {}
+        """By server and what was waited for: QUEUE, CONNECTION, CLIENT or a gate."""
         self._events: Counter[str] = Counter()
 
     def emit(self, event: Event) -> None:
@@ -147,6 +150,28 @@ class Metrics:
             "failed": sum(count for outcome, count in calls if outcome != "ok"),
         }
 
+    def traffic(self) -> list[dict[str, Any]]:
+        """For each server, so far: how many requests, how many failed, how long they took and where. `counts` is by TRAFFIC_MS."""
+        found: dict[str, dict[str, Any]] = {}
+        for one in self._all():
+            if not one.server:
+                continue
+            row = found.setdefault(
+                one.server,
+                {"serverId": one.server, "calls": 0, "failed": 0, "serverMs": 0.0, "gatewayMs": 0.0}
+                | {"queueMs": 0.0, "gatesMs": 0.0, "counts": [0] * (len(TRAFFIC_MS) + 1)},
+            )
+            count = sum(one.duration.counts)
+            row["calls"] += count
+            row["failed"] += count if one.outcome != "ok" else 0
+            row["serverMs"] += one.served.total_ms
+            row["gatewayMs"] += one.overhead.total_ms
+            row["counts"] = [before + more for before, more in zip(row["counts"], one.duration.counts, strict=True)]
+        for (server, what), ms in self._waited_ms.items():
+            if server in found and what not in (CLIENT, CONNECTION):
+                found[server]["queueMs" if what == QUEUE else "gatesMs"] += ms
+        return [found[server] for server in sorted(found)]
+
     def render(self, to: Exposition, servers: Sequence[Mapping[str, Any]]) -> None:
         """Write everything. `servers` are the rows of the configured servers."""
         series = self._all()
@@ -194,6 +219,11 @@ class Metrics:
             QUEUE_MS,
             (({"server": server}, one) for server, one in self._queues.items()),
         )
+        to.counter(
+            "pactgate_wait_seconds_total",
+            "How long requests waited, by what for: queue, connection, client, or a gate.",
+            (({"server": server, "for": what}, ms / 1000) for (server, what), ms in sorted(self._waited_ms.items())),
+        )
         to.counter("pactgate_events_total", "What happened, by kind.", _labelled(self._events, "event"))
         _render_servers(to, servers)
 
@@ -223,6 +253,8 @@ class Metrics:
 
     def _count_waits(self, record: ExecutionRecord) -> None:
         for what, waited_ms in record.waits:
+            key = record.server or "", what
+            self._waited_ms[key] = self._waited_ms.get(key, 0.0) + waited_ms
             if what == QUEUE and record.server is not None:
                 self._queues.setdefault(record.server, DurationHistogram(QUEUE_MS)).add(waited_ms)
 

@@ -23,7 +23,7 @@ from pactgate.policy.timeouts import ToolTimeout
 from pactgate.protocol import messages
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.telemetry.exposition import OPEN_METRICS, TEXT, Exposition, accepts_open_metrics
-from pactgate.telemetry.metrics import Metrics
+from pactgate.telemetry.metrics import TRAFFIC_MS, Metrics
 
 Gauge = tuple[str, str, float]
 """A name, what it says, and its value now."""
@@ -83,6 +83,21 @@ class GatewaySnapshot:
             "cache": self._cache_facts(),
             **self.limits(),
         }
+
+    def traffic(self) -> dict[str, Any]:
+        """What went to each server so far, and what is under way."""
+        load = self._overload.load()
+        rows = [
+            {**row, "running": load.get(row["serverId"], (0, 0))[0], "waiting": load.get(row["serverId"], (0, 0))[1]}
+            for row in self._metrics.traffic()
+        ]
+        seen = {row["serverId"] for row in rows}
+        rows += [
+            {"serverId": server, "calls": 0, "running": running, "waiting": waiting}
+            for server, (running, waiting) in load.items()
+            if server not in seen
+        ]
+        return {"atMs": round(self._uptime_s() * 1000), "boundsMs": list(TRAFFIC_MS), "servers": rows}
 
     def limits(self) -> dict[str, Any]:
         """The rate limits, size limits and timeouts, which every client may read (S2/MCP-007)."""
