@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import urllib.request
+from urllib.error import HTTPError
 
 
 def fetch(url: str, **headers: str) -> bytes:
@@ -11,3 +12,12 @@ def fetch(url: str, **headers: str) -> bytes:
     with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=5) as answer:
         body: bytes = answer.read()
         return body
+
+
+def status_of(url: str, **headers: str) -> int:
+    try:
+        fetch(url, **headers)
+    except HTTPError as refusal:
+        with refusal:
+            return refusal.code
+    return 200

@@ -22,6 +22,7 @@ from pactgate.core.events import (
     CredentialsRefused,
     EntriesChanged,
     ListenOpened,
+    RequestRefused,
     ToolChanged,
 )
 from pactgate.core.failures import TABLE, Kind, Verdict
@@ -175,6 +176,21 @@ def refused_facts(refused: CredentialsRefused, noticed_at: float) -> bytes:
             "peer": refused.peer,
             "attempts": refused.attempts,
             "elsewhere": refused.elsewhere,
+        }
+    )
+
+
+def rejected_facts(refused: RequestRefused, noticed_at: float, more: int, masking: Masking) -> bytes:
+    """The facts of a request that was refused for its credentials, its Host or its Origin. `more` before it were too many to record."""
+    return encode_json(
+        {
+            "kind": "rejected",
+            "time": stamp(noticed_at),
+            "peer": refused.peer,
+            "status": refused.status,
+            "request": masking.short(refused.target, _TARGET_CHARS),
+            "message": masking.short(refused.reason, _MESSAGE_CHARS),
+            **({"more": more} if more else {}),
         }
     )
 
