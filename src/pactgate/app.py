@@ -473,8 +473,10 @@ class Gateway:
         ]
 
     def _gauges(self) -> list[Gauge]:
+        audit = [] if self._audit is None else [float(self._audit.trouble is not None)]
         sessions = 0 if self._frontend is None else len(self._frontend.sessions)
         return [
+            *(("pactgate_audit_failing", "1 while the audit log can't be written.", failing) for failing in audit),
             ("pactgate_children", "Processes of servers.", len(self._child_reaper)),
             ("pactgate_sessions", "Sessions of legacy clients over HTTP.", sessions),
             ("pactgate_suspended_calls", "Calls that wait until their client was asked.", self.bridge.suspended_count),

@@ -123,8 +123,9 @@ class GatewaySnapshot:
         to.gauge("pactgate_cache_entries", "Cached results.", [({}, cache["entries"])])
         to.gauge("pactgate_cache_size_bytes", "Bytes of the cached results.", [({}, cache["sizeBytes"])])
         to.gauge("pactgate_calls_held", "Calls that run or wait for a slot now.", [({}, self._overload.held_count)])
-        running = [({"server": server}, float(count)) for server, (count, _) in load.items()]
-        waiting = [({"server": server}, float(count)) for server, (_, count) in load.items()]
+        under_way = {row["serverId"]: load.get(row["serverId"], (0, 0)) for row in self._connections.rows()}
+        running = [({"server": server}, float(count)) for server, (count, _) in under_way.items()]
+        waiting = [({"server": server}, float(count)) for server, (_, count) in under_way.items()]
         to.gauge("pactgate_calls_running", "Calls at their server now.", running)
         to.gauge("pactgate_calls_waiting", "Calls that wait for a free slot now.", waiting)
         for name, about, number in self._counters():
