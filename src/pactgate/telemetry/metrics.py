@@ -27,6 +27,7 @@ QUEUE_MS: Final = (1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 300
 _ALL_MS: Final = tuple(sorted({*REQUEST_MS, *OPERATION_MS}))
 """One search serves both histograms of a duration."""
 TRAFFIC_MS: Final = _ALL_MS
+_EXEMPLAR_S: Final = 1.0
 MAX_TOOLS: Final = 500
 MAX_SERIES: Final = 2000
 
@@ -34,13 +35,14 @@ MAX_SERIES: Final = 2000
 class DurationHistogram:
     """How many requests took at most as long as each bound, and the last traced one of each bucket."""
 
-    __slots__ = ("bounds_ms", "counts", "exemplars", "total_ms")
+    __slots__ = ("bounds_ms", "counts", "exemplars", "noted_until", "total_ms")
 
     def __init__(self, bounds_ms: Sequence[float]) -> None:
         self.bounds_ms = bounds_ms
         self.counts = [0] * (len(bounds_ms) + 1)
         self.total_ms = 0.0
         self.exemplars: dict[int, Exemplar] = {}
+        self.noted_until: dict[int, float] = {}
 
     def add(self, ms: float) -> None:
         self.counts[bisect_left(self.bounds_ms, ms)] += 1
@@ -56,9 +58,12 @@ class DurationHistogram:
                 self.exemplars[at] = other.exemplars[number]
         self.total_ms += other.total_ms
 
-    def note(self, ms: float, trace_id: str, at: float) -> None:
-        """Keep an example of the bucket of this duration."""
-        self.exemplars[bisect_left(self.bounds_ms, ms)] = Exemplar(trace_id, ms / 1000, at)
+    def note(self, ms: float, trace_id: str, wall: Callable[[], float], now: float) -> None:
+        """Keep an example of the bucket of this duration, a new one every second. `now` is of the monotonic clock."""
+        number = bisect_left(self.bounds_ms, ms)
+        if now >= self.noted_until.get(number, 0.0):
+            self.exemplars[number] = Exemplar(trace_id, ms / 1000, wall())
+            self.noted_until[number] = now + _EXEMPLAR_S
 
 
 class Series:
@@ -247,9 +252,9 @@ class Metrics:
         return self._series.setdefault(rest, series)
 
     def _note_trace(self, series: Series, record: ExecutionRecord, trace_id: str) -> None:
-        series.duration.note(record.duration_ms, trace_id, self._wall())
+        series.duration.note(record.duration_ms, trace_id, self._wall, record.opened_at)
         if record.sent_at:
-            series.served.note(record.server_ms, trace_id, self._wall())
+            series.served.note(record.server_ms, trace_id, self._wall, record.opened_at)
 
     def _count_waits(self, record: ExecutionRecord) -> None:
         for what, waited_ms in record.waits:

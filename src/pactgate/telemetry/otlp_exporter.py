@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pactgate.config.sections.telemetry import Telemetry
@@ -24,8 +24,9 @@ from pactgate.upstreams.http.request_message import HttpTarget, header_block
 MAX_QUEUED: Final = 2048
 """Records, of two spans at most. Both numbers are those of OpenTelemetry's batch processor."""
 DELAY_S: Final = 5.0
-_BATCH: Final = 128
-"""So many records take about a millisecond to encode."""
+_BATCH: Final = 512
+_AT_ONCE: Final = 64
+"""So many records are encoded in one turn of the loop, in about half a millisecond."""
 _FLUSH_S: Final = 2.0
 _HEADERS: Final = b"Content-Type: application/x-protobuf\r\nUser-Agent: pactgate\r\n"
 
@@ -106,9 +107,9 @@ class OtlpExporter:
         """Send one batch. Whether it arrived."""
         batch = [self._queue.popleft() for _ in range(min(_BATCH, len(self._queue)))]
         epoch_ns = time.time_ns() - time.monotonic_ns()
-        spans = [self._encoder.encode(one, one.trace, epoch_ns) for one in batch if one.trace is not None]
-        body = otlp.request(self._resource, "pactgate", self._version, spans)
         try:
+            spans = await self._encode(batch, epoch_ns)
+            body = otlp.request(self._resource, "pactgate", self._version, spans)
             async with asyncio.timeout(self._timeout_s):
                 response = await self._client.request(b"POST", self._target, self._headers, body, takes_any=True)
             why = None if response.status < 300 else f"HTTP {response.status}"
@@ -116,7 +117,7 @@ class OtlpExporter:
             why = f"no answer within {self._timeout_s:g} s"
         except GatewayFailure as failure:
             why = failure.message
-        except BaseException:
+        except asyncio.CancelledError:
             self.dropped_count += len(batch)
             raise
         if why is None:
@@ -128,3 +129,13 @@ class OtlpExporter:
             self._emit(ExportFailed(why))
         self._is_failing = True
         return False
+
+    async def _encode(self, batch: Sequence[ExecutionRecord], epoch_ns: int) -> list[bytes]:
+        """The spans of a batch, with a turn of the loop for others now and then."""
+        spans = []
+        for number, one in enumerate(batch, 1):
+            if one.trace is not None:
+                spans.append(self._encoder.encode(one, one.trace, epoch_ns))
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return spans

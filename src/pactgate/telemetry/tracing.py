@@ -62,14 +62,15 @@ class Tracer:
         ambient = self._read(ctx.caller.trace_parent) if ctx.caller.trace_parent else None
         link = ambient if parent is not None else None
         chosen = parent or ambient
-        trace_id = chosen.trace_id if chosen is not None else f"{self._bits(2 * _ID_BITS) or 1:032x}"
+        chance = f"{self._bits(4 * _ID_BITS):064x}"  # asked for once: each time costs 0.3 us
+        trace_id = chosen.trace_id if chosen is not None else chance[32:]
         is_sampled = self._is_sampled(chosen, trace_id)
         if not is_sampled and (parent is not None or (said is None and ambient is None)):
             return None
         return CallTrace(
             trace_id=trace_id,
-            span_id=self._span_id(),
-            client_span_id=self._span_id(),
+            span_id=chance[:16],
+            client_span_id=chance[16:32],
             is_sampled=is_sampled,
             parent_id="" if chosen is None else chosen.span_id,
             link=link,
@@ -92,9 +93,6 @@ class Tracer:
         parent = read_parent(said) if isinstance(said, str) else None
         self.invalid_count += parent is None
         return parent
-
-    def _span_id(self) -> str:
-        return f"{self._bits(_ID_BITS) or 1:016x}"
 
 
 def _context_in(request: Request) -> tuple[Any, Any]:
