@@ -52,7 +52,7 @@ async def load(port: int, done: threading.Event) -> None:
                 number += 1
                 text = str(number) if is_varied else str(int(time.monotonic() * 2))
                 await client.ask(modern("tools/call", name=name, arguments={"ms": ms, "text": text}))
-                await asyncio.sleep(0 if is_varied else 0.1)
+                await asyncio.to_thread(done.wait, 0 if is_varied else 0.1)
 
     async def refused() -> None:
         while not done.is_set():
@@ -60,7 +60,7 @@ async def load(port: int, done: threading.Event) -> None:
             async with RawClient(port) as client:
                 await client.ask(modern("tools/call", name="slow__none"))
                 await client.ask(modern("tools/call", name="odd__refuse", arguments={"code": -32603}))
-            await asyncio.sleep(0.2)
+            await asyncio.to_thread(done.wait, 0.2)
 
     busy = [calls("busy__slow", 20) for _ in range(4)]
     equal = [calls("equal__slow", 300, is_varied=False) for _ in range(2)]

@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +241,9 @@ async def test_the_time_a_client_was_asked_is_no_time_of_the_server(tmp_path: Pa
         await gateway.discover()
 
         async def answer(method: str, params: bytes) -> bytes:
-            await asyncio.sleep(0.2)
+            with suppress(TimeoutError):  # a person who thinks
+                async with asyncio.timeout(0.25):
+                    await asyncio.Event().wait()
             return b'{"action":"accept","content":{"name":"Ann"}}'
 
         ctx = ExecutionContext("tools/call", asker(answer=answer), time.monotonic())

@@ -13,13 +13,12 @@ from typing import Any, Final
 
 from msgspec import structs, to_builtins
 
-from pactgate.audit.record import code_of, times_of, verdict_of
+from pactgate.audit.record import code_of, stamp, times_of, verdict_of
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.display import cut
 from pactgate.core.events import Event, RequestFinished
 from pactgate.core.failures import Party, Verdict
 from pactgate.core.masking import Mask
-from pactgate.core.timestamps import stamp
 from pactgate.policy.response_size import fit_facts
 
 MAX_CALLS: Final = 1000

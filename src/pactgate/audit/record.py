@@ -6,7 +6,9 @@ Bounded and masked: no record is longer than a bound or has a secret of the conf
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
@@ -28,7 +30,6 @@ from pactgate.core.events import (
 from pactgate.core.failures import TABLE, Kind, Verdict
 from pactgate.core.principal import PrincipalKind
 from pactgate.core.request_kinds import CALL, EXTENSION, PROMPT, READ, SUBSCRIPTION, kind_of
-from pactgate.core.timestamps import stamp
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.modern import LISTEN
 
@@ -323,3 +324,12 @@ def _fitted(items: Iterable[Any], count: int) -> list[Any]:
             return [*kept, {"more": count - len(kept)}]
         kept.append(item)
     return kept
+
+
+def stamp(now: float) -> str:
+    return f"{_to_the_second(int(now))}.{int(now * 1000) % 1000:03}Z"
+
+
+@lru_cache(maxsize=4)
+def _to_the_second(now: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))

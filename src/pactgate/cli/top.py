@@ -13,7 +13,6 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any, Final
 
 import click
@@ -226,7 +225,7 @@ def _screen() -> Iterator[None]:
 
     fd = sys.stdin.fileno()
     before, former = termios.tcgetattr(fd), signal.getsignal(signal.SIGTERM)
-    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.stdout.write(_ENTER_SCREEN)
     try:
         tty.setcbreak(fd)
@@ -238,10 +237,6 @@ def _screen() -> Iterator[None]:
         sys.stdout.write(_LEAVE_SCREEN)
         sys.stdout.flush()
         signal.signal(signal.SIGTERM, former)
-
-
-def _terminated(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _keys(pause_s: float) -> list[str]:

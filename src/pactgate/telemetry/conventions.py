@@ -18,6 +18,8 @@ _OTHER_ERROR: Final = "_OTHER"
 """What OpenTelemetry calls an error type that is none of the known ones."""
 TOOL_ERROR: Final = "tool_error"
 CALL: Final = "tools/call"
+_SOCKET: Final = "unix"
+"""What stands for the address of a client on the Unix socket."""
 _KNOWN_CODES: Final = frozenset(
     {
         *(messages.PARSE_ERROR, messages.INVALID_REQUEST, messages.METHOD_NOT_FOUND, messages.INVALID_PARAMS),
@@ -74,4 +76,6 @@ def code_text(code: int) -> str:
 
 def transport_of(record: ExecutionRecord) -> str:
     """`network.transport` towards the client."""
+    if record.peer == _SOCKET:
+        return "unix"
     return "tcp" if record.peer else "pipe"

@@ -119,7 +119,7 @@ class Metrics:
             record.outcome,
             record.version,
             record.upstream_revision,
-            record.peer != "",
+            transport_of(record),
             None if failure is None else (record.error_code, client_error_type(record)),
         )
         series = self._series.get(key) or self._find(key, record)

@@ -16,8 +16,8 @@ import msgspec
 
 from pactgate.core.display import cut, flat, visible
 from pactgate.core.masking import Mask
-from pactgate.core.timestamps import stamp
 from pactgate.telemetry.log import LOGGER, MAX_MESSAGE_CHARS
+from pactgate.telemetry.log_handler import stamp
 
 MAX_LINES: Final = 1000
 MAX_BYTES: Final = 262_144

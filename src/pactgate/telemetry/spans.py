@@ -114,7 +114,7 @@ class SpanEncoder:
         failure = record.failure
         key = (
             *(record.method, record.server, record.tool, record.outcome, record.version, record.upstream_revision),
-            *(record.peer != "", record.is_cached, record.category, record.era),
+            *(transport_of(record), record.is_cached, record.category, record.era),
             None if failure is None else (record.error_code, client_error_type(record), failure.get("verdict")),
         )
         kept = self._kept.get(key)
