@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.state.memory_rates import MemoryRateStore
-from pactgate.state.ports import Quota, RateRefusal, RateStore
+from pactgate.state.ports import Quota, RateRefusal
 
 SECOND_NS = 1_000_000_000
 MINUTE_NS = 60 * SECOND_NS
@@ -23,8 +23,7 @@ class Callers:
         self.store = MemoryRateStore(lambda: self.now_ns, max_buckets)
 
     def call(self, subject: str = "ops") -> RateRefusal | None:
-        store: RateStore = self.store
-        return store.take(subject, self.quota)
+        return self.store.take(subject, self.quota)
 
     def passing(self, count: int, subject: str = "ops") -> int:
         """How many of so many calls at once go through."""

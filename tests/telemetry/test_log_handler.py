@@ -148,6 +148,8 @@ def test_events_below_the_level_and_hidden_events_are_not_written(open_log: Call
         "CodeReplaced",
         "ToolReported",
         "CacheFailed",
+        "StoreFailed",
+        "ReplicaVanished",
         "ConnectionsClosed",
         "CaptureFailed",
         "ConfigurationRestored",

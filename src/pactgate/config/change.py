@@ -30,7 +30,7 @@ SETTABLE: Final = ("naming", "categories", "timeouts", "limits", "rateLimits", "
 SERVERS: Final = "mcpServers"
 SERVER_SETTABLE: Final = ("enabled", "requestTimeoutMs", "maxRetries")
 _SERVER_SHOWN: Final = (*SERVER_SETTABLE, "connectionTimeoutMs", "era", "transport", "name", "description")
-_AT_START: Final = ("listen", "sessions", "audit", "log", "discovery", "cache", "limits", "telemetry")
+_AT_START: Final = ("listen", "sessions", "state", "audit", "log", "discovery", "cache", "limits", "telemetry")
 """Sections that, in part or whole, take effect at the next start."""
 _ATTRIBUTES: Final = dict(zip(Sections.__struct_encode_fields__, Sections.__struct_fields__, strict=True))
 _STEP: Final = re.compile(r"""\.?(?:(?P<plain>[A-Za-z0-9_$-]+)|\[(?P<quoted>"(?:[^"\\]|\\.)*")\])""")
@@ -62,6 +62,8 @@ def shown(config: Config) -> dict[str, Any]:
     for holder in view["auth"]["tokens"].values():
         for entry in (holder, *holder["tokens"]):
             entry["token"] = _HIDDEN if entry["token"] else None
+    for name in ("key", "previousKey"):
+        view["state"][name] = _HIDDEN if view["state"][name] else None
     view[SERVERS] = _servers(config, _SERVER_SHOWN)
     masked: dict[str, Any] = _masked(view, mask)
     return masked

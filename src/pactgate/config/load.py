@@ -32,6 +32,7 @@ from pactgate.config.sections.auth import check_auth
 from pactgate.config.sections.cache import check_cache
 from pactgate.config.sections.effects import warn_of_own_files
 from pactgate.config.sections.listen import ListenSection, check_listen, warn_of_plain_tokens
+from pactgate.config.sections.state import KEY_VARIABLE, check_state, warn_of_state
 from pactgate.config.sections.telemetry import Telemetry, is_disabled, telemetry_of
 from pactgate.config.server_entries import settle
 from pactgate.config.validate import SERVER_LISTS, Validation
@@ -86,8 +87,11 @@ def load(
         cast("dict[str, str]", environ), _variables_of_file(root, files, found), variables_of_editors(folder, environ)
     )
     reading = Validation(found, environ, folder, files.read)
+    if root is not None:
+        _add_key(root, environ)
     settings = _settings(reading, root, found, files) if root is not None else {}
-    given = Validation(flags, environ).take(_tree(overrides or {}), kind_of(Sections))
+    giving = Validation(flags, environ)
+    given = giving.take(_tree(overrides or {}), kind_of(Sections))
     variables = ConfigFindings(ENVIRONMENT)
     around = Validation(variables, {})
     telemetry = around.take(telemetry_of(environ, variables), kind_of(Telemetry))
@@ -106,7 +110,8 @@ def load(
     if problems := found.problems + flags.problems + variables.problems:
         raise ConfigurationError([*problems, *unresolved])
     config = msgspec.convert(settings, Config)
-    secrets = tuple(sorted({*reading.secrets, *around.secrets}, key=lambda secret: (-len(secret), secret)))
+    known_secrets = {*reading.secrets, *giving.secrets, *around.secrets}
+    secrets = tuple(sorted(known_secrets, key=lambda secret: (-len(secret), secret)))
     key_file = config.auth.keys or (os.path.abspath(path.with_suffix(_KEYS)) if path else None)
     config = msgspec.structs.replace(
         config,
@@ -118,6 +123,9 @@ def load(
         file=str(path) if path else None,
     )
     warn_of_own_files(config.servers, config.private_paths, found)
+    if config.state.is_shared and config.needs_token:
+        message = "Each replica generates a token of its own, and clients would need all of them."
+        found.warn(("auth", "tokens"), message, "Add one that all replicas know.")
     warn_of_plain_tokens(config.listen, wants_token=not config.allows_anonymous, found=found)
     return msgspec.structs.replace(config, warnings=tuple(found.warnings))
 
@@ -212,6 +220,7 @@ def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings, 
                 }
     settings["servers"] = servers
     check_auth(settings.get("auth", {}), root.get("auth"), found)
+    check_state(settings.get("state", {}), found)
     check_listen(settings.get("listen", {}), found)
     check_together(settings, found)
     return settings
@@ -242,6 +251,7 @@ def _warn(settings: dict[str, Any], found: ConfigFindings, *, is_whole: bool) ->
         hint = "Use auth.tokens, or listen on 127.0.0.1."
         found.warn(("auth", "anonymous"), message, hint, at_value=True)
     _warn_of_private_caches(settings, found)
+    warn_of_state(settings.get("state", {}), found)
     for server_id, server in settings["servers"].items():
         if (tools := server.get("tools")) and (writers := other_writers(tools)):
             message = f"{writers.who} may write this file, and the gateway runs it."
@@ -268,6 +278,13 @@ def _warn_of_private_caches(settings: dict[str, Any], found: ConfigFindings) -> 
             )
             hint = "Remove it, or set isolation to shared if the server answers all clients alike."
             found.warn(("cache", "tools", pattern), message, hint)
+
+
+def _add_key(root: dict[str, Any], environ: Mapping[str, str]) -> None:
+    """The key of the replicas, where the file has a section `state` without one."""
+    state = root.get("state")
+    if isinstance(state, dict) and "key" not in state and environ.get(KEY_VARIABLE):
+        root["state"] = {**state, "key": f"${{{KEY_VARIABLE}}}"}
 
 
 def _tree(overrides: Mapping[str, Any]) -> dict[str, Any]:

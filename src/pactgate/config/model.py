@@ -24,6 +24,7 @@ from pactgate.config.sections.capture import Capture
 from pactgate.config.sections.limits import Categories, Limits, Timeouts
 from pactgate.config.sections.listen import ListenSection
 from pactgate.config.sections.rate_limits import RateLimits
+from pactgate.config.sections.state import StateSection
 from pactgate.config.sections.telemetry import Telemetry
 from pactgate.config.server_settings import ServerConfig, Servers
 from pactgate.core.failures import Plane, WireSettings
@@ -114,6 +115,7 @@ class Sections(Section, frozen=True, kw_only=True):
     capture: Capture = Capture()
     auth: Auth = Auth()
     sessions: Sessions = Sessions()
+    state: StateSection = StateSection()
     audit: AuditSection = AuditSection()
     log: Log = Log()
     telemetry: Telemetry = Telemetry()

@@ -192,6 +192,29 @@ class CacheFailed(Event, frozen=True):
     reason: str
 
 
+class StoreFailed(Event, frozen=True):
+    """The store that replicas share does not answer; what happens meanwhile, `state.onFailure` says."""
+
+    reason: str
+
+
+class StoreRestored(Event, frozen=True):
+    """The store that replicas share answers."""
+
+
+class ReplicaJoined(Event, frozen=True):
+    """Another gateway shares the store. `address` is where it takes requests it owns."""
+
+    replica: str
+    address: str
+
+
+class ReplicaVanished(Event, frozen=True):
+    """Another gateway has stopped, or has not been heard of for some seconds. What it owned is gone."""
+
+    replica: str
+
+
 class CaptureEnded(Event, frozen=True):
     """A recorded session is in its file. `missing` messages came after the bound or faster than they could be written."""
 

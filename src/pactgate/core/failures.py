@@ -112,6 +112,8 @@ class Kind(StrEnum):
     OVERLOADED = "overloaded"
     DESTINATION_REFUSED = "destination_refused"
     AUDIT_UNAVAILABLE = "audit_unavailable"
+    STATE_UNAVAILABLE = "state_unavailable"
+    REPLICA_LOST = "replica_lost"
     CONNECTION_FAILED = "connection_failed"
     CONNECT_TIMEOUT = "connect_timeout"
     CALL_TIMEOUT = "call_timeout"
@@ -204,6 +206,10 @@ TABLE: Final[dict[Kind, Row]] = {
     Kind.AUDIT_UNAVAILABLE: Row(
         _T, _E.SERVICE_UNAVAILABLE, None, _RES, _INTERNAL, "audit_unavailable", Party.OPERATOR, _NO
     ),
+    Kind.STATE_UNAVAILABLE: Row(
+        _T, _E.SERVICE_UNAVAILABLE, None, _RES, _INTERNAL, "state_unavailable", Party.OPERATOR, _NO
+    ),
+    Kind.REPLICA_LOST: Row(_T, _E.OPERATION_FAILED, None, _RES, _INTERNAL, "replica_lost", Party.GATEWAY, _MAY),
     Kind.CONNECTION_FAILED: Row(
         _T, _E.SERVICE_UNAVAILABLE, _X.CONNECTION_FAILED, _RES, _INTERNAL, "connection_failed", Party.UPSTREAM, _NO
     ),

@@ -1,11 +1,13 @@
 """Ports of the stores: the interfaces that the gateway uses, and the values they exchange.
 
-Stores answer at once, without waiting: those that exist keep everything in this process. A cache is an optimisation: the gateway must be
-able to answer every call without it. A rate store is not: its answer decides. Enforces the outer half of S1/XC-002.
+The stores in this process answer at once; one that replicas share may have to be waited for, within `shared_store.WAIT_S`.
+A cache is an optimisation: the gateway must be able to answer every call without it. A rate store is not: its answer decides.
+Enforces the outer half of S1/XC-002.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -66,5 +68,8 @@ class RateStore(Protocol):
     It is asked on every call. When the quota of a caller and name changes, the calls already counted stay counted.
     """
 
-    def take(self, subject: str, quota: Quota) -> RateRefusal | None:
-        """Count one call of this caller, or return why not. Waiting for `retry_after_ms` is enough."""
+    def take(self, subject: str, quota: Quota) -> RateRefusal | Awaitable[RateRefusal | None] | None:
+        """Count one call of this caller, or return why not, or what to await for one of the two.
+
+        Waiting for `retry_after_ms` is enough.
+        """

@@ -82,6 +82,18 @@ class ListenSection(Section, frozen=True, kw_only=True):
             le=3072,
         ),
     ] = 1024
+    reuse_port: Annotated[
+        bool, doc("Whether other gateways on this machine may listen on the same port; the kernel spreads connections.")
+    ] = False
+    drain_ms: Annotated[
+        int,
+        doc(
+            "Milliseconds between SIGTERM and the end of listening, in which `/health/ready` answers 503 and a load "
+            "balancer takes the gateway out.",
+            ge=0,
+            le=600000,
+        ),
+    ] = 0
 
     @property
     def tcp_port(self) -> int | None:

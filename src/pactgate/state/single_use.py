@@ -1,0 +1,56 @@
+"""Makes sure that something sealed is used once, on all replicas together.
+
+The store remembers a digest until the seal has expired. Without the store each replica remembers by itself, where that is the policy:
+then something can be used once on every replica. Must not: know what is used.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.state.sealing_keys import SealingKeys
+from pactgate.state.shared_store import SharedStore, StoreScript, StoreUnavailableError
+
+_MAX_KNOWN: Final = 10_000
+_PURPOSE: Final = "single use"
+_TAKE: Final = StoreScript("return redis.call('SET', KEYS[1], '1', 'NX', 'PX', ARGV[1]) and 1 or 0")
+
+
+class SingleUse:
+    def __init__(
+        self, store: SharedStore, keys: SealingKeys, *, refuses: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._keys = keys
+        self._refuses = refuses
+        self._clock = clock
+        self._known: OrderedDict[str, float] = OrderedDict()
+
+    async def take(self, sealed: str, life_s: float) -> bool:
+        """Whether this is the first use. Raises where that can't be known and the policy is to refuse."""
+        name = self._keys.digest(_PURPOSE, sealed)
+        is_first = self._take_here(name, life_s)  # also where the store decides: it may have been away before
+        try:
+            return bool(await self._store.run(_TAKE, f"once:{name}", max(1, int(life_s * 1000)))) and is_first
+        except StoreUnavailableError as problem:
+            if not self._refuses:
+                return is_first
+            self._known.pop(name, None)
+            raise GatewayFailure(
+                Kind.STATE_UNAVAILABLE,
+                f"A call that asked for input can't be continued while the shared store does not answer ({problem}); "
+                "send the same request again later. See state.onFailure.singleUse.",
+            ) from problem
+
+    def _take_here(self, name: str, life_s: float) -> bool:
+        now = self._clock()
+        while self._known and (len(self._known) >= _MAX_KNOWN or next(iter(self._known.values())) <= now):
+            self._known.popitem(last=False)
+        if self._known.get(name, now) > now:
+            return False
+        self._known[name] = now + life_s
+        return True

@@ -1,0 +1,136 @@
+"""Replicas that know of each other, of each other's writes, and of rights that were taken away. With a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+import pytest_asyncio
+
+from pactgate.state import replica_set
+from pactgate.state.owned_ids import new_replica_id
+from pactgate.state.replica_set import ReplicaSet
+from pactgate.state.sealing_keys import SealingKeys
+from pactgate.state.shared_store import SharedStore
+from tests.support.eventually import elapsed, eventually
+from tests.support.redis_server import RedisServer, needs_redis
+
+pytestmark = [pytest.mark.interop, needs_redis]
+
+KEY = bytes(32)
+Join = Callable[[str], "asyncio.Future[Member]"]
+
+
+class Member:
+    """One replica: its set, and what it was told."""
+
+    def __init__(self, replicas: ReplicaSet, store: SharedStore) -> None:
+        self.set = replicas
+        self.store = store
+        self.stale: list[str | None] = []
+        self.left: list[str] = []
+        self.looked = 0
+        replicas.on_stale = self.stale.append
+        replicas.on_left = self.left.append
+        replicas.on_look_again = self._look
+
+    def _look(self) -> None:
+        self.looked += 1
+
+
+@asynccontextmanager
+async def joined(redis: RedisServer, address: str, key: bytes = KEY) -> AsyncIterator[Member]:
+    store = SharedStore(redis.url, "test", lambda event: None)
+    member = Member(ReplicaSet(store, SealingKeys(key), new_replica_id(), lambda event: None), store)
+    await member.set.announce(address)
+    member.set.start()
+    try:
+        yield member
+    finally:
+        await member.set.stop()
+        await store.close()
+
+
+@pytest_asyncio.fixture
+async def pair(redis: RedisServer) -> AsyncIterator[tuple[Member, Member]]:
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(joined(redis, "127.0.0.1:1"))
+        second = await stack.enter_async_context(joined(redis, "127.0.0.1:2"))
+        await eventually(lambda: first.set.addresses and second.set.addresses)
+        yield first, second
+
+
+async def test_replicas_find_each_other_and_notice_who_leaves(redis: RedisServer) -> None:
+    async with joined(redis, "127.0.0.1:1") as first:
+        async with joined(redis, "127.0.0.1:2") as second:
+            await eventually(lambda: first.set.addresses == {second.set.replica: "127.0.0.1:2"})
+            assert second.set.addresses == {first.set.replica: "127.0.0.1:1"}
+        await eventually(lambda: not first.set.addresses, within_s=15)
+        assert first.left == ["127.0.0.1:2"]
+
+
+async def test_a_replica_that_is_not_heard_of_any_more_is_gone(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica_set, "LIFE_S", 3.0)
+    async with joined(redis, "127.0.0.1:1") as first, joined(redis, "127.0.0.1:2") as second:
+        await eventually(lambda: first.set.addresses)
+        for task in tuple(second.set._tasks):
+            task.cancel()
+        await eventually(lambda: not first.set.addresses, within_s=15)
+
+
+async def test_somebody_with_another_key_is_no_replica(redis: RedisServer) -> None:
+    async with joined(redis, "127.0.0.1:1") as first, joined(redis, "127.0.0.1:2", key=b"x" * 32) as other:
+        await elapsed(2.5)  # longer than a beat
+        assert not first.set.addresses
+        assert not other.set.addresses
+
+
+async def test_a_write_is_known_to_the_others_when_results_of_that_server_are_cached(
+    pair: tuple[Member, Member],
+) -> None:
+    writer, reader = pair
+    await writer.set.written("files")
+    await elapsed(0.3)  # longer than a look
+    assert "files" not in reader.stale
+    assert not reader.set.may_cache("files")
+    await eventually(lambda: reader.set.may_cache("files"))
+    await writer.set.written("files")
+    await eventually(lambda: "files" in reader.stale, within_s=replica_set.FRESH_S)
+    assert "files" not in writer.stale
+
+
+async def test_every_replica_looks_again_when_one_says_so(pair: tuple[Member, Member]) -> None:
+    here, there = pair
+    await here.set.look_again()
+    await eventually(lambda: there.looked == 1)
+    assert here.looked == 0
+
+
+async def test_while_the_store_is_away_nothing_is_fresh_and_the_replicas_stay_known(
+    pair: tuple[Member, Member], redis: RedisServer
+) -> None:
+    here, there = pair
+    assert here.set.is_fresh
+    redis.stop()
+    await eventually(lambda: not here.set.is_fresh)
+    assert here.set.addresses
+    await here.set.written("files")  # the others can't be told now
+    redis.start()
+    await eventually(lambda: here.set.is_fresh and there.set.is_fresh)
+    assert None in there.stale[1:]
+    assert there.looked == 1
+    assert here.set.addresses
+    assert not here.left
+
+
+async def test_what_is_stored_is_sealed_and_has_an_end(pair: tuple[Member, Member], redis: RedisServer) -> None:
+    await pair[0].set.written("files")
+    pair[0].set.may_cache("files")
+    await eventually(lambda: len(redis.keys()) == 2)
+    assert all(life_ms > 0 for life_ms in redis.keys().values())
+    assert b"127.0.0.1" not in redis.dump()
+    assert b"files" not in redis.dump()

@@ -1,0 +1,120 @@
+"""The store outside the process: bounded, and asked rarely when it does not answer. With a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from pactgate.core.events import Event, StoreFailed, StoreRestored
+from pactgate.state.shared_store import WAIT_S, SharedStore, StoreScript, StoreUnavailableError
+from tests.support.certificates import tls_pair
+from tests.support.eventually import eventually
+from tests.support.redis_server import RedisServer, needs_redis, slowed
+
+pytestmark = [pytest.mark.interop, needs_redis]
+
+ECHO = StoreScript("return ARGV[1]")
+
+
+class Told:
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def kinds(self) -> list[str]:
+        return [type(event).__name__ for event in self.events]
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest_asyncio.fixture
+async def store(redis: RedisServer, told: Told) -> AsyncIterator[SharedStore]:
+    store = SharedStore(redis.url, "test", told.events.append)
+    yield store
+    await store.close()
+
+
+async def test_nothing_is_asked_before_the_store_has_answered_once(store: SharedStore) -> None:
+    with pytest.raises(StoreUnavailableError):
+        await store.run(ECHO, "k", "x")
+    assert await store.probe()
+    assert await store.run(ECHO, "k", "x") == b"x"
+
+
+async def test_a_store_that_hangs_costs_each_call_under_way_100_ms_and_later_ones_nothing(
+    store: SharedStore, redis: RedisServer, told: Told
+) -> None:
+    await store.probe()
+    redis.suspend()
+    begun = time.monotonic()
+    found = await asyncio.gather(*(store.run(ECHO, "k", "x") for _ in range(50)), return_exceptions=True)
+    assert all(isinstance(one, StoreUnavailableError) for one in found)
+    assert time.monotonic() - begun < WAIT_S + 0.3
+    begun = time.monotonic()
+    for _ in range(100):
+        with pytest.raises(StoreUnavailableError):
+            await store.run(ECHO, "k", "x")
+    assert time.monotonic() - begun < 0.05
+    redis.resume()
+    await eventually(store.probe)
+    assert await store.run(ECHO, "k", "x") == b"x"
+    assert told.kinds() == ["StoreRestored", "StoreFailed", "StoreRestored"]
+
+
+async def test_a_store_that_is_restarted_is_found_again(store: SharedStore, redis: RedisServer, told: Told) -> None:
+    await store.probe()
+    redis.stop()
+    with pytest.raises(StoreUnavailableError):
+        await store.run(ECHO, "k", "x")
+    assert not await store.probe()
+    redis.start()
+    await eventually(store.probe)
+    assert await store.run(ECHO, "k", "x") == b"x"
+    assert [type(event) for event in told.events[-2:]] == [StoreFailed, StoreRestored]
+
+
+async def test_a_store_50_ms_away_is_used_and_one_200_ms_away_is_not(redis: RedisServer) -> None:
+    for delay_s, is_used in ((0.05, True), (0.2, False)):
+        async with slowed(redis.port, delay_s) as port:
+            store = SharedStore(f"redis://127.0.0.1:{port}/0", "test", lambda event: None)
+            assert await store.probe() is is_used
+            if is_used:
+                assert await store.run(ECHO, "k", "x") == b"x"
+            await store.close()
+
+
+async def test_a_store_that_answers_with_an_error_is_unavailable(store: SharedStore, redis: RedisServer) -> None:
+    await store.probe()
+    with pytest.raises(StoreUnavailableError):
+        await store.run(StoreScript("this is no Lua"), "k")
+    assert store.trouble
+
+
+async def test_a_user_with_rights_to_our_keys_alone_is_enough_over_tls(tmp_path: Path) -> None:
+    tls_pair(tmp_path)
+    certificate = str(tmp_path / "certificate.pem")
+    place = RedisServer(tmp_path)  # only for a free port
+    tls = ("--tls-port", str(place.port), "--tls-cert-file", certificate, "--tls-key-file", str(tmp_path / "key.pem"))
+    rights = "gateway on >longpassword ~test:* -@all +eval +ping +hello +client +select +@write +@read +time"
+    server = RedisServer(tmp_path, arguments=(*tls, "--tls-auth-clients", "no", "--user", *rights.split())).start()
+    try:
+        address = f"gateway:longpassword@127.0.0.1:{place.port}/0?ssl_ca_certs={certificate}"
+        allowed = SharedStore(f"rediss://{address}", "test", lambda event: None)
+        other = SharedStore(f"rediss://{address}", "other", lambda event: None)
+        touch = StoreScript("return redis.call('SET', KEYS[1], '1', 'PX', 1000)")
+        assert await allowed.probe(), allowed.trouble
+        assert await allowed.run(touch, "k") == b"OK"
+        assert await other.probe()
+        with pytest.raises(StoreUnavailableError):
+            await other.run(touch, "k")
+        await allowed.close()
+        await other.close()
+    finally:
+        server.stop()
