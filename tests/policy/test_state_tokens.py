@@ -11,7 +11,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.policy.state_tokens import StateBinding, StateSigner
+from pactgate.policy.state_tokens import StateBinding, StateSigner, owner_of_state
 from tests.support.facing import Clock
 
 CALL = StateBinding("ada", "files", "tools/call", {"name": Raw(b'"x"'), "arguments": Raw(b'{"a":1,"b":[2.5,null]}')})
@@ -96,3 +96,17 @@ def test_numbers_beyond_any_machine_are_part_of_the_binding() -> None:
     sealed = seals.seal("kind", "c", big, 1)
     seals.open(sealed, big)
     refusal_of(seals, sealed, replace(CALL, params={"arguments": Raw(b'{"n":1e998,"m":18446744073709551616}')}))
+
+
+@pytest.mark.parametrize("skew_s", [-30.0, 30.0])
+def test_a_replica_whose_clock_differs_by_half_a_minute_opens_what_another_sealed(skew_s: float) -> None:
+    here, there = Clock(), Clock()
+    there.now = here.now + skew_s
+    sealed = StateSigner(here, (b"k" * 32,), slack_s=60).seal("k", "content", CALL, 10, owner="aa")
+    assert StateSigner(there, (b"n" * 32, b"k" * 32), slack_s=60).open(sealed, CALL).content == "content"
+    assert owner_of_state(sealed) == "aa"
+
+
+@pytest.mark.parametrize("text", ["", "x", "é", "A" * 64, "=" * 8])
+def test_a_text_that_is_no_state_has_no_owner(text: str) -> None:
+    assert owner_of_state(text) is None

@@ -69,6 +69,8 @@ class HttpExchange(Struct, eq=False):
     keep_alive: bool
     is_answered: bool = False
     is_refused: bool = False
+    is_forwarded: bool = False
+    """Whether another replica has handed it over, so that it is served here or nowhere."""
     stream: EventStream | None = None
     work: Work | None = None
     hop: HttpExchangeRecorder | None = None

@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from pactgate.config.model import Sessions
 from pactgate.core.events import Emit
 from pactgate.core.failures import Kind
@@ -26,6 +28,8 @@ from pactgate.inbound.credential_checks import CredentialChecks
 from pactgate.inbound.credentials import AuthError, PendingCheck
 from pactgate.inbound.error_data import data_of
 from pactgate.inbound.guess_brake import DelayedAnswer, GuessBrake
+from pactgate.inbound.hop import HopSender
+from pactgate.inbound.hop_message import HopClaims
 from pactgate.inbound.http_exchange import HttpExchange, Work
 from pactgate.inbound.http_legacy import LegacyHttpHandler
 from pactgate.inbound.http_modern import ModernHttpHandler
@@ -36,6 +40,7 @@ from pactgate.policy.refused_bytes import LARGE_BYTES
 from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import Rejection, Request
 from pactgate.protocol.unread import id_of
+from pactgate.state.owned_ids import new_plain_id
 
 _MCP: Final = "/mcp"
 _SCOPED: Final = "/mcp/"
@@ -75,12 +80,17 @@ class HttpFrontend:
         sessions: Sessions | None = None,
         clock: Callable[[], float] = time.monotonic,
         tap: ConnectionRecorder | None = None,
+        new_id: Callable[[], str] = new_plain_id,
     ) -> None:
         self.drops = DroppedNotifications()
-        self.sessions = SessionTable(sessions or Sessions(), clock, self.drops)
+        self.sessions = SessionTable(sessions or Sessions(), clock, self.drops, new_id)
         self.sessions.on_end = kernel.left
         self.exchanges: Callable[[], Iterable[HttpExchange]] = tuple
         """Gives everything that is being answered now."""
+        self.hops: HopSender | None = None
+        """Hands over what another replica owns, where there are others."""
+        self.is_draining = False
+        """Whether load balancers are to send nothing new."""
         self.on_gone: Callable[[str], None] = _ignore
         """Told every subject that may no longer call."""
         self._kernel = kernel
@@ -95,7 +105,9 @@ class HttpFrontend:
         self._servers = servers
         self._emit = emit
         self._tap = tap
-        self._admin = Admin(snapshot, metrics, stories, server_logs, traffic, clock)
+        self._admin = Admin(
+            snapshot, metrics, stories, server_logs, traffic, clock, is_draining=lambda: self.is_draining
+        )
         self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
         self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
         self._await_expiry()
@@ -128,6 +140,20 @@ class HttpFrontend:
         if self._tap is not None:
             self._note(exchange)
         body, exchange.body = exchange.body, b""
+        if self.hops is not None and self.hops.forward(exchange, head.principal, body):
+            return
+        self._take_any(exchange, head, body)
+
+    def serve_forwarded(self, exchange: HttpExchange, claims: HopClaims, body: bytes) -> None:
+        """Answer a request that another replica has admitted. Which paths its principal sees is looked up here."""
+        exchange.extra_head = b""
+        head = self._mcp(exchange, claims.principal, None if claims.path == _MCP else claims.path.removeprefix(_SCOPED))
+        if head is not None:
+            if self._tap is not None:
+                self._note(exchange)
+            self._take_any(exchange, replace(head, peer=claims.peer), body)
+
+    def _take_any(self, exchange: HttpExchange, head: McpRequestHead, body: bytes) -> None:
         if len(body) > LARGE_BYTES:
             self._take_large(exchange, head, body)
         else:
@@ -322,6 +348,8 @@ class HttpFrontend:
             refuse(exchange, self._emit, 404, rejection)
         elif exchange.method == "POST":
             return self._post(exchange, admitted, scope)
+        elif self.hops is not None and not exchange.is_forwarded and self.hops.forward(exchange, admitted, b""):
+            return None
         elif exchange.method == "GET":
             self._note(exchange)
             may_stream = read_accept(exchange.headers, otherwise=_ANYTHING).stream

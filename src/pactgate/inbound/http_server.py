@@ -60,12 +60,17 @@ class HttpServer:
         self._sweeper: asyncio.TimerHandle | None = None
         self._emptied = asyncio.Event()
 
-    async def listen(self, host: str, port: int) -> tuple[str, int]:
+    async def listen(self, host: str, port: int, *, reuse_port: bool = False) -> tuple[str, int]:
         """The address that was bound. Raises INVALID_CONFIG with what to do about it."""
         loop = asyncio.get_running_loop()
         try:
             listener = await loop.create_server(
-                lambda: InboundConnection(self, loop), host, port, backlog=_BACKLOG, reuse_address=True
+                lambda: InboundConnection(self, loop),
+                host,
+                port,
+                backlog=_BACKLOG,
+                reuse_address=True,
+                reuse_port=reuse_port or None,
             )
         except OSError as problem:
             raise GatewayFailure(Kind.INVALID_CONFIG, _why_not_bound(problem, host, port)) from None
@@ -73,7 +78,9 @@ class HttpServer:
         bound = listener.sockets[0].getsockname()
         return bound[0], bound[1]
 
-    async def listen_tls(self, host: str, port: int, files: ServerCertificate) -> tuple[str, int]:
+    async def listen_tls(
+        self, host: str, port: int, files: ServerCertificate, *, reuse_port: bool = False
+    ) -> tuple[str, int]:
         """The same for clients over TLS."""
         from pactgate.inbound.tls_listener import (
             CertificateFiles,
@@ -85,7 +92,7 @@ class HttpServer:
         try:
             certificate = CertificateFiles(files, self.emit)
             self._tls = TlsListener(certificate, make, self.emit, self.limits.max_connections)
-            bound = await self._tls.open(host, port)
+            bound = await self._tls.open(host, port, reuse_port=reuse_port)
         except CertificateError as problem:
             raise GatewayFailure(Kind.INVALID_CONFIG, str(problem)) from None
         except OSError as problem:

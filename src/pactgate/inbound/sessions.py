@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
@@ -24,6 +23,7 @@ from pactgate.inbound.replies import MAX_WAITING_BYTES, SESSION_ENDED, DroppedNo
 from pactgate.inbound.resumable_streams import FRESH, ResumableStream, SessionStreams, StreamBudget
 from pactgate.protocol import messages
 from pactgate.protocol.legacy import InitializeParams, Phase
+from pactgate.state.owned_ids import new_plain_id
 
 MAX_RUNNING: Final = 256
 """Requests of one session in flight."""
@@ -65,7 +65,7 @@ class LegacySession:
         self._table = table
         self._log: SessionStreams | None = None
         self._marks = FRESH
-        self.id = secrets.token_hex(16)
+        self.id = table.new_id()
         self.handle = hashlib.sha256(self.id.encode()).hexdigest()[:12]
         self.principal = principal
         self.subject = principal.key
@@ -136,8 +136,15 @@ class LegacySession:
 class SessionTable:
     """All sessions, in order of their last use. Sweeps itself while it has any."""
 
-    def __init__(self, bounds: Sessions, clock: Callable[[], float], drops: DroppedNotifications | None = None) -> None:
+    def __init__(
+        self,
+        bounds: Sessions,
+        clock: Callable[[], float],
+        drops: DroppedNotifications | None = None,
+        new_id: Callable[[], str] = new_plain_id,
+    ) -> None:
         self.clock = clock
+        self.new_id = new_id
         self.drops = drops or DroppedNotifications()
         self.on_end: Callable[[str], None] = _ignore
         """Told the handle of every session that has ended."""
@@ -153,6 +160,10 @@ class SessionTable:
 
     def all(self) -> tuple[LegacySession, ...]:
         return tuple(self._sessions.values())
+
+    def has(self, id_: str) -> bool:
+        """Whether there is a session of this id, whoever's it is. Not a use."""
+        return id_ in self._sessions
 
     def find(self, id_: str, subject: str, scope: str | None) -> LegacySession | None:
         """The session, if it is this subject's and this path's. Counts as a use."""

@@ -75,13 +75,13 @@ class TlsListener:
     def handshakes(self) -> int:
         return len(self._handshakes)
 
-    async def open(self, host: str, port: int) -> tuple[str, int]:
+    async def open(self, host: str, port: int, *, reuse_port: bool = False) -> tuple[str, int]:
         """The address that was bound. Raises OSError."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         try:
             for family, _, _, _, address in dict.fromkeys(found):
-                listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+                listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG, reuse_port=reuse_port)
                 listener.setblocking(False)
                 self._sockets.append(listener)
         except OSError:

@@ -7,7 +7,7 @@ in. Must not: send a call twice (D6, S4/NONGOALS).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from msgspec import Raw
@@ -41,8 +41,11 @@ class Dispatch:
         overload: Overload,
         results: ResultCache,
         bridge: ServerRequestBridge,
+        on_write: Callable[[str], Awaitable[None]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`on_write` tells other replicas that a call may have changed something, before its answer leaves."""
+        self._on_write = on_write
         self._connections = connections
         self._overload = overload
         self._results = results
@@ -67,6 +70,8 @@ class Dispatch:
             self._overload.leave(server, subject)
             if call.is_sent and call.policy.cache.is_writer:
                 self._results.drop_server(server, by=call.ticket)  # whatever came back, it may have changed something
+                if self._on_write is not None:
+                    await self._on_write(server)
 
     async def _wait_for(self, server: str, ctx: ExecutionContext) -> Session:
         await in_task()

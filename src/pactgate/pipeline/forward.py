@@ -82,6 +82,7 @@ class Forward:
         *,
         read_own: ReadOwn,
         server_info: bytes,
+        cursors: StateSigner,
     ) -> None:
         self._connections = connections
         self._results = results
@@ -90,7 +91,7 @@ class Forward:
         self._timeouts = timeouts
         self._tasks = tasks
         self._overload = overload
-        self._cursors = StateSigner(time.monotonic)
+        self._cursors = cursors
         self._read_own = read_own
         self._server_info = server_info
 

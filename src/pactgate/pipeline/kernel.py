@@ -75,8 +75,8 @@ class Tracer(Protocol):
 class RequestRates(Protocol):
     """Counts requests other than tool calls, which are counted by a gate."""
 
-    def admit_request(self, subject: str, kind: str) -> None:
-        """Raise when one more is too many."""
+    def admit_request(self, subject: str, kind: str) -> Awaitable[None] | None:
+        """Raise when one more is too many. An awaitable does so once it is known."""
 
 
 class Kernel:
@@ -145,7 +145,10 @@ class Kernel:
         try:
             if request.method != TOOL_CALL:
                 await in_task()  # only the way of a tool call does without what needs one
-            reply = Reply(await self._handler(ctx.caller, request.method)(ctx, request))
+            handler, admitted = self._handler(ctx.caller, request.method)
+            if admitted is not None:
+                await admitted
+            reply = Reply(await handler(ctx, request))
         except GatewayFailure as failure:
             reply = self._refuse(ctx, request, failure)
         except asyncio.CancelledError:
@@ -172,24 +175,24 @@ class Kernel:
             return None
         return self._audit.keep(ctx, request.params)
 
-    def _handler(self, caller: Caller, method: str) -> Handler:
-        """Absence is the version gate; on one server's own path, that server may know more methods, those the operator names."""
+    def _handler(self, caller: Caller, method: str) -> tuple[Handler, Awaitable[None] | None]:
+        """What runs the method, and what to await before.
+
+        Absence is the version gate; on one server's own path, that server may know more methods, those the operator names."""
         handler = self._handlers.get(method)
         if method == TOOL_CALL and handler is not None:  # which every revision has
             if self._audit is not None:
                 self._audit.require()
-            return handler
+            return handler, None
         scopes = self._policies().scopes
         if handler is not None and versions.exists(method, caller.version):
             if scopes is not None and method not in FREE_METHODS:
                 scopes.read.require(caller.principal, method)
-            self._admit(caller, KINDS.get(method))
-            return handler
+            return handler, self._admit(caller, KINDS.get(method))
         if self._is_extension(caller, method):
             if scopes is not None:
                 scopes.unknown.require(caller.principal, method[:100])
-            self._admit(caller, request_kinds.EXTENSION)
-            return self._handlers[EXTENSION]
+            return self._handlers[EXTENSION], self._admit(caller, request_kinds.EXTENSION)
         raise _unknown_method(method, caller.scope)
 
     def _is_extension(self, caller: Caller, method: str) -> bool:
@@ -197,14 +200,13 @@ class Kernel:
             return False
         return self._policies().is_extension(caller.scope, method)
 
-    def _admit(self, caller: Caller, kind: str | None) -> None:
+    def _admit(self, caller: Caller, kind: str | None) -> Awaitable[None] | None:
         """Count a request that is not a tool call, and see that it can be recorded."""
         if kind is None:
-            return
+            return None
         if self._audit is not None:
             self._audit.require()
-        if self._rates is not None:
-            self._rates.admit_request(caller.principal.key, kind)
+        return None if self._rates is None else self._rates.admit_request(caller.principal.key, kind)
 
     def notice(self, caller: Caller, notification: Notification) -> None:
         """A client's notification that is not about one of its requests."""

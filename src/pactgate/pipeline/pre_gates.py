@@ -189,8 +189,8 @@ class RateLimit:
     def applies_to(self, policy: ToolPolicy) -> bool:
         return policy.is_rate_limited
 
-    def __call__(self, call: Call) -> None:
-        self._rates.admit(call.ctx.caller.principal.key, call.policy.tool)
+    def __call__(self, call: Call) -> Awaitable[None] | None:
+        return self._rates.admit(call.ctx.caller.principal.key, call.policy.tool)
 
 
 class ValidateInput:

@@ -10,6 +10,7 @@ caller, or send a call twice.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -52,22 +53,31 @@ class UpstreamResult(Struct, frozen=True):
     is_input_required: bool = False
 
 
+UseOnce = Callable[[str, float], Awaitable[bool]]
+"""Whether a state is used for the first time; it is remembered for so many seconds."""
+
+
 class ServerRequestBridge:
-    """Sends requests of callers. `input_s` is how long one call may wait for its caller."""
+    """Sends requests of callers. `input_s` is how long one call may wait for its caller, `replica` the id of this process."""
 
     def __init__(
         self,
         connections: Connections,
         relay: NotificationRelay,
         *,
-        clock: Callable[[], float],
+        signer: StateSigner,
+        clock: Callable[[], float] = time.monotonic,
         input_s: Callable[[], float],
+        replica: str = "",
+        use_once: UseOnce | None = None,
     ) -> None:
         self._connections = connections
         self._relay = relay
         self._clock = clock
         self._input_s = input_s
-        self._signer = StateSigner(clock)
+        self._signer = signer
+        self._replica = replica
+        self._use_once = use_once
         self._suspended = SuspendedCalls()
 
     @property
@@ -119,7 +129,11 @@ class ServerRequestBridge:
         if request.state is not None and caller.era is Era.MODERN:
             opened = self._signer.open(_state(request.state), request.binding())
             if opened.kind == _SUSPENDED:
+                if opened.owner != self._replica:
+                    raise _replica_lost(request)
                 return await self._continue(request, opened.content)
+            if self._use_once is not None and not await self._use_once(_state(request.state), self._input_s()):
+                raise refused("it was used already")
             inner = opened.content if opened.kind == _UPSTREAM else None
             if opened.kind == _AGAIN:
                 request.responses = None
@@ -237,7 +251,8 @@ class ServerRequestBridge:
             return UpstreamResult(response, suspended.session)
         life_s = suspended.input_s
         asked = dict(suspended.questions)
-        state = self._signer.seal(_SUSPENDED, self._suspended.suspend(suspended), request.binding(), life_s)
+        mark = self._suspended.suspend(suspended)
+        state = self._signer.seal(_SUSPENDED, mark, request.binding(), life_s, self._replica)
         return _input_required(era_bridge.encode_input_required(asked, state), suspended.session)
 
     def _visit_first(self, request: UpstreamRequest, session: Session, refusal: UpstreamReplyError) -> UpstreamResult:
@@ -380,6 +395,16 @@ def _faulty(request: UpstreamRequest, why: str) -> GatewayFailure:
         server=request.server,
         operation=request.method,
         verdict=Verdict.MAY_HAVE_RUN,
+    )
+
+
+def _replica_lost(request: UpstreamRequest) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.REPLICA_LOST,
+        f"The gateway replica in which this call of {request.server} waited has gone, and the call with it. Executed: unknown. "
+        "Look whether the action happened before you call again.",
+        server=request.server,
+        operation=request.method,
     )
 
 

@@ -8,6 +8,7 @@ Enforces S2/MCP-006 and S2/MCP-007.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any, Final, NamedTuple
 
 from pactgate.config.sections.rate_limits import Rate, RateLimits
@@ -44,25 +45,43 @@ class RatePolicy:
         self._requests: dict[str, Quota] = {}
         self._is_enabled = settings.enabled
 
-    def admit(self, subject: str, tool: Tool) -> None:
-        """Count one call of a tool, or raise RATE_LIMITED without counting it."""
+    def admit(self, subject: str, tool: Tool) -> Awaitable[None] | None:
+        """Count one call of a tool, or raise RATE_LIMITED without counting it. An awaitable does so once the store has answered."""
         if not self._is_enabled:
-            return
+            return None
         allowance = self._known.get((tool.full_name, tool.traits.rate_class)) or self._work_out(tool)
         refusal = self._take(subject, allowance.quota)
+        if refusal is None:
+            return None
+        if not isinstance(refusal, RateRefusal):
+            return self._admit_later(refusal, tool, allowance)
+        self.refused_count += 1
+        raise _failure(tool, allowance, refusal)
+
+    async def _admit_later(self, asked: Awaitable[RateRefusal | None], tool: Tool, allowance: Allowance) -> None:
+        refusal = await asked
         if refusal is not None:
             self.refused_count += 1
             raise _failure(tool, allowance, refusal)
 
-    def admit_request(self, subject: str, kind: str) -> None:
-        """Count one request other than a call, or raise RATE_LIMITED without counting it. `kind` is one of a few."""
+    def admit_request(self, subject: str, kind: str) -> Awaitable[None] | None:
+        """Count one request other than a call, as `admit` does. `kind` is one of a few."""
         if not self._is_enabled:
-            return
+            return None
         quota = self._requests.get(kind)
         if quota is None:
             rate = self._settings.requests
             quota = self._requests[kind] = Quota(f"{kind} request", rate.rpm, rate.burst)
         refusal = self._take(subject, quota)
+        if refusal is None:
+            return None
+        if not isinstance(refusal, RateRefusal):
+            return self._admit_request_later(refusal, kind, quota)
+        self.refused_count += 1
+        raise _request_failure(kind, quota, refusal)
+
+    async def _admit_request_later(self, asked: Awaitable[RateRefusal | None], kind: str, quota: Quota) -> None:
+        refusal = await asked
         if refusal is not None:
             self.refused_count += 1
             raise _request_failure(kind, quota, refusal)

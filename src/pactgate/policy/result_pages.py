@@ -7,7 +7,6 @@ random bits and is valid only for its owner; for anybody else it does not exist.
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -17,10 +16,11 @@ from msgspec import Struct
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import HandleOwner, Tool
 from pactgate.protocol.messages import encode_json
+from pactgate.state.owned_ids import new_plain_id
 
 PREFIX: Final = "pactgate://results/"
 PAGE_KEY: Final = "dev.pactgate/page"
-_URI: Final = re.compile(re.escape(PREFIX) + r"([0-9a-f]{32})(?:\?page=([1-9][0-9]{0,5}))?", re.ASCII)
+_URI: Final = re.compile(re.escape(PREFIX) + r"([0-9a-f]{32}|[0-9A-Za-z_-]{70})(?:\?page=([1-9][0-9]{0,5}))?", re.ASCII)
 _ENTRY_BYTES: Final = 512
 """What an entry costs beside its result."""
 
@@ -65,7 +65,9 @@ class PagedResultStore:
         ttl_s: float = 300.0,
         page_bytes: int = 262_144,
         clock: Callable[[], float] = time.monotonic,
+        new_id: Callable[[], str] = new_plain_id,
     ) -> None:
+        self._new_id = new_id
         self.held_bytes = 0
         self._max_bytes = max_bytes
         self._max_entries = max_entries
@@ -87,7 +89,7 @@ class PagedResultStore:
         while self.held_bytes + cost > self._max_bytes or len(self._entries) >= self._max_entries:
             own = (handle for handle, entry in self._entries.items() if entry.owner.subject == owner.subject)
             self._drop(next(own, None) or next(iter(self._entries)))
-        handle = secrets.token_hex(16)
+        handle = self._new_id()
         self._entries[handle] = _Entry(owner, result, self._clock() + self._ttl_s)
         self.held_bytes += cost
         return handle

@@ -2,8 +2,8 @@
 
 A token is its content and a MAC over the content and the binding (subject, server, method, parameters). The binding is not in the token:
 the client has to make the same request again. So a token that was altered, given to another client or sent with another request is refused.
-The key exists as long as the process. The content is signed, not encrypted. Pure but for the key. Must not: enforce single use, because
-that needs memory.
+The key exists as long as the process, unless replicas share one. The content is signed, not encrypted; it may name the replica that owns
+what the token continues. Pure but for the key. Must not: enforce single use, because that needs memory.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 class SignedState(Struct, frozen=True, array_like=True):
-    """The content of a token. `kind` says what it is for; `expires_at` is in seconds of the gateway's own clock."""
+    """The content of a token. `kind` says what it is for; `expires_at` is in seconds of the clock of the signer."""
 
     kind: str
     content: str
     expires_at: float
+    owner: str = ""
+    """The replica that has what the token continues; empty where any replica can."""
 
 
 _sealed: Final = msgspec.json.Decoder(SignedState)
@@ -52,13 +54,16 @@ class StateBinding(Struct, frozen=True):
 
 
 class StateSigner:
-    def __init__(self, clock: Callable[[], float], key: bytes | None = None) -> None:
-        self._clock = clock
-        self._key = key or secrets.token_bytes(_MAC_BYTES)
+    """Signs with the first key and accepts all. `slack_s` is how far the clocks of replicas may differ."""
 
-    def seal(self, kind: str, content: str, binding: StateBinding, life_s: float) -> str:
-        text = _encode(SignedState(kind, content, self._clock() + life_s))
-        return urlsafe_b64encode(self._mac(text, binding) + text).decode("ascii")
+    def __init__(self, clock: Callable[[], float], keys: tuple[bytes, ...] = (), slack_s: float = 0.0) -> None:
+        self._clock = clock
+        self._keys = keys or (secrets.token_bytes(_MAC_BYTES),)
+        self._slack_s = slack_s
+
+    def seal(self, kind: str, content: str, binding: StateBinding, life_s: float, owner: str = "") -> str:
+        text = _encode(SignedState(kind, content, self._clock() + life_s, owner))
+        return urlsafe_b64encode(self._mac(self._keys[0], text, binding) + text).decode("ascii")
 
     def open(self, sealed: str, binding: StateBinding) -> SignedState:
         """The content of a token. Raises `invalid_params` unless this gateway signed it, for this request, and it has not expired."""
@@ -67,15 +72,24 @@ class StateSigner:
         except (UnicodeEncodeError, Base64Error, ValueError):
             raise refused("it is not one this gateway gave") from None
         mac, text = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
-        if urlsafe_b64encode(raw).decode("ascii") != sealed or not hmac.compare_digest(mac, self._mac(text, binding)):
+        is_signed = any(hmac.compare_digest(mac, self._mac(key, text, binding)) for key in self._keys)
+        if urlsafe_b64encode(raw).decode("ascii") != sealed or not is_signed:
             raise refused("it was not given for this call, or it was altered")
         opened = _sealed.decode(text)
-        if self._clock() >= opened.expires_at:
+        if self._clock() >= opened.expires_at + self._slack_s:
             raise refused("it has expired")
         return opened
 
-    def _mac(self, text: bytes, binding: StateBinding) -> bytes:
-        return hmac.digest(self._key, binding.digest() + text, "sha256")
+    def _mac(self, key: bytes, text: bytes, binding: StateBinding) -> bytes:
+        return hmac.digest(key, binding.digest() + text, "sha256")
+
+
+def owner_of_state(sealed: str) -> str | None:
+    """The replica a token names. The signature is not checked: that takes the request, and its owner does it."""
+    try:
+        return _sealed.decode(urlsafe_b64decode(sealed.encode("ascii"))[_MAC_BYTES:]).owner or None
+    except (UnicodeEncodeError, Base64Error, ValueError):
+        return None
 
 
 def refused(why: str) -> GatewayFailure:

@@ -1,0 +1,303 @@
+"""Requests that another replica owns: handed over to it, and taken from it.
+
+What is owned is a legacy session, a suspended call, or a result in pages; its id names the owner. `HopSender` finds out whose a request is
+and relays the owner's answer, a stream as it comes. `HopReceiver` serves requests of other replicas on an address of its own. A request
+makes one hop at most. Must not: take anything without a signature, or hand over credentials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from itertools import count
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from pactgate.core.events import Emit
+from pactgate.core.failures import GatewayFailure, Kind, Verdict, http_status
+from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.core.principal import Principal
+from pactgate.inbound.error_data import encode_refusal
+from pactgate.inbound.hop_message import HopClaims, HopError, HopVerifier, encode_hop
+from pactgate.inbound.http_exchange import JSON_HEAD, EventStream, HttpExchange
+from pactgate.inbound.http_grammar import RequestHead
+from pactgate.inbound.replies import MAX_WAITING_BYTES, STOPPING, body_rejection, refuse
+from pactgate.policy.result_pages import PREFIX, read_uri
+from pactgate.policy.state_tokens import owner_of_state
+from pactgate.protocol import messages
+from pactgate.protocol.framing import encode_event
+from pactgate.protocol.messages import Rejection
+from pactgate.protocol.unread import id_of
+
+HOP_PATH: Final = "/internal/hop"
+_LEFT_OUT: Final = frozenset(
+    {"authorization", "connection", "content-length", "cookie", "host", "proxy-authorization", "transfer-encoding"}
+)
+_PASSED_BACK: Final = (b"content-type", b"allow", b"retry-after", b"cache-control")
+_STATE: Final = b"requestState"
+_PAGES: Final = PREFIX.encode()
+_DRAINING_S: Final = 0.05
+_EVENT_END: Final = b"\n\n"
+
+
+class HopStream(Protocol):
+    """The body of a streamed answer."""
+
+    async def read(self) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+class HopResponse(Protocol):
+    """The answer of another replica: a body, or a stream."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[bytes, bytes]: ...
+
+    @property
+    def body(self) -> bytes: ...
+
+    @property
+    def stream(self) -> HopStream | None: ...
+
+
+class HopTransport(Protocol):
+    """Sends a signed message to the address of a replica. Raises GatewayFailure, whose verdict says whether it can have arrived."""
+
+    def __call__(self, address: str, message: bytes) -> Awaitable[HopResponse]: ...
+
+
+class _Params(Struct, frozen=True, gc=False):
+    requestState: str = ""  # noqa: N815 - the wire's spelling
+    uri: str = ""
+
+
+class _Message(Struct, gc=False):
+    params: _Params = _Params()
+
+
+_message: Final = msgspec.json.Decoder(_Message)
+
+
+class HopSender:
+    """`owner_of` reads the owner out of an id; `addresses` gives where the other replicas are now."""
+
+    def __init__(
+        self,
+        *,
+        replica: str,
+        key: bytes,
+        owner_of: Callable[[str], str | None],
+        addresses: Callable[[], Mapping[str, str]],
+        send: HopTransport,
+        has_session: Callable[[str], bool],
+        emit: Emit,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._replica = replica
+        self._key = key
+        self._owner_of = owner_of
+        self._addresses = addresses
+        self._send = send
+        self._has_session = has_session
+        self._emit = emit
+        self._barrier = FaultBarrier(emit)
+        self._wall = wall
+        self._serials = count()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.sent = 0
+
+    def forward(self, exchange: HttpExchange, principal: Principal, body: bytes) -> bool:
+        """Hand a request over to the replica that owns what it is about. False where it is to be served here."""
+        owner = self._owner(exchange, body)
+        if owner is None or owner == self._replica:
+            return False
+        address = self._addresses().get(owner)
+        if address is None:
+            return False  # whoever serves it here says that it is gone
+        self.sent += 1
+        claims = HopClaims(
+            sender=self._replica,
+            receiver=owner,
+            sent_at=self._wall(),
+            serial=next(self._serials),
+            method=exchange.method,
+            path=exchange.path,
+            headers={name: values for name, values in exchange.headers.items() if name not in _LEFT_OUT},
+            principal=principal,
+            peer=exchange.peer,
+        )
+        relay = _Relay(exchange, self._emit, body)
+        message = encode_hop(self._key, claims, body)
+        task = asyncio.create_task(relay.run(self._send, address, message), name="hop")
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._ended, relay))
+        exchange.work = task
+        exchange.on_disconnect = partial(_stop, task)
+        return True
+
+    def _ended(self, relay: _Relay, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            relay.cancelled()
+            return
+        fault = task.exception()
+        if fault is not None:
+            self._barrier.report("hop", fault)
+            relay.broken()
+
+    def _owner(self, exchange: HttpExchange, body: bytes) -> str | None:
+        ids = exchange.headers.get("mcp-session-id")
+        if ids is not None:
+            return None if len(ids) != 1 or self._has_session(ids[0]) else self._owner_of(ids[0])
+        if _STATE not in body and _PAGES not in body:
+            return None
+        try:
+            params = _message.decode(body).params
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return None
+        if params.requestState:
+            return owner_of_state(params.requestState)
+        address = read_uri(params.uri)
+        return None if address is None else self._owner_of(address.handle)
+
+
+class _Relay:
+    """One request under way at another replica, and its client here."""
+
+    def __init__(self, exchange: HttpExchange, emit: Emit, body: bytes) -> None:
+        self._exchange = exchange
+        self._emit = emit
+        self._body = body
+        self._stream: EventStream | None = None
+
+    async def run(self, send: HopTransport, address: str, message: bytes) -> None:
+        exchange = self._exchange
+        try:
+            response = await send(address, message)
+            if response.stream is None:
+                exchange.work = None
+                head = b"".join(
+                    b"%b: %b\r\n" % (name, response.headers[name]) for name in _PASSED_BACK if name in response.headers
+                )
+                exchange.respond(response.status, head, response.body)
+                return
+            try:
+                await self._pass_on(response.stream)
+            finally:
+                response.stream.close()
+        except GatewayFailure as failure:
+            self._fail(failure)
+
+    def cancelled(self) -> None:
+        """Nobody waits for the owner's answer any more."""
+        why = self._exchange.ended_because
+        kind = Kind.CANCELLED if why else Kind.OVERLOADED  # whoever stops it is who has to act
+        self._answer(401 if why else 503, GatewayFailure(kind, why or STOPPING, verdict=Verdict.MAY_HAVE_RUN))
+
+    def broken(self) -> None:
+        self._exchange.fail(id_of(self._body))
+
+    async def _pass_on(self, source: HopStream) -> None:
+        """Whole events only: what this replica writes itself, to keep the connection, must not stand inside one."""
+        self._stream = stream = self._exchange.open_stream()
+        if self._exchange.method == "GET":
+            self._exchange.work = None  # as of a stream of our own: the end of the gateway need not wait for it
+        held = bytearray()
+        while data := await source.read():
+            unseen = max(0, len(held) - len(_EVENT_END))
+            held += data
+            end = held.rfind(_EVENT_END, unseen) + len(_EVENT_END)
+            if end >= len(_EVENT_END):
+                stream.write(bytes(held[:end]))
+                del held[:end]
+            while stream.is_open and stream.unsent_bytes > MAX_WAITING_BYTES:  # noqa: ASYNC110 - transports tell no one but their protocol
+                await asyncio.sleep(_DRAINING_S)
+            if not stream.is_open:
+                return
+        self._exchange.work = None
+        stream.close()
+
+    def _fail(self, failure: GatewayFailure) -> None:
+        """The owner has gone. A session that can't be reached does not exist any more: its client opens another."""
+        exchange = self._exchange
+        exchange.work = None
+        if failure.kind is Kind.OVERLOADED:
+            self._answer(503, failure)
+            return
+        if failure.verdict is Verdict.DID_NOT_RUN and "mcp-session-id" in exchange.headers and self._stream is None:
+            record = GatewayFailure(Kind.UNKNOWN_SESSION, "").record()
+            message = "The gateway replica that had this session has gone; send initialize to open another."
+            rejection = Rejection(messages.INVALID_REQUEST, message, id_of(self._body), record)
+            refuse(exchange, self._emit, 404, rejection)
+            return
+        is_continued = _STATE in self._body  # what it continues has begun, whether or not this request arrived
+        verdict = Verdict.MAY_HAVE_RUN if is_continued else failure.verdict
+        executed = "no" if verdict is Verdict.DID_NOT_RUN else "unknown"
+        self._answer(0, _lost(f"The gateway replica that served this request has gone. Executed: {executed}.", verdict))
+
+    def _answer(self, status: int, failure: GatewayFailure) -> None:
+        exchange = self._exchange
+        exchange.work = None
+        rejection = body_rejection(failure, id_of(self._body))
+        if self._stream is not None:
+            if rejection.id is not None:
+                self._stream.write(encode_event(encode_refusal(rejection)))
+            self._stream.close()
+        else:
+            is_legacy = "mcp-session-id" in exchange.headers
+            status = status or (200 if is_legacy and rejection.id is not None else http_status(failure.number))
+            exchange.respond(status, JSON_HEAD, encode_refusal(rejection))
+
+
+class HopReceiver:
+    """The handler of the address for other replicas. `serve` answers a request whose principal another replica has admitted."""
+
+    def __init__(
+        self, verifier: HopVerifier, serve: Callable[[HttpExchange, HopClaims, bytes], None], emit: Emit
+    ) -> None:
+        self._verifier = verifier
+        self._serve = serve
+        self._emit = emit
+        self.received = 0
+
+    def admit(self, exchange: HttpExchange) -> bool:
+        """Only the body shows whether a replica sent it."""
+        if exchange.method == "POST" and exchange.path == HOP_PATH:
+            return True
+        self._refuse(exchange, 404, "There is nothing here for clients.")
+        return False
+
+    def handle(self, exchange: HttpExchange) -> None:
+        if not self.admit(exchange):
+            return
+        data, exchange.body = exchange.body, b""
+        try:
+            claims, body = self._verifier.open(data)
+        except HopError as problem:
+            self._refuse(exchange, 403, f"This request of a replica is refused: {problem}.")
+            return
+        self.received += 1
+        head = RequestHead(claims.method, is_http10=False)
+        head.path, head.headers, head.keep_alive = claims.path, claims.headers, exchange.keep_alive
+        exchange.head = head
+        exchange.is_forwarded = True
+        self._serve(exchange, claims, body)
+
+    def _refuse(self, exchange: HttpExchange, status: int, why: str) -> None:
+        refuse(exchange, self._emit, status, Rejection(messages.INVALID_REQUEST, why))
+
+
+def _stop(task: asyncio.Task[None]) -> None:
+    task.cancel()
+
+
+def _lost(message: str, verdict: Verdict) -> GatewayFailure:
+    return GatewayFailure(Kind.REPLICA_LOST, message, verdict=verdict)
