@@ -5,11 +5,11 @@ Owns what has to be ended, and ends it in reverse order: endpoints, servers, out
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
-import time
 import uuid
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -85,8 +85,8 @@ from pactgate.policy.result_cache import ResultCache
 from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
+from pactgate.replicas import replicas_of
 from pactgate.state.memory_cache import MemoryCache
-from pactgate.state.memory_rates import MemoryRateStore
 from pactgate.telemetry.log import EventLogger
 from pactgate.telemetry.metrics import Metrics
 from pactgate.telemetry.server_logs import ServerLogs
@@ -118,6 +118,10 @@ def _ignore(event: Event) -> None:
     return
 
 
+def _nothing() -> None:
+    return
+
+
 def build(config: Config, emit: Emit, *, owns_process: bool = False) -> Gateway:
     """Everything wired, nothing started: no process, socket or task yet."""
     return Gateway(config, emit, owns_process=owns_process)
@@ -142,9 +146,13 @@ class Gateway:
         self._log = EventLogger(self._mask)
         self._encoded_info = encode_json(info)
         self.policies = PolicyTable(config, self._encoded_info)
+        self.on_look_again: Callable[[], None] = _nothing
+        """Called when another replica has taken rights away: the configuration may have changed."""
+        self._replicas = replicas_of(config, self._emit, self._look_again)
         self._cache = MemoryCache(config.cache)
         self._pages = PagedResultStore(
-            page_bytes=min(_PAGE_BYTES, config.response.max_response_bytes - _PAGE_FRAME_BYTES)
+            page_bytes=min(_PAGE_BYTES, config.response.max_response_bytes - _PAGE_FRAME_BYTES),
+            new_id=self._replicas.new_id,
         )
         self._overload = Overload(
             max_in_flight=config.limits.max_in_flight,
@@ -152,8 +160,8 @@ class Gateway:
             max_queued=config.limits.max_queued_per_server,
             is_shared=config.has_several_principals,
         )
-        self.results = ResultCache(self._cache, self._cache_failed)
-        self._rates = RatePolicy(config.rate_limits, MemoryRateStore())
+        self.results = ResultCache(self._replicas.cache(self._cache, self._cache_stale), self._cache_failed)
+        self._rates = RatePolicy(config.rate_limits, self._replicas.rates())
         self._taps = GatewayRecorders(config.capture, config.secrets, self._emit, NAME)
         self.server_logs = ServerLogs(lambda: self._mask)
         self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates], mask=lambda: self._mask)
@@ -237,8 +245,10 @@ class Gateway:
         self.bridge = ServerRequestBridge(
             self.connections,
             self.relay,
-            clock=time.monotonic,
+            signer=self._replicas.signer("request state"),
             input_s=lambda: self.policies.input_timeout_ms / 1000,
+            replica=self._replicas.id,
+            use_once=self._replicas.use_once,
         )
         self._tasks = tasks = TaskOwners()
         add_envelope = AddEnvelope(self._encoded_info)
@@ -254,7 +264,7 @@ class Gateway:
                 ValidateInput(),
                 LookInCache(self.results, self.bridge.session_key),
             ),
-            dispatch=Dispatch(self.connections, self._overload, self.results, self.bridge),
+            dispatch=Dispatch(self.connections, self._overload, self.results, self.bridge, self._replicas.on_write),
             verify=(CheckResult(tasks), CheckEffects(self._emit, self._masked), ValidateOutput(self._emit)),
             finish=(LimitSize(self._pages), StoreInCache(), AdaptForClient(), add_envelope),
             input_required=(add_envelope,),
@@ -271,6 +281,7 @@ class Gateway:
             self._overload,
             read_own=self._read_own,
             server_info=self._encoded_info,
+            cursors=self._replicas.signer("cursor"),
         )
         handlers = Handlers(self.connections, self.tool_call, forward, self.changes, self.relay, info)
         self.kernel = Kernel(
@@ -293,6 +304,7 @@ class Gateway:
         if self._exporter is not None:
             self._exporter.start()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
+        await self._replicas.start()
         self._waits_for_client = not connects
         if connects:
             self.connections.start()
@@ -317,7 +329,9 @@ class Gateway:
             emit=self._emit,
             sessions=self.config.sessions,
             tap=self._taps.http_callers(),
+            new_id=self._replicas.new_id,
         )
+        await self._replicas.open(frontend)
         limits = ServerLimits(
             max_request_bytes=self.config.limits.max_request_bytes,
             max_connections_per_address=listen.max_connections_per_address,
@@ -338,9 +352,11 @@ class Gateway:
         if listen.tcp_port is None:
             return f"unix:{listen.socket}"
         if listen.tls is None:
-            host, port = await server.listen(listen.host, listen.tcp_port)
+            host, port = await server.listen(listen.host, listen.tcp_port, reuse_port=listen.reuse_port)
         else:
-            host, port = await server.listen_tls(listen.host, listen.tcp_port, listen.tls.files())
+            host, port = await server.listen_tls(
+                listen.host, listen.tcp_port, listen.tls.files(), reuse_port=listen.reuse_port
+            )
         self._bound = listen.host, port
         shown = f"[{host}]" if ":" in host else host
         return f"{'http' if listen.tls is None else 'https'}://{shown}:{port}"
@@ -367,6 +383,12 @@ class Gateway:
             on_client=self._on_only_client,
         )
 
+    def drain(self) -> float:
+        """Say to load balancers that nothing new is to come, and return for how many seconds to go on serving."""
+        if self._frontend is not None:
+            self._frontend.is_draining = True
+        return self.config.listen.drain_ms / 1000
+
     def _on_only_client(self, caller: Caller) -> None:
         """The only client of the gateway: its capabilities are those of every session with a server."""
         if self._waits_for_client:
@@ -377,8 +399,11 @@ class Gateway:
     async def stop(self, grace_s: float = GRACE_S, *, reason: str = "asked to") -> None:
         """End everything, in reverse order, within the grace period and the shutdown steps of the child processes."""
         self.changes.close()
+        leaving = asyncio.ensure_future(self._replicas.leave(grace_s))
         if self._http is not None:
             await self._http.close(grace_s)
+        await leaving
+        await self._replicas.close()
         if self._frontend is not None:
             self._frontend.close()
         if self._keys is not None:
@@ -428,6 +453,8 @@ class Gateway:
         self._know(config.secrets)
         if self._frontend is not None and (config.auth, config.listen) != (before.auth, before.listen):
             self._frontend.replace_guard(self._guard(config, *self._bound))
+            if config.auth != before.auth:
+                await self._replicas.rights_removed()
         self.policies = PolicyTable(config, self._encoded_info)
         self._rates.reconfigure(config.rate_limits)
         self._overload.share(config.has_several_principals)
@@ -453,7 +480,8 @@ class Gateway:
     def snapshot(self) -> dict[str, Any]:
         """The state of the gateway as the admin API and the command line show it. No secrets, no command lines."""
         audit = None if self._audit is None else {"trouble": self._audit.trouble}
-        return {"name": NAME, "version": __version__, "address": self.address, "audit": audit, **self.facts.snapshot()}
+        about = {"name": NAME, "version": __version__, "address": self.address, "audit": audit}
+        return {**about, "state": self._replicas.facts(), **self.facts.snapshot()}
 
     def report(self, event: Event) -> None:
         """Count, log and pass on an event of the process around the gateway."""
@@ -461,8 +489,9 @@ class Gateway:
 
     def _counters(self) -> list[Gauge]:
         if self._tracer is None or self._exporter is None:
-            return []
+            return self._replicas.counters()
         return [
+            *self._replicas.counters(),
             ("pactgate_traces_exported_total", "Traced requests exported.", self._exporter.exported_count),
             (
                 "pactgate_traces_dropped_total",
@@ -477,6 +506,7 @@ class Gateway:
         sessions = 0 if self._frontend is None else len(self._frontend.sessions)
         return [
             *(("pactgate_audit_failing", "1 while the audit log can't be written.", failing) for failing in audit),
+            *self._replicas.gauges(),
             ("pactgate_children", "Processes of servers.", len(self._child_reaper)),
             ("pactgate_sessions", "Sessions of legacy clients over HTTP.", sessions),
             ("pactgate_suspended_calls", "Calls that wait until their client was asked.", self.bridge.suspended_count),
@@ -539,6 +569,17 @@ class Gateway:
 
     def _cache_failed(self, operation: str, reason: str) -> None:
         self._emit(CacheFailed(operation, reason))
+
+    def _cache_stale(self, server: str | None) -> None:
+        """Another replica has changed something at this server, or it is not known at which one."""
+        for one in self.connections.servers if server is None else (server,):
+            self.results.drop_server(one)
+
+    def _look_again(self) -> None:
+        """Another replica has taken rights away."""
+        if self._frontend is not None:
+            self._frontend.check_again()
+        self.on_look_again()
 
     def _read_own(self, uri: str, caller: Caller) -> bytes | None:
         return self._status.read(uri) or self._pages.read_resource(caller.owner, uri)
@@ -603,5 +644,4 @@ class Gateway:
         self._pages.forget(subject)
         self._tasks.forget(subject)
         self.connections.forget(subject)
-        for server in self.connections.servers:
-            self.results.drop_server(server)
+        self._cache_stale(None)

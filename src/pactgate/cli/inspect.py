@@ -79,6 +79,18 @@ def tools(client: GatewayClient, *, name: str | None, server: str | None, verbos
     return 0
 
 
+def _replicas(shared: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """What the gateway shares with others, where it does."""
+    if shared is None:
+        return []
+    if shared.get("store") is None:
+        return [("replicas", f"no shared store; not shared: {', '.join(shared.get('notShared', []))}")]
+    if shared["store"] == "ok":
+        return [("replicas", f"{shared.get('replicas')}, the shared store answers")]
+    policies = ", ".join(f"{name} {policy}" for name, policy in shared.get("withoutStore", {}).items())
+    return [("replicas", f"the shared store does not answer ({shared.get('trouble')}); meanwhile: {policies}")]
+
+
 @click.command()
 @with_gateway
 def status(client: GatewayClient, *, as_json: bool) -> int:
@@ -100,6 +112,7 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
         ("tools", state.get("toolCount")),
         ("rate limits", _rates(state.get("rateLimits"))),
         ("calls", f"{calls.get('total', 0)}, {calls.get('failed', 0)} failed"),
+        *_replicas(state.get("state")),
         *([("audit log", f"can't be written: {audit['trouble']}")] if audit.get("trouble") else []),
         *(
             ("down", f"{row.get('serverId')}: {without_name(str(row.get('serverId')), str(_trouble(row)))}")

@@ -26,9 +26,11 @@ from pactgate.cli.errors import CommandError
 from pactgate.cli.log import install_log, loop_factory, set_level
 from pactgate.cli.reload import Reloader
 from pactgate.cli.running_gateways import RunningGateway, announced
+from pactgate.cli.serve_replicas import MAX_REPLICAS, serve_replicas
 from pactgate.cli.shared_options import config_option
 from pactgate.cli.tools_file import require_python_file, tools_server
 from pactgate.config.model import Config
+from pactgate.config.sections.state import KEY_VARIABLE
 from pactgate.core.events import ConfigurationChanged, ConfigurationReloaded, Event, InternalFailure
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.masking import Mask
@@ -43,6 +45,13 @@ from pactgate.policy.access import ADMINISTRATOR
 @click.option("--port", type=int, metavar="PORT", help="Port to listen on. Default 7411; 0 takes a free one.")
 @click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error. Default info.")
 @click.option(
+    "--replicas",
+    type=click.IntRange(1, MAX_REPLICAS),
+    metavar="N",
+    help="Run N gateways on one port, for a quick try of several. They share what `state` says.",
+)
+@click.option("--is-replica", type=click.Choice(["auto", "text"]), hidden=True)
+@click.option(
     "--admin", is_flag=True, help="With --stdio: let the client, and the model behind it, manage the gateway."
 )
 def serve(
@@ -53,6 +62,8 @@ def serve(
     host: str | None,
     port: int | None,
     log_level: str | None,
+    replicas: int | None,
+    is_replica: str | None,
     admin: bool,
 ) -> int:
     """Run the gateway. Without a configuration it serves a demo.
@@ -66,13 +77,21 @@ def serve(
     if admin and not stdio:
         raise CommandError("--admin needs --stdio.", "Over HTTP, give a token the role admin in the configuration.")
     path = find_config(config) if file is None else None
-    flags = {"listen.host": host, "listen.port": port, "log.level": log_level}
+    flags: dict[str, Any] = {"listen.host": host, "listen.port": port, "log.level": log_level}
+    if is_replica is not None:
+        shared = {"listen.reusePort": True, "state.key": f"${{{KEY_VARIABLE}}}"}
+        flags |= shared if is_replica == "auto" else {**shared, "log.format": is_replica}
     settings = load_config(path, flags)
+    if replicas is not None:
+        if stdio:
+            raise CommandError("--replicas is for HTTP; --stdio serves one client.")
+        return serve_replicas(replicas, _words(file, path, host, log_level), settings)
     scope = None
     if file is not None:
         alone = tools_server(file)
         scope, settings = alone.id, msgspec.structs.replace(settings, servers={alone.id: alone})
-    show_warnings(settings)
+    if is_replica is None:
+        show_warnings(settings)
     keep_large_buffers()
     search_garbage_rarely()
     with ExitStack() as stack:
@@ -81,8 +100,17 @@ def serve(
 
             settings = msgspec.structs.replace(settings, servers=stack.enter_context(demo()))
         runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
-        serving = _Serving(settings, path, flags, scope=scope, is_stdio=stdio, is_admin=admin)
+        serving = _Serving(
+            settings, path, flags, scope=scope, is_stdio=stdio, is_admin=admin, is_replica=is_replica is not None
+        )
         return runner.run(serving.run())
+
+
+def _words(file: str | None, path: Path | None, host: str | None, log_level: str | None) -> list[str]:
+    """The arguments of each replica, without the port."""
+    options = {"--config": path, "--host": host, "--log-level": log_level}
+    words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    return words if file is None else [*words, file]
 
 
 def _write_token(token: str) -> str:
@@ -106,7 +134,9 @@ class _Serving:
         scope: str | None,
         is_stdio: bool,
         is_admin: bool,
+        is_replica: bool = False,
     ) -> None:
+        self._is_replica = is_replica
         self._config = config
         self._path = path
         self._flags = flags
@@ -119,7 +149,7 @@ class _Serving:
         stream = sys.stderr if is_stdio else sys.stdout
         self._announcer: Announcer | None = None
         self._token_file: str | None = None
-        if announces_on(stream, is_stdio=is_stdio):
+        if announces_on(stream, is_stdio=is_stdio) and not is_replica:
             self._announcer = Announcer(stream, self._last_error, Mask(config.secrets))
         install_log(config, is_announced=self._announcer is not None)
         self._gateway: Gateway = build(config, emit=self._emit, owns_process=True)
@@ -131,6 +161,8 @@ class _Serving:
         loop.set_exception_handler(self._on_loop_fault)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal, number)
+        if self._is_replica:
+            loop.add_reader(sys.stdin.fileno(), self._on_parent_gone)
         try:
             await self._gateway.open_audit()
             if not self._is_stdio:
@@ -152,6 +184,7 @@ class _Serving:
             return None
         reloader = Reloader(self._gateway, self._path, self._flags, self._gateway.report)
         loop.add_signal_handler(signal.SIGHUP, reloader.ask)
+        self._gateway.on_look_again = reloader.ask
         return asyncio.create_task(reloader.run(), name="watching the configuration")
 
     async def _serve_http(self) -> int:
@@ -176,6 +209,7 @@ class _Serving:
         with announced(gateway):
             await self._gateway.start()
             await self._stop.wait()
+            await asyncio.sleep(self._gateway.drain())
         return 0
 
     async def _serve_stdio(self) -> int:
@@ -229,6 +263,11 @@ class _Serving:
         error = str(context.get("message", "")) if fault is None else repr(fault)
         trace = "" if fault is None else "".join(traceback.format_exception(fault))
         self._gateway.report(InternalFailure("", "event loop", error, trace))
+
+    def _on_parent_gone(self) -> None:
+        """Nothing is ever written there: what can be read is the end."""
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        self._stop.set()
 
     def _on_signal(self, number: signal.Signals) -> None:
         if self._stop.is_set():

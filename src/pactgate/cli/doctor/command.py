@@ -22,7 +22,7 @@ from pactgate.cli.connect_once import ConnectReport, connect_once
 from pactgate.cli.demo import demo
 from pactgate.cli.doctor.configuration import examine_configuration
 from pactgate.cli.doctor.finding import Finding, FindingLevel, ok, warn
-from pactgate.cli.doctor.gateway import examine_port
+from pactgate.cli.doctor.gateway import examine_port, examine_store
 from pactgate.cli.doctor.machine import examine_machine, examine_programs
 from pactgate.cli.doctor.servers import examine_before, examine_row
 from pactgate.cli.shared_options import config_option, json_option
@@ -67,8 +67,9 @@ async def _examine(path: str | None, tell: terminal.Tell) -> list[Finding]:
 
 async def _examine_servers(config: Config, found: list[Finding], tell: terminal.Tell) -> list[Finding]:
     enabled = [server for server in config.servers.values() if server.enabled]
-    port, programs, *before = await asyncio.gather(
+    port, store, programs, *before = await asyncio.gather(
         examine_port(config.listen),
+        examine_store(config.state),
         examine_programs(enabled),
         *(examine_before(server) for server in enabled),
     )
@@ -78,6 +79,7 @@ async def _examine_servers(config: Config, found: list[Finding], tell: terminal.
         *found,
         *programs,
         *port,
+        *store,
         *_servers(config, {server.id: lines for server, lines in zip(enabled, before, strict=True)}, seen),
         *_composition(merge(find_static_conflicts(config.servers.values()), seen.conflicts)),
     ]

@@ -1,4 +1,4 @@
-"""Doctor, gateway: whether the port is free, or a gateway runs there already."""
+"""Doctor, gateway: whether the port is free, or a gateway runs there already, and whether the store of replicas answers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Final
 from pactgate.cli.doctor.finding import Finding, fail, ok
 from pactgate.cli.gateway_client import GatewayClient, GatewayClientError, address_of
 from pactgate.config.sections.listen import ListenSection
+from pactgate.config.sections.state import StateSection
+from pactgate.state.shared_store import WAIT_S, SharedStore
 
 _TOPIC: Final = "gateway"
 _ELSEWHERE: Final = "Choose another port with --port or listen.port, or stop that program."
@@ -42,6 +44,19 @@ async def examine_port(listen: ListenSection) -> list[Finding]:
     server.close()
     await server.wait_closed()
     return [ok(_TOPIC, f"{where} is free")]
+
+
+async def examine_store(state: StateSection) -> list[Finding]:
+    if state.url is None:
+        return []
+    store = SharedStore(state.url, state.key_prefix, lambda event: None)
+    try:
+        if await store.probe():
+            return [ok(_TOPIC, f"the shared store answers within {WAIT_S * 1000:.0f} ms")]
+        hint = "See state.url; what happens without the store, state.onFailure says."
+        return [fail(_TOPIC, f"the shared store does not answer: {store.trouble}", hint)]
+    finally:
+        await store.close()
 
 
 def _identify(url: str, certificate: str | None, where: str) -> Finding:

@@ -1,0 +1,248 @@
+"""Wires what several gateways share (D22): keys, store, rates, cache epochs, and the hop between them.
+
+Without `state` in the configuration everything here is what one gateway alone uses, and nothing is imported or started. With a key but
+without a store, replicas open each other's seals and share nothing else. Must not: decide anything about a request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from pactgate.config.model import Config
+from pactgate.config.sections.state import NEEDS_STORE, NEVER_SHARED, read_key
+from pactgate.core.events import Emit
+from pactgate.inbound.hop import HOP_PATH, HopReceiver, HopSender
+from pactgate.inbound.hop_message import MAX_CLAIMS_BYTES, HopVerifier
+from pactgate.inbound.http_frontend import HttpFrontend
+from pactgate.inbound.http_server import HttpServer
+from pactgate.inbound.server_limits import ServerLimits, max_connections
+from pactgate.policy.state_tokens import StateSigner
+from pactgate.state.leased_rates import LeasedRateStore
+from pactgate.state.memory_cache import MemoryCache
+from pactgate.state.memory_rates import MemoryRateStore
+from pactgate.state.owned_ids import OwnedIds, new_plain_id, new_replica_id
+from pactgate.state.ports import CacheStore, RateStore
+from pactgate.state.replica_cache import ReplicaCache
+from pactgate.state.replica_set import ReplicaSet
+from pactgate.state.sealing_keys import SealingKeys
+from pactgate.state.shared_store import SharedStore
+from pactgate.state.single_use import SingleUse
+from pactgate.upstreams.http.hop_client import HopClient
+
+_CLOCK_SLACK_S: Final = 60.0
+"""How far the clocks of replicas may differ."""
+_EXTRA_BYTES: Final = 1024 * 1024
+
+
+class Replicas:
+    """What one gateway uses alone: nothing is shared."""
+
+    id = ""
+
+    def signer(self, purpose: str) -> StateSigner:
+        return StateSigner(time.monotonic)
+
+    def rates(self) -> RateStore:
+        return MemoryRateStore()
+
+    def cache(self, cache: MemoryCache, on_stale: Callable[[str | None], None]) -> CacheStore:
+        """The cache that results are read from. `on_stale` is told whose results may be old."""
+        return cache
+
+    def new_id(self) -> str:
+        """An id of something that this gateway owns."""
+        return new_plain_id()
+
+    @property
+    def use_once(self) -> Callable[[str, float], Awaitable[bool]] | None:
+        return None
+
+    @property
+    def on_write(self) -> Callable[[str], Awaitable[None]] | None:
+        return None
+
+    async def open(self, frontend: HttpFrontend) -> None:
+        """Take requests of other replicas for this frontend."""
+
+    async def start(self) -> None:
+        """Begin to look at the store."""
+
+    async def rights_removed(self) -> None:
+        """Have the other replicas look again who may call."""
+
+    async def leave(self, grace_s: float) -> None:
+        """Take no more requests of other replicas, and finish those under way."""
+
+    async def close(self) -> None:
+        """Give back what is leased, and end every connection."""
+
+    def facts(self) -> dict[str, Any] | None:
+        """What the operator sees; None where nothing is shared."""
+        return None
+
+    def gauges(self) -> list[tuple[str, str, float]]:
+        """Name, sentence and value."""
+        return []
+
+    def counters(self) -> list[tuple[str, str, float]]:
+        return []
+
+
+class KeyedReplicas(Replicas):
+    """Replicas with a key and no store: each opens what the others sealed."""
+
+    def __init__(self, config: Config) -> None:
+        state = config.state
+        keys = [read_key(text) for text in (state.key, state.previous_key) if text is not None]
+        assert keys, "checked by the configuration"
+        self.id = new_replica_id()
+        self.keys = SealingKeys(*(key for key in keys if key is not None))
+
+    def signer(self, purpose: str) -> StateSigner:
+        return StateSigner(time.time, self.keys.keys(purpose), _CLOCK_SLACK_S)
+
+    def facts(self) -> dict[str, Any] | None:
+        return {"replica": self.id, "store": None, "notShared": list(NEEDS_STORE)}
+
+
+class StoredReplicas(KeyedReplicas):
+    """Replicas that share a store."""
+
+    def __init__(self, config: Config, emit: Emit, on_look_again: Callable[[], None]) -> None:
+        super().__init__(config)
+        settings = config.state
+        assert settings.url is not None, "checked by the configuration"
+        self._config = config
+        self._emit = emit
+        self._policies = settings.on_failure
+        self._store = SharedStore(settings.url, settings.key_prefix, emit)
+        self._ids = OwnedIds(self.keys, self.id)
+        self._set = ReplicaSet(self._store, self.keys, self.id, emit)
+        self._set.on_look_again = on_look_again
+        self._once = SingleUse(self._store, self.keys, refuses=self._policies.single_use == "refuse")
+        self._rates: LeasedRateStore | None = None
+        self._client = HopClient(HOP_PATH, config.response.max_response_bytes + _EXTRA_BYTES)
+        self._set.on_left = self._client.forget
+        self._sender: HopSender | None = None
+        self._receiver: HopReceiver | None = None
+        self._server: HttpServer | None = None
+
+    def rates(self) -> RateStore:
+        self._rates = LeasedRateStore(
+            self._store,
+            MemoryRateStore(),
+            lambda subject, quota: f"rate:{self.keys.digest('rate', subject, quota)}",
+            refuses=self._policies.rates == "refuse",
+        )
+        return self._rates
+
+    def cache(self, cache: MemoryCache, on_stale: Callable[[str | None], None]) -> CacheStore:
+        self._set.on_stale = on_stale
+        return ReplicaCache(cache, self._set)
+
+    def new_id(self) -> str:
+        return self._ids.new()
+
+    @property
+    def use_once(self) -> Callable[[str, float], Awaitable[bool]] | None:
+        return self._once.take
+
+    @property
+    def on_write(self) -> Callable[[str], Awaitable[None]] | None:
+        return self._set.written
+
+    async def open(self, frontend: HttpFrontend) -> None:
+        hop_keys = self.keys.keys("hop")
+        frontend.hops = self._sender = HopSender(
+            replica=self.id,
+            key=hop_keys[0],
+            owner_of=self._ids.owner_of,
+            addresses=lambda: self._set.addresses,
+            send=self._client.send,
+            has_session=frontend.sessions.has,
+            emit=self._emit,
+        )
+        self._receiver = receiver = HopReceiver(
+            HopVerifier(hop_keys, self.id, time.time), frontend.serve_forwarded, self._emit
+        )
+        limits = ServerLimits(
+            max_request_bytes=self._config.limits.max_request_bytes + MAX_CLAIMS_BYTES,
+            max_connections_per_address=max_connections(),
+        )
+        hop = self._config.state.hop
+        self._server = HttpServer(receiver.handle, limits, self._emit, receiver.admit)
+        host, port = await self._server.listen(hop.host, hop.port)
+        await self._set.announce(_advertised(hop.advertise or host, port))
+
+    async def start(self) -> None:
+        self._set.start()
+
+    async def rights_removed(self) -> None:
+        await self._set.look_again()
+
+    async def leave(self, grace_s: float) -> None:
+        await self._set.stop()
+        if self._server is not None:
+            await self._server.close(grace_s)
+
+    async def close(self) -> None:
+        if self._rates is not None:
+            await self._rates.close()
+        await self._client.close()
+        await self._store.close()
+
+    def facts(self) -> dict[str, Any] | None:
+        return {
+            "replica": self.id,
+            "store": "ok" if self._store.is_available else "unavailable",
+            "trouble": self._store.trouble or None,
+            "replicas": 1 + len(self._set.addresses),
+            "notShared": list(NEVER_SHARED),
+            "withoutStore": {
+                "rates": self._policies.rates,
+                "singleUse": self._policies.single_use,
+                "cache": "misses",
+                "sessions": "local",
+            },
+        }
+
+    def gauges(self) -> list[tuple[str, str, float]]:
+        available = float(self._store.is_available)
+        return [
+            ("pactgate_store_available", "1 while the store that replicas share answers.", available),
+            (
+                "pactgate_replicas",
+                "Gateways that share the store, as far as is known here.",
+                1 + len(self._set.addresses),
+            ),
+        ]
+
+    def counters(self) -> list[tuple[str, str, float]]:
+        counters: list[tuple[str, str, float]] = [
+            ("pactgate_store_failures_total", "Times the store did not answer in time.", self._store.failures)
+        ]
+        if self._rates is not None:
+            leases = self._rates.leases
+            counters.append(("pactgate_rate_leases_total", "Leases of rate limits taken from the store.", leases))
+        if self._sender is not None and self._receiver is not None:
+            sent, received = self._sender.sent, self._receiver.received
+            counters.append(("pactgate_hops_sent_total", "Requests handed over to the replica that owns them.", sent))
+            counters.append(("pactgate_hops_received_total", "Requests of other replicas that were served.", received))
+        return counters
+
+
+def replicas_of(config: Config, emit: Emit, on_look_again: Callable[[], None]) -> Replicas:
+    """What this configuration shares."""
+    if config.state.url is not None:
+        return StoredReplicas(config, emit, on_look_again)
+    return Replicas() if config.state.key is None else KeyedReplicas(config)
+
+
+def _advertised(host: str, port: int) -> str:
+    """`host` may have brackets or a port of its own, where a balancer or a port mapping stands in between."""
+    name, colon, own_port = host.rpartition(":")
+    if colon and own_port.isdigit() and ("]" in name or ":" not in name):
+        return host
+    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
