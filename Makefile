@@ -15,7 +15,7 @@ MOVED := $(if $(wildcard $(PLACE)),$(if $(filter-out x$(CURDIR),x$(shell cat $(P
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test interop interop-keycloak coverage test-timing chaos check bench bench-peers audit dist format docs lock clean moved
+.PHONY: help setup run test interop interop-keycloak coverage test-timing chaos check bench bench-peers audit dist format docs manifests lock clean moved
 .PHONY: check-format check-lint check-house check-types check-imports check-docs
 
 help: ## list these targets
@@ -34,9 +34,9 @@ test: $(DEV_READY) ## run the tests, without third parties and without measureme
 	$(PYTEST) -q -n 3 --dist worksteal $(ARGS)
 
 # Module by module, because the fixtures that start all those servers belong to modules.
-interop: $(DEV_READY) ## run other people's clients, servers and the official suite; CI=true fails what can't be fetched
+interop: $(DEV_READY) ## run other people's clients, servers, the official suite, Redis and nginx; CI=true fails what can't be fetched
 	bash scripts/prepare_interop.sh
-	$(PYTEST) -q -n 2 --dist loadfile -m interop tests/interop $(ARGS)
+	$(PYTEST) -q -n 2 --dist loadfile -m interop tests/interop tests/replicas tests/state $(ARGS)
 
 # Too heavy for every CI run: a quarter of a gigabyte to fetch, Java, and a browser.
 interop-keycloak: $(DEV_READY) ## log in at a real Keycloak with a real browser, and call tools with its tokens
@@ -101,6 +101,10 @@ format: $(DEV_READY) ## put the code into the house style
 docs: $(DEV_READY) ## write the generated pages again
 	$(BIN)/python scripts/gen_docs.py
 
+HELM := $(or $(wildcard .tools/bin/helm),helm)
+manifests: ## render deploy/k8s/pactgate.yaml from the chart (needs helm)
+	@$(HELM) template pactgate deploy/helm/pactgate --kube-version 1.30.0 > deploy/k8s/pactgate.yaml
+
 # Versions that are already pinned stay unless they must change; ARGS=--upgrade takes the newest of all.
 COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-strip-extras --quiet \
 	--custom-compile-command "make lock" $(ARGS)
@@ -110,6 +114,7 @@ lock: $(RUN_READY) ## pin requirements/*.txt from the ranges in pyproject.toml (
 	$(COMPILE) pyproject.toml --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) requirements/interop-mcp1.in --output-file requirements/interop-mcp1.txt
 	$(COMPILE) requirements/interop-servers.in --output-file requirements/interop-servers.txt
+	$(COMPILE) requirements/interop-deploy.in --output-file requirements/interop-deploy.txt
 	$(COMPILE) requirements/interop-clients.in --output-file requirements/interop-clients.txt
 	$(COMPILE) requirements/audit.in --output-file requirements/audit.txt
 	$(COMPILE) bench/peers/pins/fastmcp.in --output-file bench/peers/pins/fastmcp.txt

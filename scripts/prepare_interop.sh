@@ -8,6 +8,10 @@
 #   .tools/identity     an OpenID provider from npm, and what drives a browser (`make interop-keycloak`)
 #   prometheus          the Debian package with Prometheus and promtool, from apt-get where this runs as root
 #   .tools/conformance  the official conformance suite, which runs on that Node.js
+#   .tools/deploy       what checks the Containerfile and the manifests of Kubernetes: hadolint, kubernetes-validate
+#   .tools/bin/helm     from the Go module proxy, where there is a Go; built once
+# redis-server and nginx, with which several gateways are tested, are packages of the system: as root on Debian they are installed,
+# elsewhere it is said what is missing.
 # Committed files pin versions and hashes. A part that is there already is not fetched again. A part that can't be fetched is
 # reported with the tests that can't run; with CI=true that is a failure. Every step is bounded in time.
 set -u
@@ -73,6 +77,25 @@ node_packages() { # FOLDER LOCK LOCK_OF_NODE_ITSELF
     is_new_enough "$1/node"
 }
 
+system_programs() { # PROGRAM:PACKAGE...: each is there, or installed where that is possible, or reported
+    local missing=() one
+    for one in "$@"; do command -v "${one%%:*}" >/dev/null || missing+=("${one##*:}"); done
+    if [ ${#missing[@]} = 0 ]; then return 0; fi
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null &&
+        bounded apt-get install --yes --no-install-recommends "${missing[@]}" >.tools/system.log 2>&1; then return 0; fi
+    printf '\n*** interop: install these packages: %s\n*** NOT RUN: several gateways behind nginx with a Redis\n\n' \
+        "${missing[*]}" >&2
+    return 1
+}
+
+readonly HELM=helm.sh/helm/v3/cmd/helm@v3.19.0
+helm() {
+    if [ -x .tools/bin/helm ] || type -P helm >/dev/null; then return 0; fi
+    if command -v go >/dev/null && GOBIN=$PWD/.tools/bin bounded nice go install "$HELM" >.tools/helm.log 2>&1; then return 0; fi
+    printf '\n*** interop: helm is not there and can not be built\n*** NOT RUN: the chart\n\n' >&2
+    return 1
+}
+
 prometheus_package() { # Debian starts the server when it is installed; the tests start one of their own
     if command -v promtool >/dev/null && command -v prometheus >/dev/null; then return 0; fi
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null &&
@@ -86,6 +109,7 @@ prometheus_package() { # Debian starts the server when it is installed; the test
 
 mkdir -p .tools
 parts=()
+system_programs redis-server:redis-server nginx:nginx-light & parts+=($!)
 prometheus_package & parts+=($!)
 prepare mcp1 python_packages "LangChain as a client, the mcp 1.x client, and every pairing with a legacy-only upstream built on it" \
     requirements/interop-mcp1.txt & parts+=($!)
@@ -93,6 +117,9 @@ prepare servers python_packages "mcp-server-time, mcp-server-git and mcp-server-
     requirements/interop-servers.txt & parts+=($!)
 prepare clients python_packages "FastMCP and OpenAI Agents as clients, and the first list of tools" \
     requirements/interop-clients.txt & parts+=($!)
+prepare deploy python_packages "the lint of the Containerfile, and the manifests against the schemas of Kubernetes" \
+    requirements/interop-deploy.txt & parts+=($!)
+helm & parts+=($!)
 prepare openapi openapi_documents "the documents of real APIs (GitHub, Figma, Directus and others) as tools" \
     tests/interop/openapi/package-lock.json & parts+=($!)
 prepare node node_packages "the TypeScript clients, the inspector and the servers from npm" \

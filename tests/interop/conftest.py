@@ -48,6 +48,10 @@ def gateway(folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def played(gateway: str) -> dict[tuple[str, str, str], dict[str, Any]]:
+    return play(gateway)
+
+
+def play(gateway: str) -> dict[tuple[str, str, str], dict[str, Any]]:
     """What each client saw, by client, upstream and path. Drivers run side by side, each with all of its jobs."""
     jobs: dict[str, list[dict[str, Any]]] = {driver: [] for driver in DRIVERS}
     for pairing in every_pairing():

@@ -107,15 +107,20 @@ class Fleet:
         url = self._servers[like]["url"]
         self._servers[name] = {"url": url, **settings}
 
+    def started(self) -> dict[str, dict[str, Any]]:
+        """The settings of all upstreams, as soon as those that have to listen do."""
+        for port, program in self._ports.items():
+            program.wait_until(lambda port=port: listens(port), "it listens")  # type: ignore[misc]
+        return self._servers
+
     def start_gateway(
         self, tool: str | Mapping[str, str], settings: Mapping[str, object] | None = None
     ) -> tuple[Program, str]:
         """The gateway and its address without a path, as soon as it lists this tool (of each its own) of every upstream."""
-        for port, program in self._ports.items():
-            program.wait_until(lambda port=port: listens(port), "it listens")  # type: ignore[misc]
+        servers = self.started()
         port, config = free_port(), self._folder / "pactgate.json"
         defaults = {"rateLimits": {"enabled": False}}
-        config.write_text(json.dumps({"mcpServers": self._servers, **defaults, **(settings or {})}))
+        config.write_text(json.dumps({"mcpServers": servers, **defaults, **(settings or {})}))
         command = [*GATEWAY, "serve", "--config", str(config), "--port", str(port)]
         gateway, address = Program(command, self._folder / "gateway.log"), f"http://127.0.0.1:{port}"
         self._programs.append(gateway)

@@ -1,0 +1,163 @@
+"""One of three replicas is killed under load: only its own calls fail, nothing runs twice, and everybody else goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.processes import HERE, Program, free_port, listens
+from tests.replicas.cluster import Cluster, needs_nginx
+from tests.support.eventually import elapsed, eventually, eventually_blocking
+from tests.support.plain_requests import call, initialize, modern
+from tests.support.processes import command_line, descendants_of
+from tests.support.redis_server import RedisServer, needs_redis
+from tests.support.servers import UPSTREAM
+
+pytestmark = [pytest.mark.interop, needs_redis, needs_nginx, pytest.mark.timeout(120)]
+
+RATE = 100
+"""Calls per second; the machine of the tests has two cores for three gateways, their servers and the client."""
+
+
+def plain(log: Path) -> dict[str, Any]:
+    return {"command": sys.executable, "args": [str(UPSTREAM), json.dumps({"log": str(log)})]}
+
+
+async def test_a_killed_replica_takes_only_its_own_calls_with_it(redis: RedisServer, tmp_path: Path) -> None:
+    log = tmp_path / "received"
+    with Cluster(tmp_path, {"plain": plain(log)}, store=redis.url) as cluster:
+        cluster.balance()
+        victim = cluster.programs[0].pid
+        children = [pid for pid in descendants_of(victim) if command_line(pid)]
+        assert children
+        outcomes: dict[str, bool] = {}
+        with ThreadPoolExecutor(40) as pool:
+
+            def send(nonce: str) -> bool:
+                params = {"name": "plain__echo", "arguments": {"text": nonce}}
+                try:
+                    return "result" in modern(cluster.address, "tools/call", params)
+                except (OSError, HTTPException, ValueError):  # nginx answers for the dead one, in HTML
+                    return False
+
+            async def one(nonce: str) -> None:
+                outcomes[nonce] = await asyncio.get_running_loop().run_in_executor(pool, send, nonce)
+
+            async with asyncio.TaskGroup() as tasks:
+                begun = time.monotonic()
+                for number in range(6 * RATE):
+                    tasks.create_task(one(f"nonce-{number}"))
+                    if number == 2 * RATE:
+                        os.kill(victim, signal.SIGKILL)
+                    await elapsed(max(0.0, begun + number / RATE - time.monotonic()))
+        failed = [nonce for nonce, is_good in outcomes.items() if not is_good]
+        ran = Counter(
+            json.loads(line)["params"]["arguments"]["text"]
+            for line in log.read_text().splitlines()
+            if '"tools/call"' in line
+        )
+        assert len(outcomes) == 6 * RATE
+        assert len(failed) <= 10, f"{len(failed)} failed, {failed[:20]}"
+        assert max(ran.values()) == 1
+        assert all(ran[nonce] == 1 for nonce, is_good in outcomes.items() if is_good)
+        await eventually(lambda: not any(command_line(pid) for pid in children))
+        await eventually(lambda: cluster.health(1)["state"]["replicas"] == 2, within_s=15)
+
+
+def test_legacy_clients_of_a_killed_replica_initialize_again_and_go_on(redis: RedisServer, tmp_path: Path) -> None:
+    with Cluster(tmp_path, {"plain": plain(tmp_path / "received")}, store=redis.url) as cluster:
+        session = initialize(cluster.addresses[0])
+        assert call(cluster.addresses[1], session, "plain__echo", text="x")[0] == 200
+        cluster.kill(0)
+        eventually_blocking(lambda: call(cluster.addresses[1], session, "plain__echo", text="x")[0] == 404)
+        status, body = call(cluster.addresses[2], session, "plain__echo", text="x")
+        assert status == 404
+        assert body["error"]["data"]["failure_mode"] == "unknown_session"
+        again = initialize(cluster.addresses[1])
+        assert call(cluster.addresses[2], again, "plain__echo", text="x")[0] == 200
+
+
+async def test_a_call_under_way_at_a_killed_owner_fails_with_its_verdict_and_runs_once(
+    redis: RedisServer, tmp_path: Path
+) -> None:
+    log = tmp_path / "received"
+    with Cluster(tmp_path, {"plain": plain(log)}, store=redis.url) as cluster:
+        session = initialize(cluster.addresses[0])
+        waiting = asyncio.create_task(
+            asyncio.to_thread(call, cluster.addresses[1], session, "plain__slow", ms=30_000, nonce="only-once")
+        )
+        await eventually(lambda: log.exists() and "only-once" in log.read_text())
+        cluster.kill(0)
+        _, body = await waiting
+        assert body["error"]["data"]["failure_mode"] == "replica_lost"
+        assert body["error"]["data"]["verdict"] == "may_have_run"
+        assert call(cluster.addresses[2], session, "plain__echo")[0] == 404
+        assert log.read_text().count("only-once") == 1
+
+
+def test_a_suspended_call_of_a_killed_replica_is_gone_and_never_runs_again(redis: RedisServer, tmp_path: Path) -> None:
+    port = free_port()
+    asking = Program([sys.executable, str(HERE / "servers" / "asking.py"), "http", str(port)], tmp_path / "asking.log")
+    try:
+        asking.wait_until(lambda: listens(port), "it listens")
+        servers = {"old": {"url": f"http://127.0.0.1:{port}/mcp", "era": "legacy"}}
+        with Cluster(tmp_path, servers, store=redis.url) as cluster:
+            params: dict[str, Any] = {"name": "old__greet", "arguments": {}}
+            asked = modern(cluster.addresses[0], "tools/call", params, elicitation={})["result"]
+            (key,) = asked["inputRequests"]
+            answers = {key: {"action": "accept", "content": {"name": "Ada"}}}
+            again = {**params, "inputResponses": answers, "requestState": asked["requestState"]}
+            cluster.kill(0)
+            said = [_failure(modern(address, "tools/call", again, elicitation={})) for address in cluster.addresses[1:]]
+            assert said == [("replica_lost", "may_have_run")] * 2
+            eventually_blocking(lambda: cluster.health(1)["state"]["replicas"] == 2, within_s=15)
+            said = [_failure(modern(address, "tools/call", again, elicitation={})) for address in cluster.addresses[1:]]
+            assert said == [("replica_lost", "may_have_run")] * 2
+    finally:
+        asking.stop()
+
+
+def test_a_replica_that_stops_in_order_is_ready_no_more_and_goes_on_serving_meanwhile(
+    redis: RedisServer, tmp_path: Path
+) -> None:
+    settings = {"listen": {"drainMs": 1500}}
+    with Cluster(tmp_path, {"plain": plain(tmp_path / "log")}, store=redis.url, settings=settings) as cluster:
+        session = initialize(cluster.addresses[0])
+        cluster.programs[0].process.terminate()
+        eventually_blocking(lambda: _ready(cluster.addresses[0]) == (503, "draining"))
+        assert call(cluster.addresses[1], session, "plain__echo", text="x")[0] == 200
+        assert call(cluster.addresses[0], session, "plain__echo", text="x")[0] == 200
+        assert cluster.programs[0].process.wait(10) == 0
+        eventually_blocking(lambda: cluster.health(1)["state"]["replicas"] == 2, within_s=15)
+        assert call(cluster.addresses[1], session, "plain__echo", text="x")[0] == 404
+
+
+def _ready(address: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"{address}/health/ready", timeout=5) as answer:
+            return answer.status, json.loads(answer.read())["status"]
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, json.loads(refused.read())["status"]
+
+
+def _failure(body: dict[str, Any]) -> tuple[str, str]:
+    if "error" in body:
+        data = body["error"]["data"]
+    else:
+        envelope = body["result"]["_meta"]["dev.pactgate/envelope"]
+        data = envelope.get("failure") or envelope["error"]
+    return data["failure_mode"], data["verdict"]
