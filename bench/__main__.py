@@ -8,6 +8,7 @@ else the machine does. While developing: `--only mixed --seconds 3`.
 
 Further commands, each with its own --help:
   python -m bench peers       other gateways in front of the same server
+  python -m bench replicas    what a shared store and a hop between replicas cost
   python -m bench soak        half of the capacity for a long time: failed calls, memory, descriptors
   python -m bench regression  compare the cost of a call with the recorded cost
   python -m bench calls       how many Python and C functions a call runs, by module
@@ -23,7 +24,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import calls, publish, regression, report, soak
+from bench import calls, publish, regression, replicas, report, soak
 from bench.goals import AIMS, GOALS
 from bench.lab import Lab, LabError
 from bench.load import LoadError
@@ -39,6 +40,7 @@ NAMES: Final = (*(workload.name for workload in WORKLOADS), START, GATES)
 COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "peers": compare.main,
     "soak": soak.main,
+    "replicas": replicas.main,
     "regression": regression.main,
     "publish": publish.main,
     "calls": calls.main,

@@ -48,6 +48,8 @@ class Load(Struct, frozen=True):
     shape: Shape = FIXED
     calls_per_s: float | None = None
     """At most so many calls in a second, all connections together; none: as fast as they are answered."""
+    session_url: str | None = None
+    """Another gateway, at which the sessions of legacy clients are opened; the calls go to `url`."""
     tokens: Tokens = NO_TOKENS
     """To how many principals the connections belong."""
 
@@ -176,6 +178,9 @@ class _Client:
         self._due_s = 0.0
 
     async def start(self) -> None:
+        calls_at = self._port
+        if self._load.session_url is not None:
+            self._port = urlsplit(self._load.session_url).port or 80
         await self._connect()
         if self._load.era == "legacy":
             status, body = await self._ask(self._writer.initialize())
@@ -183,6 +188,10 @@ class _Client:
                 raise LoadError(f"initialize was answered with {status}: {body[:300]!r}")
             self._writer.session = self._live().session
             await self._ask(self._writer.initialized())
+        if self._port != calls_at:
+            self._live().transport.close()
+            self._port = calls_at
+            await self._connect()
         if self._load.kind == "list":
             self._templates = self._writer.lists()
         elif self._load.kind == "blob":
