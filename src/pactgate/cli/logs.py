@@ -20,8 +20,8 @@ from pactgate.core.display import visible
 _EXAMPLES: Final = """\
 \b
 Examples:
-  pactgate logs files                      the last lines of the server "files"
-  pactgate logs files -f                   and those that follow, until Ctrl-C
+  pactgate logs files                the last lines of the server "files"
+  pactgate logs files -f             and those that follow, until Ctrl-C
   pactgate logs files --since 5m --json
 
 The token must have the role admin: what a server writes may be about any client.
