@@ -22,6 +22,7 @@ from pactgate.capture.recorders import GatewayRecorders
 from pactgate.catalog.caller_sessions import CALLER_SESSION_POOL
 from pactgate.catalog.connections import Connections, ServerChanges
 from pactgate.catalog.discovery_report import DiscoveryReport
+from pactgate.catalog.surfaces import Surfaces
 from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.persist import keep
@@ -73,6 +74,7 @@ from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.policy.overload import Overload
+from pactgate.policy.permissions.rules import Permissions, permission_settings
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import ResultCache
 from pactgate.policy.result_pages import PagedResultStore
@@ -126,6 +128,7 @@ class Gateway:
         self._log = EventLogger(self._mask)
         self._encoded_info = encode_json(info)
         self.policies = PolicyTable(config, self._encoded_info)
+        self._permissions = Permissions(config) if config.permissions else None
         self._cache = MemoryCache(config.cache)
         self._pages = PagedResultStore(
             page_bytes=min(_PAGE_BYTES, config.response.max_response_bytes - _PAGE_FRAME_BYTES)
@@ -181,6 +184,7 @@ class Gateway:
             max_age_s=config.discovery.discovery_interval_ms / 1000,
             first_list_wait_s=config.discovery.first_list_wait_ms / 1000,
             built_in=(_OWN,),
+            permissions=self._permissions,
         )
         self.connections.on_catalog_changed = self._catalog_changed
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
@@ -192,6 +196,7 @@ class Gateway:
             self.connections, subscriptions, self._encoded_info, emit=self._emit, on_left=self.relay.left
         )
         self.connections.on_lists_changed = self.changes.on_lists_changed
+        self.connections.on_surfaces_changed = self._surfaces_changed
         self.connections.on_updated = self.changes.on_updated
         self.facts = GatewaySnapshot(
             connections=self.connections,
@@ -216,7 +221,7 @@ class Gateway:
         self.tool_call = ToolCall(
             find=(ParseParams(), ResolveTool(self.connections)),
             before=(
-                Authorize(),
+                Authorize(self._emit),
                 CheckHeaderParams(),
                 CheckLimits(),
                 RateLimit(self._rates),
@@ -240,6 +245,7 @@ class Gateway:
             self._overload,
             read_own=self._read_own,
             server_info=self._encoded_info,
+            emit=self._emit,
         )
         handlers = Handlers(self.connections, self.tool_call, forward, self.changes, self.relay, info)
         self.kernel = Kernel(
@@ -270,7 +276,7 @@ class Gateway:
         self._frontend = frontend = HttpFrontend(
             self.kernel,
             self._guard(self.config, listen.host, listen.port),
-            servers=lambda roles: self.connections.servers_for(roles),
+            reach=self.connections,
             snapshot=self.snapshot,
             metrics=self.facts.render_metrics,
             stories=self.stories,
@@ -358,10 +364,15 @@ class Gateway:
         if self._frontend is not None and (config.auth, config.listen) != (before.auth, before.listen):
             self._frontend.replace_guard(self._guard(config, *self._bound))
         self.policies = PolicyTable(config, self._encoded_info)
+        if permission_settings(config) != permission_settings(before):
+            self._permissions = Permissions(config) if config.permissions else None
         self._rates.reconfigure(config.rate_limits)
         self._overload.share(config.has_several_principals)
         done = await self.connections.apply(
-            config.servers.values(), naming=config.naming.exposed, categories=config.categories
+            config.servers.values(),
+            naming=config.naming.exposed,
+            categories=config.categories,
+            permissions=self._permissions,
         )
         if config.cache != before.cache:
             for server in self.connections.servers:
@@ -420,11 +431,15 @@ class Gateway:
         self.results.drop_server(server)
         self._housekeeping.on_offer_changed()
 
+    def _surfaces_changed(self, before: Surfaces) -> None:
+        self.changes.on_surfaces_changed(before)
+        self.bridge.recheck()
+
     def _cache_failed(self, operation: str, reason: str) -> None:
         self._emit(CacheFailed(operation, reason))
 
     def _read_own(self, uri: str, caller: Caller) -> bytes | None:
-        return self._status.read(uri) or self._pages.read_resource(caller.owner, uri)
+        return self._status.read(uri, caller) or self._pages.read_resource(caller.owner, uri)
 
     def _know(self, secrets: Iterable[str]) -> None:
         """Mask these values from now on, in messages, log lines and captures, beside those known before."""

@@ -22,9 +22,11 @@ from pactgate.catalog.discovery import (
     ListMethod,
 )
 from pactgate.catalog.index import PROMPT_KIND, SEPARATORS, TOOL_KIND, NameIndex, PromptIndex, ToolIndex, exposed_name
-from pactgate.catalog.uris import ResourceTarget, UriIndex, full_uri, resolve_uri
+from pactgate.catalog.uris import ResourceTarget, UriIndex, full_uri, resolve_uri, unlisted
 from pactgate.core.values import Entry, Prompt, Resource, Tool, Traits
 from pactgate.policy.categories import HINTS, categorise
+from pactgate.policy.permissions.caller_access import CallerAccess
+from pactgate.policy.permissions.rules import Denied, Grant
 from pactgate.protocol import messages, modern
 from pactgate.protocol.cache_hints import STALE, Hint
 from pactgate.protocol.downgrade import MODERN_SHAPE, fit_tool, list_shape, name_ui
@@ -56,6 +58,10 @@ class ServerCatalog(NamedTuple):
             len(item.full_definition) for item in (self.resources if method == RESOURCES.method else self.templates)
         )
 
+    @property
+    def size(self) -> int:
+        return sum(map(len, self))
+
     def differing(self, other: ServerCatalog) -> set[str]:
         """Which lists differ, by the names in their `list_changed` notifications."""
         pairs = {
@@ -78,6 +84,12 @@ class KnownNames(NamedTuple):
     def of(cls, found: DiscoveredLists) -> KnownNames:
         lists = (found.tools, found.prompts, found.resources, found.templates)
         return cls(*(frozenset(entry.key for entry in entries) for entries in lists))
+
+    @classmethod
+    def of_entries(cls, own: ServerCatalog) -> KnownNames:
+        names = (frozenset(entry.name for entry in entries) for entries in (own.tools, own.prompts))
+        uris = (frozenset(item.uri for item in items) for items in (own.resources, own.templates))
+        return cls(*names, *uris)
 
 
 def name_entries(
@@ -116,7 +128,10 @@ class Catalog:
         reserved: Collection[str] = (),
         known: Mapping[str, KnownNames] | None = None,
         instructions: Mapping[str, str] | None = None,
+        access: CallerAccess | None = None,
     ) -> None:
+        self.access = access
+        """What its callers may use; None where everything in it may be used by everybody who sees it."""
         self.instructions = dict(instructions or {})
         """What each server tells models about itself."""
         last = known or {}
@@ -140,7 +155,7 @@ class Catalog:
             {server: own.templates for server, own in by_server.items()},
             {server: names.templates for server, names in last.items()},
         )
-        self._servers = frozenset(by_server)
+        self.servers = tuple(by_server)
         self.reserved = frozenset(reserved)
         self.missing = dict(missing or {})
         self._server_info = server_info
@@ -152,8 +167,15 @@ class Catalog:
     def resolve_uri(self, uri: str, scope: str | None = None) -> ResourceTarget:
         """The server that a URI means, and the URI that this server uses. With `scope`, always that server."""
         if scope is not None:
-            return ResourceTarget(scope, uri)
-        return resolve_uri(uri, (self.resources, self.templates), self._servers, self.reserved)
+            target = ResourceTarget(scope, uri)
+        else:
+            target = resolve_uri(uri, (self.resources, self.templates), self.servers, self.reserved)
+        if self.access is not None and isinstance(self.access.of_uri(target.server, full_uri(*target)), Denied):
+            raise unlisted(uri)
+        return target
+
+    def grant_of(self, tool: Tool) -> Grant | None:
+        return None if self.access is None else self.access.tools.get(tool.full_name)
 
     def listing(self, method: str, scope: str | None, version: str, hint: Hint = STALE) -> bytes:
         """The encoded result of a list method. The time to live changes constantly, so a modern list is cached without it."""
@@ -190,6 +212,12 @@ class Catalog:
         own = list(self._own_resources) if scope is None and listing is RESOURCES else []
         items = [item for item in index.entries(scope) if item.server not in hidden]
         return listing, own + [item.definition if scope else item.full_definition for item in items]
+
+    def entries(self, kind: str, scope: str | None) -> tuple[object, ...]:
+        """The entries of a kind of list, by the name that its `list_changed` notification has."""
+        if kind == "resources":
+            return *self.resources.entries(scope), *self.templates.entries(scope)
+        return (self.tools if kind == "tools" else self.prompts).entries(scope)
 
     def listed_tools(self) -> tuple[Tool, ...]:
         """The tools in the list of all servers."""

@@ -43,7 +43,7 @@ async def connect_once(config: Config, tell: Tell) -> ConnectReport:
         errors = {result.server_id: result.error for result in report.server_results if result.status == "error"}
         shown = [shown_row(row, ADMINISTRATOR) for row in gateway.connections.rows()]
         rows = [{**row, "lastError": row["lastError"] or errors.get(row["serverId"])} for row in shown]
-        return ConnectReport(rows, find_conflicts(gateway.connections.catalog))
+        return ConnectReport(rows, find_conflicts(gateway.connections.unfiltered))
     finally:
         tell("disconnecting")
         await gateway.stop()

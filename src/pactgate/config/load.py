@@ -29,6 +29,7 @@ from pactgate.config.reader import FORMATS, read
 from pactgate.config.sections.auth import check_auth
 from pactgate.config.sections.cache import check_cache
 from pactgate.config.sections.effects import warn_of_own_files
+from pactgate.config.sections.permissions import check_permissions
 from pactgate.config.server_entries import settle
 from pactgate.config.validate import SERVER_LISTS, Validation
 from pactgate.config.value_checks import is_loopback
@@ -36,6 +37,7 @@ from pactgate.config.value_checks import is_loopback
 MAX_FILE_BYTES: Final = 1024 * 1024
 COMMAND_LINE: Final = "command line"
 _STEM: Final = "pactgate"
+_PERMISSIONS: Final = ("callers", "permissions")
 
 
 def find(folder: Path, environ: Mapping[str, str]) -> Path | None:
@@ -92,6 +94,7 @@ def load(
         secrets=secrets,
         secret_files=tuple(files.names),
         unresolved=unresolved,
+        rule_places=_rule_places(config, path, found),
         file=str(path) if path else None,
     )
     warn_of_own_files(config.servers, config.private_paths, found)
@@ -161,7 +164,18 @@ def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings) 
     settings["servers"] = servers
     check_auth(settings.get("auth", {}), root.get("auth"), found)
     check_together(settings, found)
+    if not any(
+        problem.path.startswith(_PERMISSIONS) for problem in found.problems
+    ):  # what was refused is not in `settings`
+        check_permissions(settings, found)
     return settings
+
+
+def _rule_places(config: Config, path: Path | None, found: ConfigFindings) -> tuple[str, ...]:
+    """Where the rules stand, as `pactgate.json:14:5`: records of calls name the rule that decided."""
+    places = [found.place_of(("permissions", at)) for at in range(len(config.permissions))]
+    name = "" if path is None else path.name
+    return tuple(name if place is None else f"{name}:{place.line}:{place.column}" for place in places)
 
 
 def _of_enabled(

@@ -22,6 +22,7 @@ from pactgate.config.sections.auth import Auth
 from pactgate.config.sections.cache import Cache
 from pactgate.config.sections.capture import Capture
 from pactgate.config.sections.limits import Categories, Limits, Timeouts
+from pactgate.config.sections.permissions import Callers, Permissions
 from pactgate.config.sections.rate_limits import RateLimits
 from pactgate.config.server_settings import ServerConfig, Servers
 from pactgate.core.failures import Plane, WireSettings
@@ -140,6 +141,8 @@ class Sections(Section, frozen=True, kw_only=True):
     cache: Cache = Cache()
     capture: Capture = Capture()
     auth: Auth = Auth()
+    callers: Callers = {}
+    permissions: Permissions = ()
     sessions: Sessions = Sessions()
     audit: AuditSection = AuditSection()
     log: Log = Log()
@@ -170,6 +173,8 @@ class Config(Sections, frozen=True, kw_only=True):
     secret_files: tuple[str, ...] = ()
     """Files that secrets were read from; the configuration is reloaded when one changes."""
     warnings: tuple[ConfigProblem, ...] = ()
+    rule_places: tuple[str, ...] = ()
+    """Where each of the `permissions` stands: file, line and column."""
     file: str | None = None
 
     @property

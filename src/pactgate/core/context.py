@@ -22,6 +22,16 @@ class ContextError(Exception):
     """An invariant of the execution context was broken: a bug of ours, never of a caller."""
 
 
+class AppliedRule(Struct, frozen=True, gc=False):
+    """The rule of `permissions` that decided about a request. `number` counts from 1; None: no rule allows it."""
+
+    number: int | None = None
+    place: str = ""
+    """Where it stands in the file of the operator."""
+    revision: str = ""
+    """Of callers, permissions and categories."""
+
+
 class ExecutionRecord(Struct, frozen=True):
     """What happened to one request. Final, all the way down."""
 
@@ -60,6 +70,8 @@ class ExecutionRecord(Struct, frozen=True):
     """The address the caller called from, where it is known."""
     tool_code: str | None = None
     """The code a contract tool failed with, where the failure was its own."""
+    rule: AppliedRule | None = None
+    """What decided whether it was permitted; None where nothing is configured."""
 
 
 class ExecutionContext:
@@ -84,6 +96,7 @@ class ExecutionContext:
         "record",
         "request_id",
         "requested",
+        "rule",
         "server",
         "tool",
         "tool_fault",
@@ -119,6 +132,7 @@ class ExecutionContext:
         """Operations and violations as members of the envelope, encoded once."""
         self.tool_fault: ToolFault | None = None
         self.via: str | None = None
+        self.rule: AppliedRule | None = None
         self.record: ExecutionRecord | None = None
         self.interrupt: Callable[[], None] = _nothing
         """Ends what works on the request, from outside; set by whoever runs it."""
@@ -169,6 +183,7 @@ class ExecutionContext:
             via=self.via,
             peer=caller.peer,
             tool_code=self.tool_fault.code if self.tool_fault else None,
+            rule=self.rule,
         )
         return record
 

@@ -5,7 +5,7 @@ Must not: hold connections or tasks; `Caller.channel` is an interface handed in 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -57,11 +57,21 @@ class Responder(Protocol):
         """`done` has failed: answer otherwise, or end the connection."""
 
 
+class ListReader(Protocol):
+    """Whoever reads lists: its credentials and its path alone decide what is in them."""
+
+    @property
+    def principal(self) -> Principal: ...
+
+    @property
+    def scope(self) -> str | None: ...
+
+
 class ClientGroup(Protocol):
     """Callers of one endpoint that can be told things outside their requests."""
 
-    def tell(self, scope: str | None, method: str) -> None:
-        """Tell those whose view is `scope`. Must not wait or raise."""
+    def tell(self, method: str, concerns: Callable[[ListReader], bool]) -> None:
+        """Tell those whom it concerns. Must not wait or raise."""
 
 
 class HandleOwner(NamedTuple):

@@ -8,8 +8,8 @@ sees its own calls, an administrator sees all. Must not: change anything.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Collection
+from typing import Any, Final, NamedTuple, Protocol
 
 from pactgate.core.principal import Principal
 from pactgate.core.values import ServerStatus
@@ -38,6 +38,23 @@ class CallTraces(Protocol):
     def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]: ...
 
 
+class Seen(NamedTuple):
+    """What exists for a caller."""
+
+    servers: Collection[str]
+    tools: Collection[str]
+
+
+class Reach(Protocol):
+    """What callers can reach."""
+
+    def is_served(self, server: str, principal: Principal) -> bool:
+        """Whether a server exists for a caller."""
+
+    def seen_by(self, principal: Principal) -> tuple[Collection[str], Collection[str]] | None:
+        """The servers, and the full names of the tools, that exist for a caller; None where no permissions are configured."""
+
+
 class Admin:
     """Takes a snapshot of the gateway at most a few times a second, however many requests there are."""
 
@@ -46,9 +63,11 @@ class Admin:
         snapshot: Callable[[], dict[str, Any]],
         metrics: Callable[[], bytes],
         stories: CallTraces,
+        reach: Reach,
         clock: Callable[[], float],
     ) -> None:
         self._stories = stories
+        self._reach = reach
         self._take = snapshot
         self._metrics = metrics
         self._clock = clock
@@ -86,17 +105,15 @@ class Admin:
         if exchange.path.startswith(_CALLS):
             return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.key)
         if exchange.path == "/metrics":
-            self._say(exchange, 200, self._metrics(), _METRICS_HEAD)
-            return True
+            return self._answer_metrics(exchange, admitted)
         if exchange.path == "/api/status":
-            snapshot = self._snapshot()
-            facts = {name: fact for name, fact in snapshot.items() if name not in ("servers", "tools")}
-            facts |= {"status": _status(snapshot["servers"]), "serverCount": len(snapshot["servers"])}
-            facts["toolCount"] = len(snapshot["tools"])
+            servers, tools = self._servers_for(admitted), self._tools_for(admitted)
+            facts = {name: fact for name, fact in self._snapshot().items() if name not in ("servers", "tools")}
+            facts |= {"status": _status(servers), "serverCount": len(servers), "toolCount": len(tools)}
         elif exchange.path == "/api/servers":
             facts = {"servers": self._servers_for(admitted)}
         elif exchange.path == "/api/tools":
-            facts = {"tools": self._snapshot()["tools"]}
+            facts = {"tools": self._tools_for(admitted)}
         else:
             return False
         self._say(exchange, 200, encode_json(facts))
@@ -118,8 +135,28 @@ class Admin:
         return servers
 
     def _servers_for(self, admitted: Principal) -> list[dict[str, Any]]:
-        """What a server wrote itself may be about another caller, so only an admin sees it."""
-        return [shown_row(row, admitted.roles) for row in self._servers()]
+        """What a server wrote itself may be about another caller, so only an admin sees it, who sees every server too."""
+        seen = self._seen_by(admitted)
+        return [
+            shown_row(row, admitted.roles) for row in self._servers() if seen is None or row["serverId"] in seen.servers
+        ]
+
+    def _tools_for(self, admitted: Principal) -> list[dict[str, Any]]:
+        tools: list[dict[str, Any]] = self._snapshot()["tools"]
+        seen = self._seen_by(admitted)
+        return tools if seen is None else [row for row in tools if row["fullName"] in seen.tools]
+
+    def _seen_by(self, admitted: Principal) -> Seen | None:
+        """What exists for a client; None for administrators, and where no permissions are configured."""
+        seen = None if sees_everything(admitted.roles) else self._reach.seen_by(admitted)
+        return None if seen is None else Seen(*seen)
+
+    def _answer_metrics(self, exchange: HttpExchange, admitted: Principal) -> bool:
+        """The metrics name servers and tools of everybody, so permissions leave them to administrators."""
+        if self._seen_by(admitted) is not None:
+            return False
+        self._say(exchange, 200, self._metrics(), _METRICS_HEAD)
+        return True
 
     def _say(self, exchange: HttpExchange, status: int, body: bytes, head: bytes = _HEAD) -> None:
         if exchange.method in ("GET", "HEAD"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from pactgate.core.events import Emit
 from pactgate.core.failures import Kind
 from pactgate.core.principal import Principal
 from pactgate.core.recording import ConnectionRecorder
-from pactgate.inbound.admin import Admin, CallTraces
+from pactgate.inbound.admin import Admin, CallTraces, Reach
 from pactgate.inbound.auth import AuthError, Guard, cors_head
 from pactgate.inbound.batch import is_batch
 from pactgate.inbound.error_data import data_of
@@ -49,14 +49,14 @@ def _ignore(subject: str) -> None:
 
 
 class HttpFrontend:
-    """`servers` gives the ids that have a path of their own for callers of certain roles; `snapshot` the state the JSON API shows."""
+    """`reach` says what exists for a caller; `snapshot` is the state the JSON API shows."""
 
     def __init__(
         self,
         kernel: Kernel,
         guard: Guard,
         *,
-        servers: Callable[[frozenset[str]], Collection[str]],
+        reach: Reach,
         snapshot: Callable[[], dict[str, Any]],
         metrics: Callable[[], bytes],
         stories: CallTraces,
@@ -80,10 +80,10 @@ class HttpFrontend:
         self._expiry: asyncio.TimerHandle | None = None
         self._expires_at: float | None = None
         self._brake = GuessBrake(emit, clock)
-        self._servers = servers
+        self._reach = reach
         self._emit = emit
         self._tap = tap
-        self._admin = Admin(snapshot, metrics, stories, clock)
+        self._admin = Admin(snapshot, metrics, stories, reach, clock)
         self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
         self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
         self._await_expiry()
@@ -211,7 +211,7 @@ class HttpFrontend:
             exchange.hop = self._tap.requested(exchange.method, exchange.path, exchange.headers, exchange.body)
 
     def _is_served(self, scope: str | None, admitted: Principal) -> bool:
-        return scope is None or scope in self._servers(admitted.roles)
+        return scope is None or self._reach.is_served(scope, admitted)
 
     def _mcp(self, exchange: HttpExchange, admitted: Principal, scope: str | None) -> McpRequestHead | None:
         if not self._is_served(scope, admitted):

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 
 from pactgate.config.model import Sessions
 from pactgate.core.principal import Principal
+from pactgate.core.values import ListReader
 from pactgate.inbound.client_requests import PendingClientRequests
 from pactgate.inbound.replies import MAX_WAITING_BYTES, SESSION_ENDED, DroppedNotifications
 from pactgate.inbound.resumable_streams import FRESH, ResumableStream, SessionStreams, StreamBudget
@@ -197,10 +198,10 @@ class SessionTable:
             if session.principal not in admitted:
                 self.end(session)
 
-    def tell(self, scope: str | None, method: str) -> None:
-        """Tell every client of this view that listens."""
+    def tell(self, method: str, concerns: Callable[[ListReader], bool]) -> None:
+        """Tell every client that listens and that it concerns."""
         for session in tuple(self.streaming):
-            if session.scope == scope:
+            if concerns(session):
                 session.tell(method)
 
     def sweep(self) -> None:

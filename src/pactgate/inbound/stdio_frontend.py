@@ -19,7 +19,7 @@ from pactgate.core.failures import GatewayFailure, Kind, Reply
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.principal import Principal, PrincipalKind
 from pactgate.core.recording import ConnectionRecorder
-from pactgate.core.values import Caller, Silence
+from pactgate.core.values import Caller, ListReader, Silence
 from pactgate.inbound.batch import BatchAnswers, is_batch, read_batch
 from pactgate.inbound.client_requests import PendingClientRequests
 from pactgate.inbound.error_data import encode_internal, encode_refusal
@@ -177,9 +177,9 @@ class StdioFrontend:
         else:
             self.write(messages.encode_notification(method, params))
 
-    def tell(self, scope: str | None, method: str) -> None:
-        """Tell a legacy caller of the view it has; a modern one listens."""
-        if scope is None and self._conversation.era is Era.LEGACY and self._conversation.is_ready:
+    def tell(self, method: str, concerns: Callable[[ListReader], bool]) -> None:
+        """Tell a legacy caller what concerns it; a modern one listens."""
+        if concerns(self._conversation) and self._conversation.era is Era.LEGACY and self._conversation.is_ready:
             self.notify(method, None)
 
     @property

@@ -27,7 +27,7 @@ class StdioSession:
         self.era: Era | None = None
         self.version: str | None = None
         self.principal = principal
-        self._scope = scope
+        self.scope = scope
         self.standing: SessionNotifier | None = None
         """How the caller is told things outside its requests, once it is known."""
         self._phase = Phase.NEW
@@ -71,7 +71,7 @@ class StdioSession:
             era=Era.LEGACY,
             version=self.version or versions.LATEST_LEGACY,
             channel=channel,
-            scope=self._scope,
+            scope=self.scope,
             client=self._client,
             capabilities=self._capabilities,
             session=STDIO,
@@ -88,7 +88,7 @@ class StdioSession:
             era=Era.MODERN,
             version=route.version,
             channel=channel,
-            scope=self._scope,
+            scope=self.scope,
             client=route.client,
             capabilities=route.capabilities,
             log_level=route.log_level,

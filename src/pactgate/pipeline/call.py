@@ -14,6 +14,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.values import Tool
 from pactgate.pipeline.deadline import Deadline, TimeoutQueue
 from pactgate.pipeline.tool_policy import PolicyTable, ToolPolicy
+from pactgate.policy.permissions.rules import Grant
 from pactgate.policy.result_cache import LeaderTicket
 from pactgate.policy.timeouts import ToolTimeout, shortened
 from pactgate.protocol.messages import Request, Response
@@ -44,6 +45,7 @@ class Call:
         "ctx",
         "deadline",
         "frame_bytes",
+        "grant",
         "is_answered",
         "is_indirect",
         "is_input_required",
@@ -80,6 +82,8 @@ class Call:
         self.meta: dict[str, Raw] = _NO_META
         self.progress_token: Raw | None = None
         self.tool: Tool | None = None
+        self.grant: Grant | None = None
+        """What lets its caller call the tool; None where no permissions are configured, and for tools of the gateway itself."""
         self.ticket: LeaderTicket | None = None
         self.is_answered = False
         """Answered from the cache."""
@@ -126,8 +130,9 @@ class Call:
         """Set the bytes that go out as the result."""
         self._result = result
 
-    def bind(self, tool: Tool) -> None:
+    def bind(self, tool: Tool, grant: Grant | None) -> None:
         self.tool = tool
+        self.grant = grant
         self.policy = policy = self.policies.of(tool)
         self.limit = policy.limit if self.caller_limit_ms is None else shortened(policy.limit, self.caller_limit_ms)
         self.ctx.bind(tool)

@@ -13,10 +13,13 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from pactgate.catalog.connections import Connections
+from pactgate.catalog.index import TOOL_KIND
 from pactgate.config.value_checks import OWN_SERVER_ID
+from pactgate.core.events import Emit
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.values import Caller, SchemaViolation, Tool
 from pactgate.pipeline.call import Call
+from pactgate.pipeline.permission import explain_unknown, require_permitted
 from pactgate.pipeline.tool_invoke import TOOL_INVOKE, unwrap
 from pactgate.pipeline.tool_policy import ToolPolicy
 from pactgate.policy import limits
@@ -99,7 +102,7 @@ class ResolveTool:
     def __call__(self, call: Call) -> Awaitable[None] | None:
         caller, connections = call.ctx.caller, self._connections
         try:
-            catalog = connections.catalog_for(caller.principal.roles) if caller.principal.roles else connections.catalog
+            catalog = connections.catalog_for(caller)
             tool = catalog.tools.resolve(call.requested, caller.scope)
         except GatewayFailure as failure:
             if failure.kind is Kind.UNKNOWN_TOOL:
@@ -108,32 +111,51 @@ class ResolveTool:
         if tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
             unwrap(call, tool)
             return self._wait_and_resolve(call, None)
-        call.bind(tool)
+        call.bind(tool, catalog.grant_of(tool))
         return None
 
     async def _wait_and_resolve(self, call: Call, scope: str | None) -> None:
         await in_task()
-        roles = call.ctx.caller.principal.roles
-        call.waiting_for = self._connections.server_for(call.requested, scope, roles)
-        tool = await self._connections.resolve(call.requested, scope, roles)
-        while tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
-            unwrap(call, tool)  # refuses a second time
-            tool = await self._connections.resolve(call.requested, None, roles)
-        call.bind(tool)
+        connections, caller = self._connections, call.ctx.caller
+        call.waiting_for = connections.server_for(call.requested, scope, caller)
+        try:
+            tool = await connections.resolve(call.requested, scope, caller)
+            while tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
+                unwrap(call, tool)  # refuses a second time
+                tool = await connections.resolve(call.requested, None, caller)
+        except GatewayFailure as failure:
+            if failure.kind is not Kind.UNKNOWN_TOOL:
+                raise
+            raise explain_unknown(connections, TOOL_KIND, call.ctx, failure) from None
+        call.bind(tool, connections.catalog_for(caller).grant_of(tool))
 
 
 class Authorize:
-    """Tools of the gateway itself are for administrators. What a caller may not call it does not see either, so no more is said."""
+    """Tools of the gateway itself are for administrators. With permissions, the rules for a tool allow these arguments.
+
+    What a caller may not call at all is not in its catalog; whoever gets hold of it in another way is told that it does not exist.
+    """
 
     name = "authorize"
 
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+
     def applies_to(self, policy: ToolPolicy) -> bool:
-        return policy.tool.server == OWN_SERVER_ID
+        return policy.is_guarded or policy.tool.server == OWN_SERVER_ID
 
     def __call__(self, call: Call) -> None:
-        if not may_call(call.policy.tool.server, call.ctx.caller.principal.roles):
+        tool, grant, ctx = call.policy.tool, call.grant, call.ctx
+        if not may_call(tool.server, ctx.caller.principal.roles) or (grant is None and call.policy.is_guarded):
             message = f"No tool {call.requested!r} on any connected server. tools/list shows what there is."
             raise GatewayFailure(Kind.UNKNOWN_TOOL, message, tool=call.requested)
+        if grant is None:
+            return
+        if grant.reader is None and grant.rule is not None:
+            ctx.rule, ctx.observed = grant.rule.applied, grant.rule.envelope
+            return
+        arguments = bytes(call.members.get("arguments", _NO_ARGUMENTS))
+        ctx.observed = require_permitted(ctx, grant, arguments, tool.full_name, tool.server, self._emit)
 
 
 class CheckHeaderParams:

@@ -50,6 +50,8 @@ class ToolPolicy(Struct):
     room_bytes: int
     """What the stamp and the members of the caller's era take of that, at most."""
     is_rate_limited: bool
+    is_guarded: bool
+    """Whether permissions decide about its calls; the role admin decides about the gateway's own tools."""
     effects_level: str
     """At which level the effects of the tool are known, where its session does not say more (D12)."""
     gates: ChosenGates | None = None
@@ -138,5 +140,6 @@ class PolicyTable:
             max_result_bytes=config.response.max_response_bytes,
             room_bytes=room_bytes(tool.server, tool.full_name, LATEST_MODERN) + self._era_bytes,
             is_rate_limited=config.rate_limits.enabled,
+            is_guarded=bool(config.permissions) and not is_own,
             effects_level=declared_level(tool),
         )

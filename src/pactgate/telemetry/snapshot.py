@@ -106,7 +106,7 @@ class GatewaySnapshot:
 
     def _tool_rows(self) -> list[dict[str, Any]]:
         """The rows of all tools, decoded once per catalog and configuration: health checks are frequent, changes rare."""
-        catalog, config = self._connections.catalog, self._config()
+        catalog, config = self._connections.unfiltered, self._config()
         if self._rows_of is None or self._rows_of[0] is not catalog or self._rows_of[1] is not config:
             self._rows_of = catalog, config
             self._rows = [
