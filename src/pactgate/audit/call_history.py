@@ -56,7 +56,7 @@ class CallHistory:
         """The trace of one call. None if it is unknown, no longer kept, or of another subject than `subject`."""
         for record in reversed(self._records):
             if record.request_id == request_id and subject in (None, record.subject):
-                return self._trace(record)
+                return self._trace(record, is_own=subject is not None)
         return None
 
     def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
@@ -85,8 +85,11 @@ class CallHistory:
             "cached": record.is_cached,
         }
 
-    def _trace(self, record: ExecutionRecord) -> dict[str, Any]:
-        failure = record.failure or {}
+    def _trace(self, record: ExecutionRecord, *, is_own: bool) -> dict[str, Any]:
+        """The trace of a call. Whoever made it is not told by which rule a name is denied that does not exist for it."""
+        failure, rule = record.failure or {}, record.rule
+        if is_own and record.tool is None:
+            rule = None
         facts = {
             **self._row(record),
             "tool": record.tool,
@@ -97,6 +100,9 @@ class CallHistory:
             "via": record.via,
             "category": record.category,
             "gate": record.gate,
+            "rule": rule.number if rule else None,
+            "ruleAt": rule.place if rule else None,
+            "policyRevision": rule.revision if rule else None,
             "revision": record.upstream_revision,
             "truncated": record.is_truncated,
             "validated": record.is_validated,

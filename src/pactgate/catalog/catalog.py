@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from pactgate.catalog.discovery import (
     PROMPTS,
@@ -23,6 +24,7 @@ from pactgate.catalog.discovery import (
 )
 from pactgate.catalog.index import PROMPT_KIND, SEPARATORS, TOOL_KIND, NameIndex, PromptIndex, ToolIndex, exposed_name
 from pactgate.catalog.uris import ResourceTarget, UriIndex, full_uri, resolve_uri, unlisted
+from pactgate.core.contract import Contract
 from pactgate.core.values import Entry, Prompt, Resource, Tool, Traits
 from pactgate.policy.categories import HINTS, categorise
 from pactgate.policy.permissions.caller_access import CallerAccess
@@ -242,22 +244,30 @@ def _beyond_limit(by_server: Mapping[str, ServerCatalog], method: str) -> tuple[
     return tuple(hidden)
 
 
-def _tool(
-    server: str, found: DiscoveredTool, separator: str, categories: Mapping[str, str], hints: Mapping[str, Any]
-) -> Tool:
-    exposed = exposed_name(server, found.key, separator)
-    full_name = f"{server}.{found.key}"
-    kind = categorise(full_name, hints, categories, found.contract)
-    is_held = any(hints.get(hint) != found.annotations.get(hint) for hint in HINTS)
-    traits = Traits(
+def traits_of(
+    full_name: str, hints: Mapping[str, Any], categories: Mapping[str, str], contract: Contract | None
+) -> Traits:
+    """What kind of tool it is, by the hints that count."""
+    kind = categorise(full_name, hints, categories, contract)
+    return Traits(
         category=kind.category.value,
-        reason=f"{kind.reason}; looser hints came later and are not believed" if is_held else kind.reason,
+        reason=kind.reason,
         rate_class=kind.rate_class.value,
         is_known=kind.is_known,
         is_hinted=kind.is_hinted,
         is_read_only=kind.is_read_only,
         is_idempotent=kind.is_idempotent,
     )
+
+
+def _tool(
+    server: str, found: DiscoveredTool, separator: str, categories: Mapping[str, str], hints: Mapping[str, Any]
+) -> Tool:
+    exposed = exposed_name(server, found.key, separator)
+    full_name = f"{server}.{found.key}"
+    traits = traits_of(full_name, hints, categories, found.contract)
+    if any(hints.get(hint) != found.annotations.get(hint) for hint in HINTS):
+        traits = replace(traits, reason=f"{traits.reason}; looser hints came later and are not believed")
     return Tool(
         server=server,
         name=found.key,

@@ -89,6 +89,11 @@ class Surfaces:
             self._everything = self._state.catalog({**self._state.by_server, **self._state.built_in})
         return self._everything
 
+    @property
+    def held(self) -> int:
+        """The number of catalogs that are remembered for classes of callers."""
+        return len(self._catalogs)
+
     def is_made_by(self, permissions: Permissions | None) -> bool:
         return self._permissions is permissions
 

@@ -53,6 +53,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "probe": LazyCommand("probe:probe", "Call an idempotent tool twice and compare the results."),
     "explain": LazyCommand("explain:explain", "Explain a call, or list the last calls."),
     "config": LazyCommand("config_command:config", "Read and change settings of the running gateway."),
+    "policy": LazyCommand("policy:policy", "Show what the permissions allow, and to whom."),
     "audit": LazyCommand("audit:audit", "Check and read the audit log."),
     "learn": LazyCommand("learn:learn", "Run a server under observation and propose its effects."),
     "record": LazyCommand("record:record", "Record a session between a client and a server."),

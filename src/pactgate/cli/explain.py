@@ -139,6 +139,7 @@ def _lines(call: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("method", _method(call)),
         ("requested name", str(call.get("requested") or "")),
         ("arguments", terminal.compact(call["arguments"]) if call.get("arguments") is not None else ""),
+        ("permission", _permission(call)),
         ("passed", _gates(call, "passed")),
         ("skipped", _gates(call, "skipped")),
         ("stopped at", _gates(call, "stopped")),
@@ -171,6 +172,14 @@ def _tool(call: Mapping[str, Any]) -> str:
         return "unknown"
     via = f"via {call['via']}" if call.get("via") else ""
     return _join(f"{call['tool']} on {call.get('server')}", call.get("category"), via)
+
+
+def _permission(call: Mapping[str, Any]) -> str:
+    if not call.get("policyRevision"):
+        return ""
+    place = f" ({call['ruleAt']})" if call.get("ruleAt") else ""
+    rule = f"rule {call['rule']}{place}" if call.get("rule") else "no rule allows it"
+    return f"{rule}, policy revision {call['policyRevision']}"
 
 
 def _gates(call: Mapping[str, Any], state: str) -> str:

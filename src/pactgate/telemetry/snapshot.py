@@ -148,6 +148,7 @@ def _tool_row(tool: Tool, effects_level: str | None) -> dict[str, Any]:
         "isIdempotent": tool.traits.is_idempotent,
         "effectsLevel": effects_level,
         "contract": None if tool.contract is None else msgspec.to_builtins(tool.contract),
+        "annotations": definition.get("annotations"),
         "isDestructive": _is_destructive(tool, definition.get("annotations")),
     }
 

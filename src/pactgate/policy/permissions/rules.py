@@ -117,8 +117,8 @@ class Grant(Struct, frozen=True, gc=False, eq=False):
                     return rule
         except ConditionError as problem:
             return Denied(rule, self.nothing if rule is None else rule.applied, str(problem))
-        said = next((one for one in self.allows if one.say is not None), None)
-        return Denied(said, self.nothing)
+        unmet = next((one for one in self.allows if one.say is not None), self.allows[0])
+        return Denied(unmet, unmet.applied)
 
 
 class Permissions:
