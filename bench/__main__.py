@@ -10,6 +10,7 @@ Further commands, each with its own --help:
   python -m bench peers       other gateways in front of the same server
   python -m bench soak        half of the capacity for a long time: failed calls, memory, descriptors
   python -m bench regression  compare the cost of a call with the recorded cost
+  python -m bench policy      permissions and views: what a call, a change and a list cost
   python -m bench publish     write the figures of the latest runs into docs/performance.*
 """
 
@@ -22,7 +23,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import publish, regression, report, soak
+from bench import policy, publish, regression, report, soak
 from bench.goals import AIMS, GOALS
 from bench.lab import Lab, LabError
 from bench.load import LoadError
@@ -39,6 +40,7 @@ COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "peers": compare.main,
     "soak": soak.main,
     "regression": regression.main,
+    "policy": policy.main,
     "publish": publish.main,
 }
 

@@ -43,6 +43,7 @@ EVERY_EVENT: list[Event] = [
     events.EffectsExceeded("notes", "notes.count", "r1", ("network 127.0.0.1:80",)),
     events.CodeReplaced("notes", "notes.count", "r1", "ODD"),
     events.ToolReported("notes", "notes.count", "crashed", "KeyError: 'x'"),
+    events.PermissionUndecided("r1", "crm", "crm.refund", 2, "pactgate.json:6:5", "No such overload"),
     events.CacheFailed("get", "OSError()"),
     events.ConnectionsClosed("192.0.2.1", 32),
     events.CaptureEnded("captures/a.json", 3, 0),

@@ -191,14 +191,21 @@ class ArgumentReader:
             raw = getattr(found, field)
             if raw is UNSET:
                 continue
-            if len(raw) > MAX_VALUE_BYTES:
-                raise ConditionError(f"{'.'.join((*above, head))} has more than {MAX_VALUE_BYTES} bytes")
-            value = _any.decode(raw)
+            path = (*above, head)
             if is_wanted:
-                values[(*above, head)] = value
-            if below is not None and value is not None:
-                values |= below.read(bytes(raw), (*above, head))
+                values[path] = _value(raw, path)
+            if below is not None and bytes(raw) != b"null":
+                values |= below.read(bytes(raw), path)
         return values
+
+
+def _value(raw: Raw, path: Path) -> Any:
+    if len(raw) > MAX_VALUE_BYTES:
+        raise ConditionError(f"{'.'.join(path)} has more than {MAX_VALUE_BYTES} bytes")
+    try:
+        return _any.decode(raw)
+    except msgspec.DecodeError:
+        raise ConditionError(f"{'.'.join(path)} can't be compared") from None
 
 
 _any: Final = msgspec.json.Decoder()

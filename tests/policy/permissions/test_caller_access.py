@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pactgate.config.sections.permissions import PermissionRule
 from pactgate.core.principal import Principal
 from pactgate.policy.permissions.caller_access import CallerAccess
 from pactgate.policy.permissions.rules import Denied, Grant, Permissions
@@ -11,8 +12,8 @@ from pactgate.policy.permissions.selection import Subject
 from tests.support.permitted import allow, config_with, deny
 
 
-def access(*rules: object, listed: tuple[str, ...] = ()) -> CallerAccess:
-    permissions = Permissions(config_with(*rules))  # type: ignore[arg-type] - rules of the test
+def access(*rules: PermissionRule, listed: tuple[str, ...] = ()) -> CallerAccess:
+    permissions = Permissions(config_with(*rules))
     return CallerAccess(permissions, permissions.key_of(Principal("some")), tools={}, prompts={}, listed=listed)
 
 

@@ -191,12 +191,12 @@ def _check_servers(given: Any, servers: Sequence[str], path: Path, found: Config
 def _check_shadows(rules: Sequence[Mapping[str, Any]], callers: Mapping[str, Any], found: ConfigFindings) -> None:
     """A rule that never applies, because another one denies all of it to all its classes whatever the call."""
     denials = [
-        (at, rule) for at, rule in enumerate(rules) if "deny" in rule and not ("when" in rule or "unless" in rule)
+        (at, rule) for at, rule in enumerate(rules) if "deny" in rule and "when" not in rule and "unless" not in rule
     ]
     for at, rule in enumerate(rules):
         is_denial = "deny" in rule
         for by, denial in denials:
-            if by == at or (is_denial and (by > at or "say" in rule)):
+            if by == at or "allow" in denial or (is_denial and (by > at or "say" in rule)):
                 continue
             if _covers(denial, rule, callers):
                 hint = f"permissions[{by}] denies all of it to all its classes."
