@@ -22,7 +22,8 @@ from pactgate.capture.recorders import GatewayRecorders
 from pactgate.catalog.caller_sessions import CALLER_SESSION_POOL
 from pactgate.catalog.connections import Connections, ServerChanges
 from pactgate.catalog.discovery_report import DiscoveryReport
-from pactgate.catalog.surfaces import Surfaces
+from pactgate.catalog.surfaces import Surfaces, ViewSettings
+from pactgate.catalog.views import View
 from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.persist import keep
@@ -100,6 +101,10 @@ def server_info() -> dict[str, Any]:
     return {"name": NAME, "title": "Pactgate", "version": __version__}
 
 
+def _views(config: Config) -> ViewSettings:
+    return ViewSettings({name: View(name, one) for name, one in config.views.items()}, config.callers)
+
+
 def _ignore(event: Event) -> None:
     return
 
@@ -129,6 +134,7 @@ class Gateway:
         self._encoded_info = encode_json(info)
         self.policies = PolicyTable(config, self._encoded_info)
         self._permissions = Permissions(config) if config.permissions else None
+        self._views = _views(config)
         self._cache = MemoryCache(config.cache)
         self._pages = PagedResultStore(
             page_bytes=min(_PAGE_BYTES, config.response.max_response_bytes - _PAGE_FRAME_BYTES)
@@ -185,6 +191,7 @@ class Gateway:
             first_list_wait_s=config.discovery.first_list_wait_ms / 1000,
             built_in=(_OWN,),
             permissions=self._permissions,
+            views=self._views,
         )
         self.connections.on_catalog_changed = self._catalog_changed
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
@@ -304,12 +311,15 @@ class Gateway:
         if self._audit is not None:
             await self._audit.start()
 
-    async def serve_stdio(self, scope: str | None = None, *, roles: frozenset[str] = frozenset()) -> None:
-        """Serve one caller on standard input and output until it goes away; with a `scope`, that server alone."""
+    async def serve_stdio(
+        self, scope: str | None = None, *, view: str | None = None, roles: frozenset[str] = frozenset()
+    ) -> None:
+        """Serve one caller on standard input and output until it goes away; with a `scope`, that server alone, or one view."""
         await serve_stdio(
             self.kernel,
             emit=self._emit,
             scope=scope,
+            view=view,
             roles=roles,
             max_message_bytes=self.config.limits.max_request_bytes,
             tap=self._taps.stdio_caller(),
@@ -366,6 +376,8 @@ class Gateway:
         self.policies = PolicyTable(config, self._encoded_info)
         if permission_settings(config) != permission_settings(before):
             self._permissions = Permissions(config) if config.permissions else None
+        if (config.views, config.callers) != (before.views, before.callers):
+            self._views = _views(config)
         self._rates.reconfigure(config.rate_limits)
         self._overload.share(config.has_several_principals)
         done = await self.connections.apply(
@@ -373,6 +385,7 @@ class Gateway:
             naming=config.naming.exposed,
             categories=config.categories,
             permissions=self._permissions,
+            views=self._views,
         )
         if config.cache != before.cache:
             for server in self.connections.servers:

@@ -72,7 +72,7 @@ def test_a_change_matches_the_rules_again_only_with_the_server_that_changed() ->
     before.of(some())
     changed = state(a=("x", "y"), b=())
     changed.by_server["b"] = first.by_server["b"]
-    after = Surfaces(changed, permissions, before)
+    after = Surfaces(changed, permissions, None, before)
     assert after._entries.keys() == {"b"}
     assert names(after, some()) == ["a.x", "b.x"]
-    assert [one.key for one in after.callers_of(before)] == ["some"]
+    assert [one.key for one, _ in after.callers_of(before)] == ["some"]

@@ -6,7 +6,7 @@ The `_meta` of a list names the servers that are missing from it (D14).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec import Raw
@@ -24,6 +24,7 @@ from pactgate.catalog.discovery import (
 )
 from pactgate.catalog.index import PROMPT_KIND, SEPARATORS, TOOL_KIND, NameIndex, PromptIndex, ToolIndex, exposed_name
 from pactgate.catalog.uris import ResourceTarget, UriIndex, full_uri, resolve_uri, unlisted
+from pactgate.catalog.views import BoundTool
 from pactgate.core.contract import Contract
 from pactgate.core.values import Entry, Prompt, Resource, Tool, Traits
 from pactgate.policy.categories import HINTS, categorise
@@ -131,7 +132,11 @@ class Catalog:
         known: Mapping[str, KnownNames] | None = None,
         instructions: Mapping[str, str] | None = None,
         access: CallerAccess | None = None,
+        bound: Mapping[str, BoundTool] | None = None,
+        rank: Callable[[Any], Any] | None = None,
     ) -> None:
+        self.bound = bound
+        """In a view, what its names mean, by full name."""
         self.access = access
         """What its callers may use; None where everything in it may be used by everybody who sees it."""
         self.instructions = dict(instructions or {})
@@ -142,12 +147,14 @@ class Catalog:
             TOOL_KIND,
             reserved=reserved,
             known={server: names.tools for server, names in last.items()},
+            rank=rank,
         )
         self.prompts: PromptIndex = NameIndex(
             {server: own.prompts for server, own in by_server.items()},
             PROMPT_KIND,
             reserved=reserved,
             known={server: names.prompts for server, names in last.items()},
+            rank=rank,
         )
         self.resources = UriIndex(
             {server: own.resources for server, own in by_server.items()},

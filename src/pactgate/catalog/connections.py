@@ -23,14 +23,14 @@ from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import PROMPT_KIND, TOOL_KIND, EntryKind
 from pactgate.catalog.near_names import advice
 from pactgate.catalog.supervisor import Supervisor
-from pactgate.catalog.surfaces import CatalogState, Surfaces
+from pactgate.catalog.surfaces import CatalogState, Surfaces, ViewSettings
 from pactgate.catalog.uris import ResourceTarget, full_uri
 from pactgate.catalog.waiting import wait_for
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import DiscoveryFailed, Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.principal import Principal
-from pactgate.core.values import Caller, Prompt, ServerStatus, Tool
+from pactgate.core.values import Caller, Prompt, ServerStatus, Tool, split_path
 from pactgate.policy.permissions.rules import Denied, Permissions
 from pactgate.policy.permissions.selection import Subject
 from pactgate.protocol.cache_hints import Hint, together
@@ -71,6 +71,7 @@ class Connections:
         first_list_wait_s: float = 60.0,
         built_in: Iterable[ServerConfig] = (),
         permissions: Permissions | None = None,
+        views: ViewSettings | None = None,
     ) -> None:
         self._make_dialer = make_dialer
         self._naming = naming
@@ -105,7 +106,8 @@ class Connections:
         self._reserve(self._everyone)
         self._permissions = permissions
         self._last: dict[str, ServerCatalog] = {}
-        self.surfaces = Surfaces(self._state(), permissions)
+        self._views = views or ViewSettings({}, {})
+        self.surfaces = Surfaces(self._state(), permissions, self._views)
         """What each caller sees now. Replaced as a whole, so a request sees one consistent state."""
 
     def start(self) -> None:
@@ -131,8 +133,11 @@ class Connections:
         """The catalog that a caller sees: whatever is not in it does not exist for this caller."""
         return self.surfaces.of(caller)
 
-    def is_served(self, server: str, principal: Principal) -> bool:
-        """Whether a server exists for a caller, and so its path."""
+    def is_served(self, path: str, principal: Principal) -> bool:
+        """Whether there is something for a caller at a path below `/mcp/`: a server that exists for it, or a view."""
+        server, view = split_path(path)
+        if view is not None:
+            return self.surfaces.has_view(view)
         return server in self.surfaces.of_principal(principal).servers
 
     def seen_by(self, principal: Principal) -> tuple[Collection[str], Collection[str]] | None:
@@ -183,12 +188,14 @@ class Connections:
         naming: str,
         categories: Mapping[str, str] | None = None,
         permissions: Permissions | None = None,
+        views: ViewSettings | None = None,
     ) -> ServerChanges:
         """Apply a list of servers: end those it lacks, restart changed ones, leave the others alone.
 
         Permissions are in force before anything is waited for: the next call meets them.
         """
         self._permissions = permissions
+        self._views = views or self._views
         wanted = {config.id: config for config in servers}
         before = self._supervisors
         kept = {id_: item for id_, item in before.items() if id_ in wanted and _is_same(item.config, wanted[id_])}
@@ -384,20 +391,21 @@ class Connections:
             history = self._history.setdefault(id_, DefinitionHistory(id_))
             self._check_instructions(id_, history)
             if id_ not in self._named or self._named[id_][0] is not found:
+                chosen = _chosen(found, supervisor.config)
                 if supervisor.lists.has_answered:
-                    for event in history.update(found):
+                    for event in history.update(chosen):
                         self._emit(event)
                 hints = history.hints()
-                named = name_entries(id_, found, self._naming, self._categories, hints)
+                named = name_entries(id_, chosen, self._naming, self._categories, hints)
                 self._named[id_] = (found, named)
                 if supervisor.lists.has_answered:
                     self._last[id_] = named
         by_server, before = {id_: self._named[id_][1] for id_ in everyone}, self._by_server
         has_changed = by_server != before or self.missing() != self.unfiltered.missing
-        if has_changed or not self.surfaces.is_made_by(self._permissions):
+        if has_changed or not self.surfaces.is_made_by(self._permissions, self._views):
             changed = [id_ for id_ in {**before, **by_server} if by_server.get(id_) != before.get(id_)]
             self._by_server = by_server
-            old, self.surfaces = self.surfaces, Surfaces(self._state(), self._permissions, self.surfaces)
+            old, self.surfaces = self.surfaces, Surfaces(self._state(), self._permissions, self._views, self.surfaces)
             self._warm(old)
             self.on_surfaces_changed(old)
             self._tell_oversized(old.unfiltered, self.unfiltered)
@@ -411,7 +419,7 @@ class Connections:
 
         def make_next() -> None:
             if callers and self.surfaces is now:
-                now.of_principal(callers.pop())
+                now.of_principal(*callers.pop())
                 asyncio.get_running_loop().call_soon(make_next)
 
         if self._is_started and callers:
@@ -462,6 +470,13 @@ class Connections:
             server_info=self._server_info,
             own_resources=self._own_resources,
         )
+
+
+def _chosen(found: DiscoveredLists, config: ServerConfig) -> DiscoveredLists:
+    """What a server offers without the tools that the operator does not want."""
+    if config.include_tools is None and not config.exclude_tools:
+        return found
+    return replace(found, tools=tuple(tool for tool in found.tools if config.serves(tool.key)))
 
 
 def _ignore(*_: object) -> None:

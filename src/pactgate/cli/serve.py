@@ -43,6 +43,7 @@ from pactgate.policy.access import ADMINISTRATOR
 @click.option("--host", metavar="HOST", help="Address to listen on. Default 127.0.0.1.")
 @click.option("--port", type=int, metavar="PORT", help="Port to listen on. Default 7411; 0 takes a free one.")
 @click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error. Default info.")
+@click.option("--view", metavar="NAME", help="With --stdio: serve this view of the configuration.")
 @click.option(
     "--admin", is_flag=True, help="With --stdio: let the client, and the model behind it, manage the gateway."
 )
@@ -54,6 +55,7 @@ def serve(
     host: str | None,
     port: int | None,
     log_level: str | None,
+    view: str | None,
     admin: bool,
 ) -> int:
     """Run the gateway. Without a configuration it serves a demo.
@@ -66,6 +68,8 @@ def serve(
             raise CommandError("Give a file of tools or --config, not both.", "A configuration has `tools` for this.")
     if admin and not stdio:
         raise CommandError("--admin needs --stdio.", "Over HTTP, give a token the role admin in the configuration.")
+    if view is not None and not stdio:
+        raise CommandError("--view needs --stdio.", "Over HTTP, the view has a path: /mcp/v/NAME.")
     path = find_config(config) if file is None else None
     flags = {"listen.host": host, "listen.port": port, "log.level": log_level}
     settings = load_config(path, flags)
@@ -73,6 +77,8 @@ def serve(
     if file is not None:
         alone = tools_server(file)
         scope, settings = alone.id, msgspec.structs.replace(settings, servers={alone.id: alone})
+    if view is not None and view not in settings.views:
+        raise CommandError(f"There is no view {view!r}.", f"Views: {', '.join(settings.views) or 'none'}.")
     show_warnings(settings)
     keep_large_buffers()
     search_garbage_rarely()
@@ -80,7 +86,7 @@ def serve(
         if path is None and scope is None:
             settings = msgspec.structs.replace(settings, servers=_demo(stack))
         runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
-        serving = _Serving(settings, path, flags, scope=scope, is_stdio=stdio, is_admin=admin)
+        serving = _Serving(settings, path, flags, scope=scope, view=view, is_stdio=stdio, is_admin=admin)
         return runner.run(serving.run())
 
 
@@ -111,6 +117,7 @@ class _Serving:
         flags: dict[str, Any],
         *,
         scope: str | None,
+        view: str | None,
         is_stdio: bool,
         is_admin: bool,
     ) -> None:
@@ -119,6 +126,7 @@ class _Serving:
         self._flags = flags
         self._is_stdio = is_stdio
         self._scope = scope
+        self._view = view
         self._roles = ADMINISTRATOR if is_admin else frozenset[str]()
         self._is_demo = path is None and scope is None
         self._stop = asyncio.Event()
@@ -179,7 +187,7 @@ class _Serving:
                 flush=True,
             )
         await self._gateway.start()
-        frontend = asyncio.create_task(self._gateway.serve_stdio(self._scope, roles=self._roles))
+        frontend = asyncio.create_task(self._gateway.serve_stdio(self._scope, view=self._view, roles=self._roles))
         stop = asyncio.create_task(self._stop.wait())
         await asyncio.wait({frontend, stop}, return_when=asyncio.FIRST_COMPLETED)
         for task in (frontend, stop):

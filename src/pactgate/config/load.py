@@ -30,6 +30,7 @@ from pactgate.config.sections.auth import check_auth
 from pactgate.config.sections.cache import check_cache
 from pactgate.config.sections.effects import warn_of_own_files
 from pactgate.config.sections.permissions import check_permissions
+from pactgate.config.sections.views import check_views
 from pactgate.config.server_entries import settle
 from pactgate.config.validate import SERVER_LISTS, Validation
 from pactgate.config.value_checks import is_loopback
@@ -37,7 +38,7 @@ from pactgate.config.value_checks import is_loopback
 MAX_FILE_BYTES: Final = 1024 * 1024
 COMMAND_LINE: Final = "command line"
 _STEM: Final = "pactgate"
-_PERMISSIONS: Final = ("callers", "permissions")
+_PERMISSIONS: Final = ("callers", "permissions", "views")
 
 
 def find(folder: Path, environ: Mapping[str, str]) -> Path | None:
@@ -168,6 +169,7 @@ def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings) 
         problem.path.startswith(_PERMISSIONS) for problem in found.problems
     ):  # what was refused is not in `settings`
         check_permissions(settings, found)
+        check_views(settings, found)
     return settings
 
 

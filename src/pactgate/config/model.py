@@ -24,6 +24,7 @@ from pactgate.config.sections.capture import Capture
 from pactgate.config.sections.limits import Categories, Limits, Timeouts
 from pactgate.config.sections.permissions import Callers, Permissions
 from pactgate.config.sections.rate_limits import RateLimits
+from pactgate.config.sections.views import Views
 from pactgate.config.server_settings import ServerConfig, Servers
 from pactgate.core.failures import Plane, WireSettings
 
@@ -143,6 +144,7 @@ class Sections(Section, frozen=True, kw_only=True):
     auth: Auth = Auth()
     callers: Callers = {}
     permissions: Permissions = ()
+    views: Views = {}
     sessions: Sessions = Sessions()
     audit: AuditSection = AuditSection()
     log: Log = Log()
@@ -215,9 +217,8 @@ ELSEWHERE: Final = {
     "mcp_servers": "Write it as mcpServers.",
     "envFile": "Put the variables in env, as ${NAME} where they are secret.",
     "headersHelper": "Put the headers in headers, as ${NAME} where they are secret.",
-    "includeTools": "Tools can't be chosen here yet.",
-    "excludeTools": "Tools can't be hidden here yet.",
-    "disabledTools": "Tools can't be hidden here yet.",
+    "enabled_tools": "Write it as includeTools.",
+    "disabled_tools": "Write it as excludeTools.",
     "<<": "Merge keys are not part of YAML 1.2; write the values out.",
 }
 """Keys of client files that must not be ignored silently, and what to write instead."""

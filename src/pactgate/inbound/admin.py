@@ -48,8 +48,8 @@ class Seen(NamedTuple):
 class Reach(Protocol):
     """What callers can reach."""
 
-    def is_served(self, server: str, principal: Principal) -> bool:
-        """Whether a server exists for a caller."""
+    def is_served(self, path: str, principal: Principal) -> bool:
+        """Whether there is something for a caller at a path below `/mcp/`."""
 
     def seen_by(self, principal: Principal) -> tuple[Collection[str], Collection[str]] | None:
         """The servers, and the full names of the tools, that exist for a caller; None where no permissions are configured."""

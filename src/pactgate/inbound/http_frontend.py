@@ -91,14 +91,14 @@ class HttpFrontend:
     def admit(self, exchange: HttpExchange) -> bool:
         """Whether the request waits for its body: judged by its head alone. All others are answered here."""
         head = exchange.head.mcp
-        if head is None or head.generation != self._generation or not self._is_served(head.scope, head.principal):
+        if head is None or head.generation != self._generation or not self._is_served(head.path, head.principal):
             exchange.head.mcp = self._route(exchange)
         return exchange.head.mcp is not None
 
     def handle(self, exchange: HttpExchange) -> None:
         """Answer one exchange, or see that it is answered."""
         head = exchange.head.mcp
-        if head is None or head.generation != self._generation or not self._is_served(head.scope, head.principal):
+        if head is None or head.generation != self._generation or not self._is_served(head.path, head.principal):
             head = exchange.head.mcp = self._route(exchange)
             if head is None:
                 return
@@ -210,29 +210,29 @@ class HttpFrontend:
         if self._tap is not None:
             exchange.hop = self._tap.requested(exchange.method, exchange.path, exchange.headers, exchange.body)
 
-    def _is_served(self, scope: str | None, admitted: Principal) -> bool:
-        return scope is None or self._reach.is_served(scope, admitted)
+    def _is_served(self, path: str | None, admitted: Principal) -> bool:
+        return path is None or self._reach.is_served(path, admitted)
 
-    def _mcp(self, exchange: HttpExchange, admitted: Principal, scope: str | None) -> McpRequestHead | None:
-        if not self._is_served(scope, admitted):
+    def _mcp(self, exchange: HttpExchange, admitted: Principal, path: str | None) -> McpRequestHead | None:
+        if not self._is_served(path, admitted):
             rejection = Rejection(
                 messages.INVALID_PARAMS, "There is no server at this path.", data=data_of(Kind.UNKNOWN_PATH)
             )
             refuse(exchange, self._emit, 404, rejection)
         elif exchange.method == "POST":
-            return self._post(exchange, admitted, scope)
+            return self._post(exchange, admitted, path)
         elif exchange.method == "GET":
             self._note(exchange)
             may_stream = read_accept(exchange.headers, otherwise=_ANYTHING).stream
-            self._legacy.get(exchange, admitted, scope, may_stream=may_stream)
+            self._legacy.get(exchange, admitted, path, may_stream=may_stream)
         elif exchange.method == "DELETE":
             self._note(exchange)
-            self._legacy.delete(exchange, admitted, scope)
+            self._legacy.delete(exchange, admitted, path)
         else:
             self._refuse(exchange, 405, "Send POST requests here.", _MCP_METHODS)
         return None
 
-    def _post(self, exchange: HttpExchange, admitted: Principal, scope: str | None) -> McpRequestHead | None:
+    def _post(self, exchange: HttpExchange, admitted: Principal, path: str | None) -> McpRequestHead | None:
         if not has_json(exchange.headers):
             self._refuse(exchange, 415, "Send Content-Type: application/json.")
             return None
@@ -245,7 +245,7 @@ class HttpFrontend:
             generation=self._generation,
             principal=admitted,
             peer=exchange.peer,
-            scope=scope,
+            path=path,
             accepts=accepts,
             extra_head=exchange.extra_head,
         )

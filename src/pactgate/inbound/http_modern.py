@@ -68,6 +68,7 @@ class ModernHttpHandler:
             version=route.version,
             channel=responder,
             scope=head.scope,
+            view=head.view,
             client=route.client,
             capabilities=route.capabilities,
             headers=exchange.headers,

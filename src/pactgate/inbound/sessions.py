@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 
 from pactgate.config.model import Sessions
 from pactgate.core.principal import Principal
-from pactgate.core.values import ListReader
+from pactgate.core.values import ListReader, split_path
 from pactgate.inbound.client_requests import PendingClientRequests
 from pactgate.inbound.replies import MAX_WAITING_BYTES, SESSION_ENDED, DroppedNotifications
 from pactgate.inbound.resumable_streams import FRESH, ResumableStream, SessionStreams, StreamBudget
@@ -51,6 +51,7 @@ class LegacySession:
         "handle",
         "id",
         "last_used",
+        "path",
         "phase",
         "principal",
         "questions",
@@ -58,10 +59,11 @@ class LegacySession:
         "scope",
         "subject",
         "version",
+        "view",
     )
 
     def __init__(
-        self, table: SessionTable, principal: Principal, scope: str | None, version: str, offer: InitializeParams
+        self, table: SessionTable, principal: Principal, path: str | None, version: str, offer: InitializeParams
     ) -> None:
         self._table = table
         self._log: SessionStreams | None = None
@@ -70,7 +72,8 @@ class LegacySession:
         self.handle = hashlib.sha256(self.id.encode()).hexdigest()[:12]
         self.principal = principal
         self.subject = principal.key
-        self.scope = scope
+        self.path = path
+        self.scope, self.view = split_path(path)
         self.version = version
         self.client = offer.client
         self.capabilities = _shared(messages.encode_json(offer.capabilities))
@@ -155,10 +158,10 @@ class SessionTable:
     def all(self) -> tuple[LegacySession, ...]:
         return tuple(self._sessions.values())
 
-    def find(self, id_: str, subject: str, scope: str | None) -> LegacySession | None:
+    def find(self, id_: str, subject: str, path: str | None) -> LegacySession | None:
         """The session, if it is this subject's and this path's. Counts as a use."""
         session = self._sessions.get(id_)
-        if session is None or session.subject != subject or session.scope != scope:
+        if session is None or session.subject != subject or session.path != path:
             return None
         self._touch(session)
         return session
@@ -173,8 +176,8 @@ class SessionTable:
         # The principal with the most sessions makes room: nobody can push the sessions of others out by opening many.
         return self._evict_from(max(self._by_subject.values(), key=len)) or self._evict_from(self._sessions)
 
-    def open(self, principal: Principal, scope: str | None, version: str, offer: InitializeParams) -> LegacySession:
-        session = LegacySession(self, principal, scope, version, offer)
+    def open(self, principal: Principal, path: str | None, version: str, offer: InitializeParams) -> LegacySession:
+        session = LegacySession(self, principal, path, version, offer)
         self._sessions[session.id] = session
         self._by_subject.setdefault(principal.key, OrderedDict())[session.id] = session
         if self._sweeper is None:

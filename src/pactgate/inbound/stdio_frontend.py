@@ -64,6 +64,7 @@ async def serve_stdio(
     emit: Emit,
     roles: frozenset[str] = frozenset(),
     scope: str | None = None,
+    view: str | None = None,
     max_message_bytes: int = 10 * MIB,
     finish_s: float = FINISH_S,
     clock: Callable[[], float] = time.monotonic,
@@ -71,12 +72,12 @@ async def serve_stdio(
 ) -> None:
     """Serve one caller until it closes its side. Without streams, the caller is at this process's stdin and stdout.
 
-    `scope` is the one server it sees, under that server's own names.
+    `scope` is the one server it sees, under that server's own names; `view` the view.
     """
     if reader is None or writer is None:
         reader, writer = await open_stdio()
     principal = Principal("local", roles, PrincipalKind.LOCAL)
-    frontend = StdioFrontend(kernel, reader, writer, StdioSession(principal, scope), emit, clock, tap)
+    frontend = StdioFrontend(kernel, reader, writer, StdioSession(principal, scope, view), emit, clock, tap)
     reading = asyncio.get_running_loop().create_task(frontend.read(max_message_bytes))
     frontend.on_gone = reading.cancel
     kernel.join(frontend)

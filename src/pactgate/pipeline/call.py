@@ -5,7 +5,7 @@ Must not: decide anything. The gates decide, and `tool_call` runs them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from typing import Any, Final
 
 from msgspec import UNSET, Raw
@@ -44,6 +44,7 @@ class Call:
         "caller_limit_ms",
         "ctx",
         "deadline",
+        "fixed",
         "frame_bytes",
         "grant",
         "is_answered",
@@ -84,6 +85,8 @@ class Call:
         self.tool: Tool | None = None
         self.grant: Grant | None = None
         """What lets its caller call the tool; None where no permissions are configured, and for tools of the gateway itself."""
+        self.fixed: Collection[str] = ()
+        """The arguments that a view has put in."""
         self.ticket: LeaderTicket | None = None
         self.is_answered = False
         """Answered from the cache."""

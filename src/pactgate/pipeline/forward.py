@@ -230,7 +230,8 @@ class Forward:
             raise explain_unknown(self._connections, None, ctx, failure) from None
         access = self._connections.catalog_for(ctx.caller).access
         if access is not None:
-            ctx.rule = access.of_uri(target.server, full_uri(*target)).applied
+            applied = access.of_uri(target.server, full_uri(*target)).applied
+            ctx.rule = applied if applied.revision else None
         return target
 
     async def _read(

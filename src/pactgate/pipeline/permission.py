@@ -27,7 +27,7 @@ def require_permitted(
     The caller sees the tool or prompt in its lists, so this is no unknown name.
     """
     decided = grant.decide(arguments)
-    ctx.rule = decided.applied
+    ctx.rule = decided.applied if decided.applied.revision else None
     if not isinstance(decided, Denied):
         return decided.envelope
     if decided.trouble:

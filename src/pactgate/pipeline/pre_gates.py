@@ -6,12 +6,13 @@ and S0/ECO-300.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw
 
+from pactgate.catalog.catalog import Catalog
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import TOOL_KIND
 from pactgate.config.value_checks import OWN_SERVER_ID
@@ -28,6 +29,7 @@ from pactgate.policy.cache_policy import is_plain
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.protocol import headers, messages, modern
+from pactgate.protocol.headers import HeaderParam
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import LEGACY, era_of
 from pactgate.state.ports import Lookup
@@ -111,7 +113,7 @@ class ResolveTool:
         if tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
             unwrap(call, tool)
             return self._wait_and_resolve(call, None)
-        call.bind(tool, catalog.grant_of(tool))
+        bind(call, catalog, tool)
         return None
 
     async def _wait_and_resolve(self, call: Call, scope: str | None) -> None:
@@ -127,7 +129,19 @@ class ResolveTool:
             if failure.kind is not Kind.UNKNOWN_TOOL:
                 raise
             raise explain_unknown(connections, TOOL_KIND, call.ctx, failure) from None
-        call.bind(tool, connections.catalog_for(caller).grant_of(tool))
+        bind(call, connections.catalog_for(caller), tool)
+
+
+def bind(call: Call, catalog: Catalog, tool: Tool) -> None:
+    """Bind a tool of a caller's catalog to its call. In a view, that is the server's own tool, with the arguments that the view fixes."""
+    bound = None if catalog.bound is None else catalog.bound.get(tool.full_name)
+    if bound is None:
+        call.bind(tool, catalog.grant_of(tool))
+        return
+    call.bind(bound.tool, catalog.grant_of(tool))
+    if bound.fixed:
+        call.members["arguments"] = Raw(bound.fill(bytes(call.members.get("arguments", _NO_ARGUMENTS))))
+        call.arguments, call.fixed = UNSET, frozenset(bound.fixed)
 
 
 class Authorize:
@@ -172,7 +186,8 @@ class CheckHeaderParams:
         if sent is None:
             return
         arguments = messages.value(call.members.get("arguments", _NO_ARGUMENTS))
-        problem = headers.check_mirror(tool.header_params, arguments, sent)
+        params = tool.header_params if not call.fixed else _not_fixed(tool.header_params, call.fixed)
+        problem = headers.check_mirror(params, arguments, sent)
         if problem is not None:
             raise GatewayFailure(
                 Kind.INVALID_PARAMS, problem, number=messages.HEADER_MISMATCH, tool=tool.full_name, server=tool.server
@@ -279,6 +294,11 @@ def _take(call: Call, found: Lookup | LeaderTicket) -> None:
     call.is_answered = call.ctx.is_cached = True
     call.ctx.upstream_revision = revision = found.mark.decode()
     call.upstream_era = era_of(revision) or LEGACY
+
+
+def _not_fixed(params: tuple[HeaderParam, ...], fixed: Collection[str]) -> tuple[HeaderParam, ...]:
+    """Arguments that the client knows of: it can't mirror one that the view fixes."""
+    return tuple(param for param in params if param.path[0] not in fixed)
 
 
 def _refused(

@@ -55,6 +55,10 @@ class CallerClass(Section, frozen=True, kw_only=True):
             "(stdio), `library` (the program that holds the gateway)."
         ),
     ] = ()
+    view: Annotated[
+        Annotated[str, Meta(max_length=50)] | None,
+        doc("The view in `views` that its clients see at `/mcp`. It gives no right and takes none away."),
+    ] = None
 
 
 class PermissionRule(Section, frozen=True, kw_only=True):
@@ -124,7 +128,7 @@ def check_permissions(settings: Mapping[str, Any], found: ConfigFindings) -> Non
                 _check_servers(rule[word], servers, (*path, word), found)
     _check_shadows(rules, callers, found)
     for name in callers:
-        if name not in named:
+        if name not in named and not callers[name].get("view"):
             hint = 'Its clients may use only what is allowed to "*".' if rules else "There are no permissions."
             found.warn(("callers", name), "No rule is for this class.", hint)
 
@@ -136,7 +140,7 @@ def _check_classes(callers: Mapping[str, Any], tokens: Mapping[str, Any], found:
         if whole is not None:
             hint = f"{show(whole)} before it has everybody; put it last."
             found.add(path, "No client can be of this class.", hint)
-        elif not any(one.values()):
+        elif not any(value for member, value in one.items() if member != "view"):
             whole = name
         for at, token in enumerate(one.get("tokens", ())):
             if token not in tokens and token not in PROGRAMS:

@@ -121,6 +121,10 @@ class Grant(Struct, frozen=True, gc=False, eq=False):
         return Denied(unmet, unmet.applied)
 
 
+UNRESTRICTED: Final = Grant(CompiledRule(True, (), None, None, None, None, AppliedRule(), b""))
+"""Where no permissions are configured."""
+
+
 class Permissions:
     """All rules of one configuration."""
 
@@ -128,7 +132,7 @@ class Permissions:
         said = encode_json(to_builtins(permission_settings(config)[:-1]))
         self.revision = hashlib.sha256(said).hexdigest()[:_REVISION_CHARS]
         self.nothing = AppliedRule(revision=self.revision)
-        self._classes = tuple(config.callers.items())
+        self._classes = config.callers
         places = config.rule_places or ("",) * len(config.permissions)
         self.rules = tuple(
             self._compile(number, rule, place)
@@ -141,8 +145,10 @@ class Permissions:
         self._of_class: dict[str | None, tuple[CompiledRule, ...]] = {}
 
     def key_of(self, principal: Principal) -> CallerKey:
-        name = next((name for name, one in self._classes if _is_of(principal, one)), None)
-        return CallerKey(name, tuple(_hashable(_caller_fact(principal, fact[1])) for fact in self._facts))
+        return CallerKey(
+            class_of(principal, self._classes),
+            tuple(_hashable(_caller_fact(principal, fact[1])) for fact in self._facts),
+        )
 
     def grants(self, key: CallerKey, entries: SelectedEntries) -> dict[int, Grant]:
         """What callers with this key have of a server, by the place of the entry."""
@@ -283,6 +289,11 @@ class Permissions:
 def permission_settings(config: Config) -> tuple[Any, ...]:
     """The settings that decide; and where the rules stand, which changes nothing but what is said of them."""
     return config.callers, config.permissions, config.categories, config.rule_places
+
+
+def class_of(principal: Principal, classes: Mapping[str, CallerClass]) -> str | None:
+    """The first class that matches a caller."""
+    return next((name for name, one in classes.items() if _is_of(principal, one)), None)
 
 
 def _is_of(principal: Principal, one: CallerClass) -> bool:
