@@ -60,6 +60,7 @@ from pactgate.pipeline.post_gates import (
     ValidateOutput,
 )
 from pactgate.pipeline.pre_gates import (
+    AnswerSearch,
     Authorize,
     CheckHeaderParams,
     CheckLimits,
@@ -233,6 +234,7 @@ class Gateway:
                 CheckLimits(),
                 RateLimit(self._rates),
                 ValidateInput(),
+                AnswerSearch(self.connections),
                 LookInCache(self.results, self.bridge.session_key),
             ),
             dispatch=Dispatch(self.connections, self._overload, self.results, self.bridge),

@@ -23,8 +23,10 @@ from pactgate.catalog.discovery import (
     ListMethod,
 )
 from pactgate.catalog.index import PROMPT_KIND, SEPARATORS, TOOL_KIND, NameIndex, PromptIndex, ToolIndex, exposed_name
+from pactgate.catalog.search_surface import SearchSurface, is_search_tool
 from pactgate.catalog.uris import ResourceTarget, UriIndex, full_uri, resolve_uri, unlisted
 from pactgate.catalog.views import BoundTool
+from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.contract import Contract
 from pactgate.core.values import Entry, Prompt, Resource, Tool, Traits
 from pactgate.policy.categories import HINTS, categorise
@@ -134,6 +136,7 @@ class Catalog:
         access: CallerAccess | None = None,
         bound: Mapping[str, BoundTool] | None = None,
         rank: Callable[[Any], Any] | None = None,
+        pinned: Callable[[Tool], bool] | None = None,
     ) -> None:
         self.bound = bound
         """In a view, what its names mean, by full name."""
@@ -165,6 +168,14 @@ class Catalog:
             {server: names.templates for server, names in last.items()},
         )
         self.servers = tuple(by_server)
+        self.search: SearchSurface | None = None
+        """On a search surface, what finds the tools; the list has the tools of the surface and the pinned ones."""
+        self._listed_tools: tuple[Tool, ...] | None = None
+        if pinned is not None:
+            shown = [tool for tool in self.tools.entries() if not is_search_tool(tool)]
+            own = tuple(tool for tool in by_server[OWN_SERVER_ID].tools)
+            self.search = SearchSurface(shown)
+            self._listed_tools = (*own, *filter(pinned, shown))
         self.reserved = frozenset(reserved)
         self.missing = dict(missing or {})
         self._server_info = server_info
@@ -215,6 +226,8 @@ class Catalog:
         if method in (TOOLS.method, PROMPTS.method):
             listing, names = (TOOLS, self.tools) if method == TOOLS.method else (PROMPTS, self.prompts)
             entries: tuple[Entry, ...] = names.entries(scope)
+            if listing is TOOLS and self._listed_tools is not None:
+                entries = self._listed_tools
             shown = [entry for entry in entries if entry.server not in hidden]
             return listing, [entry.definition if scope else entry.exposed_definition for entry in shown]
         listing, index = (RESOURCES, self.resources) if method == RESOURCES.method else (TEMPLATES, self.templates)
@@ -226,6 +239,8 @@ class Catalog:
         """The entries of a kind of list, by the name that its `list_changed` notification has."""
         if kind == "resources":
             return *self.resources.entries(scope), *self.templates.entries(scope)
+        if kind == "tools" and self._listed_tools is not None:
+            return self._listed_tools
         return (self.tools if kind == "tools" else self.prompts).entries(scope)
 
     def listed_tools(self) -> tuple[Tool, ...]:

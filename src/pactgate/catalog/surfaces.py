@@ -15,10 +15,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 from msgspec import Struct
 
 from pactgate.catalog.catalog import Catalog, KnownNames, ServerCatalog
+from pactgate.catalog.search_surface import search_tools
 from pactgate.catalog.views import BoundTool, View
 from pactgate.config.sections.permissions import CallerClass
+from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.principal import Principal
-from pactgate.core.values import ListReader
+from pactgate.core.values import ListReader, Tool
 from pactgate.policy.access import sees_everything
 from pactgate.policy.permissions.caller_access import CallerAccess
 from pactgate.policy.permissions.rules import UNRESTRICTED, CallerKey, Grant, Permissions, class_of
@@ -55,6 +57,7 @@ class CatalogState(Struct, frozen=True, kw_only=True):
         access: CallerAccess | None = None,
         bound: Mapping[str, BoundTool] | None = None,
         rank: Callable[[Any], Any] | None = None,
+        pinned: Callable[[Tool], bool] | None = None,
     ) -> Catalog:
         """The catalog of these servers. Facts about other servers are left out."""
         return Catalog(
@@ -68,6 +71,7 @@ class CatalogState(Struct, frozen=True, kw_only=True):
             access=access,
             bound=bound,
             rank=rank,
+            pinned=pinned,
         )
 
 
@@ -179,8 +183,12 @@ class Surfaces:
             tools |= {tool.full_name: grants[tool.full_name, True] for tool in shown.tools}
             prompts |= {prompt.full_name: grants[prompt.full_name, False] for prompt in shown.prompts}
         bound: dict[str, BoundTool] = {}
+        search: tuple[Tool, ...] = ()
         if view is not None:
             by_server = {id_: _bind(view, own, bound) for id_, own in by_server.items()}
+            if view.is_search:
+                search = search_tools(splits_calls=view.settings.split_calls)
+                by_server[OWN_SERVER_ID] = ServerCatalog(tools=search)
         if key.sees_own:
             by_server |= state.built_in
         removed = state.reserved - state.by_server.keys() - state.built_in.keys()
@@ -193,6 +201,7 @@ class Surfaces:
             access=access,
             bound=None if view is None else bound,
             rank=None if view is None else view.rank,
+            pinned=view.is_pinned if view is not None and search else None,
         )
 
     def _may_reach(self, caller: CallerKey | None, server: str) -> bool:

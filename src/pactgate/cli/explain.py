@@ -26,6 +26,7 @@ GATE_TEXTS: Final = {
     "check_limits": ("checked the limits", "check the limits"),
     "rate_limit": ("checked the rate limit", "check the rate limit"),
     "validate_input": ("validated the arguments", "validate the arguments"),
+    "answer_search": ("searched the tools", "search the tools"),
     "cache_lookup": ("looked in the cache", "look in the cache"),
     "dispatch": ("called the server", "call the server"),
     "check_result": ("checked the result", "check the result"),

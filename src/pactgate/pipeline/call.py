@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Raw
 
+from pactgate.catalog.search_surface import SearchSurface
 from pactgate.core.context import ExecutionContext
 from pactgate.core.values import Tool
 from pactgate.pipeline.deadline import Deadline, TimeoutQueue
@@ -48,18 +49,19 @@ class Call:
         "frame_bytes",
         "grant",
         "is_answered",
-        "is_indirect",
         "is_input_required",
         "is_sent",
         "is_task",
         "limit",
         "members",
         "meta",
+        "outer",
         "policies",
         "policy",
         "progress_token",
         "request",
         "requested",
+        "search",
         "session",
         "simple",
         "ticket",
@@ -87,11 +89,13 @@ class Call:
         """What lets its caller call the tool; None where no permissions are configured, and for tools of the gateway itself."""
         self.fixed: Collection[str] = ()
         """The arguments that a view has put in."""
+        self.search: SearchSurface | None = None
+        """Where its caller sees a search surface: what answers for it."""
         self.ticket: LeaderTicket | None = None
         self.is_answered = False
         """Answered from the cache."""
-        self.is_indirect = False
-        """Whether the tool was named in the arguments of `tool_invoke`."""
+        self.outer: Tool | None = None
+        """The tool that was called, where it names another one in its arguments."""
         self.is_sent = False
         self.is_task = False
         self.is_input_required = False

@@ -15,13 +15,14 @@ from msgspec import UNSET, Raw
 from pactgate.catalog.catalog import Catalog
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import TOOL_KIND
+from pactgate.catalog.search_surface import SearchSurface, is_search_tool
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import Emit
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.values import Caller, SchemaViolation, Tool
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.permission import explain_unknown, require_permitted
-from pactgate.pipeline.tool_invoke import TOOL_INVOKE, unwrap
+from pactgate.pipeline.tool_invoke import INDIRECT, require_fit, unwrap
 from pactgate.pipeline.tool_policy import ToolPolicy
 from pactgate.policy import limits
 from pactgate.policy.access import may_call
@@ -103,39 +104,48 @@ class ResolveTool:
 
     def __call__(self, call: Call) -> Awaitable[None] | None:
         caller, connections = call.ctx.caller, self._connections
+        catalog = connections.catalog_for(caller)
         try:
-            catalog = connections.catalog_for(caller)
             tool = catalog.tools.resolve(call.requested, caller.scope)
+            if tool.server == OWN_SERVER_ID and tool.name in INDIRECT:
+                unwrap(call, tool)
+                tool = catalog.tools.resolve(call.requested)
         except GatewayFailure as failure:
             if failure.kind is Kind.UNKNOWN_TOOL:
-                return self._wait_and_resolve(call, caller.scope)
+                return self._wait_and_resolve(call)
             raise
-        if tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
-            unwrap(call, tool)
-            return self._wait_and_resolve(call, None)
         bind(call, catalog, tool)
         return None
 
-    async def _wait_and_resolve(self, call: Call, scope: str | None) -> None:
+    async def _wait_and_resolve(self, call: Call) -> None:
         await in_task()
         connections, caller = self._connections, call.ctx.caller
-        call.waiting_for = connections.server_for(call.requested, scope, caller)
         try:
-            tool = await connections.resolve(call.requested, scope, caller)
-            while tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
-                unwrap(call, tool)  # refuses a second time
-                tool = await connections.resolve(call.requested, None, caller)
+            tool = await self._resolve(call)
+            if call.outer is None and tool.server == OWN_SERVER_ID and tool.name in INDIRECT:
+                unwrap(call, tool)
+                tool = await self._resolve(call)
         except GatewayFailure as failure:
             if failure.kind is not Kind.UNKNOWN_TOOL:
                 raise
             raise explain_unknown(connections, TOOL_KIND, call.ctx, failure) from None
         bind(call, connections.catalog_for(caller), tool)
 
+    async def _resolve(self, call: Call) -> Tool:
+        """A name that is not known yet. One that stands in the arguments of another tool means any server."""
+        caller = call.ctx.caller
+        scope = caller.scope if call.outer is None else None
+        call.waiting_for = self._connections.server_for(call.requested, scope, caller)
+        return await self._connections.resolve(call.requested, scope, caller)
+
 
 def bind(call: Call, catalog: Catalog, tool: Tool) -> None:
     """Bind a tool of a caller's catalog to its call. In a view, that is the server's own tool, with the arguments that the view fixes."""
+    if call.outer is not None:
+        require_fit(tool, call.outer)
     bound = None if catalog.bound is None else catalog.bound.get(tool.full_name)
     if bound is None:
+        call.search = catalog.search
         call.bind(tool, catalog.grant_of(tool))
         return
     call.bind(bound.tool, catalog.grant_of(tool))
@@ -160,6 +170,8 @@ class Authorize:
 
     def __call__(self, call: Call) -> None:
         tool, grant, ctx = call.policy.tool, call.grant, call.ctx
+        if is_search_tool(tool):
+            return
         if not may_call(tool.server, ctx.caller.principal.roles) or (grant is None and call.policy.is_guarded):
             message = f"No tool {call.requested!r} on any connected server. tools/list shows what there is."
             raise GatewayFailure(Kind.UNKNOWN_TOOL, message, tool=call.requested)
@@ -181,7 +193,7 @@ class CheckHeaderParams:
         return bool(policy.tool.header_params)
 
     def __call__(self, call: Call) -> None:
-        sent: Mapping[str, list[str]] | None = None if call.is_indirect else call.ctx.caller.headers
+        sent: Mapping[str, list[str]] | None = None if call.outer is not None else call.ctx.caller.headers
         tool = call.policy.tool
         if sent is None:
             return
@@ -251,6 +263,37 @@ class ValidateInput:
             errors = tool.input_check.check(messages.encode_json(given))
         if errors:
             raise _refused(tool, Kind.INVALID_ARGUMENTS, "do not match its input schema", errors)
+
+
+class AnswerSearch:
+    """`find_tools` and `describe_tools` of a search surface, from the tools that the caller sees in the view. As a list, it waits for servers
+    that have neither connected nor failed since they were started."""
+
+    name = "answer_search"
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def applies_to(self, policy: ToolPolicy) -> bool:
+        return is_search_tool(policy.tool)
+
+    def __call__(self, call: Call) -> Awaitable[None] | None:
+        if self._connections.settling():
+            return self._settle_and_answer(call)
+        self._answer(call, call.search)
+        return None
+
+    async def _settle_and_answer(self, call: Call) -> None:
+        await in_task()
+        await self._connections.settle()
+        self._answer(call, self._connections.catalog_for(call.ctx.caller).search)
+
+    def _answer(self, call: Call, search: SearchSurface | None) -> None:
+        if search is None:
+            raise GatewayFailure(Kind.UNKNOWN_TOOL, "The view is gone; list the tools again.", tool=call.requested)
+        arguments = bytes(call.members.get("arguments", _NO_ARGUMENTS))
+        call.replace(search.answer(call.policy.tool.name, arguments))
+        call.is_answered = True
 
 
 SessionKey = Callable[[str, Caller], str | None]
