@@ -104,6 +104,7 @@ lock: $(RUN_READY) ## pin requirements/*.txt from the ranges in pyproject.toml (
 	$(COMPILE) pyproject.toml --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) requirements/interop-mcp1.in --output-file requirements/interop-mcp1.txt
 	$(COMPILE) requirements/interop-servers.in --output-file requirements/interop-servers.txt
+	$(COMPILE) requirements/interop-clients.in --output-file requirements/interop-clients.txt
 	$(COMPILE) requirements/audit.in --output-file requirements/audit.txt
 	$(COMPILE) bench/peers/pins/fastmcp.in --output-file bench/peers/pins/fastmcp.txt
 	$(COMPILE) bench/peers/pins/mcp-proxy.in --output-file bench/peers/pins/mcp-proxy.txt

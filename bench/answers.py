@@ -14,6 +14,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from pactgate.core.api_key import write_key
+
 MODERN: Final = "2026-07-28"
 ENVELOPE_MARK: Final = b"io.modelcontextprotocol/protocolVersion"
 BASE_TOOLS: Final = 3
@@ -154,5 +156,5 @@ def _blob(size: int) -> bytes:
 
 
 def token(number: int) -> str:
-    """The bearer token of one principal, as load generator and gateway know it."""
-    return f"bench-token-of-client-{number:04d}"
+    """The bearer token of one principal, as load generator and gateway know it: in the form of a key, which a token may have too."""
+    return write_key(number, number)

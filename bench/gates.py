@@ -74,7 +74,13 @@ async def _ready(gateway: Gateway) -> Call:
     request = decode(encode_request(b"1", "tools/call", _PARAMS))
     assert isinstance(request, Request)
     timeouts = TimeoutQueue(FaultBarrier(lambda event: None))
-    call = Call(ExecutionContext("tools/call", caller, 0.0), request, gateway.policies, timeouts)
+    call = Call(
+        ctx=ExecutionContext("tools/call", caller, 0.0),
+        request=request,
+        policies=gateway.policies,
+        timeouts=timeouts,
+        limit=gateway.policies.default_limit,
+    )
     for gate in gateway.tool_call.gates:
         if gate.name == "limit_size":
             break

@@ -23,12 +23,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+import msgspec
 import uvloop
 from msgspec import Struct
 
 from bench.answers import token
 from bench.load import Load, LoadError, measure
 from bench.peers.kinds import Peer, PeerOptions
+from pactgate.core.api_key import read_id
+from pactgate.state.key_file import ApiKey, KeyRing, digest_of
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _PORTS: Final = (20_000, 32_000)
@@ -60,6 +63,8 @@ class Row(Struct, frozen=True):
     """The member order of the server's responses: `python`, `typescript` or `both`."""
     tokens: int = 0
     """Principals with a token each; 0: no client needs a token."""
+    has_keys: bool = False
+    """Whether these tokens are API keys of a file."""
 
 
 class Target(Struct, frozen=True):
@@ -127,7 +132,9 @@ class Lab:
             settings["audit"] = {"file": str(self._folder / f"audit-{port}.jsonl")}
         if row.is_recorded:
             settings["capture"] = {"dir": f"captures-{port}", "maxFiles": 20}
-        if row.tokens:
+        if row.has_keys:
+            config.with_suffix(".keys").write_bytes(_keys(row.tokens))
+        elif row.tokens:
             settings["auth"] = {"tokens": {f"client-{n}": {"token": token(n)} for n in range(row.tokens)}}
         config.write_text(json.dumps(settings))
         config.chmod(0o600)
@@ -251,6 +258,16 @@ class Lab:
             "      proxy_busy_buffers_size 64k;\n      proxy_max_temp_file_size 0;\n    }\n  }\n}\n"
         )
         return config
+
+
+def _keys(count: int) -> bytes:
+    """A file with the keys that the load generator sends."""
+    empty = KeyRing(pepper="5" * 64)
+    keys = [
+        ApiKey(id=read_id(token(n)) or "", name=f"client-{n}", digest=digest_of(empty, token(n)).hex(), created=0)
+        for n in range(count)
+    ]
+    return msgspec.json.encode(KeyRing(pepper=empty.pepper, keys=tuple(keys)))
 
 
 def _stdio_arguments(row: Row) -> list[str]:

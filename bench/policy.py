@@ -152,7 +152,10 @@ def _per_call_us(config: Config) -> float:
 
 
 def _call(gateway: Gateway, caller: Caller, request: Request, timeouts: TimeoutQueue) -> Call:
-    return Call(ExecutionContext("tools/call", caller, 0.0), request, gateway.policies, timeouts)
+    ctx = ExecutionContext("tools/call", caller, 0.0)
+    return Call(
+        ctx=ctx, request=request, policies=gateway.policies, timeouts=timeouts, limit=gateway.policies.default_limit
+    )
 
 
 def _compile_rows() -> list[Row]:

@@ -54,8 +54,10 @@ def _beside(tools: int = 23, answers: str = "json") -> tuple[Row, ...]:
     return tuple(Row(via, via, tools, answers=answers) for via in ("direct", "nginx", "pactgate"))
 
 
-def _aspect(name: str, title: str, shape: Shape, *, order: str = "python", tokens: int = 0) -> Workload:
-    rows = tuple(Row(via, via, order=order, tokens=tokens) for via in ("nginx", "pactgate"))
+def _aspect(
+    name: str, title: str, shape: Shape, *, order: str = "python", tokens: int = 0, has_keys: bool = False
+) -> Workload:
+    rows = tuple(Row(via, via, order=order, tokens=tokens, has_keys=has_keys) for via in ("nginx", "pactgate"))
     return Workload(f"aspect-{name}", f"fixed shape, but {title}", rows, connections=CLIENTS, shape=shape)
 
 
@@ -133,6 +135,7 @@ ASPECTS: Final = (
     _aspect("headers", "the further headers of an SDK", replace(FIXED, has_sdk_headers=True)),
     _aspect("traceparent", "a traceparent header", replace(FIXED, is_traced=True)),
     _aspect("token", "a bearer token", FIXED, tokens=CLIENTS),
+    _aspect("key", "an API key", FIXED, tokens=CLIENTS, has_keys=True),
 )
 WORKLOADS: Final = (*MAIN, *FURTHER, *ASPECTS)
 GROUPS: Final = {

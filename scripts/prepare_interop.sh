@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fetches the third-party clients, servers and documents that `make interop` tests the gateway with, into .tools/ of this project:
-#   .tools/mcp1         a virtual environment with the 1.x line of the official Python SDK
+#   .tools/mcp1         a virtual environment with the 1.x line of the official Python SDK, and LangChain as a client on it
 #   .tools/servers      another with servers from PyPI that people use: time, git, fetch
+#   .tools/clients      another with clients from PyPI that people use: FastMCP, OpenAI Agents
 #   .tools/openapi      OpenAPI documents of real APIs, from npm packages
 #   .tools/node         the TypeScript clients, the inspector and servers from npm, with a Node.js >= 22 as .tools/node/node
 #   .tools/conformance  the official conformance suite, which runs on that Node.js
@@ -72,10 +73,12 @@ node_packages() { # FOLDER LOCK LOCK_OF_NODE_ITSELF
 
 mkdir -p .tools
 parts=()
-prepare mcp1 python_packages "the mcp 1.x client, and every pairing with a legacy-only upstream built on it" \
+prepare mcp1 python_packages "LangChain as a client, the mcp 1.x client, and every pairing with a legacy-only upstream built on it" \
     requirements/interop-mcp1.txt & parts+=($!)
 prepare servers python_packages "mcp-server-time, mcp-server-git and mcp-server-fetch behind the gateway" \
     requirements/interop-servers.txt & parts+=($!)
+prepare clients python_packages "FastMCP and OpenAI Agents as clients, and the first list of tools" \
+    requirements/interop-clients.txt & parts+=($!)
 prepare openapi openapi_documents "the documents of real APIs (GitHub, Figma, Directus and others) as tools" \
     tests/interop/openapi/package-lock.json & parts+=($!)
 prepare node node_packages "the TypeScript clients, the inspector and the servers from npm" \

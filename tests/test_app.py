@@ -13,8 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.app import build
-from pactgate.config.model import Config, ListenSection
+from pactgate.config.model import Config
 from pactgate.config.sections.auth import Auth, Token
+from pactgate.config.sections.listen import ListenSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Event, GatewayStarted, GatewayStopped, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind
@@ -94,8 +95,11 @@ async def test_the_token_that_was_made_is_masked_in_the_log(caplog: pytest.LogCa
     await gateway.serve_http()
     try:
         assert gateway.generated_token is not None
-        gateway.report(ServerFailed("crm", 1, f"401 for {gateway.generated_token}"))
-        assert caplog.records[-1].getMessage() == "crm: no connection after 1 attempts: 401 for ***"
+        gateway.report(ServerFailed("crm", 1, f"401 for {gateway.generated_token}", "MCP_ECO_CONNECTION_FAILED"))
+        assert (
+            caplog.records[-1].getMessage()
+            == "crm: no connection after 1 attempts: 401 for *** (MCP_ECO_CONNECTION_FAILED)"
+        )
     finally:
         await gateway.stop(grace_s=0)
 
@@ -106,8 +110,10 @@ async def test_a_secret_that_two_reloads_have_replaced_is_still_masked(caplog: p
     try:
         for secret in ("second-secret", "third-secret"):
             await gateway.reload(Config(secrets=(secret,)))
-        gateway.report(ServerFailed("crm", 1, "401 for first-secret, second-secret and third-secret"))
-        assert caplog.records[-1].getMessage().endswith("401 for ***, *** and ***")
+        gateway.report(
+            ServerFailed("crm", 1, "401 for first-secret, second-secret and third-secret", "MCP_ECO_CONNECTION_FAILED")
+        )
+        assert caplog.records[-1].getMessage().endswith("401 for ***, *** and *** (MCP_ECO_CONNECTION_FAILED)")
     finally:
         await gateway.stop(grace_s=0)
 

@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from pactgate.catalog.views import View
 from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.persist import keep
+from pactgate.config.sections.listen import OFF, ListenSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
@@ -36,8 +38,10 @@ from pactgate.core.values import Caller
 from pactgate.inbound.auth import Guard, credentials_of
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
+from pactgate.inbound.key_watch import KeyWatch
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.inbound.stdio_frontend import serve_stdio
+from pactgate.inbound.unix_socket import local_user
 from pactgate.library import Library
 from pactgate.pipeline import status
 from pactgate.pipeline.change_notifications import ChangeNotifications
@@ -70,7 +74,7 @@ from pactgate.pipeline.pre_gates import (
     ResolveTool,
     ValidateInput,
 )
-from pactgate.pipeline.server_requests import ServerRequestBridge
+from pactgate.pipeline.server_requests import ServerRequestBridge, relayable_of
 from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_call import ToolCall
@@ -81,6 +85,7 @@ from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import ResultCache
 from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol.messages import encode_json
+from pactgate.protocol.versions import Era
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRateStore
 from pactgate.telemetry.log import EventLogger
@@ -88,6 +93,7 @@ from pactgate.telemetry.metrics import Metrics
 from pactgate.telemetry.snapshot import GatewaySnapshot
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.pool import PoolLimits
 from pactgate.upstreams.process.child_reaper import ChildReaper
 
 NAME: Final = "pactgate"
@@ -149,19 +155,26 @@ class Gateway:
         self.results = ResultCache(self._cache, self._cache_failed)
         self._rates = RatePolicy(config.rate_limits, MemoryRateStore())
         self._taps = GatewayRecorders(config.capture, config.secrets, self._emit, NAME)
-        self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates])
+        self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates], mask=lambda: self._mask)
         self._audit = self._audit_log()
         self._listeners.add("metrics", self.metrics.emit)
         self._listeners.add("log", self._log.emit)
         self._listeners.add("call history", self.stories.emit)
         if self._audit is not None:
             self._listeners.add("audit", self._audit.emit)
-        self._listeners.add("embedder", emit)
-        self._client = HttpClient()
+        if emit is not _ignore:
+            self._listeners.add("embedder", emit)
+        self._waits_for_client = False
+        self._client_capabilities: dict[str, Any] = {}
+        # Slots of calls are shared fairly between clients, connections come first come, first served: so slots have to run out first,
+        # also where several servers are at one origin.
+        self._client = HttpClient(PoolLimits(max_open=max(PoolLimits().max_open, config.limits.max_in_flight)))
         self._private_client = HttpClient(CALLER_SESSION_POOL)
         self._child_reaper = ChildReaper(adopts=owns_process)
         self._http: HttpServer | None = None
-        self._bound = config.listen.host, config.listen.port
+        self._bound: tuple[str, int | None] = config.listen.host, config.listen.tcp_port
+        self._keys: KeyWatch | None = None
+        self._users = partial(local_user, config.listen.socket_mode)
         self._is_anonymous = config.allows_anonymous
         self._frontend: HttpFrontend | None = None
         self.configuration = LiveConfiguration(
@@ -238,7 +251,7 @@ class Gateway:
                 LookInCache(self.results, self.bridge.session_key),
             ),
             dispatch=Dispatch(self.connections, self._overload, self.results, self.bridge),
-            verify=(CheckResult(tasks), CheckEffects(self._emit, self._masked), ValidateOutput()),
+            verify=(CheckResult(tasks), CheckEffects(self._emit, self._masked), ValidateOutput(self._emit)),
             finish=(LimitSize(self._pages), StoreInCache(), AdaptForClient(), add_envelope),
             input_required=(add_envelope,),
             policies=lambda: self.policies,
@@ -270,21 +283,25 @@ class Gateway:
 
         self._library = Library(self.kernel, client=f"{NAME}/{__version__}")
 
-    async def start(self) -> None:
+    async def start(self, *, connects: bool = True) -> None:
+        """Without `connects`, the servers are started for the client of `serve_stdio`, when it has said what it offers."""
         await self.open_audit()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
-        self.connections.start()
+        self._waits_for_client = not connects
+        if connects:
+            self.connections.start()
 
     async def serve_http(self) -> str:
-        """Open the HTTP endpoint on the configured address and return its URL."""
+        """Open the HTTP endpoint on the configured address and socket, and return its URL, or `unix:PATH` of a socket alone."""
         await self.open_audit()
+        self.open_keys()
         listen = self.config.listen
         if self.config.needs_token:
             self.generated_token = secrets.token_urlsafe(32)
             self._know([self.generated_token])
         self._frontend = frontend = HttpFrontend(
             self.kernel,
-            self._guard(self.config, listen.host, listen.port),
+            self._guard(self.config, *self._bound),
             reach=self.connections,
             snapshot=self.snapshot,
             metrics=self.facts.render_metrics,
@@ -300,13 +317,30 @@ class Gateway:
         self._http = HttpServer(frontend.handle, limits, self._emit, frontend.admit)
         frontend.exchanges = self._http.exchanges
         frontend.on_gone = self._forget
-        host, port = await self._http.listen(listen.host, listen.port)
-        self._bound = listen.host, port
+        self.address = await self._listen(self._http, listen)
         frontend.replace_guard(self._guard(self.config, *self._bound))
-        shown = f"[{host}]" if ":" in host else host
-        self.address = f"http://{shown}:{port}"
+        if self._keys is not None:
+            self._keys.start()
         self._emit(GatewayStarted(self.address, len(self.connections.servers)))
         return self.address
+
+    async def _listen(self, server: HttpServer, listen: ListenSection) -> str:
+        if listen.socket is not None:
+            await server.listen_locally(listen.socket, listen.socket_mode)
+        if listen.tcp_port is None:
+            return f"unix:{listen.socket}"
+        if listen.tls is None:
+            host, port = await server.listen(listen.host, listen.tcp_port)
+        else:
+            host, port = await server.listen_tls(listen.host, listen.tcp_port, listen.tls.files())
+        self._bound = listen.host, port
+        shown = f"[{host}]" if ":" in host else host
+        return f"{'http' if listen.tls is None else 'https'}://{shown}:{port}"
+
+    def open_keys(self) -> None:
+        """Read the file of API keys, where there may be one; nothing is served before. Raises GatewayFailure."""
+        if self._keys is None and self.config.key_file is not None:
+            self._keys = KeyWatch(self.config.key_file, self._keys_changed, self._emit)
 
     async def open_audit(self) -> None:
         """Take hold of the audit log, where there is one; nothing is served before. Raises GatewayFailure."""
@@ -325,15 +359,25 @@ class Gateway:
             roles=roles,
             max_message_bytes=self.config.limits.max_request_bytes,
             tap=self._taps.stdio_caller(),
+            on_client=self._on_only_client,
         )
 
-    async def stop(self, grace_s: float = GRACE_S) -> None:
+    def _on_only_client(self, caller: Caller) -> None:
+        """The only client of the gateway: its capabilities are those of every session with a server."""
+        if self._waits_for_client:
+            self._waits_for_client = False
+            self._client_capabilities = relayable_of(caller, Era.LEGACY)
+            self.connections.start()
+
+    async def stop(self, grace_s: float = GRACE_S, *, reason: str = "asked to") -> None:
         """End everything, in reverse order, within the grace period and the shutdown steps of the child processes."""
         self.changes.close()
         if self._http is not None:
             await self._http.close(grace_s)
         if self._frontend is not None:
             self._frontend.close()
+        if self._keys is not None:
+            await self._keys.close()
         await self.configuration.close()
         await self.bridge.close()
         await self.connections.stop()
@@ -346,7 +390,7 @@ class Gateway:
         await self._taps.close()
         if self._audit is not None:
             await self._audit.stop()
-        self._emit(GatewayStopped("asked to"))
+        self._emit(GatewayStopped(reason))
 
     @classmethod
     @asynccontextmanager
@@ -425,6 +469,7 @@ class Gateway:
             private_client=self._private_client,
             private_paths=self.config.private_paths,
             inside=self._management if server is _OWN else None,
+            capabilities=lambda: self._client_capabilities,
         )
 
     def _audit_log(self) -> AuditLog | None:
@@ -463,10 +508,16 @@ class Gateway:
         self._mask = self._log.mask = Mask(self._secrets)
         self._taps.know(fresh)
 
-    def _guard(self, config: Config, host: str, port: int) -> Guard:
+    def _keys_changed(self) -> None:
+        if self._frontend is not None:
+            self._frontend.replace_guard(self._guard(self.config, *self._bound))
+        self._overload.share(is_shared=True)
+
+    def _guard(self, config: Config, host: str, port: int | None) -> Guard:
         """The guard of a configuration on the address the gateway listens on, whatever the configuration says of that now."""
-        listen = replace(config.listen, host=host)
-        config = replace(config, listen=listen)
+        listen = replace(config.listen, host=host, port=OFF if port is None else port)
+        has_keys = self._keys is not None and self._keys.has_file
+        config = replace(config, listen=listen, has_key_file=config.has_key_file or has_keys)
         if config.auth.anonymous is not None:
             self._is_anonymous = config.auth.anonymous
         else:  # clients without a token are let in at the start only: taking the last token away must not do it
@@ -477,7 +528,9 @@ class Gateway:
             hosts=listen.allowed_hosts,
             origins=listen.allowed_origins,
             credentials=credentials_of(config, self.generated_token),
+            sources=[self._keys.source] if self._keys is not None and has_keys else [],
             anonymous=self._is_anonymous,
+            users=self._users,
         )
 
     def _forget(self, subject: str) -> None:

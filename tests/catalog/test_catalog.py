@@ -95,7 +95,7 @@ def test_the_list_of_all_servers_leaves_the_largest_out_and_says_so() -> None:
     merged = json.loads(lists.listing("tools/list", None, LATEST_LEGACY))
     assert [tool["name"] for tool in merged["tools"]] == ["small__read", "large__read", "other__read"]
     assert set(merged["_meta"][MISSING_KEY]) == {"larger"}
-    assert "left out of tools/list" in merged["_meta"][MISSING_KEY]["larger"]
+    assert "missing in tools/list" in merged["_meta"][MISSING_KEY]["larger"]
     assert [tool.server for tool in lists.listed_tools()] == ["small", "large", "other"]
     assert json.loads(lists.listing("tools/list", "larger", LATEST_LEGACY))["tools"][0]["name"] == "read"
     assert lists.tools.resolve("larger.read").server == "larger"

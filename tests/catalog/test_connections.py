@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 from pactgate.catalog.index import ToolIndex
 from pactgate.config.model import Naming
 from pactgate.config.server_settings import ServerConfig
+from pactgate.core.events import EntriesChanged, ToolChanged
 from pactgate.core.failures import Reply
+from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import Inside, open_gateway, text_of
 from tests.support.callers import caller
 from tests.support.eventually import eventually
@@ -52,13 +55,68 @@ async def test_names_do_not_depend_on_the_order_of_connecting() -> None:
             await inside.ask("tools/list")
             seen.add(tuple(tool.exposed_name for tool in inside.gateway.connections.unfiltered.tools.entries()))
     assert len(seen) == 1
-    assert next(iter(seen))[0] == "b__echo"
+    assert next(iter(seen))[0] == "b__change"
+
+
+SHUFFLED: dict[str, Any] = {
+    "shuffles": True,
+    "pages": 3,
+    "prompts": [f"p{number}" for number in range(8)],
+    "resources": [f"file:///{number}" for number in range(8)],
+    "templates": [f"file:///{number}/{{x}}" for number in range(8)],
+}
+"""A server that answers each list in another order."""
+
+
+@pytest.mark.requirement("S0/ECO-001")
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_lists_are_the_same_bytes_whatever_the_order_of_servers_and_their_lists_over_restarts(era: str) -> None:
+    seen: dict[tuple[str, str | None, Era], set[bytes]] = {}
+    for slow in ("b", "a", "b"):
+        servers = [
+            scripted(id_, options={**SHUFFLED, "era": era, "starts_after_s": 0.5 * (id_ == slow)}) for id_ in ("b", "a")
+        ]
+        async with open_gateway(*servers) as inside:
+            for again in range(3):
+                if again:
+                    await inside.gateway.connections.discover(force=True)
+                for method in ("tools/list", "prompts/list", "resources/list", "resources/templates/list"):
+                    for scope in (None, "a"):
+                        for client in (Era.LEGACY, Era.MODERN):
+                            reply = await inside.ask(method, who=caller(scope=scope, era=client))
+                            seen.setdefault((method, scope, client), set()).add(reply.result or b"")
+            assert [event for event in inside.events if isinstance(event, EntriesChanged | ToolChanged)] == []
+    assert {key for key, lists in seen.items() if len(lists) != 1} == set()
+    tools = json.loads(seen["tools/list", None, Era.LEGACY].pop())["tools"]
+    names = [tool["name"] for tool in tools]
+    assert names == sorted(names, key=lambda name: (name.startswith("a"), name))
+    assert len(names) == 20
+
+
+async def test_an_order_that_changes_is_no_change_of_a_list() -> None:
+    async with open_gateway(scripted(options=SHUFFLED)) as inside:
+        await inside.ask("tools/list")
+        told: list[set[str]] = []
+        inside.gateway.connections.on_lists_changed = lambda server, differing, said: told.append(differing)
+        before = inside.gateway.connections.unfiltered
+        for _ in range(3):
+            await inside.gateway.connections.discover(force=True)
+        assert (told, inside.gateway.connections.unfiltered is before) == ([], True)
+
+
+async def test_another_order_of_the_servers_in_the_configuration_is_applied_without_a_restart() -> None:
+    async with open_gateway(scripted("a"), scripted("b")) as inside:
+        await inside.ask("tools/list")
+        await inside.gateway.connections.apply([scripted("b"), scripted("a")], naming="double_underscore")
+        assert [tool.server for tool in inside.gateway.connections.unfiltered.tools.entries()] == ["b"] * 10 + [
+            "a"
+        ] * 10
 
 
 async def test_dotted_names_are_exposed_where_the_operator_wants_them() -> None:
     async with open_gateway(scripted(), naming=Naming(exposed="dot")) as inside:
         await inside.ask("tools/list")
-        assert inside.gateway.connections.unfiltered.tools.entries()[0].exposed_name == "files.echo"
+        assert "files.echo" in [tool.exposed_name for tool in inside.gateway.connections.unfiltered.tools.entries()]
 
 
 @pytest.mark.requirement("S0/ECO-001")
@@ -156,7 +214,7 @@ async def test_turning_a_server_off_and_on_in_the_configuration_keeps_its_place(
         assert inside.gateway.connections.rows()[0]["status"] == "disabled"
         await inside.gateway.connections.apply([scripted("a"), scripted("b")], naming="dot")
         assert text_of(await inside.call("a.echo", {"text": "back"})) == "back"
-        assert inside.gateway.connections.unfiltered.tools.entries()[0].exposed_name == "a.echo"
+        assert inside.gateway.connections.unfiltered.tools.entries()[0].server == "a"
 
 
 CLAIMED = ["files.echo", "files__echo", "files.own", "own"]
@@ -291,3 +349,12 @@ async def test_the_prefix_of_an_added_server_is_its_own_before_it_has_connected(
             reply = await inside.call(name)
             assert b"exit code 9" in (reply.result or b"")
         assert len(went_to(tmp_path / "log")) == before
+
+
+async def test_a_tool_that_does_not_exist_is_answered_with_near_names_and_servers_that_are_down() -> None:
+    down = ServerConfig(id="crm", command="no-such-program-anywhere", max_retries=0)
+    async with open_gateway(scripted(), down) as inside:
+        reply = await inside.call("ecko", {})
+    assert reply.error is not None
+    assert "files.echo" in reply.error.message
+    assert "Not available at the moment, and may have it: crm." in reply.error.message

@@ -58,7 +58,7 @@ async def test_discovering_twice_gives_the_same_tools_in_the_same_order(era: str
         second, third = await discover(session, first), await discover(session)
     assert first == second
     assert [tool.digest for tool in third.tools] == [tool.digest for tool in first.tools]
-    assert [tool.key for tool in first.tools][:2] == ["echo", "wire"]
+    assert [tool.key for tool in first.tools] == sorted(tool.key for tool in first.tools)
 
 
 @pytest.mark.requirement("S0/ECO-001")
@@ -135,7 +135,7 @@ async def test_a_list_with_too_many_bytes_is_left_out_and_hides_no_other_server(
     assert methods(log).count(method) == 7  # 4 MiB of definitions are full on the seventh page of 600 kB
     assert "its list is too large" in str(row["lastError"]) + str(row["leftOut"])
     reasons = [event.reason for event in inside.events if isinstance(event, DiscoveryFailed)]
-    assert any("left out: its list is too large" in reason for reason in reasons)
+    assert any("skipped: its list is too large" in reason for reason in reasons)
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,10 @@ async def test_a_server_that_never_answers_is_a_connection_timeout_naming_server
         with pytest.raises(GatewayFailure) as caught:
             await watched.supervisor.ready()
         assert running_children() == []
+        assert watched.supervisor.row()["lastErrorCode"] == "MCP_ECO_CONNECTION_TIMEOUT"
+        await watched.until(lambda: watched.count(ServerFailed) == 1)
+        (failed,) = [event for event in watched.events if isinstance(event, ServerFailed)]
+        assert failed.code == "MCP_ECO_CONNECTION_TIMEOUT"
     assert caught.value.kind is Kind.CONNECT_TIMEOUT
     assert caught.value.ecosystem == "MCP_ECO_CONNECTION_TIMEOUT"
     assert (caught.value.server, caught.value.operation) == ("files", "connect")

@@ -107,14 +107,14 @@ def _written(stream: TextIOWrapper) -> str:
 
 
 class Served:
-    """A gateway started by `pactgate serve` on a free port, and what it printed."""
+    """A gateway started by `pactgate serve` on a free port, or on none, and what it printed."""
 
-    def __init__(self, folder: Path, *words: str, **env: str) -> None:
+    def __init__(self, folder: Path, *words: str, port: int | None = 0, **env: str) -> None:
         self.folder = folder
         self._env = env
         self.log = (folder / "log.jsonl").open("w+b")
         self.process = subprocess.Popen(
-            [*PROGRAM, "serve", "--port", "0", *words],
+            [*PROGRAM, "serve", *([] if port is None else ["--port", str(port)]), *words],
             cwd=folder,
             env=environment(folder, **env),
             stdin=subprocess.DEVNULL,

@@ -142,12 +142,27 @@ def test_a_call_through_tool_invoke_and_a_changed_setting_are_shown_as_what_they
 def test_without_an_id_the_last_calls_are_listed_and_an_unknown_one_is_said(gateway: Served) -> None:
     gateway.run("call", "nothing")
     listed = gateway.run("explain").stdout.splitlines()
-    assert listed[0].split() == ["TIME", "TOOL", "SUBJECT", "OUTCOME", "EXECUTED", "MS", "REQUEST", "ID"]
+    assert listed[0].split() == ["ID", "TIME", "TOOL", "OUTCOME", "MS", "EXECUTED", "SUBJECT"]
     assert "unknown_tool NOT_FOUND" in listed[1]
     done = gateway.run("explain", "no-such-call")
     assert done.returncode == 1
     assert "no-such-call not found" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_call_is_found_by_the_beginning_of_its_id_or_as_the_last_one(gateway: Served) -> None:
+    gateway.run("call", "nothing")
+    gateway.run("call", "date_facts", "date=2026-06-21")
+    good, bad, *_ = json.loads(gateway.run("explain", "--json").stdout)
+    assert gateway.run("explain", bad["requestId"][:8]).stdout.startswith("nothing: unknown tool")
+    assert json.loads(gateway.run("explain", "last", "--json").stdout)["requestId"] == good["requestId"]
+    assert json.loads(gateway.run("explain", "last", "--failed", "--json").stdout)["requestId"] == bad["requestId"]
+    assert "ok" not in {row["outcome"] for row in json.loads(gateway.run("explain", "--failed", "--json").stdout)}
+    shown = gateway.run_on_terminal("explain", NO_COLOR="1", COLUMNS="80")[1].decode().splitlines()
+    assert shown[1].split()[0] == good["requestId"][:8]
+    assert max(map(len, shown)) <= 80
+    several = gateway.run("explain", "")
+    assert (several.returncode, "several" in several.stderr) == (2, True)
 
 
 def test_calls_and_unknown_credentials_are_traced_to_an_address(gateway: Served) -> None:
@@ -165,6 +180,7 @@ def test_calls_and_unknown_credentials_are_traced_to_an_address(gateway: Served)
     assert gateway.run_program("audit", "verify").returncode == 0
     logged = [line for line in gateway.log_lines() if line["event"] in ("RequestRefused", "CredentialsRefused")]
     assert {line["peer"] for line in logged} == {"127.0.0.1"}
+    assert "GET /api/tools" in {line["target"] for line in logged if line["event"] == "RequestRefused"}
     with urlopen(f"{gateway.url}/api/calls", timeout=5) as answer:
         assert {call["peer"] for call in json.load(answer)["calls"]} == {"127.0.0.1"}
 

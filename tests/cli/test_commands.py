@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from pactgate.cli.commands import COMMANDS, app
 from tests.cli.program import PROGRAM, environment, run
@@ -60,3 +63,20 @@ def test_completion_suggests_commands_and_options(tmp_path: Path, words: str, su
         PROGRAM, cwd=tmp_path, env=environment(tmp_path, **asked), capture_output=True, text=True, check=False
     )
     assert {line.partition(",")[2] for line in done.stdout.splitlines()} == suggested
+
+
+def every_command(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield (*words, name)
+        if isinstance(command, click.Group):
+            yield from every_command(command, (*words, name))
+
+
+@pytest.mark.parametrize("words", [(), *every_command(app)], ids=" ".join)
+def test_help_fits_eighty_columns_and_cuts_nothing(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, [*words, "--help"], terminal_width=80)
+    assert done.exit_code == 0
+    assert max(map(len, done.output.splitlines())) <= 80
+    assert not [line for line in done.output.splitlines() if re.match(r"  \w.*\.\.\.$", line)]

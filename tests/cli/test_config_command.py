@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Served, run, scripted, write_config
+from tests.cli.program import PROGRAM, Served, environment, run, scripted, write_config
 from tests.cli.test_reload import logged
 from tests.support.eventually import eventually_blocking
 
@@ -66,7 +67,7 @@ def test_what_stands_in_the_file_alone_says_so(gateway: Served) -> None:
 def test_whoever_is_no_administrator_is_told_what_it_takes(gateway: Served) -> None:
     done = gateway.run("config", "get", "limits")
     assert done.returncode == 1
-    assert '"roles": ["admin"]' in done.stderr
+    assert "keys add ops --roles admin" in done.stderr
 
 
 def test_no_secret_is_shown(gateway: Served) -> None:
@@ -97,3 +98,27 @@ def test_what_the_gateway_wrote_itself_is_no_news_and_sighup_makes_the_file_coun
         assert told["undone"] == ["limits.maxArraySize"]
         assert served.run("config", "get", "limits.maxArraySize", **TOKEN).stdout == "100\n"
         assert served.run("config", "get", "limits.maxObjectDepth", **TOKEN).stdout == "7\n"
+
+
+def test_a_token_can_come_from_a_file_or_standard_input_instead_of_the_command_line(
+    gateway: Served, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKEN["PACTGATE_TOKEN"] + "\n")
+    words = ("config", "get", "limits")
+    assert gateway.run(*words, "--token-file", str(file)).returncode == 0
+    piped = subprocess.run(
+        [*PROGRAM, *words, "--token-file", "-", "--url", gateway.url],
+        input=file.read_bytes(),
+        cwd=gateway.folder,
+        env=environment(gateway.folder),
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    assert piped.returncode == 0, piped.stderr
+    file.write_text("")
+    empty = gateway.run(*words, "--token-file", str(file), **TOKEN)
+    assert (empty.returncode, "has no token in its first line" in empty.stderr) == (2, True)
+    missing = gateway.run(*words, "--token-file", str(tmp_path / "none"))
+    assert (missing.returncode, "can't be read" in missing.stderr) == (2, True)

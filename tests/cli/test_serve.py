@@ -137,6 +137,7 @@ def test_a_taken_port_is_said_with_what_to_do(tmp_path: Path) -> None:
         done = run_program(tmp_path, "serve", "--port", str(port))
     assert (done.returncode, done.stdout) == (1, "")
     assert f"Can't listen: port {port} is in use" in done.stderr
+    assert "asked to" not in done.stderr
     assert "--port" in done.stderr
     assert "Traceback" not in done.stderr
 

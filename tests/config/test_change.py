@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pactgate.config import change
-from pactgate.config.model import Config, ListenSection
+from pactgate.config.model import Config
 from pactgate.config.problems import Path, spell
 from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.sections.limits import Limits
+from pactgate.config.sections.listen import ListenSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 

@@ -71,7 +71,7 @@ def test_every_format_gives_the_same_configuration(suffix: str, tmp_path: Path) 
     (tmp_path / "other").mkdir()
     as_json = loaded(tmp_path / "other", SAME[".json"], CRM="crm-token")
     config = loaded(tmp_path, SAME[suffix], suffix, CRM="crm-token")
-    for name in set(Config.__struct_fields__) - {"file"}:
+    for name in set(Config.__struct_fields__) - {"file", "key_file"}:
         assert getattr(config, name) == getattr(as_json, name)
     crm = config.servers["crm"]
     assert (crm.id, crm.headers, crm.enabled) == ("crm", {"Authorization": "Bearer crm-token"}, False)
@@ -152,10 +152,16 @@ def test_a_file_of_a_client_is_accepted_as_it_is(
     assert [server.id for server in config.servers.values() if not server.enabled] == disabled
 
 
-def test_a_question_of_an_editor_has_nobody_to_answer_it(tmp_path: Path) -> None:
-    (problem,) = problems(tmp_path, server(env={"KEY": "${input:key}"}))
-    assert problem.path == "mcpServers.files.env.KEY"
-    assert "environment variable" in problem.hint
+def test_what_an_editor_asks_its_user_comes_from_the_environment_and_only_that_server_waits_for_it(
+    tmp_path: Path,
+) -> None:
+    asking = server(env={"KEY": "${input:github-token}"})
+    config = load(written(tmp_path, json.dumps(asking)), environ={})
+    assert [problem.path for problem in config.unresolved] == ["mcpServers.files.env.KEY"]
+    assert "GITHUB_TOKEN" in config.unresolved[0].hint
+    config = load(written(tmp_path, json.dumps(asking)), environ={"GITHUB_TOKEN": "ghp-secret"})
+    assert config.servers["files"].env == {"KEY": "ghp-secret"}
+    assert "ghp-secret" in config.secrets
 
 
 def test_both_names_for_the_servers_at_once_are_a_problem_beside_those_inside(tmp_path: Path) -> None:
@@ -236,7 +242,7 @@ HOSTILE: dict[str, tuple[str, bytes]] = {
     "a program": (".yaml", b"\x7fELF\x02\x01\x01\x00" + bytes(range(256))),
     "half a surrogate pair": (".json", b'{"mcpServers": {"a": {"command": "\\ud800"}}}'),
     "an argument with a NUL": (".json", b'{"mcpServers": {"a": {"command": "x", "args": ["a\\u0000"]}}}'),
-    "an argument with a line": (".toml", b'[mcpServers.a]\ncommand = "x"\nargs = ["a\\nrm -rf /"]'),
+    "a program with a line": (".toml", b'[mcpServers.a]\ncommand = "x\\nrm -rf /"'),
     "a header with a header": (".yaml", b'mcpServers: {a: {url: "http://h", headers: {X: "a\\r\\nHost: evil"}}}'),
     "several documents": (".yaml", b"{}\n---\n{}\n"),
     "a list": (".json", b"[]"),

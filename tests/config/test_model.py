@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pactgate.config.model import Config, ListenSection, WireSection
+from pactgate.config.model import Config, WireSection
 from pactgate.config.sections.auth import Auth, Token
+from pactgate.config.sections.listen import ListenSection
 from pactgate.config.sections.rate_limits import ToolRate
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import Plane

@@ -44,13 +44,13 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     (server(era=["auto"]), ["mcpServers.files.era"]),
     (server(command=""), ["mcpServers.files.command"]),
     (server(command="x" * 1001), ["mcpServers.files.command"]),
-    (server(command=["npx"]), ["mcpServers.files.command"]),
+    (server(command=[1]), ["mcpServers.files.command"]),
     (server(command="a\nb"), ["mcpServers.files.command"]),
     (server(args="-y"), ["mcpServers.files.args"]),
     (server(args=["ok", 5, "ok", None]), ["mcpServers.files.args[1]", "mcpServers.files.args[3]"]),
     (server(args=["a\x00"]), ["mcpServers.files.args[0]"]),
-    (server(args=["x" * 501]), ["mcpServers.files.args[0]"]),
-    (server(args=["x"] * 21), ["mcpServers.files.args"]),
+    (server(args=["x" * 32769]), ["mcpServers.files.args[0]"]),
+    (server(args=["x"] * 257), ["mcpServers.files.args"]),
     (server(env=["A=b"]), ["mcpServers.files.env"]),
     (server(env={"A": 1}), ["mcpServers.files.env.A"]),
     (server(env={"A=B": "x"}), ['mcpServers.files.env["A=B"]']),
@@ -146,7 +146,7 @@ def test_all_problems_of_a_file_come_together(tmp_path: Path) -> None:
 
 TEXT = """{
   "mcpServers": {
-    "My_Server": {
+    "": {
       "comand": "x",
       "maxRetries": 99
     },
@@ -161,18 +161,16 @@ def test_each_problem_has_its_place_and_what_to_do(tmp_path: Path) -> None:
     found = problems(tmp_path, TEXT)
     file = tmp_path / "pactgate.json"
     assert [str(problem).removeprefix(f"{file}:") for problem in found] == [
-        '3:5 mcpServers.My_Server: "My_Server" can\'t be the id of a server: ids have 1 to 50 letters a-z, digits and hyphens, '
-        'a letter first. Call it "my-server".',
-        "3:5 mcpServers.My_Server: This server has none of command, url, tools, endpoints, openapi. "
+        "3:5 mcpServers.server: This server has none of command, url, tools, endpoints, openapi. "
         "Give it a command to start, or the url of a server that runs already, or a file of Python tools, "
         "or endpoints of a REST API, or the OpenAPI document of a REST API.",
-        '4:7 mcpServers.My_Server.comand: Unknown setting. Did you mean "command"?',
-        "5:21 mcpServers.My_Server.maxRetries: 99 is more than 10. Use a number from 0 to 10.",
+        '4:7 mcpServers.server.comand: Unknown setting. Did you mean "command"?',
+        "5:21 mcpServers.server.maxRetries: 99 is more than 10. Use a number from 0 to 10.",
         "7:5 mcpServers.files: This server has command and url. "
         "Give it a command to start, or the url of a server that runs already, or a file of Python tools, "
         "or endpoints of a REST API, or the OpenAPI document of a REST API.",
         "7:38 mcpServers.files.url: This URL is neither http nor https. Write it as https://host/path.",
-        '9:22 listen.port: Expected an integer, found the string "7411". Write it without quotes.',
+        '9:22 listen.port: "7411" is not a port. Write a number without quotes.',
     ]
 
 
@@ -208,10 +206,17 @@ def test_a_server_given_twice_is_a_problem_where_the_format_allows_it_at_all(tmp
 
 
 def test_a_variable_that_breaks_a_rule_is_found_after_it_is_filled_in(tmp_path: Path) -> None:
-    environ = {"LINES": "a\nb", "LONG": "x" * 501, "FTP": "ftp://secret.example", "NOTHING": "", "SHORT": "tiny"}
+    environ = {
+        "LINES": "a\nb",
+        "LONG": "x" * 32769,
+        "NUL": "a\0b",
+        "FTP": "ftp://secret.example",
+        "NOTHING": "",
+        "SHORT": "tiny",
+    }
     settings = {
         "mcpServers": {
-            "files": {"command": "${NOTHING}", "args": ["${LINES}", "${LONG}"]},
+            "files": {"command": "${NOTHING}", "args": ["${NUL}", "${LONG}"]},
             "crm": {"url": "${FTP}", "headers": {"X": "${LINES}"}},
         },
         "auth": {"tokens": {"ops": {"token": "${SHORT}"}}},
@@ -249,7 +254,7 @@ def test_text_from_a_file_can_not_move_the_cursor(tmp_path: Path) -> None:
     found = problems(
         tmp_path, {"\x1b[2J": 1, "log": {"level": "\x1b]0;x\x07"}, "mcpServers": {"\x9b1m": {"\u202e": "\x1b"}}}
     )
-    assert len(found) == 5
+    assert len(found) == 4
     assert all(str(problem).isprintable() for problem in found)
 
 

@@ -12,7 +12,7 @@ import pytest
 from pactgate.conformance.check import check_capture
 from pactgate.conformance.live import record_live
 from pactgate.conformance.probe import ProbeTarget, probe
-from pactgate.conformance.probe_script import UNKNOWN_METHOD, UNKNOWN_NAME, UNKNOWN_VERSION
+from pactgate.conformance.probe_script import MAX_UNANSWERED, UNKNOWN_METHOD, UNKNOWN_NAME, UNKNOWN_VERSION
 from pactgate.conformance.rule import CheckStatus
 from pactgate.protocol.modern import PROTOCOL_VERSION_KEY
 from pactgate.protocol.versions import LATEST_MODERN, Era
@@ -90,7 +90,8 @@ async def test_a_server_of_both_eras_is_asked_in_the_one_that_is_wanted(era: Era
 async def test_no_tool_is_called_that_the_operator_did_not_name() -> None:
     schema = {"type": "object", "properties": {"place": {"type": "string"}, "days": {"type": "array"}}}
     reads = {"annotations": {"readOnlyHint": True}}
-    definitions = [{"name": name, "inputSchema": schema, **reads} for name in ("named", "other")]
+    definitions: list[dict[str, Any]] = [{"name": name, "inputSchema": schema, **reads} for name in ("named", "other")]
+    definitions.append({"name": "writer", "inputSchema": schema})
     unnamed = (await sessions(None, era="legacy", definitions=definitions))[0]
     assert {name for name, _ in calls_in(unnamed)} == {UNKNOWN_NAME, "42"}
     named = (await sessions(None, ("named", {"place": "here"}), era="legacy", definitions=definitions))[0]
@@ -100,6 +101,22 @@ async def test_no_tool_is_called_that_the_operator_did_not_name() -> None:
         "once more, with an argument of a wrong type"
     )
     assert {name for name, _ in calls_in(named)} == {UNKNOWN_NAME, "42", "named"}
+    writing = (await sessions(None, ("writer", {"place": "here"}), era="legacy", definitions=definitions))[0]
+    assert [arguments for name, arguments in calls_in(writing) if name == "writer"] == [{"place": "here"}], (
+        "a tool that may write gets no wrong argument: the server may not look at it"
+    )
+
+
+async def test_a_server_that_answers_nothing_is_asked_no_more() -> None:
+    """It answers nothing but `initialize`."""
+    about = {"capabilities": {"tools": {}, "prompts": {}, "resources": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    opened = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-11-25", **about}})
+    server = f"import sys; sys.stdin.readline(); print({opened!r}, flush=True); sys.stdin.read()"
+    taps = Taps()
+    await probe(ProbeTarget(command=(sys.executable, "-c", server)), taps, era=Era.LEGACY, timeout_s=0.5)
+    asked_for = [json.loads(text).get("method") for text, from_client in taps.all[0].passed_texts if from_client]
+    assert asked_for.count("tools/call") == 0
+    assert len([method for method in asked_for if method.endswith("/list")]) == MAX_UNANSWERED
 
 
 def calls_in(messages: list[Any]) -> list[tuple[str, Any]]:
@@ -143,10 +160,9 @@ async def test_a_server_that_serves_what_it_should_refuse_is_found_out(tmp_path:
         "GW-006",  # and so a request without a response
         "GW-007",  # the unknown version
         "GW-042",  # the argument of a wrong type
-        "GW-043",  # the unknown tool
         "GW-047",  # the unknown cursor
         "GW-051",  # the ping
-        "GW-052",  # the unknown tool again: it is no result either
+        "GW-052",  # the unknown tool
         "GW-053",  # the name and the cursor of a wrong type
         "LINT-001",
         "LINT-002",

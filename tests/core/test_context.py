@@ -62,7 +62,7 @@ def test_after_the_seal_the_record_can_not_change_on_any_level_whatever_is_done_
             record.failure["code"] = "BETTER"
         with pytest.raises(TypeError):
             record.failure["errors"][0]["path"] = "b"
-    for name in ExecutionContext.__slots__:
+    for name in ExecutionContext.__struct_fields__:
         setattr(ctx, name, None)
     assert repr(record) == before
 

@@ -7,11 +7,12 @@ from pactgate.core.events import ServerFailed, describe
 
 
 def test_an_event_is_described_by_its_name_and_its_fields() -> None:
-    assert describe(ServerFailed("files", 4, "refused")) == {
+    assert describe(ServerFailed("files", 4, "refused", "MCP_ECO_CONNECTION_FAILED")) == {
         "event": "ServerFailed",
         "server": "files",
         "attempts": 4,
         "reason": "refused",
+        "code": "MCP_ECO_CONNECTION_FAILED",
     }
 
 

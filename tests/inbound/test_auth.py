@@ -9,7 +9,8 @@ import pytest
 from pactgate.config.sections.auth import token_digest
 from pactgate.core.events import RequestRefused
 from pactgate.core.principal import Principal
-from pactgate.inbound.auth import Credential, Guard
+from pactgate.inbound.auth import Guard
+from pactgate.inbound.credentials import Credential
 from pactgate.protocol.versions import LATEST_MODERN
 from tests.support.facing import credentials, message, modern, serving
 from tests.support.raw_http import get, post, request

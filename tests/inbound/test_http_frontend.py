@@ -10,7 +10,8 @@ import pytest
 from pactgate.config.sections.auth import token_digest
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.principal import Principal
-from pactgate.inbound.auth import Credential, Guard
+from pactgate.inbound.auth import Guard
+from pactgate.inbound.credentials import Credential
 from pactgate.protocol import messages
 from pactgate.protocol.versions import LEGACY_VERSIONS
 from tests.support.facing import (

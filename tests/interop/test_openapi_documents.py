@@ -113,3 +113,15 @@ async def test_a_document_of_a_thousand_operations_is_served_within_two_seconds(
         assert len(catalog.tools.entries()) == DOCUMENTS[0].tools
         assert gateway.connections.rows()[0]["leftOut"]
     assert spent_s < 2.0, f"{spent_s:.2f} s of CPU"
+
+
+async def test_schemas_that_only_warn_never_cost_a_document_its_tools() -> None:
+    config = described(DOCUMENTS[0].file, output_validation="warn", connection_timeout_ms=60000)
+    async with Gateway.open(Config(servers={"real": config})) as gateway:
+        async with asyncio.timeout(60):
+            await gateway.discover()
+        row = gateway.connections.rows()[0]
+        modes = Counter(tool["outputValidation"] for tool in gateway.snapshot()["tools"])
+    assert (row["toolCount"], row["lastError"]) == (DOCUMENTS[0].tools, None)
+    assert modes["warn"] > 100
+    assert any("and 4" in reason for reason in row["leftOut"])

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pactgate.config.model import ListenSection
 from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.sections.cache import Cache, CacheRule
+from pactgate.config.sections.listen import ListenSection
 from pactgate.core.events import PermissionUndecided
 from pactgate.core.failures import ENVELOPE_KEY
 from pactgate.protocol.versions import Era

@@ -15,9 +15,10 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.app import Gateway, build
-from pactgate.config.model import Config, ListenSection
+from pactgate.config.model import Config
 from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.sections.limits import Limits, Timeouts
+from pactgate.config.sections.listen import ListenSection
 from pactgate.config.sections.rate_limits import ExecutionRate, RateLimits
 from pactgate.core.principal import Principal
 from pactgate.protocol.versions import LATEST_LEGACY

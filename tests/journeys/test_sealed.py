@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from pactgate.app import build
-from pactgate.config.model import Config, ListenSection
+from pactgate.config.model import Config
+from pactgate.config.sections.listen import ListenSection
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.events import Event, RequestFinished
 from tests.support.raw_http import WAIT_S, RawClient

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from pactgate.app import build
 from pactgate.catalog.views import ORIGINAL_KEY
-from pactgate.config.model import Config, ListenSection
+from pactgate.config.model import Config
+from pactgate.config.sections.listen import ListenSection
 from pactgate.config.sections.permissions import CallerClass
 from pactgate.config.sections.views import ViewSection
 from pactgate.core.failures import ENVELOPE_KEY

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pactgate.app import Gateway
-from pactgate.config.model import Config, ListenSection, ResponseSection
+from pactgate.config.model import Config, ResponseSection
 from pactgate.config.sections.cache import Cache, CacheRule
 from pactgate.config.sections.limits import Limits, Timeouts
+from pactgate.config.sections.listen import ListenSection
 from pactgate.config.sections.rate_limits import RateLimits, ToolRate
 from pactgate.config.server_settings import ServerConfig
 from pactgate.inbound.stdio_frontend import serve_stdio

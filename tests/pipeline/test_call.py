@@ -7,15 +7,13 @@ from typing import Any
 
 from pactgate.config.model import Config
 from pactgate.config.sections.limits import Timeouts
-from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Tool
-from pactgate.pipeline.call import FRAME_BYTES, Call
-from pactgate.pipeline.deadline import TimeoutQueue
+from pactgate.pipeline.call import Call
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.protocol.messages import Response
 from pactgate.protocol.simple_result import read_simple
 from tests.support.callers import call as request_of
-from tests.support.callers import context
+from tests.support.callers import call_of, context
 from tests.support.eventually import eventually
 
 TOOL = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0")
@@ -24,7 +22,7 @@ SIMPLE = b'{"content":[]}'
 
 def made(**timeouts: Any) -> Call:
     policies = PolicyTable(Config(timeouts=Timeouts(**timeouts)), b"{}")
-    return Call(context(), request_of("x"), policies, TimeoutQueue(FaultBarrier(lambda event: None)))
+    return call_of(context(), request_of("x"), policies)
 
 
 def test_a_result_of_the_ordinary_shape_comes_with_its_parts_until_it_is_replaced() -> None:
@@ -52,10 +50,6 @@ def test_a_call_is_bound_to_the_policy_of_its_tool_and_to_a_shorter_limit_of_its
     assert call.policy.tool is call.tool
     assert call.limit.ms == 5
     assert call.ctx.tool is call.tool
-
-
-def test_the_frame_of_an_answer_is_counted_with_its_id() -> None:
-    assert made().frame_bytes == FRAME_BYTES + 1
 
 
 async def test_a_call_that_has_to_wait_does_so_under_its_limit() -> None:

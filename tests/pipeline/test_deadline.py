@@ -22,7 +22,7 @@ class Interrupted:
         self.names: list[str] = []
 
     def deadline(self, name: str, limit_ms: int, input_ms: int = 1000) -> Deadline:
-        return Deadline(self.queue, lambda: self.names.append(name), limit_ms, input_ms)
+        return self.queue.begin(lambda: self.names.append(name), limit_ms, input_ms)
 
 
 async def test_a_request_runs_out_at_its_limit_and_not_before() -> None:
@@ -47,7 +47,7 @@ async def test_a_fault_while_one_request_ends_does_not_delay_the_others() -> Non
     def breaks() -> None:
         raise ZeroDivisionError
 
-    Deadline(ran_out.queue, breaks, 10, 1000)
+    ran_out.queue.begin(breaks, 10, 1000)
     ran_out.deadline("after", 10)
     await eventually(lambda: bool(ran_out.names))
     ran_out.deadline("later", 10)

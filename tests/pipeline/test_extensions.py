@@ -52,8 +52,8 @@ async def test_a_method_of_an_extension_reaches_the_server_of_this_path(era: str
 @pytest.mark.parametrize(
     ("caller", "server", "scope", "offer", "why"),
     [
-        ("modern", "legacy", "a", OFFER, "between eras"),
-        ("legacy", "modern", "a", OFFER, "between eras"),
+        ("modern", "legacy", "a", OFFER, "another protocol version"),
+        ("legacy", "modern", "a", OFFER, "another protocol version"),
         ("modern", "modern", "a", {}, "does not offer it"),
         ("modern", "modern", None, OFFER, "one server"),
     ],

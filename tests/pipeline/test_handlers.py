@@ -62,7 +62,7 @@ async def test_a_failed_server_does_not_hide_the_tools_of_others() -> None:
         reply = await inside.ask("tools/list", params={})
         rows = {row["serverId"]: row for row in inside.gateway.snapshot()["servers"]}
     names = [tool["name"] for tool in json.loads(reply.result or b"")["tools"]]
-    assert names[0] == "files__echo"
+    assert "files__echo" in names
     assert rows["broken"]["status"] == "error"
     assert rows["files"]["status"] == "connected"
 

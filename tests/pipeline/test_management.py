@@ -13,7 +13,7 @@ import pytest
 
 from pactgate.app import Gateway
 from pactgate.config.load import load
-from pactgate.config.model import Config
+from pactgate.config.model import Config, ResponseSection
 from pactgate.config.sections.rate_limits import RateLimits, ReadRate
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import ConfigurationChanged, ConfigurationRestored, Event, RequestFinished
@@ -397,3 +397,13 @@ async def test_a_change_survives_the_one_who_asked_for_it() -> None:
         await gateway.configuration.close()
         assert gateway.connections.rows()[0]["status"] == "disabled"
     assert [event.path for event in events if isinstance(event, ConfigurationChanged)] == ["mcpServers.files.enabled"]
+
+
+async def test_facts_that_fit_once_into_a_response_are_not_refused_because_they_are_repeated_as_text() -> None:
+    servers = [scripted(f"server-{number}", enabled=False) for number in range(40)]
+    async with open_gateway(*servers, response=ResponseSection(max_response_bytes=32768)) as inside:
+        reply = await inside.call("pactgate.servers_list", {"limit": 40}, who=admin())
+    result = json.loads(reply.result or b"")
+    assert not result.get("isError"), result
+    assert len(result["structuredContent"]["servers"]) == 40
+    assert result["content"][0]["text"] == "See structuredContent: it is too long to be repeated here."

@@ -11,10 +11,7 @@ import pytest
 from pactgate.config.model import Config
 from pactgate.core.events import Event
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Tool
-from pactgate.pipeline.call import Call
-from pactgate.pipeline.deadline import TimeoutQueue
 from pactgate.pipeline.pre_gates import Authorize, ParseParams
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.policy.access import ADMINISTRATOR
@@ -22,7 +19,7 @@ from pactgate.protocol import messages
 from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import open_gateway, text_of
-from tests.support.callers import caller, context, request
+from tests.support.callers import call_of, caller, context, request
 from tests.support.servers import methods, scripted
 
 
@@ -127,7 +124,7 @@ def test_arguments_are_passed_as_they_were_written_although_an_equal_value_is_sp
     body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"n":1e2},"_meta":%s}}'
     read = messages.decode((body % meta).encode())
     assert isinstance(read, Request)
-    call = Call(context(), read, PolicyTable(Config(), b"{}"), TimeoutQueue(FaultBarrier(lambda event: None)))
+    call = call_of(context(), read, PolicyTable(Config(), b"{}"))
     ParseParams()(call)
     assert bytes(call.members["arguments"]) == b'{"n":1e2}'
 
@@ -135,11 +132,11 @@ def test_arguments_are_passed_as_they_were_written_although_an_equal_value_is_sp
 def test_what_only_administrators_may_call_is_unknown_to_whoever_gets_hold_of_it() -> None:
     """The catalog shows it to nobody else; should a name lead there all the same, the gate still stands."""
     tool = Tool("pactgate", "config_set", "pactgate.config_set", "pactgate__config_set", b"{}", b"{}", "d")
-    calls: dict[frozenset[str], Call] = {}
+    calls: dict[frozenset[str], Any] = {}
     events: list[Event] = []
     for roles in (frozenset[str](), frozenset({"dev"}), ADMINISTRATOR):
         who, policies = context(who=caller(roles=roles)), PolicyTable(Config(), b"{}")
-        calls[roles] = Call(who, request("tools/call"), policies, TimeoutQueue(FaultBarrier(lambda event: None)))
+        calls[roles] = call_of(who, request("tools/call"), policies)
         calls[roles].bind(tool, None)
     Authorize(events.append)(calls.pop(ADMINISTRATOR))
     for call in calls.values():

@@ -232,7 +232,7 @@ async def test_a_caller_may_shorten_its_time_and_is_told_whose_limit_it_was() ->
         odd = await inside.call("files.slow", {"ms": 1}, _meta={"dev.pactgate/timeoutMs": -1})
     assert reply.error is not None
     assert reply.error.data["timeoutMs"] == 50
-    assert reply.error.data["limitSource"] == "timeoutMs of the caller"
+    assert reply.error.data["limitSource"] == "timeoutMs of the client"
     assert reply.error.data["code"] == "TOOL_TIMEOUT"
     assert longer.result is not None
     assert odd.error is not None

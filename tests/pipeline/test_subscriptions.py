@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.pipeline.conftest import open_gateway
@@ -62,6 +64,19 @@ async def test_a_server_is_subscribed_to_once_and_told_when_the_last_one_leaves(
         assert told.count("resources/subscribe") == 1
         assert "resources/unsubscribe" not in told
         inside.gateway.kernel.left("s2")
+        assert await until_server_heard(inside, "resources/unsubscribe") == [{"uri": "data://a"}]
+        assert inside.gateway.changes.facts() == {"listens": 0, "subscriptions": 0}
+
+
+async def test_a_subscription_that_ends_after_its_session_leaves_nothing() -> None:
+    async with open_gateway(changing("a", "legacy")) as inside:
+        asking = asyncio.create_task(
+            inside.ask("resources/subscribe", who=legacy_caller(Ear(), "s1"), params={"uri": "a+data://a"})
+        )
+        for _ in range(10):
+            await asyncio.sleep(0)  # it waits for the server, which still starts
+        inside.gateway.kernel.left("s1")
+        assert (await asking).result == b"{}"
         assert await until_server_heard(inside, "resources/unsubscribe") == [{"uri": "data://a"}]
         assert inside.gateway.changes.facts() == {"listens": 0, "subscriptions": 0}
 

@@ -113,7 +113,7 @@ def test_what_can_not_be_cut_gives_way_to_a_note(item: Any, kind: str) -> None:
     before, note, after = texts(cut(encoded(text("before"), item, text("after")), 1024))
     assert (before, after) == ("before", "after")
     assert note.startswith(f"[{kind}")
-    assert f"of {len(json.dumps(item, ensure_ascii=False, separators=(',', ':')).encode())} bytes left out" in note
+    assert f"of {len(json.dumps(item, ensure_ascii=False, separators=(',', ':')).encode())} bytes omitted" in note
 
 
 def test_room_an_image_gave_up_goes_to_the_texts() -> None:
@@ -131,7 +131,7 @@ def test_an_image_that_is_not_what_is_large_stays() -> None:
 
 def test_a_text_whose_annotations_are_what_is_large_gives_way_to_a_note() -> None:
     (note,) = texts(cut(encoded(text("short", annotations={"why": "y" * 9000})), 1024))
-    assert "left out" in note
+    assert "omitted" in note
 
 
 def test_trailing_items_are_left_out_when_there_are_too_many_to_cut() -> None:
@@ -139,7 +139,7 @@ def test_trailing_items_are_left_out_when_there_are_too_many_to_cut() -> None:
     *shown, last = texts(answer)
     assert shown == [f"line {number}" for number in range(len(shown))]
     assert len(shown) > 80
-    assert last.startswith(f"[{5000 - len(shown)} more items left out")
+    assert last.startswith(f"[{5000 - len(shown)} more items omitted")
 
 
 def test_metadata_that_is_itself_the_bulk_is_left_out() -> None:

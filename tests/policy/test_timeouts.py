@@ -87,10 +87,10 @@ def test_a_server_may_be_shorter_than_its_tools_but_not_longer() -> None:
         (None, ToolTimeout(30_000, "x")),
         (30_000, ToolTimeout(30_000, "x")),
         (300_000, ToolTimeout(30_000, "x")),
-        (29_999, ToolTimeout(29_999, "timeoutMs of the caller")),
-        (1, ToolTimeout(1, "timeoutMs of the caller")),
-        (0, ToolTimeout(1, "timeoutMs of the caller")),
-        (-5, ToolTimeout(1, "timeoutMs of the caller")),
+        (29_999, ToolTimeout(29_999, "timeoutMs of the client")),
+        (1, ToolTimeout(1, "timeoutMs of the client")),
+        (0, ToolTimeout(1, "timeoutMs of the client")),
+        (-5, ToolTimeout(1, "timeoutMs of the client")),
     ],
 )
 def test_a_caller_may_shorten_and_never_lengthen(asked: int | None, expected: ToolTimeout) -> None:

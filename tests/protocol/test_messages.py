@@ -504,15 +504,24 @@ def test_an_id_is_echoed_as_it_was_written_whatever_stands_beside_it(id_: bytes,
     assert read.id == id_
 
 
-@given(st.dictionaries(texts, values, max_size=3), texts)
-def test_a_value_is_found_in_a_request_only_where_its_bytes_are(params: dict[str, Any], other: str) -> None:
-    read = decode(messages.encode_request(b"1", "m", messages.encode_json(params)))
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", " : ")])
+@pytest.mark.parametrize("order", [("jsonrpc", "id", "method", "params"), ("method", "params", "jsonrpc", "id")])
+@given(params=st.dictionaries(texts, values, max_size=3))
+def test_a_request_has_its_params_as_they_were_written_and_decoded(
+    order: tuple[str, ...], separators: tuple[str, str], params: dict[str, Any]
+) -> None:
+    message = {"jsonrpc": "2.0", "id": 10, "method": "m", "params": params}
+    read = decode(json.dumps({name: message[name] for name in order}, separators=separators).encode())
     assert isinstance(read, Request)
-    if read.values is not None:
-        assert all(read.contains(messages.encode_json(value)) for value in params.values())
-    encoded = messages.encode_json([other])
-    assert not read.contains(encoded) or encoded in (read.params or b"")
-    assert not Request(b"1", 1, "m", b"{}").contains(b"{}"), "there is no text to find it in"
+    assert (read.id, read.params) == (b"10", json.dumps(params, separators=separators).encode())
+    assert read.values in (None, params)
+
+
+@pytest.mark.parametrize("twice", [b'"id":1', b'"jsonrpc":"2.0"', b'"method":"m"', b'"params":{}'])
+@pytest.mark.parametrize("id_", [b"1", b"1e9", b"100000000", b'"a:b"', b'"\\u003a"'])
+def test_a_member_that_stands_twice_is_refused_however_short_the_others_are(id_: bytes, twice: bytes) -> None:
+    read = decode(b'{%b,"jsonrpc":"2.0","id":%b,"method":"m","params":{"a":1}}' % (twice, id_))
+    assert isinstance(read, Rejection)
 
 
 # Answers of an upstream

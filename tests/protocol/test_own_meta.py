@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from pactgate.protocol.own_meta import LARGE_BYTES, without_own_meta
+from pactgate.protocol import messages
+from pactgate.protocol.own_meta import decode_without_own_meta, without_own_meta
 
 FORGED = {"dev.pactgate/page": {"page": 1}, "dev.pactgate/envelope": {}, "com.example/kept": 1}
 KEPT = {"com.example/kept": 1}
-LONG = "x" * LARGE_BYTES
+LONG = "x" * 5000
 
 
 def answer(result: Any) -> dict[str, Any]:
@@ -43,7 +44,18 @@ def with_meta(meta: Any) -> list[dict[str, Any]]:
 )
 def test_members_under_our_prefix_are_removed_and_all_others_stay(forged: Any, clean: Any) -> None:
     assert json.loads(without_own_meta(json.dumps(forged).encode())) == clean
-    assert json.loads(without_own_meta(json.dumps(forged, separators=(",", ":")).encode())) == clean
+    compact = json.dumps(forged, separators=(",", ":")).encode()
+    assert json.loads(without_own_meta(compact)) == clean
+    read, wanted = decode_without_own_meta(compact), messages.decode_from_upstream(json.dumps(clean).encode())
+    assert b"dev.pactgate" not in _passed_on(read)
+    assert json.loads(_passed_on(read)) == json.loads(_passed_on(wanted))
+
+
+def _passed_on(message: Any) -> bytes:
+    """What of a message goes to clients."""
+    if isinstance(message, messages.Response):
+        return message.result
+    return (message.data if isinstance(message, messages.ErrorReply) else message.params) or b"null"
 
 
 @pytest.mark.parametrize(

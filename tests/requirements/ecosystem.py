@@ -9,7 +9,8 @@ TITLE = "MCP Ecosystem Invariants"
 REQUIREMENTS = (
     Requirement(
         id="S0/ECO-001",
-        statement="Two discoveries of an unchanged server give equal tools in the same order, forced or not; a "
+        statement="Two discoveries of an unchanged server give equal tools in the same order, forced or not, whatever "
+        "the order in which the server lists them; a "
         "restarted server is seen with its new tools, and the time of discovery moves only when the server "
         "was really asked.",
         source=f"{TITLE}, INV-MCP-ECO-001: Tool Discovery is Idempotent",

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from pactgate.core.context import ExecutionContext
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.principal import Principal
 from pactgate.core.unanswered import CannotAsk
 from pactgate.core.values import Caller
+from pactgate.pipeline.call import Call
+from pactgate.pipeline.deadline import TimeoutQueue
+from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 
@@ -53,3 +57,9 @@ def request(method: str, params: Any = None) -> Request:
 def call(name: str, arguments: Any = None, **more: Any) -> Request:
     members = {"name": name, **({} if arguments is None else {"arguments": arguments}), **more}
     return request("tools/call", members)
+
+
+def call_of(ctx: ExecutionContext, request: Request, policies: PolicyTable) -> Call:
+    """A call before its first gate."""
+    timeouts = TimeoutQueue(FaultBarrier(lambda event: None))
+    return Call(ctx=ctx, request=request, policies=policies, timeouts=timeouts, limit=policies.default_limit)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pactgate.app import build
-from pactgate.config.model import Config, ListenSection
+from pactgate.config.model import Config
 from pactgate.config.sections.auth import Auth, Token
+from pactgate.config.sections.listen import ListenSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
 from tests.support.facing import META, initialize, message

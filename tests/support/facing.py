@@ -13,8 +13,9 @@ from pactgate.config.sections.auth import token_digest
 from pactgate.core.events import Event
 from pactgate.core.principal import Principal
 from pactgate.inbound.admin import CallTraces, Reach
-from pactgate.inbound.auth import Credential, Guard
+from pactgate.inbound.auth import Guard
 from pactgate.inbound.connection import Admit, Handle
+from pactgate.inbound.credentials import Credential
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer

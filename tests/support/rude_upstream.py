@@ -8,6 +8,7 @@ from typing import Any
 
 TOOL = {
     "name": "tell.all",
+    "annotations": {"readOnlyHint": True},
     "inputSchema": {"type": "object", "anyOf": [{}], "properties": {"what": {"type": "string"}}},
 }
 TOOLS = [TOOL, {**TOOL, "name": "tell"}]

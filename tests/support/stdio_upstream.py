@@ -9,7 +9,8 @@ fat {method: {member, pages, entries, bytes, zeros}} (lists that are too large),
 starts_while, lists_while (files: it exits with code 9, or refuses its lists, while they are missing),
 extra_after (a file: once it exists, a start offers the tool `extra`),
 hints (members beside what is read),
-prompts, resources, templates (names and URIs it offers), broken_lists (methods whose list is refused),
+prompts, resources, templates (names and URIs it offers), shuffles (another order for each list),
+broken_lists (methods whose list is refused),
 broken_words (the message of that refusal),
 log (a file that gets one line per received message), fail_first {file, times} (exit at once for the first starts).
 Tools: echo, wire (the raw line of the request), pid, slow {ms}, crash {last},
@@ -22,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -168,6 +170,8 @@ class Server:
 
     def offer(self, method: str, id_: Any, params: dict[str, Any]) -> None:
         listed = {name: self.options.get(name, []) for name in ("prompts", "resources", "templates")}
+        if self.options.get("shuffles"):
+            listed = {name: random.sample(entries, len(entries)) for name, entries in listed.items()}
         if method == "prompts/list":
             self.send(id=id_, result={"prompts": [{"name": name} for name in listed["prompts"]]})
         elif method == "resources/list":
@@ -191,6 +195,8 @@ class Server:
     def page(self, cursor: str | None, is_modern: bool) -> dict[str, Any]:
         if "definitions_file" in self.options:
             return {"tools": json.loads(Path(self.options["definitions_file"]).read_text())}
+        if self.options.get("shuffles") and cursor is None:
+            random.shuffle(self.names)
         definitions = self.options.get("definitions") or [
             {"name": name, "description": f"does {name}", "inputSchema": {"type": "object"}} for name in self.names
         ]

@@ -41,12 +41,15 @@ def test_an_embedder_gets_records_through_its_own_handlers(caplog: pytest.LogCap
     caplog.set_level(logging.INFO, logger="pactgate")
     logger = EventLogger(Mask(["plain-secret"]))
     logger.emit(events.ServerDiscovered("almanac", 5, 1.0))
-    logger.emit(events.ServerFailed("almanac", 1, "401 for plain-secret \x1b[2J"))
+    logger.emit(events.ServerFailed("almanac", 1, "401 for plain-secret \x1b[2J", "MCP_ECO_CONNECTION_FAILED"))
     logger.emit(events.InternalFailure("r1", "kernel", "KeyError('x')", "Traceback\nKeyError: 'x'"))
     logger.emit(events.ServerConnecting("almanac", 1))
     first, second, third = caplog.records
     assert (first.name, first.levelname, first.getMessage()) == ("pactgate", "INFO", "almanac: 5 tools")
-    assert second.getMessage() == "almanac: no connection after 1 attempts: 401 for *** \\x1b[2J"
+    assert (
+        second.getMessage()
+        == "almanac: no connection after 1 attempts: 401 for *** \\x1b[2J (MCP_ECO_CONNECTION_FAILED)"
+    )
     assert logging.Formatter().format(third).endswith("KeyError: 'x'")
     assert third.__dict__["event"] == "InternalFailure"
 
@@ -60,18 +63,18 @@ def test_a_failure_that_repeats_is_one_line_and_then_counted(caplog: pytest.LogC
     caplog.set_level(logging.INFO, logger="pactgate")
     logger = EventLogger(Mask([]))
     for _ in range(5):
-        logger.emit(events.ServerFailed("almanac", 4, "refused"))
+        logger.emit(events.ServerFailed("almanac", 4, "refused", "MCP_ECO_CONNECTION_FAILED"))
         logger.emit(events.DiscoveryFailed("notes", "too slow"))
-    logger.emit(events.ServerFailed("almanac", 1, "no such host"))
-    logger.emit(events.ServerFailed("almanac", 1, "no such host"))
+    logger.emit(events.ServerFailed("almanac", 1, "no such host", "MCP_ECO_CONNECTION_FAILED"))
+    logger.emit(events.ServerFailed("almanac", 1, "no such host", "MCP_ECO_CONNECTION_FAILED"))
     logger.emit(events.ServerDiscovered("almanac", 5, 1.0))
-    logger.emit(events.ServerFailed("almanac", 1, "no such host"))
+    logger.emit(events.ServerFailed("almanac", 1, "no such host", "MCP_ECO_CONNECTION_FAILED"))
     assert [record.getMessage() for record in caplog.records] == [
-        "almanac: no connection after 4 attempts: refused",
+        "almanac: no connection after 4 attempts: refused (MCP_ECO_CONNECTION_FAILED)",
         "notes: listing failed: too slow",
-        "almanac: no connection after 1 attempts: no such host (the failure before came 4 more times)",
+        "almanac: no connection after 1 attempts: no such host (MCP_ECO_CONNECTION_FAILED) (the failure before came 4 more times)",
         "almanac: 5 tools (the failure before came 1 more times)",
-        "almanac: no connection after 1 attempts: no such host",
+        "almanac: no connection after 1 attempts: no such host (MCP_ECO_CONNECTION_FAILED)",
     ]
 
 
@@ -79,7 +82,7 @@ def test_a_failure_after_a_success_that_the_level_hides_is_a_line_again(caplog: 
     caplog.set_level(logging.WARNING, logger="pactgate")
     logger = EventLogger(Mask([]))
     for _ in range(2):
-        logger.emit(events.ServerFailed("almanac", 4, "refused"))
+        logger.emit(events.ServerFailed("almanac", 4, "refused", "MCP_ECO_CONNECTION_FAILED"))
         logger.emit(events.ServerDiscovered("almanac", 5, 1.0))
     assert len(caplog.records) == 2
 

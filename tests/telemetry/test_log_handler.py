@@ -117,6 +117,14 @@ def test_every_event_becomes_a_line(open_log: Callable[..., Log], event: Event, 
         assert bool(more) == isinstance(event, events.InternalFailure)
 
 
+def test_people_see_the_beginning_of_a_request_id(open_log: Callable[..., Log]) -> None:
+    id_ = "0248e0a6-3af6-4db4-8d33-d87a7cab4540"
+    log = open_log(as_json=False)
+    log.emit(events.EffectsExceeded("files", "files.read", id_, ("network",)))
+    (line,) = log.lines()
+    assert line.endswith(b"request 0248e0a6")
+
+
 def test_a_finished_request_is_logged_with_its_record_flat(log: Log) -> None:
     log.emit(finished(GatewayFailure(Kind.CALL_TIMEOUT, "too slow", server="almanac")))
     (line,) = log.objects()
@@ -132,6 +140,7 @@ def test_events_below_the_level_and_hidden_events_are_not_written(open_log: Call
     assert written == [
         "ServerDisconnected",
         "ServerHung",
+        "OutputMismatched",
         "DiscoveryFailed",
         "ConfigurationRefused",
         "ToolChanged",
@@ -148,6 +157,7 @@ def test_events_below_the_level_and_hidden_events_are_not_written(open_log: Call
         "UpstreamNoise",
         "CompositionHazard",
         "RequestRefused",
+        "HandshakeFailed",
         "CredentialsRefused",
         "InternalFailure",
     ]
@@ -158,7 +168,7 @@ def test_a_secret_of_the_configuration_is_in_no_line(open_log: Callable[..., Log
     secret = 'tok"en\n-value-1234'
     log = open_log(level=logging.DEBUG, as_json=as_json, secrets=[secret, "plain-secret"])
     failure = GatewayFailure(Kind.UPSTREAM_ERROR, "no", details={"headers": {"plain-secret": ["Bearer plain-secret"]}})
-    log.emit(events.ServerFailed("crm", 1, f"401 for {secret} and plain-secret"))
+    log.emit(events.ServerFailed("crm", 1, f"401 for {secret} and plain-secret", "MCP_ECO_CONNECTION_FAILED"))
     log.emit(events.InternalFailure("r", "w", secret, "x" * 20_000 + secret + "plain-secret"))
     log.emit(finished(failure))
     text = b"\n".join(log.lines())

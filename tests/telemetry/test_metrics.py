@@ -58,7 +58,7 @@ def test_labels_can_not_grow_with_what_callers_invent() -> None:
 def test_every_line_is_one_the_scraper_understands() -> None:
     metrics = Metrics()
     metrics.emit(finished())
-    metrics.emit(ServerFailed("files", 4, 'no "quotes"\n'))
+    metrics.emit(ServerFailed("files", 4, 'no "quotes"\n', "MCP_ECO_CONNECTION_FAILED"))
     for line in text(metrics).splitlines():
         assert LINE.fullmatch(line), line
 

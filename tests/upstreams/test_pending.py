@@ -19,7 +19,7 @@ ANSWER = Response(7, b"{}")
 
 
 def pending() -> PendingRequest:
-    return PendingRequest("ping", asyncio.get_running_loop())
+    return PendingRequest(loop=asyncio.get_running_loop())
 
 
 async def wait_for(made: Resumable[Any]) -> Any:

@@ -1,7 +1,7 @@
 """The history of the last calls, and the trace of one call: who called what, which gate ended it, and what to do next.
 
 A trace is made from a sealed record, of which a bounded number is kept here, or from a line of the audit log. For anybody but an
-administrator a trace is requested with the caller's `subject`. Must not: keep arguments or results.
+administrator a trace is requested with the caller's `subject`. Secrets in names are masked. Must not: keep arguments or results.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pactgate.core.context import ExecutionRecord
 from pactgate.core.display import cut
 from pactgate.core.events import Event, RequestFinished
 from pactgate.core.failures import Party, Verdict
+from pactgate.core.masking import Mask
 from pactgate.policy.response_size import fit_facts
 
 MAX_CALLS: Final = 1000
@@ -40,8 +41,10 @@ class CallHistory:
         *,
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
+        mask: Callable[[], Mask] = Mask,
     ) -> None:
         self._gates = gates
+        self._mask = mask
         self._wall = wall
         self._clock = clock
         self._records: deque[ExecutionRecord] = deque(maxlen=MAX_CALLS)
@@ -56,7 +59,8 @@ class CallHistory:
         """The trace of one call. None if it is unknown, no longer kept, or of another subject than `subject`."""
         for record in reversed(self._records):
             if record.request_id == request_id and subject in (None, record.subject):
-                return self._trace(record, is_own=subject is not None)
+                trace: dict[str, Any] = self._mask().value(self._trace(record, is_own=subject is not None))
+                return trace
         return None
 
     def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
@@ -67,7 +71,8 @@ class CallHistory:
                 break
             if subject in (None, record.subject):
                 rows.append(self._row(record))
-        return rows
+        masked: list[dict[str, Any]] = self._mask().value(rows)
+        return masked
 
     def _row(self, record: ExecutionRecord) -> dict[str, Any]:
         return {
@@ -106,6 +111,7 @@ class CallHistory:
             "revision": record.upstream_revision,
             "truncated": record.is_truncated,
             "validated": record.is_validated,
+            "outputErrors": [to_builtins(one) for one in record.output_errors],
             "effects": record.effects_level,
             "operations": [to_builtins(one) for one in record.operations],
             "violations": [str(one) for one in record.violations],
@@ -177,7 +183,7 @@ def advice(facts: Mapping[str, Any]) -> str:
     if isinstance(wait_ms, int) and facts.get("verdict") == Verdict.DID_NOT_RUN.value:
         return f"{effect} Wait {max(1, -(-wait_ms // 1000))} s, then send it again."
     if outcome == "cancelled":
-        return f"{effect} The caller gave up before the answer came."
+        return f"{effect} The client gave up before the answer came."
     return " ".join(part for part in (effect, _NEXT.get(str(facts.get("party")), "")) if part)
 
 

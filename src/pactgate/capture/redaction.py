@@ -1,4 +1,4 @@
-"""Removes secrets before a capture is written: credentials in headers, and known secrets by value.
+"""Removes secrets before a capture is written: credentials in headers, known secrets by value, and API keys by their form.
 
 A session id opens a session, so it is a secret too: it is written as a digest, which still distinguishes two sessions. Digests get a new
 salt in every run. Most messages hold no secret, so many are searched at once, and a block of headers that comes again is not read
@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from pactgate.core.api_key import PREFIX, TRACE
 from pactgate.core.masking import pattern_of, spellings_of
 from pactgate.core.recording import Headers
 from pactgate.protocol import messages
@@ -32,6 +33,8 @@ _VERSION: Final = "mcp-protocol-version"
 _VISIBLE: Final = re.compile(r"[!-~]+")
 _CREDENTIALS: Final = re.compile(r"auth|cookie|credential|key|passw|secret|token|signature", re.IGNORECASE)
 _HARMLESS: Final = frozenset({"www-authenticate"})
+_PREFIX: Final = PREFIX.encode()
+_API_KEY: Final = re.compile(TRACE.encode())
 _ODD_ESCAPES: Final = (b"\\u", b"\\/")
 _MAX_BLOCKS: Final = 256
 _MAX_NAMES: Final = 256
@@ -65,7 +68,7 @@ class Redaction:
     def __init__(self, known: Iterable[str] = ()) -> None:
         self._salt = secrets.token_bytes(16)
         self._known: dict[str, None] = {}
-        self._pattern: re.Pattern[str] | None = None
+        self._pattern = pattern_of(())
         self._spellings: tuple[bytes, ...] = ()
         self.ahead: Callable[[bytes], bytes] | None = self.message
         self._blocks: dict[Hashable, HeaderBlock] = {}
@@ -92,11 +95,10 @@ class Redaction:
 
     def message(self, data: bytes) -> bytes:
         """A JSON message without the known secrets. The same bytes where there is none."""
-        pattern = self._pattern
-        if pattern is None or not self._is_suspect(data):
+        if not self._is_suspect(data):
             return data
         value = messages.value(data)
-        masked = _masked(value, pattern)
+        masked = _masked(value, self._pattern)
         return data if masked == value else msgspec.json.encode(masked)
 
     def block(self, headers: Headers) -> HeaderBlock:
@@ -140,10 +142,9 @@ class Redaction:
 
     def _is_suspect(self, data: bytes) -> bool:
         """Whether a secret may be in the data: in plain sight, or behind escapes."""
-        if not self._known:
-            return False
         has_escapes = b"\\" in data and any(escape in data for escape in _ODD_ESCAPES)
-        return has_escapes or any(spelling in data for spelling in self._spellings)
+        has_key = _PREFIX in data and _API_KEY.search(data) is not None
+        return has_key or has_escapes or any(spelling in data for spelling in self._spellings)
 
     def _masked_header(self, name: str, value: str) -> str:
         if name == _SESSION:

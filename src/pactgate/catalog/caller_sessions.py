@@ -13,6 +13,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from pactgate.catalog.change_watcher import LIST_CHANGED
+from pactgate.catalog.discovery import DiscoveredLists, discover
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.fair_share import is_fair
@@ -34,12 +36,15 @@ _DIALLED: Final = frozenset({"stdio", "http", "sse"})
 
 
 class _CallerSession:
-    __slots__ = ("opening", "subject", "used_at")
+    __slots__ = ("found", "listing", "opening", "subject", "used_at")
 
     def __init__(self, subject: str, opening: asyncio.Task[Session], used_at: float) -> None:
         self.subject = subject
         self.opening = opening
         self.used_at = used_at
+        self.found: DiscoveredLists | None = None
+        """What the server lists in this session; None until it is asked, and after it has announced a change."""
+        self.listing = asyncio.Lock()
 
     @property
     def session(self) -> Session | None:
@@ -82,6 +87,8 @@ class CallerSessions:
         With a server of both eras, a legacy caller that can be asked gets a legacy session: the tools may ask only there.
         """
         isolation = self._config.isolation
+        if shared.identity.era is Era.LEGACY and capabilities and shared.peer.capabilities == capabilities:
+            return False  # it is this caller's: there is only one client
         if isolation == "shared" or shared.transport not in _DIALLED:
             return False
         if isolation is None and (self._config.url is None or not can_be_asked(capabilities)):
@@ -113,6 +120,23 @@ class CallerSessions:
         if failure.kind in _NO_SUCH_ERA:
             self._has_no_handshake = shared
         return shared
+
+    async def lists(self, shared: Session, caller: Caller, capabilities: Mapping[str, Any]) -> DiscoveredLists | None:
+        """What the server lists in the session of this caller; None where that is the shared session. Raises GatewayFailure."""
+        session = await self.acquire(shared, caller, capabilities)
+        held = self._held.get(session_key(caller, capabilities))
+        if session is shared or held is None:
+            return None
+        async with held.listing:
+            if held.found is None:
+                limit_ms = self._config.request_timeout_ms
+                try:
+                    async with asyncio.timeout(limit_ms / 1000):
+                        held.found = await discover(session)
+                except TimeoutError:
+                    why = f"did not answer its lists within {limit_ms} ms (discovery timed out)"
+                    raise self._failure(Kind.CALL_TIMEOUT, why) from None
+            return held.found
 
     def of(self, caller: Caller) -> list[Session]:
         """The sessions that belong to the legacy session of this caller."""
@@ -147,23 +171,29 @@ class CallerSessions:
             self._drop(key, former)
         self._make_room(caller.principal.key)
         loop = asyncio.get_running_loop()
-        opening = loop.create_task(self._dial(shared, capabilities), name=f"caller session with {self._config.id}")
+        opening = loop.create_task(self._dial(key, shared, capabilities), name=f"caller session with {self._config.id}")
         held = self._held[key] = _CallerSession(caller.principal.key, opening, loop.time())
         if self._sweeper is None:
             self._sweeper = loop.call_later(SWEEP_S, self._sweep_again)
         return held
 
-    async def _dial(self, shared: Session, capabilities: Mapping[str, Any]) -> Session:
+    async def _dial(self, key: str, shared: Session, capabilities: Mapping[str, Any]) -> Session:
         limit_ms = self._config.connection_timeout_ms
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 session = await self._dialer.dial_for(shared, capabilities)
         except TimeoutError:
-            why = f"did not open a session for this caller within {limit_ms} ms (connection timed out)"
+            why = f"did not open a session for this client within {limit_ms} ms (connection timed out)"
             limit = {"phase": "connect", "timeoutMs": limit_ms, "timeout_seconds": limit_ms / 1000}
             raise self._failure(Kind.CONNECT_TIMEOUT, why, limit) from None
-        session.peer.on_notice = self._on_notice
+        session.peer.on_notice = lambda notification: self._notice(key, notification)
         return session
+
+    def _notice(self, key: str, notification: Notification) -> None:
+        held = self._held.get(key)
+        if held is not None and notification.method in LIST_CHANGED:
+            held.found = None
+        self._on_notice(notification)
 
     def _make_room(self, subject: str) -> None:
         """End the longest unused session of this principal, if it has as many as it may. Raises if all of them are busy."""

@@ -250,7 +250,7 @@ class Catalog:
 
 
 def oversize_reason(method: str) -> str:
-    return f"left out of {method}: the lists of all servers together have more than {MAX_MERGED_BYTES} bytes"
+    return f"missing in {method}: the lists of all servers together have more than {MAX_MERGED_BYTES} bytes"
 
 
 def _beyond_limit(by_server: Mapping[str, ServerCatalog], method: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ Enforces S0/ECO-002 and S0/ECO-201: a failing server does not affect the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -34,10 +34,12 @@ from pactgate.core.values import Caller, Prompt, ServerStatus, Tool, split_path
 from pactgate.policy.permissions.rules import Denied, Permissions
 from pactgate.policy.permissions.selection import Subject
 from pactgate.protocol.cache_hints import Hint, together
+from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.dialer import Dialer, Session
 
 _NOTHING: Final = ServerCatalog()
 _MAX_REMOVED_IDS: Final = 1000
+_MAX_OWN_CATALOGS: Final = 64
 
 
 class ServerChanges(Struct, frozen=True):
@@ -109,6 +111,8 @@ class Connections:
         self._views = views or ViewSettings({}, {})
         self.surfaces = Surfaces(self._state(), permissions, self._views)
         """What each caller sees now. Replaced as a whole, so a request sees one consistent state."""
+        self._own_catalogs: dict[str, tuple[Catalog, dict[str, DiscoveredLists], Catalog]] = {}
+        """For callers with lists of their own: what each was made from, and the catalog. The oldest goes first."""
 
     def start(self) -> None:
         self._is_started = True
@@ -144,6 +148,43 @@ class Connections:
         """The servers, and the full names of the tools, that exist for a caller; None where no permissions are configured."""
         catalog = self.surfaces.of_principal(principal)
         return None if catalog.access is None else (catalog.servers, catalog.access.tools)
+
+    async def catalog_of(self, caller: Caller, capabilities: Mapping[str, Any]) -> Catalog:
+        """The catalog for one caller: servers with `isolation: session` are asked for their tools in the caller's own session."""
+        base = self.catalog_for(caller)
+        asked = [
+            id_
+            for id_, supervisor in self._supervisors.items()
+            if caller.scope in (None, id_) and id_ in base.servers and supervisor.has_lists_of(caller, capabilities)
+        ]
+        lists = await asyncio.gather(*(self._own_lists(id_, caller, capabilities) for id_ in asked))
+        own = {id_: found for id_, found in zip(asked, lists, strict=True) if found is not None}
+        if not own:
+            return base
+        key = encode_json([session_key(caller, capabilities), caller.principal.key, caller.scope, caller.view]).decode()
+        known = self._own_catalogs.pop(key, None)
+        if known is None or known[0] is not base or known[1] != own:
+            entries = {id_: self._own_entries(id_, own[id_]) for id_ in own}
+            known = base, own, self.surfaces.beside(entries).of(caller)
+        self._own_catalogs[key] = known
+        if len(self._own_catalogs) > _MAX_OWN_CATALOGS:
+            del self._own_catalogs[next(iter(self._own_catalogs))]
+        return known[2]
+
+    async def _own_lists(self, server: str, caller: Caller, capabilities: Mapping[str, Any]) -> DiscoveredLists | None:
+        """None where the session or its lists fail: the shared list is better than none."""
+        try:
+            return await self._supervisor(server).lists_of(caller, capabilities)
+        except GatewayFailure as failure:
+            self._emit(DiscoveryFailed(server, self._mask(failure.message)))
+            return None
+
+    def _own_entries(self, server: str, found: DiscoveredLists) -> ServerCatalog:
+        """The tools of a caller's own session beside the shared prompts and resources. Known hints count as in the shared list."""
+        hints = self._history[server].hints() if server in self._history else {}
+        chosen = _chosen(found, self._supervisor(server).config)
+        named = name_entries(server, chosen, self._naming, self._categories, hints)
+        return self._by_server.get(server, _NOTHING)._replace(tools=named.tools)
 
     @property
     def _everyone(self) -> dict[str, Supervisor]:
@@ -271,12 +312,21 @@ class Connections:
             if scope in (None, id_) and not item.lists.settled.is_set() and now < item.lists.awaited_until
         ]
 
-    async def resolve(self, name: str, scope: str | None, caller: Caller) -> Tool:
-        """The tool for a name the catalog does not have yet: wait for the servers that may still list it, then look it up again."""
+    async def resolve(
+        self,
+        name: str,
+        scope: str | None,
+        caller: Caller,
+        lister: Callable[[], Awaitable[Catalog]] | None = None,
+    ) -> tuple[Catalog, Tool]:
+        """The tool for a name the catalog does not have yet: wait for the servers that may still list it, then look it up again.
+
+        `lister` gives the catalog of a caller that may have lists of its own. Returns the catalog too.
+        """
         await self._wait_for(self.server_for(name, scope, caller), caller, TOOL_KIND)
-        catalog = self.catalog_for(caller)
+        catalog = self.catalog_for(caller) if lister is None else await lister()
         try:
-            return catalog.tools.resolve(name, scope)
+            return catalog, catalog.tools.resolve(name, scope)
         except GatewayFailure as failure:
             if failure.kind is Kind.UNKNOWN_TOOL:
                 away = () if scope is not None or failure.server is not None else tuple(catalog.missing)
@@ -401,7 +451,8 @@ class Connections:
                 if supervisor.lists.has_answered:
                     self._last[id_] = named
         by_server, before = {id_: self._named[id_][1] for id_ in everyone}, self._by_server
-        has_changed = by_server != before or self.missing() != self.unfiltered.missing
+        is_reordered = [*by_server] != [*before]
+        has_changed = is_reordered or by_server != before or self.missing() != self.unfiltered.missing
         if has_changed or not self.surfaces.is_made_by(self._permissions, self._views):
             changed = [id_ for id_ in {**before, **by_server} if by_server.get(id_) != before.get(id_)]
             self._by_server = by_server

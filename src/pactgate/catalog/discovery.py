@@ -22,7 +22,7 @@ from pactgate.core.display import cut
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import SchemaCheck
 from pactgate.policy.contracts import read_contract, without_contract
-from pactgate.policy.schema.validation import Schema, compile_schema
+from pactgate.policy.schema.validation import LazySchema, Schema, compile_schema
 from pactgate.protocol import headers, messages
 from pactgate.protocol.cache_hints import STALE, Hint, read_hint, together
 from pactgate.protocol.headers import HeaderParam
@@ -43,6 +43,7 @@ MAX_RAW_BYTES: Final = 16 * 1024 * 1024
 MAX_PAGE_COMMAS: Final = 400_000
 """A bound for the number of values in a page before it is decoded: an entry of one byte takes a hundred bytes of memory."""
 MAX_LEFT_OUT: Final = 50
+_LENIENT_MARK: Final = b'"outputValidation":"warn"'
 _REASON_CHARS: Final = 200
 _AT_ONCE: Final = 16
 
@@ -97,7 +98,8 @@ Hints = dict[str, Hint]
 async def discover(
     session: Session, known: DiscoveredLists | None = None, hints: Hints | None = None
 ) -> DiscoveredLists:
-    """All lists of a connected server, in the order of the server. The caller sets the time limit.
+    """All lists of a connected server, each in the order of its names or URIs, whatever the order of the server. The caller sets the time
+    limit.
 
     Tools with the same definition as in `known` are taken from there. `hints` receives the cache hints of the server.
     """
@@ -158,7 +160,7 @@ async def _ask_leniently(
 
 
 async def _ask(session: Session, listing: ListMethod, skipped: _Skipped, hints: Hints) -> tuple[DiscoveredEntry, ...]:
-    """The usable entries of all pages of one list."""
+    """The usable entries of all pages of one list, by name or URI: a server may list them in another order each time (ECO-001)."""
     if listing.capability not in session.identity.capabilities:
         return ()
     found = _EntryCollector(session, listing, skipped)
@@ -171,7 +173,7 @@ async def _ask(session: Session, listing: ListMethod, skipped: _Skipped, hints: 
         if hint is not None or listing.method in hints:
             hints[listing.method] = together(said)
         if cursor is None:
-            return tuple(found.entries.values())
+            return tuple(found.entries[key] for key in sorted(found.entries))
         if cursor in seen:
             raise _unusable(session, listing, "it gave the same cursor twice")
         seen.add(cursor)
@@ -214,14 +216,14 @@ class _EntryCollector:
         elif key in self.entries:
             self._skipped.add(f"{key}: listed twice in {listing.method}, the first one is used")
         else:
-            self._kept_bytes += len(bytes(raw))
+            self._kept_bytes += len(bytes(raw)) - (_unannounced_bytes(raw) if self._session.is_ours else 0)
             if self._kept_bytes > MAX_LIST_BYTES:
                 raise self._too_large(f"its definitions have more than {MAX_LIST_BYTES} bytes")
             self.entries[key] = DiscoveredEntry(key=key, definition=bytes(raw), digest=_digest(raw))
 
     def _too_large(self, why: str) -> GatewayFailure:
         server = self._session.peer.server
-        message = f"left out: its list is too large ({self._listing.method} of {server}: {why})"
+        message = f"skipped: its list is too large ({self._listing.method} of {server}: {why})"
         return GatewayFailure(Kind.RESPONSE_TOO_LARGE, message, server=server, operation="discover")
 
 
@@ -271,11 +273,6 @@ def _tool(found: DiscoveredEntry, *, drops_bad_headers: bool, has_contracts: boo
     schema = compile_schema(bytes(members["inputSchema"]), noun="argument", clock=time.thread_time)
     if not isinstance(schema, Schema):
         return f"its inputSchema can't be used: {schema}"
-    output = (
-        compile_schema(bytes(members["outputSchema"]), clock=time.thread_time) if "outputSchema" in members else None
-    )
-    if isinstance(output, str):
-        return f"its outputSchema can't be used: {output}"
     mirrored = headers.header_params(messages.value(members["inputSchema"]))
     if isinstance(mirrored, str):
         if drops_bad_headers:  # an HTTP client must not call such a tool (streamable HTTP, custom headers)
@@ -284,11 +281,17 @@ def _tool(found: DiscoveredEntry, *, drops_bad_headers: bool, has_contracts: boo
     contract = read_contract(found.definition) if has_contracts else None
     if isinstance(contract, str):
         return contract
+    is_lenient = contract is not None and contract.output_validation == "warn"
+    output = _output_check(members, is_lenient=is_lenient)
+    if isinstance(output, str):
+        return f"its outputSchema can't be used: {output}"
     annotations = messages.value(members.get("annotations", Raw(b"{}")))
     told = annotations if isinstance(annotations, dict) else {}
     return DiscoveredTool(
         key=found.key,
-        definition=found.definition if contract is None else without_contract(found.definition),
+        definition=found.definition
+        if contract is None
+        else without_contract(found.definition, announces_output=not is_lenient),
         digest=found.digest,
         input_check=schema,
         output_check=output,
@@ -296,6 +299,20 @@ def _tool(found: DiscoveredEntry, *, drops_bad_headers: bool, has_contracts: boo
         header_params=mirrored,
         contract=contract,
     )
+
+
+def _output_check(members: dict[str, Raw], *, is_lenient: bool) -> SchemaCheck | str | None:
+    """The check of the output schema. Where a result that does not fit is passed on, the schema is compiled for the first result only."""
+    if "outputSchema" not in members:
+        return None
+    source = bytes(members["outputSchema"])
+    return LazySchema(source) if is_lenient else compile_schema(source, clock=time.thread_time)
+
+
+def _unannounced_bytes(raw: Raw) -> int:
+    """The bytes of an output schema that no client gets, because results that do not fit are passed on."""
+    text = bytes(raw)
+    return len(bytes(messages.members(text).get("outputSchema", b""))) if _LENIENT_MARK in text else 0
 
 
 class _BadEntry(NamedTuple):

@@ -47,7 +47,7 @@ def exposed_name(server: str, name: str, separator: str) -> str:
 
 
 class NameIndex(Generic[EntryT]):
-    """The entries, in the order of the configuration and then of each server's list.
+    """The entries: the servers in the order of the configuration, those of each server in the order of their names.
 
     `reserved` has the ids that are prefixes: of the configured servers, also of those without entries. `known` has the names that each
     server was last known to offer. With `rank` the order is that of the view.

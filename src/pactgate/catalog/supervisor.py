@@ -18,6 +18,7 @@ from pactgate.catalog.backoff import Backoff
 from pactgate.catalog.caller_sessions import CallerSessions
 from pactgate.catalog.change_watcher import ChangeWatcher
 from pactgate.catalog.connect_failures import as_connect_failure, connect_timeout
+from pactgate.catalog.discovery import DiscoveredLists
 from pactgate.catalog.lifecycle import Trigger, next_status
 from pactgate.catalog.list_cache import ListCache
 from pactgate.catalog.waiting import quiet_future, utc_now, wait_for
@@ -33,16 +34,22 @@ from pactgate.core.events import (
     ServerFailed,
     ToolReported,
 )
-from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.failures import EcosystemCode, GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller, ServerStatus
 from pactgate.policy import contracts
 from pactgate.protocol.cache_hints import STALE, Hint
+from pactgate.protocol.era_bridge import can_be_asked
 from pactgate.protocol.messages import Notification
+from pactgate.protocol.versions import Era
 from pactgate.upstreams.dialer import Dialer, Session
 
 _HALF_OPEN_WAIT_S: Final = 1.0
 """How long a caller waits for an attempt (half-open) when the last one failed."""
 _RELIST_AFTER_S: Final = 60.0
+_MAY_HIDE: Final = (
+    "tools for clients with elicitation, roots or sampling may be missing, because all clients share one list; "
+    'set "isolation": "session"'
+)
 _ERROR_CHARS: Final = 1000
 _UNANSWERED: Final = "does not answer; the gateway is checking whether it hangs"
 
@@ -70,6 +77,7 @@ class Supervisor:
         self.status = ServerStatus.DISCONNECTED if config.enabled else ServerStatus.DISABLED
         self.session: Session | None = None
         self.last_error: str | None = None
+        self.last_error_code: EcosystemCode | None = None
         self.last_error_detail: str | None = None
         """The last error with what the server itself wrote. Only for the operator."""
         self.last_connected_at: str | None = None
@@ -162,6 +170,24 @@ class Supervisor:
         """Whether `session_for` would return a session of its own. True also while the server is not connected."""
         return self.session is None or self.caller_sessions.is_wanted(self.session, caller, capabilities)
 
+    def has_lists_of(self, caller: Caller, capabilities: Mapping[str, Any]) -> bool:
+        """Whether the caller's lists are those of its own session (`isolation: session`)."""
+        shared = self.session
+        if self.config.isolation != "session" or shared is None or not can_be_asked(capabilities):
+            return False
+        return shared.identity.era is Era.LEGACY and self.caller_sessions.is_wanted(shared, caller, capabilities)
+
+    async def lists_of(self, caller: Caller, capabilities: Mapping[str, Any]) -> DiscoveredLists | None:
+        """The server's lists in the caller's own session; None where that turns out to be the shared one. Raises GatewayFailure."""
+        return await self.caller_sessions.lists(await self.ready(), caller, capabilities)
+
+    def _may_hide(self) -> str | None:
+        """What the shared lists may lack: a legacy server learns at its handshake what its client offers, here nothing."""
+        session, config = self.session, self.config
+        if session is None or session.identity.era is not Era.LEGACY or session.peer.capabilities or config.tools:
+            return None
+        return _MAY_HIDE if config.isolation != "session" else None
+
     async def refresh(self, *, force: bool, max_age_s: float) -> bool:
         """Fetch the lists unless they are younger than `max_age_s`. Returns whether the server was asked. Raises GatewayFailure."""
         await self.ready()
@@ -207,6 +233,8 @@ class Supervisor:
             "resourceCount": len(found.resources),
             "leftOut": [*found.left_out, *([f"its new version: {self._not_reloaded}"] if self._not_reloaded else [])],
             "lastError": self.last_error or self.lists.problem or silence,
+            "mayHide": self._may_hide(),
+            "lastErrorCode": self.last_error_code or (EcosystemCode.DISCOVERY_FAILED if listing is not None else None),
             "lastErrorDetail": self.last_error_detail or (listing.message if listing is not None else None),
             "trouble": self.trouble or silence,
             "lastConnectedAt": self.last_connected_at,
@@ -262,7 +290,7 @@ class Supervisor:
         self._note_error(self._failure, f" (after {self.attempts} attempt{'s' * (self.attempts > 1)})")
         self.lists.forget()
         self._step(Trigger.GAVE_UP)
-        self._emit(ServerFailed(self.config.id, self.attempts, self._failure.message))
+        self._emit(ServerFailed(self.config.id, self.attempts, self._failure.message, _code_of(self._failure)))
         return None
 
     async def _try_once(self) -> Session | None:
@@ -352,7 +380,7 @@ class Supervisor:
         self._note_error(reason)
         self.lists.settled.set()
         self._step(Trigger.LOST)
-        self._emit(ServerDisconnected(self.config.id, reason.message))
+        self._emit(ServerDisconnected(self.config.id, reason.message, _code_of(reason)))
 
     def _fail(self, failure: GatewayFailure) -> None:
         failure.server = self.config.id
@@ -366,8 +394,11 @@ class Supervisor:
         self._step(Trigger.ATTEMPT_FAILED)
 
     def _note_error(self, failure: GatewayFailure | None, more: str = "") -> None:
-        self.last_error = None if failure is None else cut(failure.public, _ERROR_CHARS) + more
-        self.last_error_detail = None if failure is None else cut(failure.message, _ERROR_CHARS) + more
+        texts = (None, None) if failure is None else (failure.public, failure.message)
+        self.last_error, self.last_error_detail = (
+            text and cut(text, _ERROR_CHARS).removesuffix("." if more else "") + more for text in texts
+        )
+        self.last_error_code = None if failure is None else failure.ecosystem
 
     async def _pause(self, seconds: float, open_s: float) -> None:
         """Wait. The circuit is open for at most `open_s`; after that a caller ends the pause."""
@@ -387,6 +418,10 @@ class Supervisor:
         return GatewayFailure(
             Kind.CONNECTION_FAILED, f"{self.config.id} is not connected: it is being stopped", server=self.config.id
         )
+
+
+def _code_of(failure: GatewayFailure) -> str:
+    return str(failure.ecosystem or failure.code)
 
 
 def _expected_transport(config: ServerConfig) -> str:

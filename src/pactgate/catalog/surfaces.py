@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pactgate.catalog.catalog import Catalog, KnownNames, ServerCatalog
 from pactgate.catalog.search_surface import search_tools
@@ -150,6 +151,11 @@ class Surfaces:
         catalog = self._look_up(principal, view)
         self._of_caller[principal.key, view] = principal, catalog
         return catalog
+
+    def beside(self, own: Mapping[str, ServerCatalog]) -> Surfaces:
+        """The same, with other entries of some servers: those that a caller's own session with them has."""
+        state = replace(self._state, by_server={**self._state.by_server, **own})
+        return Surfaces(state, self._permissions, self._views, self)
 
     def callers_of(self, before: Surfaces) -> list[tuple[Principal, str | None]]:
         """Callers of the state before, with their views, one for each catalog."""

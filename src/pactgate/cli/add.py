@@ -26,6 +26,7 @@ from pactgate.config.problems import ConfigurationError, EditError
 from pactgate.config.reader import FORMATS
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
+from pactgate.config.value_checks import check_server_id
 from pactgate.core.display import flat
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
@@ -93,6 +94,8 @@ def add(
         )
     if openapi is None and (base_url or credentials):
         raise CommandError("--base-url and --credential need --openapi.")
+    if (fault := check_server_id(name)) is not None:
+        raise CommandError(*fault)
     path = find_config(config) or Path(_NEW_FILE)
     mapped = None
     if openapi is not None:

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Final, TextIO
 
 from pactgate import __version__
-from pactgate.cli.terminal import is_terminal, paint
+from pactgate.cli.server_table import without_name
+from pactgate.cli.terminal import is_terminal, paint, wrapped
 from pactgate.core import events
 from pactgate.core.display import flat
 from pactgate.core.events import Event
@@ -37,6 +38,7 @@ _EVERYWHERE: Final = {"//0.0.0.0:": "//127.0.0.1:", "//[::]:": "//[::1]:"}
 _DEFAULT_ADDRESS: Final = "http://127.0.0.1:7411"
 _REASON_CHARS: Final = 300
 _TOLD_LINES: Final = 20
+_DOWN: Final = "down"
 
 
 class Announcer:
@@ -50,6 +52,8 @@ class Announcer:
         self._connected: dict[str, events.ServerConnected] = {}
         self._told: dict[str, list[str]] = {}
         """The lines of each server since it was last available."""
+        self._reasons: dict[str, str] = {}
+        """Why each server is not available, as it was last printed."""
 
     def say(self, text: str = "") -> None:
         self._lines.write(text.encode(errors="backslashreplace") + b"\n")
@@ -63,13 +67,16 @@ class Announcer:
         token: str | None,
         token_file: str | None,
         needs_token: bool,
+        socket: str | None = None,
     ) -> None:
         """Print the address and how to use it, before the first server is connected. A token that is in a file is not printed."""
+        has_port = address.startswith("http")
         is_everywhere = any(host in address for host in _EVERYWHERE)
-        for host, near in _EVERYWHERE.items():  # an address to listen on is none to call
-            address = address.replace(host, near)
-        endpoint = f"{address}/mcp"
+        address = near_address(address)
+        endpoint = f"{address}/mcp" if has_port else address
         self.say(f"{paint(f'Pactgate {__version__}', 'bold', self._stream)} at {paint(endpoint, 'cyan', self._stream)}")
+        if has_port and socket is not None:
+            self.say(f"Local clients need no token at the socket unix:{socket}")
         if is_everywhere:
             self.say(
                 "Other machines reach it by a name of this machine that is in listen.allowedHosts, or by its address."
@@ -86,14 +93,20 @@ class Announcer:
                 f"It is shown only here:\n  {token}" if token_file is None else f"It is in the file:\n  {token_file}"
             )
         self.say()
-        self.say("Add this to the configuration of your client:")
-        self.say(
-            f"  {json.dumps({'mcpServers': {'pactgate': _client_entry(endpoint, None if token_file else token, needs_token)}})}"
-        )
-        self.say("Or use it from another terminal:")
+        if has_port:
+            entry = _client_entry(endpoint, None if token_file else token, needs_token)
+            self.say("Add this to the configuration of your client:")
+            self.say(f"  {json.dumps({'mcpServers': {'pactgate': entry}})}")
+        self.say("Or use it from another terminal:" if has_port else "Use it from another terminal:")
         for words in ("tools", "call date_facts date=2026-06-21" if is_demo else "servers"):
-            token_first = "PACTGATE_TOKEN=YOUR-TOKEN " if needs_token or token is not None else ""
-            self.say(f"  {token_first}{command()} {_with_address(words, address)}")
+            token_first = "PACTGATE_TOKEN=YOUR-TOKEN " if socket is None and (needs_token or token is not None) else ""
+            self.say(f"  {token_first}{command()} {words if socket else _with_address(words, address)}")
+        if is_demo:
+            self.say("To serve your own servers, stop this, add them, and start it again:")
+            self.say(f"  {command()} add files -- npx -y @modelcontextprotocol/server-filesystem .")
+            self.say("Or serve the file of your client as it is:")
+            self.say(f"  {command()} serve --config claude_desktop_config.json")
+        self.say("Ctrl-C stops the gateway.")
         self.say()
 
     def emit(self, event: Event) -> None:
@@ -108,30 +121,59 @@ class Announcer:
         elif isinstance(event, events.DiscoveryFailed):
             self._tell(event.server, "warn", "yellow", f"its tools can't be listed: {event.reason}")
         elif isinstance(event, events.ServerFailed):
-            self._tell(
-                event.server, "down", "red", f"{event.reason} (attempts: {event.attempts}; the gateway tries again)"
-            )
+            self._tell_failed(event)
         elif isinstance(event, events.ServerConnecting) and event.attempt == 2:
+            reason = self._last_error(event.server) or "no connection"
+            self._reasons[event.server] = reason
             self._tell(
-                event.server, "wait", "yellow", f"not connected yet: {self._last_error(event.server)}; trying again"
+                event.server, "wait", "yellow", f"not connected yet: {self._own(event.server, reason)}; trying again"
             )
 
     def _tell_connected(self, event: events.ServerDiscovered) -> None:
         connected = self._connected.get(event.server)
         if connected is not None:
+            self._reasons.pop(event.server, None)
             tools = f"{event.tools} tool{'s' * (event.tools != 1)}"
             how = f"connected in {connected.duration_ms:.0f} ms"
             self._tell(event.server, "ok", "green", f"{tools}, protocol version {connected.version}, {how}")
 
+    def _tell_failed(self, event: events.ServerFailed) -> None:
+        """The reason is not repeated where the line before has it, and an unchanged failure not at all."""
+        told, count = self._told.get(event.server), f"{event.attempts} attempt{'s' * (event.attempts != 1)}"
+        if self._reasons.get(event.server) == event.reason:
+            if told and told[-1].startswith(_DOWN):
+                return
+            text = f"not connected after {count}; the gateway goes on trying"
+        else:
+            text = f"{self._own(event.server, event.reason)} (after {count}; the gateway goes on trying)"
+        self._reasons[event.server] = event.reason
+        self._tell(event.server, _DOWN, "red", text)
+
+    def _own(self, server: str, reason: str) -> str:
+        """A reason for the middle of a line that begins with the name of the server."""
+        return without_name(server, reason).removesuffix(".")
+
     def _tell(self, server: str, word: str, style: str, text: str) -> None:
         """Print one line for a change; while a server is not available, no line is printed twice."""
-        line = f"{server:<12} {flat(self._mask(text), _REASON_CHARS)}"
+        shown = flat(self._mask(text), _REASON_CHARS)
+        line = f"{server:<12} {shown}"
         told = self._told.setdefault(server, [])
         if word + line not in (told[-1:] if word == "ok" else told):
             if word == "ok" or len(told) >= _TOLD_LINES:
                 told.clear()
             told.append(word + line)
-            self.say(f"  {paint(f'{word:<5}', style, self._stream)} {line}")
+            begin = f"{server:<12} "
+            used = len(begin) + 8
+            self.say(
+                f"  {paint(f'{word:<5}', style, self._stream)} {begin}{wrapped(shown, self._stream, used=used, indent=used)}"
+            )
+
+
+def near_address(address: str) -> str:
+    """Where this machine reaches a gateway: an address to listen on is none to call."""
+    for host, near in _EVERYWHERE.items():
+        address = address.replace(host, near)
+    return address
 
 
 def command() -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,28 +17,29 @@ from pactgate.cli.call import executed
 from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import config_option, json_option
 from pactgate.cli.table import Column, Styled, show_table
-from pactgate.core.display import flat
+from pactgate.core.display import SHORT_ID_CHARS, flat
 
 _EXAMPLES: Final = """\
 \b
 Examples:
-  pactgate audit verify                    check the configured log with its rotated files
-  pactgate audit verify audit.jsonl --json
-  pactgate audit show -n 50                show the last 50 records
+  pactgate audit verify                check the configured log, all its files
+  pactgate audit verify audit.jsonl
+  pactgate audit show -n 50            show the last 50 records
 
-Exit codes: 0 the chain is intact, 1 it is broken or can't be read, 2 wrong invocation or configuration.
+Exit codes: 0 intact, 1 broken or unreadable, 2 wrong invocation.
 """
 _STYLES: Final = {"ok": "green", "tool_error": "yellow"}
 CALL_COLUMNS: Final = (
-    Column("TIME", from_width=110),
+    Column("ID"),
+    Column("TIME"),
     Column("TOOL"),
-    Column("SUBJECT", from_width=100),
-    Column("OUTCOME"),
-    Column("EXECUTED", from_width=90),
+    Column("OUTCOME", is_long=True),
     Column("MS", is_number=True),
-    Column("REQUEST ID"),
+    Column("EXECUTED", from_width=90),
+    Column("SUBJECT", from_width=100),
 )
-"""A table of calls, from the audit log or from the gateway."""
+"""A table of calls, from the audit log or from the gateway. On a terminal, ids and times are short."""
+REQUEST_ID_CHARS: Final = 36
 _VALUE_CHARS: Final = 40
 
 _file_argument: Final = click.argument("file", metavar="[FILE]", required=False)
@@ -52,7 +55,9 @@ def audit() -> None:
 @config_option
 @json_option
 def verify(*, file: str | None, config: str | None, as_json: bool) -> int:
-    """Check the hash chain from the first record to the last, across all files of the log.
+    """Check the hash chain of the log.
+
+    Every record is checked, from the first to the last, across all files of the log.
 
     FILE is the log. Default: audit.file of the configuration. A log with a key is checked with audit.key of the configuration.
     """
@@ -149,23 +154,37 @@ def what(record: Mapping[str, Any]) -> str:
 
 def call_cells(record: Mapping[str, Any]) -> list[Any]:
     outcome = str(record.get("outcome"))
+    request_id = str(record.get("requestId"))
     return [
-        record.get("time"),
+        request_id[:SHORT_ID_CHARS] if terminal.is_terminal(sys.stdout) else request_id,
+        _time(record),
         what(record),
-        record.get("subject"),
         Styled(f"{outcome} {record.get('code') or ''}".strip(), _STYLES.get(outcome, "red")),
-        executed(record.get("verdict")),
         f"{record.get('durationMs', 0):.1f}",
-        record.get("requestId"),
+        executed(record.get("verdict")),
+        record.get("subject"),
     ]
+
+
+def _time(record: Mapping[str, Any]) -> str:
+    """On a terminal the local time of day, with the date where that is another day."""
+    time = str(record.get("time"))
+    if not terminal.is_terminal(sys.stdout):
+        return time
+    try:
+        moment = datetime.fromisoformat(time).astimezone()
+    except ValueError:
+        return time
+    is_today = moment.date() == datetime.now().astimezone().date()
+    return moment.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S")
 
 
 def _cells(record: dict[str, Any]) -> list[Any]:
     if record.get("kind") == "change":
         change = f"{flat(str(record.get('old')), _VALUE_CHARS)} -> {flat(str(record.get('new')), _VALUE_CHARS)}"
-        return [record.get("time"), f"(setting {record.get('path')})", record.get("subject"), change, "", "", ""]
+        return ["", _time(record), f"(setting {record.get('path')})", change, "", "", record.get("subject")]
     if "requestId" not in record:
-        return [record.get("time"), f"(log {record.get('kind')})", "", _log_event(record), "", "", ""]
+        return ["", _time(record), f"(log {record.get('kind')})", _log_event(record), "", "", ""]
     return call_cells(record)
 
 

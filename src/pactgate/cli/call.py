@@ -156,14 +156,15 @@ def _show_result(result: dict[str, Any]) -> int:
     content = result.get("content")
     blocks = content if isinstance(content, list) else []
     shown = [_block(block) for block in blocks if structured is None or not _repeats(block, structured)]
-    if structured is not None and not any(structured == {"result": text} for text in shown):
+    if structured is not None and not any(_is_only(structured, text) for text in shown):
         shown.append(_pretty(structured))
     for text in shown:
-        terminal.say(text)
+        terminal.say_as_it_is(text)
     meta = result.get("_meta")
     envelope = meta.get(_ENVELOPE_KEY) if isinstance(meta, dict) else None
     known = envelope if isinstance(envelope, dict) else {}
     _show_violations(known)
+    _show_output_errors(known)
     if not result.get("isError"):
         return 0
     failure = known.get("failure")
@@ -173,11 +174,23 @@ def _show_result(result: dict[str, Any]) -> int:
     return 1
 
 
+def _is_only(structured: Any, text: str) -> bool:
+    """Whether structured content is this text in one member, whatever its name."""
+    return isinstance(structured, dict) and list(structured.values()) == [text]
+
+
 def _show_violations(envelope: dict[str, Any]) -> None:
     found = envelope.get("violations")
     if isinstance(found, list) and found:
         texts = [_violation(one) for one in found if isinstance(one, dict)]
         terminal.warning(f"{envelope.get('tool')} did what it does not declare: {', '.join(texts)}")
+
+
+def _show_output_errors(envelope: dict[str, Any]) -> None:
+    found = envelope.get("outputErrors")
+    if isinstance(found, list) and found:
+        places = "; ".join(str(one.get("message")) for one in found if isinstance(one, dict))
+        terminal.warning(f"The response does not fit what {envelope.get('tool')} declares: {places}")
 
 
 def _violation(one: dict[str, Any]) -> str:

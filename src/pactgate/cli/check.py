@@ -22,7 +22,9 @@ from pactgate.config.model import Config
 from pactgate.config.problems import ConfigProblem
 from pactgate.config.reader import FORMATS
 from pactgate.config.server_settings import ServerConfig
+from pactgate.core.failures import GatewayFailure
 from pactgate.core.masking import Mask
+from pactgate.state.key_file import KeyFile
 
 _SEVERITY_TEXTS: Final = {ConflictSeverity.HAZARD: ("conflict", "red"), ConflictSeverity.NOTE: ("note", "yellow")}
 
@@ -62,6 +64,11 @@ def _load_existing(given: str | None) -> Config:
     config = load_config(path)
     if config.unresolved:
         raise InvalidConfigError(config.unresolved)
+    if config.key_file is not None:
+        try:
+            KeyFile(config.key_file).read()
+        except GatewayFailure as failure:
+            raise InvalidConfigError([ConfigProblem("auth.keys", failure.message)]) from None
     return config
 
 
@@ -112,9 +119,7 @@ def _check_live(config: Config, *, as_json: bool) -> int:
 
 def _say_valid(config: Config) -> None:
     count = len(config.servers)
-    terminal.say(
-        f"{config.file} is valid: {count} server{'s' * (count != 1)}, on {config.listen.host}:{config.listen.port}."
-    )
+    terminal.say(f"{config.file} is valid: {count} server{'s' * (count != 1)}, on {config.listen.shown()}.")
 
 
 def _show_settings(config: Config) -> None:

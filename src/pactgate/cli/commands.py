@@ -16,20 +16,19 @@ INTERRUPTED: Final = 130
 _EPILOG: Final = """\
 \b
 Examples:
-  pactgate serve                                  run the demo, if there is no configuration
-  pactgate serve --config pactgate.jsonc          serve your servers at one endpoint
-  pactgate serve --stdio notes.py                 serve your own tools, from one Python file
-  pactgate tools                                  list the tools
-  pactgate call date_facts date=2026-06-21        call a tool
-  pactgate call countdown steps:=3 --json         give an argument as JSON, get the result as JSON
-  pactgate add weather --openapi weather.yaml     put a REST API behind the gateway
-  pactgate check                                  check the configuration
-  pactgate doctor                                 find out why something does not work
-  pactgate compliance invariants --capture F      check a recorded session against the protocol
+  pactgate serve                               run the demo
+  pactgate add files -- npx -y some-server     add a server of your own
+  pactgate add weather --openapi weather.yaml  add a REST API
+  pactgate serve --config pactgate.jsonc       serve your servers
+  pactgate serve --stdio notes.py              serve a file of Python tools
+  pactgate tools                               list the tools
+  pactgate call date_facts date=2026-06-21     call a tool
+  pactgate call countdown steps:=3             give an argument as JSON
+  pactgate doctor                              find out what does not work
 
 \b
 Shell completion: eval "$(pactgate completion bash)", also zsh and fish.
-Exit codes: 0 good, 1 findings or failures, 2 wrong invocation or configuration.
+Exit codes: 0 good, 1 failures, 2 wrong invocation or configuration.
 """
 
 
@@ -45,6 +44,10 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "serve": LazyCommand("serve:serve", "Run the gateway."),
     "check": LazyCommand("check:check", "Check the configuration."),
     "add": LazyCommand("add:add", "Add a server to the configuration."),
+    "import": LazyCommand("clients:import_servers", "Take over the servers that MCP clients have."),
+    "connect": LazyCommand("connect:connect", "Let an MCP client use the gateway."),
+    "disconnect": LazyCommand("connect:disconnect", "Give a client its file back."),
+    "clients": LazyCommand("clients:list_clients", "List the MCP clients on this machine."),
     "doctor": LazyCommand("doctor.command:doctor", "Find out why something does not work."),
     "servers": LazyCommand("inspect:servers", "List the servers of the running gateway."),
     "tools": LazyCommand("inspect:tools", "List the tools that can be called."),
@@ -53,6 +56,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "probe": LazyCommand("probe:probe", "Call an idempotent tool twice and compare the results."),
     "explain": LazyCommand("explain:explain", "Explain a call, or list the last calls."),
     "config": LazyCommand("config_command:config", "Read and change settings of the running gateway."),
+    "keys": LazyCommand("keys:keys", "Make, list, rotate and revoke API keys."),
     "policy": LazyCommand("policy:policy", "Show what the permissions allow, and to whom."),
     "audit": LazyCommand("audit:audit", "Check and read the audit log."),
     "learn": LazyCommand("learn:learn", "Run a server under observation and propose its effects."),

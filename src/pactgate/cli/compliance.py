@@ -28,15 +28,13 @@ _EXAMPLES: Final = """\
 \b
 Examples:
   pactgate compliance invariants --capture session.json
-  pactgate compliance invariants --capture - --format json < session.json
-  pactgate compliance invariants --capture session.json --rules all --fail-on should
   pactgate compliance invariants --live http://127.0.0.1:8000/mcp
-  pactgate compliance invariants --live -o session.json -- npx -y my-server
-  pactgate compliance invariants --live --call 'echo={"message": "hi"}' -- npx -y my-server
+  pactgate compliance invariants --live -- npx -y my-server
+  pactgate compliance invariants --live --call 'echo={"a": 1}' -- my-server
   pactgate compliance run --config examples/official-conformance.yml
   pactgate compliance rules INV-002
 
-Exit codes: 0 passed, 1 findings or an unreadable capture, 2 wrong invocation.
+Exit codes: 0 passed, 1 findings or unreadable, 2 wrong invocation.
 """
 _BAR_CHARS: Final = 24
 _FORMATS: Final = ("text", "json", "junit", "sarif", "markdown", "github")

@@ -13,8 +13,8 @@ from pactgate.cli.shared_options import with_gateway
 
 _SERVER: Final = "pactgate"
 _NEEDS_ADMIN: Final = (
-    "Give the token of an administrator with --token or in PACTGATE_TOKEN. In the configuration: "
-    '"auth": {"tokens": {"ops": {"token": "${PACTGATE_ADMIN_TOKEN}", "roles": ["admin"]}}}'
+    "Give the token or key of an administrator with --token or in PACTGATE_TOKEN; "
+    "`pactgate keys add ops --roles admin` makes one."
 )
 
 _path_argument: Final = click.argument("path")
@@ -35,7 +35,7 @@ def get(client: GatewayClient, *, path: str, as_json: bool) -> int:
     """
     facts = _call(client, "config_get", {"path": path}, as_json=as_json)
     if not as_json:
-        terminal.say(_setting_text(facts["value"]))
+        terminal.say_as_it_is(_setting_text(facts["value"]))
     return 0
 
 
@@ -69,7 +69,7 @@ def show(client: GatewayClient, *, scope: str, as_json: bool) -> int:
     """Show the configuration, without secrets."""
     facts = _call(client, "config_show", {"scope": scope}, as_json=as_json)
     if not as_json:
-        terminal.say(_setting_text(facts["config"]))
+        terminal.say_as_it_is(_setting_text(facts["config"]))
         for path in facts["unwritten"]:
             terminal.warning(f"{path} is not in the file")
     return 0

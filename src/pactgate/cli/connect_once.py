@@ -41,9 +41,13 @@ async def connect_once(config: Config, tell: Tell) -> ConnectReport:
     await gateway.start()
     try:
         report = await gateway.discover()
-        errors = {result.server_id: result.error for result in report.server_results if result.status == "error"}
+        errors = {
+            result.server_id: {"lastError": result.error, "lastErrorCode": result.error_code}
+            for result in report.server_results
+            if result.status == "error"
+        }
         shown = [shown_row(row, ADMINISTRATOR) for row in gateway.connections.rows()]
-        rows = [{**row, "lastError": row["lastError"] or errors.get(row["serverId"])} for row in shown]
+        rows = [row if row["lastError"] else {**row, **errors.get(row["serverId"], {})} for row in shown]
         tools = gateway.snapshot()["tools"]
         return ConnectReport(rows, tools, find_conflicts(gateway.connections.unfiltered))
     finally:

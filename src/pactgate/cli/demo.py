@@ -9,6 +9,8 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +22,17 @@ API: Final = "library"
 _END_S: Final = 2.0
 
 
-def demo_servers() -> dict[str, ServerConfig]:
+@contextmanager
+def demo() -> Iterator[dict[str, ServerConfig]]:
+    """All servers of the demo, while its API runs."""
+    api = DemoApi()
+    try:
+        yield {**_own_servers(), API: api.server()}
+    finally:
+        api.close()
+
+
+def _own_servers() -> dict[str, ServerConfig]:
     """The servers that the gateway starts itself."""
     programs = [
         ServerConfig(id=name, command=sys.executable, args=("-m", f"pactgate.demo.{name}")) for name in PROGRAMS

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from pactgate.cli import terminal
-from pactgate.cli.audit import CALL_COLUMNS, call_cells, configured_log, what
+from pactgate.cli.audit import CALL_COLUMNS, REQUEST_ID_CHARS, call_cells, configured_log, what
 from pactgate.cli.call import executed
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient, GatewayClientError
@@ -18,6 +18,7 @@ from pactgate.cli.table import show_table
 
 _MAX_SHOWN: Final = 20
 _LABEL_CHARS: Final = 15
+_LAST: Final = "last"
 GATE_TEXTS: Final = {
     "parse_params": ("read the parameters", "read the parameters"),
     "resolve_tool": ("found the tool", "find the tool"),
@@ -41,20 +42,31 @@ GATE_TEXTS: Final = {
 _RESPONSIBLE: Final = {"caller": "client", "upstream": "server"}
 
 
-@click.command(epilog="Example: pactgate explain 0248e0a6-3af6-4db4-8d33-d87a7cab4540")
+@click.command(epilog="Examples: pactgate explain 0248e0a6, pactgate explain last, pactgate explain --failed")
 @click.argument("request_id", metavar="[ID]", required=False)
+@click.option("--failed", is_flag=True, help="List failed calls only; with `last`: the last one that failed.")
 @click.option("--audit", metavar="FILE", help="Audit log to search. Default: audit.file of the configuration.")
 @config_option
 @with_gateway
 def explain(
-    client: GatewayClient, *, request_id: str | None, audit: str | None, config: str | None, as_json: bool
+    client: GatewayClient,
+    *,
+    request_id: str | None,
+    failed: bool,
+    audit: str | None,
+    config: str | None,
+    as_json: bool,
 ) -> int:
     """Explain a call: who called what, how far it came, what ended it, what to do next.
 
-    ID is the request id of the call. Without it the last calls are listed.
+    ID is the request id of the call, its beginning, or `last`. Without it the last calls are listed.
     """
+    if failed and request_id not in (None, _LAST):
+        raise CommandError("--failed lists calls, so it goes with no ID but `last`.")
     if request_id is None:
-        return _list_calls(client, as_json=as_json)
+        return _list_calls(client, failed=failed, as_json=as_json)
+    if request_id == _LAST or len(request_id) < REQUEST_ID_CHARS:
+        request_id = _full_id(client, request_id, failed=failed)
     log, key = _find_log(audit, config)
     call, problem = _from_gateway(client, request_id)
     if call is None and log is not None:
@@ -74,15 +86,33 @@ def explain(
     return 0
 
 
-def _list_calls(client: GatewayClient, *, as_json: bool) -> int:
-    rows = client.rows("calls")
+def _list_calls(client: GatewayClient, *, failed: bool, as_json: bool) -> int:
+    rows = _calls(client, failed=failed)
     if as_json:
         terminal.say_json(rows)
     elif not rows:
-        terminal.say("There are no calls yet, or none that you may see.")
+        terminal.say("No call failed." if failed else "There are no calls yet, or none that you may see.")
     else:
         show_table(CALL_COLUMNS, map(call_cells, rows[:_MAX_SHOWN]))
     return 0
+
+
+def _calls(client: GatewayClient, *, failed: bool) -> list[dict[str, Any]]:
+    """The last calls, the newest first."""
+    return [row for row in client.rows("calls") if not failed or row.get("outcome") != "ok"]
+
+
+def _full_id(client: GatewayClient, beginning: str, *, failed: bool) -> str:
+    """The request id that is meant by its beginning, or by `last`; as it is where the gateway knows none. Raises CommandError."""
+    known = [str(row.get("requestId")) for row in _calls(client, failed=failed)]
+    found = known[:1] if beginning == _LAST else [id_ for id_ in known if id_.startswith(beginning)]
+    if len(found) > 1:
+        raise CommandError(f"{beginning} is the beginning of several request ids.", "\n".join(found[:_MAX_SHOWN]))
+    if beginning == _LAST and not found:
+        raise CommandError(
+            "No call failed." if failed else "There are no calls yet, or none that you may see.", exit_code=1
+        )
+    return found[0] if found else beginning
 
 
 def _find_log(file: str | None, config: str | None) -> tuple[Path | None, bytes]:
@@ -191,6 +221,9 @@ def _gates(call: Mapping[str, Any], state: str) -> str:
 
 def _output(call: Mapping[str, Any]) -> str:
     validated = "valid against the tool's output schema" if call.get("validated") else ""
+    errors = [str(one.get("message")) for one in call.get("outputErrors") or () if isinstance(one, dict)]
+    if errors:
+        validated = f"passed on although it does not fit (outputValidation: warn): {'; '.join(errors[:_MAX_SHOWN])}"
     return _join(validated, "truncated to the size limit" if call.get("truncated") else "")
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -19,12 +21,15 @@ from pactgate.cli.errors import CommandError
 from pactgate.protocol.versions import LATEST_MODERN
 
 DEFAULT_URL: Final = "http://127.0.0.1:7411"
+UNIX: Final = "unix:"
+"""Begins the address of a Unix socket."""
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 _CONNECT_S: Final = 5.0
 _API_S: Final = 10.0
 _LONGEST_CALL_S: Final = 3600.0
 _PREFIX: Final = "io.modelcontextprotocol/"
 _PROGRESS_TOKEN: Final = 1
+_PEM_END: Final = "-----END CERTIFICATE-----"
 
 OnProgress = Callable[[dict[str, Any]], None]
 
@@ -37,13 +42,20 @@ class GatewayClientError(CommandError):
 
 
 class GatewayClient:
-    """One gateway, by its address. Every request opens a connection of its own."""
+    """One gateway, by its address: a URL, or `unix:PATH`. Every request opens a connection of its own.
 
-    def __init__(self, url: str, token: str | None = None) -> None:
-        parts = _split(url)
-        self.url = f"{parts.scheme}://{parts.netloc}"
+    `ca_file` are authorities to trust beside those of the system; `certificate` is the one that this gateway has, whatever its names.
+    """
+
+    def __init__(
+        self, url: str, token: str | None = None, *, ca_file: str | None = None, certificate: str | None = None
+    ) -> None:
+        self._socket = url.removeprefix(UNIX) if url.startswith(UNIX) else None
+        parts = _split(url if self._socket is None else "http://localhost")
+        self.url = url if self._socket is not None else f"{parts.scheme}://{parts.netloc}"
         self._is_https = parts.scheme == "https"
         self._host, self._port = parts.hostname or "", parts.port
+        self._ca_file, self._certificate = ca_file, certificate
         self._headers = {"User-Agent": f"pactgate/{__version__}", "Accept": "application/json, text/event-stream"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -106,11 +118,14 @@ class GatewayClient:
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], limit_s: float
     ) -> Iterator[tuple[HTTPResponse, Iterator[bytes]]]:
         """One response and its body. Errors of the socket and of http.client become GatewayClientError."""
-        kind = HTTPSConnection if self._is_https else HTTPConnection
-        connection = kind(self._host, self._port, timeout=_CONNECT_S)
+        connection = self._connection()
         deadline = time.monotonic() + limit_s
         try:
             connection.connect()
+        except ssl.SSLError as problem:
+            why = problem.verify_message if isinstance(problem, ssl.SSLCertVerificationError) else problem.reason
+            hint = "Name the file of its certificate authority with --ca-file or in SSL_CERT_FILE."
+            raise GatewayClientError(f"No TLS connection with {self.url}: {why}.", hint) from None
         except OSError:
             hint = "Start a gateway with `pactgate serve`, or give its address with --url."
             raise GatewayClientError(f"Nothing answers at {self.url}.", hint) from None
@@ -130,6 +145,14 @@ class GatewayClient:
         finally:
             connection.close()
 
+    def _connection(self) -> HTTPConnection:
+        if self._socket is not None:
+            return _LocalConnection(self._socket)
+        if not self._is_https:
+            return HTTPConnection(self._host, self._port, timeout=_CONNECT_S)
+        context = _tls_context(self._ca_file, None if self._ca_file else self._certificate)
+        return HTTPSConnection(self._host, self._port, timeout=_CONNECT_S, context=context)
+
     def _json(self, response: HTTPResponse, body: bytes, path: str) -> Any:
         try:
             value = json.loads(body)
@@ -137,12 +160,44 @@ class GatewayClient:
             value = None
         # A JSON-RPC error is a response; any other status that is not 2xx is an error.
         if response.status >= 300 and not (isinstance(value, dict) and isinstance(value.get("error"), dict)):
-            raise _status_error(self.url, path, response.status)
+            raise _status_error(self.url, path, response.status, has_token="Authorization" in self._headers)
         if response.status in (401, 403):
-            raise _status_error(self.url, path, response.status)
+            raise _status_error(self.url, path, response.status, has_token="Authorization" in self._headers)
         if value is None:
             raise GatewayClientError(f"The response of {self.url}{path} is not JSON.", "Is it a Pactgate gateway?")
         return value
+
+
+class _LocalConnection(HTTPConnection):
+    """A connection to a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=_CONNECT_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(_CONNECT_S)
+        self.sock.connect(self._path)
+
+
+def _tls_context(ca_file: str | None, certificate: str | None) -> ssl.SSLContext:
+    """Trust the authorities of the system and of `ca_file`; or one certificate alone, which may be for any name."""
+    try:
+        if certificate is None:
+            context = ssl.create_default_context()
+            if ca_file is not None:
+                context.load_verify_locations(ca_file)
+            return context
+        text = Path(certificate).read_text(encoding="ascii")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(cadata=text[: text.index(_PEM_END) + len(_PEM_END)])  # without its chain
+    except (OSError, ValueError) as problem:
+        name = ca_file or certificate
+        raise GatewayClientError(f"The certificate in {name} can't be read: {problem}.", exit_code=2) from None
+    context.check_hostname = False
+    context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+    return context
 
 
 def _chunks(response: HTTPResponse, channel: socket.socket, deadline: float) -> Iterator[bytes]:
@@ -184,10 +239,10 @@ def _read_stream(chunks: Iterable[bytes], on_progress: OnProgress | None) -> Any
     raise GatewayClientError("The gateway ended the stream without a response.", "The tool may have run.")
 
 
-def address_of(host: str, port: int) -> str:
+def address_of(host: str, port: int, *, has_tls: bool = False) -> str:
     """The URL of a gateway on this machine that listens on that host."""
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{near}]:{port}" if ":" in near else f"http://{near}:{port}"
+    return f"{'https' if has_tls else 'http'}://{f'[{near}]' if ':' in near else near}:{port}"
 
 
 def _split(url: str) -> Any:
@@ -202,8 +257,10 @@ def _split(url: str) -> Any:
     return parts
 
 
-def _status_error(url: str, path: str, status: int) -> GatewayClientError:
+def _status_error(url: str, path: str, status: int, *, has_token: bool) -> GatewayClientError:
     if status == 401:
+        if has_token:
+            return GatewayClientError(f"{url} did not accept the token.", "Has it expired, or was it revoked?")
         return GatewayClientError(f"{url} needs a token.", "Give it with --token or in PACTGATE_TOKEN.")
     if status == 403:
         return GatewayClientError(f"{url} refuses access.", "Is the token the right one?")

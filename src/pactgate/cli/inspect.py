@@ -11,26 +11,23 @@ import click
 from pactgate.cli import terminal
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
-from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers
+from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers, without_name
 from pactgate.cli.shared_options import server_option, with_gateway
 from pactgate.cli.table import Column, show_table
 from pactgate.core.display import flat
 
 _CATEGORY_STYLES: Final = {"query": "green", "scan": "green", "mutation": "yellow", "execution": "red"}
-_LEVEL_STYLES: Final = {"enforced": "green", "observed": "green"}
 _TOOL_COLUMNS: Final = (
     Column("TOOL"),
     Column("DESCRIPTION", is_long=True),
     Column("CATEGORY", _CATEGORY_STYLES, from_width=70),
 )
-_FURTHER_COLUMNS: Final = (
-    Column("WHY", from_width=120),
-    Column("TIMEOUT", from_width=90),
-    Column("RATE", from_width=100),
-    Column("EFFECTS", _LEVEL_STYLES, from_width=110),
-)
+_FURTHER_COLUMNS: Final = (Column("WHY"), Column("TIMEOUT"), Column("RATE"), Column("EFFECTS"), Column("OUTPUT"))
+"""In a pipe; a terminal is too narrow for them."""
 _REASON_CHARS: Final = 300
+_LABEL_CHARS: Final = 12
 _NAME_CHARS: Final = 100
+_LINE_CHARS: Final = 2000
 
 
 @click.command()
@@ -68,12 +65,17 @@ def tools(client: GatewayClient, *, name: str | None, server: str | None, verbos
         return 0
     if not found:
         return _no_tools(client, server, name)
-    columns = (*_TOOL_COLUMNS, *_FURTHER_COLUMNS) if verbose else _TOOL_COLUMNS
-    show_table(columns, (_tool_cells(tool)[: len(columns)] for tool in found))
+    if verbose and terminal.is_terminal(sys.stdout):
+        for tool in found:
+            _show_tool(tool)
+    else:
+        columns = (*_TOOL_COLUMNS, *_FURTHER_COLUMNS) if verbose else _TOOL_COLUMNS
+        show_table(columns, (_tool_cells(tool)[: len(columns)] for tool in found))
     for row in client.rows("servers"):
-        if server in (None, row.get("serverId")) and is_troubled(row):
+        id_ = str(row.get("serverId"))
+        if server in (None, id_) and is_troubled(row):
             reason = flat(str(row.get("lastError") or "not ready yet"), _REASON_CHARS)
-            terminal.warning(f"{row.get('serverId')} can't be used: {reason}")
+            terminal.warning(f"{id_} can't be used: {without_name(id_, reason)}")
     return 0
 
 
@@ -100,13 +102,27 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
         ("calls", f"{calls.get('total', 0)}, {calls.get('failed', 0)} failed"),
         *([("audit log", f"can't be written: {audit['trouble']}")] if audit.get("trouble") else []),
         *(
-            ("down", f"{row.get('serverId')}: {row.get('trouble') or row.get('lastError') or row.get('status')}")
+            ("down", f"{row.get('serverId')}: {without_name(str(row.get('serverId')), str(_trouble(row)))}")
             for row in down
         ),
     )
     for name, fact in facts:
-        terminal.say(f"{name:<11}  {fact}")
+        terminal.item(name, "dim", str(fact), width=_LABEL_CHARS)
     return code
+
+
+def _trouble(row: dict[str, Any]) -> Any:
+    return row.get("trouble") or row.get("lastError") or row.get("status")
+
+
+def _show_tool(tool: dict[str, Any]) -> None:
+    """Everything about one tool, a fact a line: its table would be wider than a terminal."""
+    name, gist, category, why, *facts = map(str, _tool_cells(tool))
+    print(terminal.wrapped(flat(f"{name}: {gist}", _LINE_CHARS), sys.stdout, indent=2))
+    for label, fact in zip(
+        ("category", "timeout", "rate limit", "effects", "output"), (f"{category}, {why}", *facts), strict=True
+    ):
+        terminal.item(label, "dim", fact, width=_LABEL_CHARS)
 
 
 def _tool_cells(tool: dict[str, Any]) -> list[Any]:
@@ -120,6 +136,7 @@ def _tool_cells(tool: dict[str, Any]) -> list[Any]:
         timeout,
         _rate(tool.get("rateLimit")),
         _effects(tool),
+        tool.get("outputValidation") or "-",
     ]
 
 

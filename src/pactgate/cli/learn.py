@@ -25,8 +25,9 @@ from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.interruption import until_interrupted
 from pactgate.cli.shared_options import config_option, json_option
-from pactgate.config.model import Config, ListenSection
+from pactgate.config.model import Config
 from pactgate.config.sections.effects import Effects
+from pactgate.config.sections.listen import ListenSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import flat
 from pactgate.protocol import messages

@@ -14,7 +14,7 @@ from pactgate.cli import terminal
 from pactgate.cli.call import read_arguments
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.errors import CommandError
-from pactgate.cli.shared_options import arguments_option, config_option, json_option
+from pactgate.cli.shared_options import arguments_option, config_option, gateway_client, gateway_options, json_option
 from pactgate.cli.table import Column, show_table
 from pactgate.config.model import Config
 from pactgate.core.context import AppliedRule
@@ -45,20 +45,11 @@ def with_tools(function: Callable[..., int]) -> Callable[..., int]:
     def run(**options: object) -> int:
         return function(**options)
 
-    for option in (
-        click.option(
-            "--tools", "file", metavar="FILE", help="Tools to use: a file with what `pactgate tools --json` prints."
-        ),
-        click.option(
-            "--live", is_flag=True, help="Connect to the servers of the configuration once, and use their tools."
-        ),
-        click.option(
-            "--url", metavar="URL", envvar="PACTGATE_URL", help="Use the tools of the gateway at this address."
-        ),
-        click.option("--token", metavar="TOKEN", envvar="PACTGATE_TOKEN", help="Bearer token of an administrator."),
-    ):
-        run = option(run)
-    return run
+    file_option = click.option(
+        "--tools", "file", metavar="FILE", help="Use these tools: what `pactgate tools --json` prints."
+    )
+    live_option = click.option("--live", is_flag=True, help="Connect to the servers once, and use their tools.")
+    return file_option(live_option(gateway_options(run)))
 
 
 @click.group()
@@ -271,17 +262,14 @@ def read_client(text: str) -> Principal:
     )
 
 
-def read_tools(settings: Config, *, file: str | None, live: bool, url: str | None, token: str | None) -> list[Tool]:
+def read_tools(settings: Config, *, file: str | None, live: bool, **connection: str | None) -> list[Tool]:
     """The tools that a command is about, with the categories that the configuration gives them."""
     if file is not None:
         rows = _read_file(file)
     elif live:
         rows = _connect(settings)
     else:
-        from pactgate.cli.gateway_client import GatewayClient
-        from pactgate.cli.shared_options import configured_url
-
-        rows = GatewayClient(url or configured_url(), token).rows("tools")
+        rows = gateway_client(**connection).rows("tools")
     return [_recategorised(_from_row(row), settings) for row in rows if row.get("serverId") and row.get("fullName")]
 
 
@@ -335,12 +323,12 @@ def _connect(settings: Config) -> list[dict[str, Any]]:
         return asyncio.run(connect_once(settings, tell)).tools
 
 
-def _tool(name: str, settings: Config, *, file: str | None, live: bool, url: str | None, token: str | None) -> Tool:
+def _tool(name: str, settings: Config, *, file: str | None, live: bool, **connection: str | None) -> Tool:
     """One tool by its full name. Without a gateway to ask, what is known is its name and what the configuration says of it."""
     try:
-        tools = read_tools(settings, file=file, live=live, url=url, token=token)
+        tools = read_tools(settings, file=file, live=live, **connection)
     except CommandError as error:
-        if file is not None or live or url is not None:
+        if file is not None or live or connection.get("url") is not None:
             raise
         terminal.warning(f"Judged by its name alone, as its annotations are not known: {error.message}")
         tools = []

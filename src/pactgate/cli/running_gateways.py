@@ -1,6 +1,6 @@
 """Where gateways of this user run: each writes a small file while it serves HTTP, so that commands find it.
 
-A file has the address, the process id and the configuration of one gateway, in a folder that only this user can read. The file of a
+A file has the addresses, the process id and the configuration of one gateway, in a folder that only this user can read. The file of a
 process that is gone is removed by whoever finds it. Must not: hold a secret, or guess an address.
 """
 
@@ -22,11 +22,16 @@ _MAX_FILES: Final = 1000
 
 
 class RunningGateway(Struct, frozen=True):
-    """One gateway. `config` is its configuration file, None for the demo and for a file of tools."""
+    """One gateway. `config` is its configuration file, None for the demo and for a file of tools.
+
+    `certificate` is the file of its certificate, which its commands trust as it is; `socket` its Unix socket.
+    """
 
     url: str
     pid: int
     config: str | None = None
+    certificate: str | None = None
+    socket: str | None = None
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import msgspec
 
 from pactgate.app import Gateway, build
 from pactgate.cli.allocator import keep_large_buffers, search_garbage_rarely
-from pactgate.cli.announce import Announcer, announces_on, write_token
+from pactgate.cli.announce import Announcer, announces_on, near_address, write_token
 from pactgate.cli.config_file import find_config, load_config, show_warnings
 from pactgate.cli.errors import CommandError
 from pactgate.cli.log import install_log, loop_factory
@@ -29,7 +29,6 @@ from pactgate.cli.running_gateways import RunningGateway, announced
 from pactgate.cli.shared_options import config_option
 from pactgate.cli.tools_file import require_python_file, tools_server
 from pactgate.config.model import Config
-from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Event, InternalFailure
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.masking import Mask
@@ -84,18 +83,12 @@ def serve(
     search_garbage_rarely()
     with ExitStack() as stack:
         if path is None and scope is None:
-            settings = msgspec.structs.replace(settings, servers=_demo(stack))
+            from pactgate.cli.demo import demo  # only the demo needs it
+
+            settings = msgspec.structs.replace(settings, servers=stack.enter_context(demo()))
         runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
         serving = _Serving(settings, path, flags, scope=scope, view=view, is_stdio=stdio, is_admin=admin)
         return runner.run(serving.run())
-
-
-def _demo(stack: ExitStack) -> dict[str, ServerConfig]:
-    from pactgate.cli.demo import API, DemoApi, demo_servers  # only the demo needs it
-
-    api = DemoApi()
-    stack.callback(api.close)
-    return {**demo_servers(), API: api.server()}
 
 
 def _write_token(token: str) -> str:
@@ -130,6 +123,7 @@ class _Serving:
         self._roles = ADMINISTRATOR if is_admin else frozenset[str]()
         self._is_demo = path is None and scope is None
         self._stop = asyncio.Event()
+        self._why_stopped = "asked to"
         stream = sys.stderr if is_stdio else sys.stdout
         self._announcer: Announcer | None = None
         self._token_file: str | None = None
@@ -145,6 +139,8 @@ class _Serving:
             loop.add_signal_handler(number, self._on_signal, number)
         try:
             await self._gateway.open_audit()
+            if not self._is_stdio:
+                self._gateway.open_keys()
         except GatewayFailure as failure:
             raise CommandError(failure.message, exit_code=1) from None
         watching = self._watch_file(loop)
@@ -154,7 +150,7 @@ class _Serving:
             if watching is not None:
                 watching.cancel()
                 await asyncio.wait({watching})
-            await self._gateway.stop()
+            await self._gateway.stop(reason=self._why_stopped)
             self._remove_token()
 
     def _watch_file(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
@@ -169,12 +165,21 @@ class _Serving:
             address = await self._gateway.serve_http()
         except GatewayFailure as failure:
             hint = "If a gateway is running already, `pactgate status` shows it."
+            self._why_stopped = f"can't listen: {failure.message}"
             raise CommandError(f"Can't listen: {failure.message}.", hint, exit_code=1) from None
         if self._gateway.generated_token is not None and not sys.stdout.isatty():
             self._token_file = _write_token(self._gateway.generated_token)
         self._welcome(address)
         config = None if self._path is None else str(self._path.resolve())
-        with announced(RunningGateway(url=address, pid=os.getpid(), config=config)):
+        listen = self._config.listen
+        gateway = RunningGateway(
+            url=near_address(address),
+            pid=os.getpid(),
+            config=config,
+            certificate=None if listen.tls is None else listen.tls.certificate,
+            socket=listen.socket,
+        )
+        with announced(gateway):
             await self._gateway.start()
             await self._stop.wait()
         return 0
@@ -186,7 +191,7 @@ class _Serving:
                 file=sys.stderr,
                 flush=True,
             )
-        await self._gateway.start()
+        await self._gateway.start(connects=False)
         frontend = asyncio.create_task(self._gateway.serve_stdio(self._scope, view=self._view, roles=self._roles))
         stop = asyncio.create_task(self._stop.wait())
         await asyncio.wait({frontend, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -206,6 +211,7 @@ class _Serving:
                 token=self._gateway.generated_token,
                 token_file=self._token_file,
                 needs_token=not self._config.allows_anonymous,
+                socket=self._config.listen.socket,
             )
 
     def _remove_token(self) -> None:

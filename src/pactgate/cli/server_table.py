@@ -45,6 +45,8 @@ def show_servers(rows: Sequence[dict[str, Any]], *, is_verbose: bool = False) ->
             terminal.say(f"{row.get('serverId')}: {len(reasons)} skipped, because they can't be used:")
             for reason in reasons:
                 terminal.say(f"  {reason}")
+        if row.get("mayHide"):
+            terminal.say(f"{row.get('serverId')}: {row['mayHide']}")
         for hazard in row.get("hazards") or ():
             terminal.say(f"{row.get('serverId')}: {hazard}")
 
@@ -58,6 +60,11 @@ def skipped(row: dict[str, Any]) -> list[str]:
 def is_troubled(row: dict[str, Any]) -> bool:
     """Whether a server is enabled and can't be used."""
     return row.get("status") not in ("connected", "disabled") or bool(row.get("lastError"))
+
+
+def without_name(server: str, reason: str) -> str:
+    """A reason for a line that names the server already."""
+    return reason.removeprefix(f"{server} ")
 
 
 def duration(ms: float) -> str:
@@ -99,7 +106,8 @@ def _cells(row: dict[str, Any], where: str) -> list[Any]:
 
 def _note(row: dict[str, Any], where: str) -> Styled:
     if row.get("lastError"):
-        return Styled(row["lastError"], "red" if row.get("status") in DOWN else "yellow")
+        reason = without_name(str(row.get("serverId")), str(row["lastError"]))
+        return Styled(reason, "red" if row.get("status") in DOWN else "yellow")
     info = row.get("serverInfo")
     known = info if isinstance(info, dict) else {}
     name = " ".join(str(known[key]) for key in ("name", "version") if known.get(key))

@@ -22,6 +22,7 @@ _LINE_CHARS: Final = 2000
 _QUIET_S: Final = 1.0
 """A shorter wait shows no spinner."""
 _WORD_CHARS: Final = 8
+_INDENT: Final = 2
 _NARROWEST: Final = 20
 _FRAMES: Final = "|/-\\"
 Tell = Callable[[str], None]
@@ -54,6 +55,13 @@ def prepare_output() -> None:
 
 
 def say(text: str = "") -> None:
+    """Print sentences, wrapped on a terminal."""
+    for line in visible(text).splitlines() or [""]:
+        print(wrapped(line, sys.stdout, indent=len(line) - len(line.lstrip()) + _INDENT))
+
+
+def say_as_it_is(text: str) -> None:
+    """Print what a server or a setting says, with its own lines."""
     print(visible(text))
 
 
@@ -69,15 +77,42 @@ def compact(value: Any) -> str:
 
 def problem(message: str, hint: str = "") -> None:
     """Print an error and what to do about it on standard error, after everything that was printed before it."""
-    sys.stdout.flush()
-    print(f"{paint('error:', 'red', sys.stderr)} {visible(message)}", file=sys.stderr)
-    if hint:
-        print(visible(hint), file=sys.stderr)
+    _complain("error:", "red", message)
+    for line in visible(hint).splitlines():
+        print(wrapped(line, sys.stderr, indent=len(line) - len(line.lstrip()) + _INDENT), file=sys.stderr)
 
 
 def warning(message: str) -> None:
+    _complain("warning:", "yellow", message)
+
+
+def _complain(word: str, style: str, message: str) -> None:
     sys.stdout.flush()
-    print(f"{paint('warning:', 'yellow', sys.stderr)} {visible(message)}", file=sys.stderr)
+    lines = visible(f"{word} {message}").splitlines()
+    text = "\n".join(wrapped(line, sys.stderr, indent=_INDENT) for line in lines)
+    print(paint(word, style, sys.stderr) + text[len(word) :], file=sys.stderr)
+
+
+def wrapped(text: str, stream: TextIO, *, used: int = 0, indent: int = 0) -> str:
+    """A line broken between words where `stream` is a terminal. `used` places of its first line are taken, further ones are indented."""
+    if not is_terminal(stream):
+        return text
+    width = max(shutil.get_terminal_size().columns, indent + _NARROWEST)
+    lines = textwrap.wrap(
+        text,
+        width,
+        initial_indent=" " * used,
+        subsequent_indent=" " * indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return "\n".join(lines)[used:]
+
+
+def say_note(text: str) -> None:
+    """Print a line about the output that is not part of it, on standard error."""
+    sys.stdout.flush()
+    print(visible(text), file=sys.stderr, flush=True)
 
 
 def title(text: str) -> None:
@@ -86,17 +121,11 @@ def title(text: str) -> None:
 
 def item(word: str, style: str, text: str, hint: str = "", *, width: int = _WORD_CHARS) -> None:
     """Print a line of a list: a word in colour, a text, and a hint below. On a terminal the text is wrapped."""
-    print(f"  {paint(f'{word:<{width}}', style, sys.stdout)} {_hanging(text, width + 3)}")
+    used = width + 3
+    shown = [wrapped(flat(line, _LINE_CHARS), sys.stdout, used=used, indent=used) for line in (text, hint)]
+    print(f"  {paint(f'{word:<{width}}', style, sys.stdout)} {shown[0]}")
     if hint:
-        print(f"  {' ' * width} {_hanging(hint, width + 3)}")
-
-
-def _hanging(text: str, indent: int) -> str:
-    shown = flat(text, _LINE_CHARS)
-    if not is_terminal(sys.stdout):
-        return shown
-    width = max(shutil.get_terminal_size().columns - indent, _NARROWEST)
-    return f"\n{' ' * indent}".join(textwrap.wrap(shown, width, break_on_hyphens=False)) or shown
+        print(f"  {' ' * width} {shown[1]}")
 
 
 @contextmanager

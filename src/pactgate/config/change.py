@@ -116,6 +116,8 @@ def needs_restart(before: Config, after: Config) -> tuple[str, ...]:
     if before.auth.tokens and not after.auth.tokens and after.auth.anonymous is None:
         # Taking the last token away must not let everybody in; what clients need instead is decided at the start.
         sections.append("auth")
+    elif before.auth.keys != after.auth.keys:
+        sections.append("auth.keys")
     return tuple(sections)
 
 

@@ -1,4 +1,4 @@
-"""Edits the text of a configuration in its own format: puts one value, adds one server, or removes one key.
+"""Edits the text of a configuration in its own format: puts one value, adds one server or item, or removes one of them.
 
 Everything else in the text stays as it is: comments, order, spelling. The new text is read back, and it counts only if it says
 what the old text said and the change; else the edit raises EditError. Must not: write files, or know any setting.
@@ -31,13 +31,34 @@ def put(text: str, form: Format, path: Sequence[str], value: Any) -> str:
     return _read_back(edited, form, wanted)
 
 
-def remove(text: str, form: Format, path: Sequence[str]) -> str:
-    """The text without this key and its value."""
+def append(text: str, form: Format, path: Sequence[str], item: dict[str, Any]) -> str:
+    """The text with one more item at the end of the list at this path, which may not be there yet."""
+    root, positions = ({}, {}) if _is_blank(text, form) else _read(text, form)
+    held = value_at(root, path)
+    if not held:
+        return put(text, form, path, [item])
+    if not isinstance(held, list):
+        raise EditError(f"{path[-1]} is not a list.")
+    wanted = _with(root, path, [*held, item])
+    editor = TextEditor(text, root, positions, form)
+    edited = _append_toml(text, path, item) if form is Format.TOML else editor.append(path, item)
+    return _read_back(edited, form, wanted)
+
+
+def remove(text: str, form: Format, path: Sequence[str | int]) -> str:
+    """The text without this key and its value, or without this item of a list."""
     root, positions = _read(text, form)
     wanted = _without(root, path)
     editor = TextEditor(text, root, positions, form)
     edited = _remove_toml(text, path) if form is Format.TOML else editor.remove(path)
     return _read_back(edited, form, wanted)
+
+
+def value_at(values: Any, path: Sequence[str]) -> Any:
+    """The value at this path of keys; None if there is none."""
+    for key in path:
+        values = values.get(key) if isinstance(values, dict) else None
+    return values
 
 
 def add_server(text: str, form: Format, name: str, entry: dict[str, Any]) -> str:
@@ -82,11 +103,14 @@ def _with(values: Any, path: Sequence[str], value: Any) -> Any:
     return {**held, path[0]: _with(held.get(path[0]), path[1:], value)}
 
 
-def _without(values: Any, path: Sequence[str]) -> Any:
-    if not isinstance(values, dict) or path[0] not in values:
-        raise EditError(f"{path[0]} is not in the file.")
-    others = {key: value for key, value in values.items() if key != path[0]}
-    return others if len(path) == 1 else {**values, path[0]: _without(values[path[0]], path[1:])}
+def _without(values: Any, path: Sequence[str | int]) -> Any:
+    key = path[0]
+    if isinstance(values, list) and isinstance(key, int) and len(path) == 1:
+        return values[:key] + values[key + 1 :]
+    if not isinstance(values, dict) or key not in values:
+        raise EditError(f"{key} is not in the file.")
+    others = {one: value for one, value in values.items() if one != key}
+    return others if len(path) == 1 else {**values, key: _without(values[key], path[1:])}
 
 
 def _put_toml(text: str, path: Sequence[str], value: Any) -> str:
@@ -103,13 +127,26 @@ def _put_toml(text: str, path: Sequence[str], value: Any) -> str:
     return _toml_text(document)
 
 
-def _remove_toml(text: str, path: Sequence[str]) -> str:
+def _append_toml(text: str, path: Sequence[str], item: dict[str, Any]) -> str:
+    import tomlkit
+
+    document = _parse_toml(text)
+    items = document
+    for key in path:
+        items = items[key]
+    items.append(tomlkit.item(item))
+    return _toml_text(document)
+
+
+def _remove_toml(text: str, path: Sequence[str | int]) -> str:
     document = _parse_toml(text)
     tables = [document]
     for key in path[:-1]:
         tables.append(tables[-1][key])
     del tables[-1][path[-1]]
-    if len(tables) > 1 and not tables[-1]:  # a table that only the headers of others named is gone with them
+    if (
+        len(tables) > 1 and not tables[-1] and isinstance(path[-1], str)
+    ):  # a table that only the headers of others named is gone with them
         tables[-2][path[-2]] = _new_toml_table(tables[-2])
     return _toml_text(document)
 

@@ -1,7 +1,7 @@
 """Expands `${VAR}`, `${VAR:-default}` and `${file:/path}` in strings. One pass: a value is never expanded again.
 
-`${env:VAR}` is the same as `${VAR}`, as some clients write it; `$${` stands for `${`. Must not: read the process environment or a file
-by itself; both are handed in.
+Clients' spellings are understood: `${env:VAR}` is `${VAR}`, and `${input:some-id}` is `${SOME_ID}`. `$${` stands for `${`.
+Must not: read the process environment or a file by itself; both are handed in.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pactgate.config.problems import ValueFault, show
 _PLACEHOLDER: Final = re.compile(r"\$\$\{|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
 _FILE: Final = "file:"
 _INSIDE: Final = re.compile(r"(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
+_INPUT: Final = "input:"
 
 
 ReadSecret = Callable[[str], str | ValueFault]
@@ -68,7 +69,7 @@ def _fault_of(match: re.Match[str]) -> ValueFault | None:
     inside = _INSIDE.fullmatch(match["inside"])
     if not match["end"]:
         return ValueFault("A ${ here has no }.", "Write ${NAME}, or $${ for the characters themselves.")
-    if match["inside"].startswith(_FILE):
+    if match["inside"].startswith((_FILE, _INPUT)):
         return None
     if inside is None:
         return _misspelt(match["inside"])
@@ -87,6 +88,8 @@ def _value_of(
         if isinstance(secret, str):
             taken.append((inside, secret))
         return secret
+    if inside.startswith(_INPUT):
+        return _asked_for(inside, environ, taken)
     found = _INSIDE.fullmatch(inside)
     assert found is not None, "a placeholder without a fault is a variable or a file"
     name, default = found["name"], found["default"]
@@ -101,12 +104,25 @@ def _value_of(
     return value
 
 
-def _misspelt(inside: str) -> ValueFault:
-    if inside.startswith("input:"):
+def input_variable(id_: str) -> str:
+    """The variable that stands for what an editor asks its user under this id."""
+    name = re.sub(r"[^A-Za-z0-9]+", "_", id_).strip("_").upper()
+    return name if name[:1].isalpha() else f"INPUT_{name}"
+
+
+def _asked_for(inside: str, environ: Mapping[str, str], taken: list[tuple[str, str]]) -> str | ValueFault:
+    name = input_variable(inside.removeprefix(_INPUT))
+    value = environ.get(name)
+    if value is None:
         return ValueFault(
-            f"{show('${' + inside + '}')} is a prompt of an editor, which a gateway does not have.",
-            "Put the value in an environment variable and write ${NAME}.",
+            f"An editor asks its user for {show('${' + inside + '}')}; a gateway takes it from the environment.",
+            f"Set {name}.",
         )
+    taken.append((name, value))
+    return value
+
+
+def _misspelt(inside: str) -> ValueFault:
     return ValueFault(
         f"{show('${' + inside + '}')} is not a variable.",
         "Write ${NAME}, ${NAME:-default} or ${file:/path}, or $${ for the characters themselves.",

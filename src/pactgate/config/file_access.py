@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from pactgate.config.env_file import parse_env_file
 from pactgate.config.problems import UnreadableError, ValueFault, show
 
 MAX_SECRET_BYTES: Final = 64 * 1024
@@ -48,11 +49,21 @@ class SecretFiles:
 
     def __init__(self, folder: str) -> None:
         self.names: dict[str, None] = {}
-        self._folder = folder
+        self.folder = folder
+
+    def variables(self, name: str) -> dict[str, str] | ValueFault:
+        """The variables of a file of `NAME=VALUE` lines."""
+        text = self.read(name)
+        if isinstance(text, ValueFault):
+            return text
+        variables = parse_env_file(text)
+        if isinstance(variables, ValueFault):
+            return ValueFault(f"The file {show(name)}: {variables.message}", variables.hint)
+        return variables
 
     def read(self, name: str) -> str | ValueFault:
         """The text of the file without the line break at its end. Never repeats any of it in a fault."""
-        path = os.path.join(self._folder, name)
+        path = os.path.join(self.folder, name)
         self.names[path] = None
         try:
             data = read_regular_file(path, MAX_SECRET_BYTES + 1)

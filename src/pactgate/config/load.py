@@ -7,16 +7,18 @@ or import a server's code; an unreachable server is not a problem of its configu
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import inspect
 
+from pactgate.config.clients.foreign import adapt, variables_of_editors
 from pactgate.config.file_access import SecretFiles, hint_for_readers, other_writers, read_regular_file
-from pactgate.config.model import Config, ConfigFile, ListenSection, Sections
+from pactgate.config.model import Config, ConfigFile, Sections
 from pactgate.config.problems import (
     ConfigFindings,
     ConfigProblem,
@@ -29,6 +31,7 @@ from pactgate.config.reader import FORMATS, read
 from pactgate.config.sections.auth import check_auth
 from pactgate.config.sections.cache import check_cache
 from pactgate.config.sections.effects import warn_of_own_files
+from pactgate.config.sections.listen import ListenSection, check_listen, warn_of_plain_tokens
 from pactgate.config.sections.permissions import check_permissions
 from pactgate.config.sections.views import check_views
 from pactgate.config.server_entries import settle
@@ -37,8 +40,10 @@ from pactgate.config.value_checks import is_loopback
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 COMMAND_LINE: Final = "command line"
+ENV_FILE: Final = "envFile"
 _STEM: Final = "pactgate"
 _PERMISSIONS: Final = ("callers", "permissions", "views")
+_KEYS: Final = ".keys"
 
 
 def find(folder: Path, environ: Mapping[str, str]) -> Path | None:
@@ -67,17 +72,22 @@ def load(
     """The configuration in `path`, or the defaults when there is none.
 
     `overrides` are flags by the dotted name of their setting, as `{"listen.port": 0}`; None means that the flag was not given.
-    With `only`, the other sections have their defaults, so that a command needs none of their variables.
+    With `only`, the other sections have their defaults, so that a command needs none of their variables; `auth.keys` is one setting.
     A server whose variables are not set is `unresolved` and stops nothing else.
     """
     found, flags = ConfigFindings(str(path) if path else ""), ConfigFindings(COMMAND_LINE)
     root = _read_file(path, found) if path else {}
     if only is not None and root is not None:
-        root = {key: section for key, section in root.items() if key in only}
+        root = _part(root, {*only, ENV_FILE})
     folder = os.path.abspath(path.parent if path else ".")
+    if root is not None:
+        root = adapt(root, found, frozenset(ConfigFile.__struct_encode_fields__))
     files = SecretFiles(folder)
+    environ = ChainMap(
+        cast("dict[str, str]", environ), _variables_of_file(root, files, found), variables_of_editors(folder, environ)
+    )
     reading = Validation(found, environ, folder, files.read)
-    settings = _settings(reading, root, found) if root is not None else {}
+    settings = _settings(reading, root, found, files) if root is not None else {}
     given = Validation(flags, environ).take(_tree(overrides or {}), kind_of(Sections))
     if not found.problems and not flags.problems:
         _merge(settings, given)
@@ -90,16 +100,32 @@ def load(
         raise ConfigurationError([*problems, *unresolved])
     config = msgspec.convert(settings, Config)
     secrets = tuple(sorted(reading.secrets, key=lambda secret: (-len(secret), secret)))
+    key_file = config.auth.keys or (os.path.abspath(path.with_suffix(_KEYS)) if path else None)
     config = msgspec.structs.replace(
         config,
         secrets=secrets,
+        key_file=key_file,
+        has_key_file=config.auth.keys is not None or (key_file is not None and os.path.lexists(key_file)),
         secret_files=tuple(files.names),
         unresolved=unresolved,
         rule_places=_rule_places(config, path, found),
         file=str(path) if path else None,
     )
     warn_of_own_files(config.servers, config.private_paths, found)
+    warn_of_plain_tokens(config.listen, wants_token=not config.allows_anonymous, found=found)
     return msgspec.structs.replace(config, warnings=tuple(found.warnings))
+
+
+def _part(root: dict[str, Any], only: Collection[str]) -> dict[str, Any]:
+    """The sections of a file that are named, or one setting of them."""
+    part: dict[str, Any] = {}
+    for name in only:
+        section, _, setting = name.partition(".")
+        if section in root:
+            given = root[section]
+            whole = not setting or not isinstance(given, dict)
+            part[section] = given if whole else {key: one for key, one in given.items() if key == setting}
+    return part
 
 
 @cache
@@ -143,9 +169,24 @@ def _read_text(path: Path, found: ConfigFindings) -> str:
         raise UnreadableError("This is not UTF-8 text.", "Save the file as UTF-8.", place) from None
 
 
-def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings) -> dict[str, Any]:
+def _variables_of_file(root: dict[str, Any] | None, files: SecretFiles, found: ConfigFindings) -> dict[str, str]:
+    """What `envFile` of the configuration gives to its `${NAME}`."""
+    name = (root or {}).get(ENV_FILE)
+    if not isinstance(name, str) or not name:
+        return {}
+    variables = files.variables(name)
+    if isinstance(variables, ValueFault):
+        found.add((ENV_FILE,), *variables, at_value=True)
+        return {}
+    if hint := hint_for_readers(os.path.join(files.folder, name)):
+        found.warn((ENV_FILE,), "Every user may read this file.", hint, at_value=True)
+    return variables
+
+
+def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings, files: SecretFiles) -> dict[str, Any]:
     """The settings of a file, with its server entries normalized."""
     settings: dict[str, Any] = reading.take(root, kind_of(ConfigFile))
+    settings.pop(ENV_FILE, None)
     lists = [key for key in SERVER_LISTS if key in root]
     if len(lists) > 1:
         found.add(("servers",), "mcpServers and servers are both given.", "Keep mcpServers.")
@@ -153,6 +194,7 @@ def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings) 
     for key in lists:
         entries = settings.pop(key, {})
         for server_id, entry in entries.items():
+            reading.take_variables((key, server_id), entry, files)
             missing = reading.unresolved.get(server_id)
             if missing is None:
                 servers[server_id] = settle(server_id, entry, root[key][server_id], (key, server_id), found)
@@ -164,6 +206,7 @@ def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings) 
                 }
     settings["servers"] = servers
     check_auth(settings.get("auth", {}), root.get("auth"), found)
+    check_listen(settings.get("listen", {}), found)
     check_together(settings, found)
     if not any(
         problem.path.startswith(_PERMISSIONS) for problem in found.problems

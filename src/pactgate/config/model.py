@@ -12,52 +12,24 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import Meta, field
+from msgspec import field
 
 from pactgate.config import value_checks
 from pactgate.config.problems import ConfigProblem
-from pactgate.config.sections import Section, doc, ignored
+from pactgate.config.sections import Folder, Section, doc, ignored
 from pactgate.config.sections.audit import AuditSection
 from pactgate.config.sections.auth import Auth
 from pactgate.config.sections.cache import Cache
 from pactgate.config.sections.capture import Capture
 from pactgate.config.sections.limits import Categories, Limits, Timeouts
+from pactgate.config.sections.listen import ListenSection
 from pactgate.config.sections.permissions import Callers, Permissions
 from pactgate.config.sections.rate_limits import RateLimits
 from pactgate.config.sections.views import Views
 from pactgate.config.server_settings import ServerConfig, Servers
 from pactgate.core.failures import Plane, WireSettings
 
-AllowedHost = Annotated[str, Meta(max_length=255, extra={"check": value_checks.check_allowed_host})]
-AllowedOrigin = Annotated[str, Meta(max_length=255, extra={"check": value_checks.check_origin})]
-
 Shown = Literal["jsonrpc_error", "tool_result"]
-
-
-class ListenSection(Section, frozen=True, kw_only=True):
-    """Where clients reach the gateway."""
-
-    host: Annotated[
-        str, doc("Address to listen on.", min_length=1, max_length=255, extra={"check": value_checks.check_host})
-    ] = "127.0.0.1"
-    port: Annotated[int, doc("Port to listen on; 0 takes a free one.", ge=0, le=65535)] = 7411
-    allowed_hosts: Annotated[
-        tuple[AllowedHost, ...],
-        doc("Names to accept in the Host header, beside the address itself, as `gateway.example`.", max_length=100),
-    ] = ()
-    allowed_origins: Annotated[
-        tuple[AllowedOrigin, ...],
-        doc("Origins of web pages that may call, as `https://app.example`; others are refused.", max_length=100),
-    ] = ()
-    max_connections_per_address: Annotated[
-        int,
-        doc(
-            "Open connections from one address (for IPv6: one /64 network). More are needed behind a proxy, whose address "
-            "all its clients share.",
-            ge=1,
-            le=3072,
-        ),
-    ] = 1024
 
 
 class Discovery(Section, frozen=True, kw_only=True):
@@ -157,6 +129,13 @@ class ConfigFile(Sections, frozen=True, kw_only=True):
         Servers, doc("The servers by id: 1 to 50 letters a-z, digits and hyphens, a letter first.", max_length=256)
     ] = {}
     servers: Annotated[Servers, doc("The same under the key of VS Code.", max_length=256)] = {}
+    env_file: Annotated[
+        Folder | None,
+        doc(
+            "File of `NAME=VALUE` lines whose variables can be used as `${NAME}`; those of the environment go before them. "
+            "Keep it readable by its owner alone."
+        ),
+    ] = None
     schema: Annotated[Any, ignored("Where an editor finds the schema of this file.")] = field(
         name="$schema", default=None
     )
@@ -178,44 +157,53 @@ class Config(Sections, frozen=True, kw_only=True):
     rule_places: tuple[str, ...] = ()
     """Where each of the `permissions` stands: file, line and column."""
     file: str | None = None
+    key_file: str | None = None
+    """Where the API keys are. None where there is no configuration file to have keys of its own."""
+    has_key_file: bool = False
+    """Whether that file exists, or is named in the configuration: clients need a token or key then."""
 
     @property
     def private_paths(self) -> tuple[str, ...]:
-        """The gateway's own files, which a confined program does not see: this file, secrets, audit log, captures."""
-        paths = (self.file, *self.secret_files, self.audit.file, self.capture.dir)
+        """The gateway's own files, which a confined program does not see: this file, secrets, keys, socket, audit log, captures."""
+        tls = self.listen.tls
+        own = (self.key_file, self.listen.socket, None if tls is None else tls.key)
+        paths = (self.file, *self.secret_files, *own, self.audit.file, self.capture.dir)
         return tuple(os.path.abspath(path) for path in paths if path is not None)
 
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach the gateway."""
-        return value_checks.is_loopback(self.listen.host)
+        return self.listen.tcp_port is None or value_checks.is_loopback(self.listen.host)
 
     @property
     def allows_anonymous(self) -> bool:
         """Whether a client without a token is served (D18)."""
         if self.auth.anonymous is not None:
             return self.auth.anonymous
-        return self.is_loopback and not self.auth.tokens
+        return self.is_loopback and not self.has_credentials
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether there are tokens or keys that clients can have."""
+        return bool(self.auth.tokens) or self.has_key_file
 
     @property
     def has_several_principals(self) -> bool:
         """Whether clients can be told apart, so that each gets a share of its own."""
-        return len(self.auth.tokens) + self.allows_anonymous > 1
+        others = self.allows_anonymous + (self.listen.socket is not None)
+        return self.has_key_file or len(self.auth.tokens) + others > 1
 
     @property
     def needs_token(self) -> bool:
         """Whether a token has to be generated and printed, because clients need one and none is configured."""
-        return not self.allows_anonymous and not self.auth.tokens
+        return not self.allows_anonymous and not self.has_credentials and self.listen.tcp_port is not None
 
     def __repr__(self) -> str:
         return f"Config(file={self.file!r}, servers={list(self.servers)!r})"
 
 
 ELSEWHERE: Final = {
-    "serverUrl": "Write it as url.",
-    "httpUrl": "Write it as url.",
     "mcp_servers": "Write it as mcpServers.",
-    "envFile": "Put the variables in env, as ${NAME} where they are secret.",
     "headersHelper": "Put the headers in headers, as ${NAME} where they are secret.",
     "enabled_tools": "Write it as includeTools.",
     "disabled_tools": "Write it as excludeTools.",

@@ -15,11 +15,12 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from pactgate.config.change import SERVERS, is_same_file
-from pactgate.config.edit import put, remove
+from pactgate.config.edit import SERVER_KEYS, put, remove
 from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigFindings, ConfigurationError, EditError, Path, show, spell
 from pactgate.config.reader import FORMATS, read
+from pactgate.config.value_checks import legal_id
 from pactgate.core.failures import GatewayFailure, Kind
 
 
@@ -55,8 +56,12 @@ def _require_unchanged(file: FilePath, running: Config) -> None:
         )
 
 
-def replace_file(path: FilePath, text: str, check: Callable[[FilePath], None] | None = None) -> None:
-    """Write the text beside the file, let it be checked, and rename it into place. A link, the owner and the permissions are kept."""
+def replace_file(
+    path: FilePath, text: str, check: Callable[[FilePath], None] | None = None, *, mode: int = 0o644
+) -> None:
+    """Write the text beside the file, let it be checked, and rename it into place. A link, the owner and the permissions are kept.
+
+    `mode` is that of a file which was not there before."""
     file = FilePath(os.path.realpath(path))
     before = file.stat() if file.exists() else None
     handle, name = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=file.suffix, dir=file.parent)
@@ -67,7 +72,7 @@ def replace_file(path: FilePath, text: str, check: Callable[[FilePath], None] | 
             if before is not None:
                 with suppress(PermissionError):  # only root may give a file to another user
                     os.fchown(beside.fileno(), before.st_uid, before.st_gid)
-            os.fchmod(beside.fileno(), before.st_mode & 0o7777 if before is not None else 0o644)
+            os.fchmod(beside.fileno(), before.st_mode & 0o7777 if before is not None else mode)
             os.fsync(beside.fileno())
         if check is not None:
             check(FilePath(name))
@@ -91,9 +96,19 @@ def _require_valid(file: FilePath) -> None:
 
 
 def _keys(path: Path, values: Any) -> tuple[str, ...]:
-    """Where the file itself has the setting: servers may stand under the key of VS Code."""
-    first = "servers" if path[0] == SERVERS and path[1] in values.get("servers", {}) else path[0]
-    return tuple(str(part) for part in (first, *path[1:]))
+    """Where the file itself has the setting: servers may stand under the key of VS Code, and have ids in other spellings."""
+    keys = [str(part) for part in path]
+    if path[0] == SERVERS:
+        keys[0] = next((key for key in SERVER_KEYS if _spelling(keys[1], values.get(key, {}))), keys[0])
+        keys[1] = _spelling(keys[1], values.get(keys[0], {})) or keys[1]
+    return tuple(keys)
+
+
+def _spelling(id_: str, servers: Any) -> str | None:
+    """How the file spells the id of this server."""
+    return next((name for name in servers if name == id_), None) or next(
+        (name for name in servers if legal_id(name) == id_), None
+    )
 
 
 def _is_given(values: Any, keys: tuple[str, ...]) -> bool:

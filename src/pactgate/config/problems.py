@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from pactgate.core.display import flat
 from pactgate.core.failures import GatewayFailure, Kind
 
 Path = tuple[str | int, ...]
@@ -23,6 +24,7 @@ MAX_VALUES: Final = 50_000
 SHOWN_PROBLEMS: Final = 50
 """The rest are counted."""
 _SHOWN_CHARACTERS: Final = 60
+_PATH_CHARS: Final = 500
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_$-]{1,60}")
 
 
@@ -109,6 +111,12 @@ class ConfigFindings:
     def warn(self, path: Path, message: str, hint: str = "", *, at_value: bool = False) -> None:
         self.warnings.append(self._problem(self.place_of(path, at_value=at_value), path, message, hint))
 
+    def rename(self, before: Path, after: Path) -> None:
+        """From now on the values at and below a path are known by another one."""
+        length = len(before)
+        moved = {path: at for path, at in self.positions.items() if path[:length] == before}
+        self.positions |= {(*after, *path[length:]): at for path, at in moved.items()}
+
     def place_of(self, path: Path, *, at_value: bool = False) -> FilePosition | None:
         while path and path not in self.positions:
             path = path[:-1]
@@ -179,6 +187,11 @@ def spell(path: Path) -> str:
         else:
             text += f"[{show(part)}]"
     return text
+
+
+def shown_path(path: str) -> str:
+    """The path of a file, whole, for people."""
+    return flat(path, _PATH_CHARS)
 
 
 def show(value: Any) -> str:

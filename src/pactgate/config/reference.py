@@ -34,7 +34,8 @@ EXAMPLE: Final = """\
       "headers": { "Authorization": "Bearer ${CRM_TOKEN}" }
     }
   },
-  "listen": { "host": "0.0.0.0", "port": 7411, "allowedHosts": ["gateway.example"] },
+  // A proxy with TLS on this machine stands before the gateway.
+  "listen": { "port": 7411, "allowedHosts": ["gateway.example"] },
   "auth": {
     "tokens": {
       "ops": { "token": "${PACTGATE_ADMIN_TOKEN}", "roles": ["admin"] },

@@ -85,8 +85,8 @@ def settle(
         check_endpoints(values, settled.get("headers", {}), (*path, "endpoints"), found)
     if values.get("openapi") is not None:
         check_credential_names(values, path, found)
-        # The schemas of a document are not the operator's promise, so responses are validated against them on request only.
-        settled.setdefault("outputValidation", "off")
+        # The schemas of a document are not the operator's promise, so a response that breaks them is passed on, and that is said.
+        settled.setdefault("outputValidation", "warn")
     check_tls(values.get("tls") or {}, (*path, "tls"), found)
     check_effects(values.get("effects") or {}, (*path, "effects"), found)
     _warn_of_arguments(entry)

@@ -22,7 +22,7 @@ from pactgate.config.selectors import matches
 Command = Annotated[
     str, Meta(min_length=1, max_length=1000, extra={"expand": True, "check": value_checks.check_program})
 ]
-Argument = Annotated[str, Meta(max_length=500, extra={"expand": True, "check": value_checks.check_argument})]
+Argument = Annotated[str, Meta(max_length=32768, extra={"expand": True, "check": value_checks.check_argument})]
 
 Url = Annotated[str, Meta(min_length=1, max_length=2000, extra={"expand": True, "check": value_checks.check_url})]
 EnvName = Annotated[str, Meta(min_length=1, max_length=200, extra={"check": value_checks.check_env_name})]
@@ -57,7 +57,7 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
         Command | None,
         doc("Program to start; it speaks MCP on stdin and stdout. No shell reads it."),
     ] = None
-    args: Annotated[tuple[Argument, ...], doc("Arguments of the program, one string each.", max_length=20)] = ()
+    args: Annotated[tuple[Argument, ...], doc("Arguments of the program, one string each.", max_length=256)] = ()
     env: Annotated[
         dict[EnvName, EnvValue],
         doc(
@@ -147,6 +147,10 @@ class ServerEntry(ServerSettings, frozen=True, kw_only=True):
     type: Annotated[
         Literal["stdio", "http", "sse", "streamable-http", "streamableHttp"] | None,
         doc("Other clients' key for `transport`; `http` means `auto`."),
+    ] = None
+    env_file: Annotated[
+        Folder | None,
+        doc("File of `NAME=VALUE` lines: further environment variables of the program; those in `env` go before them."),
     ] = None
     disabled: Annotated[bool | None, doc("Other clients' key for the opposite of `enabled`.")] = None
     disabled_tools: Annotated[

@@ -30,6 +30,13 @@ class _Holder(NamedTuple):
     members: dict[str, ValuePosition]
 
 
+def value_of(root: Any, path: Sequence[str | int]) -> Any:
+    """The value at a path that is there."""
+    for key in path:
+        root = root[key]
+    return root
+
+
 def nested(path: Sequence[str], value: Any) -> Any:
     """The value within one object for each key of the path."""
     for key in reversed(path):
@@ -43,9 +50,16 @@ def block_text(indent: str, members: dict[str, Any]) -> str:
     for key, value in members.items():
         if isinstance(value, dict) and value:
             lines += [f"{indent}{_yaml_key(key)}:", block_text(f"{indent}  ", value)]
+        elif isinstance(value, list) and value and all(isinstance(item, dict) and item for item in value):
+            lines += [f"{indent}{_yaml_key(key)}:", *(_item_text(f"{indent}  ", item) for item in value)]
         else:
             lines.append(f"{indent}{_yaml_key(key)}: {_json(value)}")
     return "\n".join(lines)
+
+
+def _item_text(indent: str, item: dict[str, Any]) -> str:
+    """An item of a YAML list, a mapping in block style."""
+    return f"{indent}- {block_text(f'{indent}  ', item).lstrip()}"
 
 
 class TextEditor:
@@ -68,7 +82,19 @@ class TextEditor:
             held = held[key]
         return self._replace(self._position(path), value)
 
-    def remove(self, path: Sequence[str]) -> str:
+    def append(self, path: Sequence[str], item: dict[str, Any]) -> str:
+        at = self._position(path)
+        if self._text[at.start] == "[":
+            close = at.end - 1
+            return self._cut(close, close, f", {_json(item)}")
+        last = self._position((*path, len(value_of(self._root, path)) - 1))
+        indent = self._dash_indent(last)
+        end = self._end_of_lines(last.end, len(indent) + 1)
+        return self._cut(end, end, f"\n{_item_text(indent, item)}")
+
+    def remove(self, path: Sequence[str | int]) -> str:
+        if isinstance(path[-1], int):
+            return self._remove_item(path)
         held = self._root
         for key in path[:-1]:
             held = held[key]
@@ -77,13 +103,31 @@ class TextEditor:
             return self._remove_from_flow(holder, path[-1])
         return self._remove_from_block(holder, path[-1])
 
-    def _position(self, path: Sequence[str]) -> ValuePosition:
+    def _remove_item(self, path: Sequence[str | int]) -> str:
+        holder = self._position(path[:-1])
+        if len(value_of(self._root, path[:-1])) == 1:
+            return self._cut(holder.start, holder.end, "[]")
+        item = self._position(path)
+        indent = self._dash_indent(item)
+        line = self._text.rfind("\n", 0, item.start) + 1
+        end = self._end_of_lines(item.end, len(indent) + 1)
+        return self._cut(line, self._text.find("\n", end) + 1 or len(self._text), "")
+
+    def _dash_indent(self, item: ValuePosition) -> str:
+        """The indentation of an item in block style: of the dash before it."""
+        before = self._text[self._text.rfind("\n", 0, item.start) + 1 : item.start]
+        indent, dash, rest = before.partition("-")
+        if indent.strip() or not dash or rest.strip():
+            raise EditError("The items of the list do not begin their lines.")
+        return indent
+
+    def _position(self, path: Sequence[str | int]) -> ValuePosition:
         position = self._positions.get(tuple(path))
         if position is None:  # a value within an alias stands elsewhere
             raise EditError(_YAML_MARK)
         return position
 
-    def _holder(self, path: Sequence[str], held: Mapping[str, Any]) -> _Holder:
+    def _holder(self, path: Sequence[str | int], held: Mapping[str, Any]) -> _Holder:
         start, end, _ = self._position(path)
         if self._text[start] in "&*!":
             raise EditError(_YAML_MARK)

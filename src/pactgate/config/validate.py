@@ -14,6 +14,7 @@ from typing import Any, Final
 from msgspec import UNSET, inspect
 
 from pactgate.config.expand import ReadSecret, expand, no_secret_files
+from pactgate.config.file_access import SecretFiles
 from pactgate.config.model import ELSEWHERE
 from pactgate.config.problems import SHOWN_PROBLEMS, ConfigFindings, ConfigProblem, Path, ValueFault, nearest, show
 from pactgate.config.sections.auth import HASHED
@@ -179,6 +180,18 @@ class Validation:
         if secret := extra.get("secret"):
             self._note_secret(text, path, secret, is_written=is_written)
         return text
+
+    def take_variables(self, path: Path, entry: dict[str, Any], files: SecretFiles) -> None:
+        """Put the variables of the `envFile` of a server into its `env`, where the entry does not set them itself."""
+        name = entry.pop("envFile", None)
+        if name is None:
+            return
+        variables = files.variables(name)
+        if isinstance(variables, ValueFault):
+            self._miss((*path, "envFile"), variables)
+            return
+        self._keep_secret(*(value for key, value in variables.items() if key not in PLAIN_VARIABLES))
+        entry["env"] = {**variables, **entry.get("env", {})}
 
     def _miss(self, path: Path, fault: ValueFault) -> None:
         """A variable or secret file that is not there concerns the server that needs it, and no other."""

@@ -67,8 +67,9 @@ check_media_type: Final = _pattern_check(
     "Write it as application/json.",
 )
 check_argument: Final = _pattern_check(
-    r"[^\x00\r\n]*", "A command line can't have a line break or NUL.", "Remove it; no shell reads this."
+    r"[^\x00]*", "A command line can't have a NUL.", "Remove it; no shell reads this."
 )
+_check_line: Final = _pattern_check(r"[^\x00\r\n]*", "A path can't have a line break or NUL.", "Remove it.")
 check_env_value: Final = _pattern_check(r"[^\x00]*", "An environment variable can't have a NUL.", "Remove it.")
 check_header_value: Final = _pattern_check(
     r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?",
@@ -77,10 +78,14 @@ check_header_value: Final = _pattern_check(
 )
 
 
+def is_server_id(text: str) -> bool:
+    return re.fullmatch(SERVER_ID, text) is not None and len(text) <= SERVER_ID_MAX
+
+
 def check_server_id(text: str) -> ValueFault | None:
     if text == OWN_SERVER_ID:
         return ValueFault(f"{show(text)} is the gateway's own id.", "Choose another.")
-    if re.fullmatch(SERVER_ID, text) and len(text) <= SERVER_ID_MAX:
+    if is_server_id(text):
         return None
     return ValueFault(
         f"{show(text)} can't be the id of a server: ids have 1 to {SERVER_ID_MAX} letters a-z, digits and hyphens, a letter first.",
@@ -101,7 +106,7 @@ def check_program(text: str) -> ValueFault | None:
         return ValueFault("This is empty.", "Name a program or folder.")
     if text.startswith("~"):
         return ValueFault("~ is not expanded, because no shell reads this.", "Write ${HOME} instead.")
-    return check_argument(text)
+    return _check_line(text)
 
 
 def check_env_name(text: str) -> ValueFault | None:

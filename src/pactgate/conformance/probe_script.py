@@ -1,8 +1,10 @@
 """The messages of a probe that every transport carries: what a good client sends, and what a wrong one does.
 
 Nothing is called that could change something: the only tools that are called are those that the operator names, and one that does not
-exist. A named tool is called with its arguments, and once more with an argument of a wrong type, which its schema refuses.
-An error response is part of the record, not a failure of the probe. Everything is bounded in number and time.
+exist. A named tool is called with its arguments, and one that says readOnlyHint once more with an argument of a wrong type: a server that
+does not look at the schema would run it, and only a read is sure to change nothing then.
+An error response is part of the record, not a failure of the probe. Everything is bounded in number and time: a server that leaves
+MAX_UNANSWERED good requests without a response is asked nothing more.
 Must not: check anything.
 """
 
@@ -23,6 +25,7 @@ from pactgate.upstreams.dialer import Session
 
 MAX_PAGES: Final = 50
 MAX_EACH: Final = 3
+MAX_UNANSWERED: Final = 3
 UNKNOWN_METHOD: Final = "pactgate/unknown"
 UNKNOWN_NAME: Final = f"{MADE_UP}-unknown"
 UNKNOWN_VERSION: Final = "1999-01-01"
@@ -39,6 +42,10 @@ SendRaw = Callable[[str, str, str | None], Awaitable[None]]
 """Send a request with a method, an id that is a string, and a protocol version (None: the agreed one), and wait for its response."""
 
 
+class SilentServerError(Exception):
+    """The server answers no longer. The rules see the requests without a response."""
+
+
 class ProbeScript:
     """Plays one session."""
 
@@ -49,8 +56,15 @@ class ProbeScript:
         self._send = send
         self._capabilities = session.identity.capabilities
         self._is_legacy = session.identity.era is Era.LEGACY
+        self._unanswered = 0
 
     async def play(self) -> None:
+        try:
+            await self._play()
+        except SilentServerError:
+            return
+
+    async def _play(self) -> None:
         listed = await self._lists()
         await self._reads(listed)
         await self._named_calls(listed.get("tools", []))
@@ -95,7 +109,7 @@ class ProbeScript:
             await self._ask("prompts/get", {"name": name}, name)
 
     async def _named_calls(self, tools: list[Json]) -> None:
-        schemas = {tool.get("name"): tool.get("inputSchema") for tool in tools}
+        schemas = {tool.get("name"): tool.get("inputSchema") for tool in tools if _only_reads(tool)}
         for name, arguments in self._calls:
             await self._ask("tools/call", {"name": name, "arguments": arguments}, name, progress=True)
             wrong = _with_a_wrong_type(arguments, schemas.get(name))
@@ -180,15 +194,20 @@ class ProbeScript:
     async def _ask(
         self, method: str, params: Mapping[str, Any], name: str | None = None, *, progress: bool = False
     ) -> Json:
-        return await self._bounded(method, params, name, self._timeout_s, progress=progress)
+        result = await self._bounded(method, params, name, self._timeout_s, progress=progress)
+        if result is None:
+            self._unanswered += 1
+            if self._unanswered >= MAX_UNANSWERED:
+                raise SilentServerError
+        return result or {}
 
     async def _wrong(self, method: str, params: Mapping[str, Any], name: str | None = None) -> None:
         await self._bounded(method, params, name, min(_WRONG_S, self._timeout_s))
 
     async def _bounded(
         self, method: str, params: Mapping[str, Any], name: str | None, limit_s: float, *, progress: bool = False
-    ) -> Json:
-        """The result, or {} where there is none. A request without a response stays open, and the rules see that.
+    ) -> Json | None:
+        """The result, {} for an error, None without a response: such a request stays open, and the rules see that.
 
         Raises GatewayFailure when the connection is lost.
         """
@@ -196,7 +215,7 @@ class ProbeScript:
             async with asyncio.timeout(limit_s):
                 text = await self._peer_request(method, params, name, progress=progress)
         except TimeoutError:
-            return {}
+            return None
         except GatewayFailure as failure:
             if failure.kind in _LOST:
                 raise
@@ -229,6 +248,11 @@ async def _give_up(request: asyncio.Task[bytes]) -> None:
     await asyncio.wait({request})
     if not request.cancelled():
         request.exception()
+
+
+def _only_reads(tool: Json) -> bool:
+    annotations = tool.get("annotations")
+    return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
 
 
 def _with_a_wrong_type(arguments: Json, schema: Any) -> Json | None:

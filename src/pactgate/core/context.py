@@ -10,9 +10,9 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from pactgate.core.contract import Operation, ToolFault
+from pactgate.core.contract import Operation, OutputError, ToolFault
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.frozen import freeze
 from pactgate.core.values import Caller, Tool
@@ -70,75 +70,72 @@ class ExecutionRecord(Struct, frozen=True):
     """The address the caller called from, where it is known."""
     tool_code: str | None = None
     """The code a contract tool failed with, where the failure was its own."""
+    output_errors: tuple[OutputError, ...] = ()
+    """Where a result did not fit what its tool declares, and was passed on."""
     rule: AppliedRule | None = None
     """What decided whether it was permitted; None where nothing is configured."""
 
 
-class ExecutionContext:
+def _nothing() -> None:
+    return
+
+
+_IDS_AT_ONCE: Final = 256
+_VERSION: Final = bytes(0x40 | value & 0x0F for value in range(256))
+_VARIANT: Final = bytes(0x80 | value & 0x3F for value in range(256))
+_PARTS: Final = struct.Struct("8s4s4s4s12s")
+_unused_ids: list[str] = []
+
+
+def _new_id() -> str:
+    """A random UUID of version 4, as the envelope asks. Made many at a time: asking the system for chance costs more than the rest."""
+    if not _unused_ids:
+        chance = bytearray(secrets.token_bytes(16 * _IDS_AT_ONCE))
+        chance[6::16] = chance[6::16].translate(_VERSION)
+        chance[8::16] = chance[8::16].translate(_VARIANT)
+        digits = chance.hex().encode()
+        _unused_ids.extend((b"%b-%b-%b-%b-%b" % parts).decode() for parts in _PARTS.iter_unpack(digits))
+    return _unused_ids.pop()
+
+
+class ExecutionContext(Struct, eq=False):
     """One request on its way through. Binds one tool once; refuses every change after the seal."""
 
-    __slots__ = (
-        "caller",
-        "effects_level",
-        "failure",
-        "gate",
-        "interrupt",
-        "is_cached",
-        "is_empty",
-        "is_error",
-        "is_truncated",
-        "is_validated",
-        "method",
-        "observed",
-        "opened_at",
-        "operations",
-        "original_size_bytes",
-        "record",
-        "request_id",
-        "requested",
-        "rule",
-        "server",
-        "tool",
-        "tool_fault",
-        "upstream_revision",
-        "via",
-        "violations",
-    )
-
-    def __init__(self, method: str, caller: Caller, opened_at: float, request_id: str | None = None) -> None:
-        self.request_id = request_id or _new_id()
-        self.method = method
-        self.caller = caller
-        self.opened_at = opened_at
-        self.tool: Tool | None = None
-        self.failure: GatewayFailure | None = None
-        self.is_error = False
-        self.requested: str | None = None
-        """The name or URI that was asked for, whether or not there is one."""
-        self.server: str | None = None
-        """The server of a request that is not a tool call."""
-        self.is_cached = False
-        self.is_empty = False
-        """Whether the tool answered with an empty list of content: allowed, and said."""
-        self.is_truncated = False
-        self.is_validated = False
-        self.original_size_bytes: int | None = None
-        self.upstream_revision: str | None = None
-        self.gate: str | None = None
-        self.effects_level: str | None = None
-        self.operations: tuple[Operation, ...] = ()
-        self.violations: tuple[Operation, ...] = ()
-        self.observed = b""
-        """Operations and violations as members of the envelope, encoded once."""
-        self.tool_fault: ToolFault | None = None
-        self.via: str | None = None
-        self.rule: AppliedRule | None = None
-        self.record: ExecutionRecord | None = None
-        self.interrupt: Callable[[], None] = _nothing
-        """Ends what works on the request, from outside; set by whoever runs it."""
+    method: str
+    caller: Caller
+    opened_at: float
+    request_id: str = field(default_factory=_new_id)
+    tool: Tool | None = None
+    failure: GatewayFailure | None = None
+    is_error: bool = False
+    requested: str | None = None
+    """The name or URI that was asked for, whether or not there is one."""
+    server: str | None = None
+    """The server of a request that is not a tool call."""
+    is_cached: bool = False
+    is_empty: bool = False
+    """Whether the tool answered with an empty list of content: allowed, and said."""
+    is_truncated: bool = False
+    is_validated: bool = False
+    original_size_bytes: int | None = None
+    upstream_revision: str | None = None
+    gate: str | None = None
+    effects_level: str | None = None
+    operations: tuple[Operation, ...] = ()
+    violations: tuple[Operation, ...] = ()
+    output_errors: tuple[OutputError, ...] = ()
+    observed: bytes = b""
+    """Operations and violations as members of the envelope, encoded once."""
+    tool_fault: ToolFault | None = None
+    via: str | None = None
+    rule: AppliedRule | None = None
+    record: ExecutionRecord | None = None
+    interrupt: Callable[[], None] = _nothing
+    """Ends what works on the request, from outside; set by whoever runs it."""
 
     def bind(self, tool: Tool) -> None:
-        self._require_open()
+        if self.record is not None:
+            raise self._sealed()
         if self.tool is not None:
             raise ContextError(f"request {self.request_id} already calls {self.tool.full_name}")
         self.tool = tool
@@ -182,6 +179,7 @@ class ExecutionContext:
             effects_level=self.effects_level,
             via=self.via,
             peer=caller.peer,
+            output_errors=self.output_errors,
             tool_code=self.tool_fault.code if self.tool_fault else None,
             rule=self.rule,
         )
@@ -193,25 +191,3 @@ class ExecutionContext:
 
     def _sealed(self) -> ContextError:
         return ContextError(f"request {self.request_id} is sealed")
-
-
-def _nothing() -> None:
-    return
-
-
-_IDS_AT_ONCE: Final = 256
-_VERSION: Final = bytes(0x40 | value & 0x0F for value in range(256))
-_VARIANT: Final = bytes(0x80 | value & 0x3F for value in range(256))
-_PARTS: Final = struct.Struct("8s4s4s4s12s")
-_unused_ids: list[str] = []
-
-
-def _new_id() -> str:
-    """A random UUID of version 4, as the envelope asks. Made many at a time: asking the system for chance costs more than the rest."""
-    if not _unused_ids:
-        chance = bytearray(secrets.token_bytes(16 * _IDS_AT_ONCE))
-        chance[6::16] = chance[6::16].translate(_VERSION)
-        chance[8::16] = chance[8::16].translate(_VARIANT)
-        digits = chance.hex().encode()
-        _unused_ids.extend((b"%b-%b-%b-%b-%b" % parts).decode() for parts in _PARTS.iter_unpack(digits))
-    return _unused_ids.pop()

@@ -16,12 +16,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 CONTRACT_KEY: Final = "dev.pactgate/contract"
 OPERATIONS_KEY: Final = "dev.pactgate/operations"
 ERROR_KEY: Final = "dev.pactgate/error"
+OUTPUT_ERRORS_KEY: Final = "dev.pactgate/outputErrors"
+"""In the `_meta` of a result that is passed on although it does not fit: the places, found where the response was read."""
 REPORT_METHOD: Final = "notifications/dev.pactgate/report"
 """What one of our runners tells the gateway outside of any answer: a crash, a late operation, a file that can't be loaded."""
 
 MAX_OPERATIONS: Final = 100
 MAX_TARGET_CHARS: Final = 200
 MAX_CODES: Final = 50
+MAX_OUTPUT_ERRORS: Final = 10
 CODE_PATTERN: Final = "^[A-Z][A-Z0-9_]{0,63}$"
 CATEGORIES: Final = ("query", "mutation", "scan", "execution")
 READ_ONLY_CATEGORIES: Final = frozenset({"query", "scan"})
@@ -56,6 +59,8 @@ class Contract(Struct, frozen=True, rename="camel"):
     effects: tuple[Effect, ...]
     error_codes: Annotated[tuple[DeclaredCode, ...], Meta(max_length=MAX_CODES)] = ()
     cache_ttl_ms: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    output_validation: Literal["enforce", "warn", "off"] | UnsetType = UNSET
+    """What happens to a result that does not fit what is declared of it; unset where nothing is."""
 
     def declared(self, code: str) -> DeclaredCode | None:
         return next((one for one in self.error_codes if one.code == code), None)
@@ -73,6 +78,15 @@ class Operation(Struct, frozen=True, omit_defaults=True):
         if not self.kind:
             return f"{self.more} more"
         return f"{self.kind} {self.target}".rstrip() + (" (refused)" if self.refused else "")
+
+
+class OutputError(Struct, frozen=True):
+    """One place of a result that does not fit what its tool declares. `path` is the pointer in words."""
+
+    pointer: str = ""
+    keyword: str = ""
+    message: str = ""
+    path: str = ""
 
 
 class ContractError(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -11,6 +11,8 @@ from typing import Final
 
 from pactgate.core.hidden_characters import HIDDEN
 
+SHORT_ID_CHARS: Final = 8
+"""So much of a request id is shown to people; `pactgate explain` takes it."""
 _UNFIT: Final = re.compile("[\r\ud800-\udfff]|" + HIDDEN)
 """Hidden characters, carriage returns, and lone surrogates, which can't be written."""
 _BREAKS: Final = re.compile(r"[\t\n]+ *| {2,}")

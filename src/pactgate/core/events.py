@@ -39,6 +39,7 @@ class ServerConnected(Event, frozen=True):
 class ServerDisconnected(Event, frozen=True):
     server: str
     reason: str
+    code: str
 
 
 class ServerHung(Event, frozen=True):
@@ -52,6 +53,7 @@ class ServerFailed(Event, frozen=True):
     server: str
     attempts: int
     reason: str
+    code: str
 
 
 class ServerDiscovered(Event, frozen=True):
@@ -156,6 +158,15 @@ class EffectsExceeded(Event, frozen=True):
     operations: tuple[str, ...]
 
 
+class OutputMismatched(Event, frozen=True):
+    """A result that does not fit what its tool declares was passed on (`outputValidation: warn`)."""
+
+    server: str
+    tool: str
+    request_id: str
+    errors: tuple[str, ...]
+
+
 class CodeReplaced(Event, frozen=True):
     """A contract tool failed with a code it does not declare; callers see a standard one in its place."""
 
@@ -237,12 +248,27 @@ class ListenOpened(Event, frozen=True):
 
 
 class RequestRefused(Event, frozen=True):
-    """Refused before it became a request: Host, Origin, credentials, size, JSON. `peer` is the address of the client."""
+    """Refused before it became a request: Host, Origin, credentials, size, JSON. `peer` is the address of the client, `target` the
+    method and the path over HTTP, as far as they are known."""
 
     status: int
     code: int | None
     reason: str
     peer: str = ""
+    target: str = ""
+
+
+class HandshakeFailed(Event, frozen=True):
+    """A client connected and no TLS connection came of it."""
+
+    peer: str
+    reason: str
+
+
+class CertificateReplaced(Event, frozen=True):
+    """The files of `listen.tls` have changed; new connections get the new certificate."""
+
+    file: str
 
 
 class CredentialsRefused(Event, frozen=True):

@@ -1,4 +1,6 @@
-"""Secrets of the configuration, replaced in texts and JSON values before the gateway prints, logs or reports them.
+"""Secrets, replaced in texts and JSON values before the gateway prints, logs or reports them.
+
+Those of the configuration are found by value; API keys, which the gateway does not know, by their form.
 
 Must not: be used on results that are passed on; the gateway forwards these as they are.
 """
@@ -18,6 +20,7 @@ from urllib.parse import quote, quote_plus
 import msgspec
 from msgspec import Raw
 
+from pactgate.core.api_key import MAX_TRACE_CHARS, TRACE
 from pactgate.protocol import messages
 
 MASKED: Final = "***"
@@ -41,11 +44,11 @@ class Mask:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
         spellings = {spelling for secret in known for spelling in spellings_of(secret)}
-        self._pattern = pattern_of(spellings) if spellings else None
-        self._longest = max(map(len, spellings), default=0)
+        self._pattern = pattern_of(spellings)
+        self._longest = max(MAX_TRACE_CHARS, *map(len, spellings)) if spellings else MAX_TRACE_CHARS
 
     def __call__(self, text: str) -> str:
-        return self._pattern.sub(MASKED, text) if self._pattern else text
+        return self._pattern.sub(MASKED, text)
 
     def start(self, text: str, max_chars: int) -> str:
         """The masked beginning of a long text, without the end where a secret may have been cut in two."""
@@ -68,7 +71,7 @@ class Mask:
     def is_in(self, number: float | Decimal) -> bool:
         """Whether the digits of a number have a secret in them, wherever its decimal point is."""
         text = str(number)
-        return self._pattern is not None and self._pattern.search(f"{text} {text.replace('.', '')}") is not None
+        return self._pattern.search(f"{text} {text.replace('.', '')}") is not None
 
 
 class _MaskedValue:
@@ -142,10 +145,14 @@ def _basic_credentials(encoded: str) -> set[str]:
 
 
 def pattern_of(spellings: Iterable[str]) -> re.Pattern[str]:
-    """Matches any of the spellings. They are grouped by their first character, so that most places of a text fail after one look."""
+    """Matches any of the spellings, and API keys.
+
+    They are grouped by their first character, so that most places of a text fail after one look.
+    """
     groups: dict[str, list[str]] = {}
     for spelling in sorted(
         spellings, key=lambda each: (-len(each), each)
     ):  # longest first: a secret may contain another one
         groups.setdefault(spelling[0], []).append(re.escape(spelling[1:]))
-    return re.compile("|".join(f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in groups.items()))
+    known = [f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in groups.items()]
+    return re.compile("|".join([*known, TRACE]))

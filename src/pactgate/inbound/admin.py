@@ -23,7 +23,7 @@ _READ_ONLY: Final = b"Allow: GET, HEAD, OPTIONS\r\n"
 _FRESH_S: Final = 0.2
 _LIVE: Final = b'{"status":"ok"}'
 _UNFINISHED: Final = frozenset({ServerStatus.CONNECTING.value, ServerStatus.DISCONNECTED.value})
-_SHOWN: Final = ("serverId", "status", "toolCount", "lastError", "trouble", "latencyMs")
+_SHOWN: Final = ("serverId", "status", "toolCount", "lastError", "lastErrorCode", "trouble", "latencyMs")
 
 
 _CALLS: Final = "/api/calls"

@@ -1,14 +1,13 @@
 """Decides who may call: Host, Origin and credentials, in this order, before the gateway reads anything else of a request.
 
 The guard reads header values as they came, never a URL put together from them. Credentials are bearer tokens in `Authorization`; queries
-and cookies are ignored. Tokens are kept and compared as digests. A guard is a value: a reload makes a new one. Must not: decide what a
-caller may do. The checks of Host and Origin are against forged hosts and DNS rebinding. Enforces decision D18.
+and cookies are ignored. Sources say whose a token is; tokens are kept and compared as digests. A reload makes a new guard. Must not:
+decide what a caller may do, or wait. The checks of Host and Origin are against forged hosts and DNS rebinding. Enforces decision D18.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -16,11 +15,19 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 
-from msgspec import Struct
-
 from pactgate.config.model import Config
 from pactgate.config.sections.auth import ANONYMOUS, GENERATED, token_digest
 from pactgate.core.principal import Principal, PrincipalKind
+from pactgate.inbound.admissions import AdmissionMemory
+from pactgate.inbound.credentials import (
+    INVALID_TOKEN,
+    Admission,
+    AuthError,
+    ConfiguredTokens,
+    Credential,
+    CredentialSource,
+    PendingCheck,
+)
 from pactgate.inbound.http_exchange import HttpExchange
 from pactgate.inbound.request_head import Headers
 
@@ -38,34 +45,22 @@ _OUR_HEADERS: Final = (
 )
 
 
-class AuthError(Struct, frozen=True):
-    """Why a request is refused, and the header lines its answer needs. `is_guess`: it had credentials, and they were wrong."""
-
-    status: int
-    message: str
-    head: bytes = b""
-    is_guess: bool = False
-
-
-class Credential(Struct, frozen=True):
-    """The digest of one token, whose it is, and the wall clock time from which it is refused."""
-
-    digest: bytes
-    principal: Principal
-    expires_at: float = math.inf
-
-
-_INVALID: Final = b'WWW-Authenticate: Bearer error="invalid_token"\r\n'
 _BAD_HOST: Final = AuthError(400, "The request needs exactly one Host header of the form `name` or `name:port`.")
 _FOREIGN_HOST: Final = AuthError(421, "This gateway is not known under that Host; add it to listen.allowedHosts.")
 _FOREIGN_ORIGIN: Final = AuthError(403, "Web pages of that origin may not call; add it to listen.allowedOrigins.")
-_NO_CREDENTIALS: Final = AuthError(401, "Send a token: `Authorization: Bearer ...`.", b"WWW-Authenticate: Bearer\r\n")
-_BAD_CREDENTIALS: Final = AuthError(401, "That token is not known here.", _INVALID, is_guess=True)
-_EXPIRED: Final = AuthError(401, "That token has expired.", _INVALID)
+_FOREIGN_USER: Final = AuthError(403, "This socket is for the user who started the gateway (listen.socketMode).")
+_NO_CREDENTIALS: Final = AuthError(
+    401, "A token is wanted: `Authorization: Bearer ...`.", b"WWW-Authenticate: Bearer\r\n"
+)
+_BAD_CREDENTIALS: Final = AuthError(401, "That token was not accepted.", INVALID_TOKEN, is_guess=True)
 
 
 class Guard:
-    """`host` and `port` are the address bound to, `hosts` and `origins` what the operator allows besides."""
+    """`host` and `port` are the address bound to, `hosts` and `origins` what the operator allows besides.
+
+    `credentials` are the tokens of the configuration, `sources` what is asked about all other tokens, in this order. `users` says who a
+    user id at the Unix socket is, None for one that may not call there.
+    """
 
     def __init__(
         self,
@@ -75,7 +70,9 @@ class Guard:
         hosts: Collection[str] = (),
         origins: Collection[str] = (),
         credentials: Iterable[Credential] = (),
+        sources: Iterable[CredentialSource] = (),
         anonymous: bool = False,
+        users: Callable[[int], Principal | None] | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
         named = {name.lower() for name in hosts}
@@ -88,8 +85,11 @@ class Guard:
         self._hosts = frozenset(_LOOPBACK | own | named)
         self._port = port
         self._origins = frozenset(origin.lower() for origin in origins)
-        self._credentials = {one.digest: one for one in credentials}
+        tokens = ConfiguredTokens(credentials, wall)
+        self._sources: tuple[CredentialSource, ...] = (*([tokens] if tokens else []), *sources)
+        self._known = AdmissionMemory(at for source in self._sources for at in source.expiries())
         self._anonymous = Principal(ANONYMOUS, kind=PrincipalKind.ANONYMOUS) if anonymous else None
+        self._users = users
         self.wall = wall
         self._judged_host = lru_cache(maxsize=256)(self._judge_host)
         self._judged_origin = lru_cache(maxsize=256)(self._judge_origin)
@@ -130,40 +130,68 @@ class Guard:
 
     # -- whose request it is
 
-    def identify(self, headers: Headers) -> Principal | AuthError:
-        """Whose token it is, now. A token that is sent must be good, also where none is needed, unless none can be."""
-        found = self._find(headers)
-        if not isinstance(found, Credential):
-            return found
-        return found.principal if found.expires_at > self.wall() else _EXPIRED
+    def identify(self, exchange: HttpExchange) -> Principal | AuthError | PendingCheck:
+        """Whose request it is, now. A token that is sent must be good, also where none is needed, unless none can be."""
+        found = self._find(exchange)
+        return _check(found, exchange) if isinstance(found, Admission) else found
 
-    def issued_to(self, headers: Headers) -> Principal | None:
-        """Whose token it is or was: one that has expired since counts too."""
-        found = self._find(headers)
-        if isinstance(found, AuthError):
-            return None
-        return found.principal if isinstance(found, Credential) else found
+    async def settle(self, exchange: HttpExchange, pending: PendingCheck) -> Principal | AuthError:
+        """Whose request it is, when the one who had to be asked has answered."""
+        found = await self.recheck(exchange.headers, pending)
+        return _check(found, exchange) if isinstance(found, Admission) else found
+
+    async def recheck(self, headers: Headers, pending: PendingCheck) -> Admission | AuthError:
+        """The same without what a request must show beside its credentials."""
+        found = await pending.wait()
+        token = _token(headers)
+        if isinstance(found, Admission) and token is not None:
+            self._known.put(_digest(token), found, self.wall())
+        return found
+
+    def find(self, exchange: HttpExchange) -> Principal | AuthError | PendingCheck:
+        """Whose credentials these are, now, without what a request must show beside them."""
+        found = self._find(exchange)
+        return found.principal if isinstance(found, Admission) else found
 
     def holders(self) -> frozenset[Principal]:
-        """Everybody who may call now."""
-        now = self.wall()
-        known = {one.principal for one in self._credentials.values() if one.expires_at > now}
-        return frozenset(known if self._anonymous is None else {*known, self._anonymous})
+        """Everybody who can be listed and may call now."""
+        listed = {one for source in self._sources for one in source.holders()}
+        return frozenset(listed if self._anonymous is None else {*listed, self._anonymous})
+
+    def admits(self, principal: Principal) -> bool:
+        """Whether a principal that can't be listed may still call, if it has a token."""
+        if principal.kind is PrincipalKind.SOCKET:
+            return self._users is not None and self._users(int(principal.subject)) == principal
+        return any(source.admits(principal) for source in self._sources)
 
     def next_expiry(self) -> float | None:
-        """The wall clock time at which the next token expires."""
-        now = self.wall()
-        later = [one.expires_at for one in self._credentials.values() if now < one.expires_at < math.inf]
-        return min(later, default=None)
+        """The wall clock time at which the next token expires or has to be checked again."""
+        return self._known.next_expiry(self.wall())
 
-    def _find(self, headers: Headers) -> Credential | Principal | AuthError:
-        sent = headers.get("authorization")
-        if sent is None or not self._credentials:
+    def forget(self) -> set[Principal]:
+        """Forget every token that was admitted, so that the sources are asked again. Returns whose they were."""
+        return self._known.clear()
+
+    def _find(self, exchange: HttpExchange) -> Admission | Principal | AuthError | PendingCheck:
+        headers = exchange.headers
+        if "authorization" not in headers or not self._sources:
+            if exchange.user is not None and self._users is not None:
+                return self._users(exchange.user) or _FOREIGN_USER
             return self._anonymous or _NO_CREDENTIALS
-        scheme, _, token = sent[0].partition(" ")
-        if len(sent) != 1 or scheme.lower() != "bearer":
+        token = _token(headers)
+        if token is None:
             return _BAD_CREDENTIALS
-        return self._credentials.get(hashlib.sha256(token.strip(" ").encode()).digest(), _BAD_CREDENTIALS)
+        digest, now = _digest(token), self.wall()
+        known = self._known.get(digest, now)
+        if known is not None:
+            return known
+        for source in self._sources:
+            found = source.find(token, digest, headers)
+            if isinstance(found, Admission):
+                self._known.put(digest, found, now)
+            if found is not None:
+                return found
+        return _BAD_CREDENTIALS
 
     # -- what headers mean
 
@@ -215,6 +243,22 @@ def credentials_of(config: Config, generated_token: str | None = None) -> list[C
     if generated_token is not None and config.needs_token:
         credentials.append(Credential(token_digest(generated_token), Principal(GENERATED)))
     return credentials
+
+
+def _token(headers: Headers) -> str | None:
+    """The bearer token of a request, if it has exactly one."""
+    sent = headers["authorization"]
+    scheme, _, token = sent[0].partition(" ")
+    return token.strip(" ") if len(sent) == 1 and scheme.lower() == "bearer" else None
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+def _check(found: Admission, exchange: HttpExchange) -> Principal | AuthError:
+    refusal = None if found.check is None else found.check(exchange)
+    return found.principal if refusal is None else refusal
 
 
 def _is_address(name: str) -> bool:

@@ -19,9 +19,10 @@ from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.inbound.held_bytes import HeldBytes, Hold
 from pactgate.inbound.http_exchange import HttpExchange, refusal
 from pactgate.inbound.http_grammar import BadRequestError, RequestHead
-from pactgate.inbound.peer_address import counted_address, host_of
+from pactgate.inbound.peer_address import LOCAL, counted_address, host_of
 from pactgate.inbound.request_reader import Ready, RequestHeadCache, RequestReader
 from pactgate.inbound.server_limits import MIB, ServerLimits
+from pactgate.inbound.unix_socket import user_of
 from pactgate.protocol import messages
 from pactgate.protocol.framing import KEEPALIVE
 
@@ -95,6 +96,7 @@ class InboundConnection(asyncio.Protocol):
         "peer",
         "subject",
         "transport",
+        "user",
     )
 
     transport: asyncio.Transport
@@ -119,6 +121,8 @@ class InboundConnection(asyncio.Protocol):
         """The host at the other end."""
         self.address = ""
         """What connections of that host are counted by."""
+        self.user: int | None = None
+        """The user id at the other end of a Unix socket."""
         self.subject: str | None = None
         """The principal that was identified on this connection last; None if none was."""
         self.is_guest = False
@@ -128,7 +132,8 @@ class InboundConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self.peer = host_of(transport.get_extra_info("peername"))
+        self.user = user_of(transport)
+        self.peer = host_of(transport.get_extra_info("peername")) if self.user is None else LOCAL
         self.address = counted_address(self.peer)
         self._hub.enter(self)
 
@@ -230,7 +235,7 @@ class InboundConnection(asyncio.Protocol):
 
     def _read(self, data: bytes) -> None:
         reader = self._reader
-        was_empty, was_in_body = reader.is_empty, reader.head is not None
+        was_in_body = reader.head is not None
         ready = reader.feed(data)
         if ready is not None:
             if len(ready.body) > _SMALL_BODY_BYTES:
@@ -242,7 +247,7 @@ class InboundConnection(asyncio.Protocol):
             self._read_body(reader.head, data, is_first=not was_in_body)
         else:
             self._hold(len(data))
-            if was_empty:
+            if reader.has_begun_now:
                 self.deadline = self._loop.time() + self._limits.head_timeout_s
 
     def _read_body(self, head: RequestHead, data: bytes, *, is_first: bool) -> None:
@@ -262,8 +267,9 @@ class InboundConnection(asyncio.Protocol):
     def _admit(self, head: RequestHead) -> bool:
         """Whether to read the body of this request. If not, the connection ends with the answer, which the frontend gives at once."""
         _check_coding(head)
-        exchange = self.exchange = HttpExchange(head, b"", self, self._limits.max_unsent_bytes)
-        exchange.keep_alive = False
+        exchange = self.exchange = HttpExchange(
+            head=head, body=b"", line=self, max_unsent_bytes=self._limits.max_unsent_bytes, keep_alive=False
+        )
         self.deadline = _NEVER
         try:
             if not self._hub.admit(exchange):
@@ -306,7 +312,13 @@ class InboundConnection(asyncio.Protocol):
         if ready.rest:
             self._hold(len(ready.rest))
             self._ahead += ready.rest
-        exchange = self.exchange = HttpExchange(head, ready.body, self, self._limits.max_unsent_bytes)
+        exchange = self.exchange = HttpExchange(
+            head=head,
+            body=ready.body,
+            line=self,
+            max_unsent_bytes=self._limits.max_unsent_bytes,
+            keep_alive=head.keep_alive,
+        )
         self.deadline = _NEVER
         try:
             self._hub.handle(exchange)

@@ -12,6 +12,9 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, Protocol
 
+from msgspec import Struct
+
+from pactgate.core.principal import Principal
 from pactgate.core.recording import HttpExchangeRecorder
 from pactgate.inbound.error_data import encode_internal, encode_refusal
 from pactgate.inbound.http_grammar import RequestHead
@@ -37,10 +40,11 @@ class Work(Protocol):
 
 
 class ExchangeConnection(Protocol):
-    """What an exchange needs of its connection. `peer` is the host at the other end."""
+    """What an exchange needs of its connection. `peer` is the host at the other end, `user` the user id at that of a Unix socket."""
 
     transport: asyncio.Transport
     peer: str
+    user: int | None
 
     def may_serve(self, subject: str) -> bool:
         """Note whose request it is; False where this principal has too many connections at work."""
@@ -55,50 +59,44 @@ class ExchangeConnection(Protocol):
         """End the connection without waiting for what is unsent."""
 
 
-class HttpExchange:
+class HttpExchange(Struct, eq=False):
     """`path` is the raw path of the target; `headers` has lower-case names, one value for each time a header was sent."""
 
-    __slots__ = (
-        "body",
-        "ended_because",
-        "extra_head",
-        "head",
-        "headers",
-        "hop",
-        "is_answered",
-        "is_http10",
-        "is_refused",
-        "keep_alive",
-        "line",
-        "max_unsent_bytes",
-        "method",
-        "on_disconnect",
-        "path",
-        "stream",
-        "work",
-    )
+    head: RequestHead
+    body: bytes
+    line: ExchangeConnection | None
+    max_unsent_bytes: int
+    keep_alive: bool
+    is_answered: bool = False
+    is_refused: bool = False
+    stream: EventStream | None = None
+    work: Work | None = None
+    hop: HttpExchangeRecorder | None = None
+    """Where the answer is noted too, if the exchange is recorded."""
+    principal: Principal | None = None
+    """Whose request it is, where `head.mcp` does not say so."""
+    extra_head: bytes = b""
+    """Header lines every answer to this request carries."""
+    ended_because: str = ""
+    """Why nobody works on the answer any more: the connection can be spared."""
+    on_disconnect: Callable[[], None] | None = None
+    """Called once if the client goes away before the answer is complete."""
 
-    def __init__(self, head: RequestHead, body: bytes, line: ExchangeConnection, max_unsent_bytes: int) -> None:
-        self.head = head
-        self.method = head.method
-        self.path = head.path
-        self.headers = head.headers
-        self.is_http10 = head.is_http10
-        self.keep_alive = head.keep_alive
-        self.body = body
-        self.line: ExchangeConnection | None = line
-        self.max_unsent_bytes = max_unsent_bytes
-        self.is_answered = self.is_refused = False
-        self.stream: EventStream | None = None
-        self.work: Work | None = None
-        self.hop: HttpExchangeRecorder | None = None
-        """Where the answer is noted too, if the exchange is recorded."""
-        self.extra_head = b""
-        """Header lines every answer to this request carries."""
-        self.ended_because = ""
-        """Why nobody works on the answer any more: the connection can be spared."""
-        self.on_disconnect: Callable[[], None] | None = None
-        """Called once if the client goes away before the answer is complete."""
+    @property
+    def method(self) -> str:
+        return self.head.method
+
+    @property
+    def path(self) -> str:
+        return self.head.path
+
+    @property
+    def headers(self) -> dict[str, list[str]]:
+        return self.head.headers
+
+    @property
+    def is_http10(self) -> bool:
+        return self.head.is_http10
 
     @property
     def is_connected(self) -> bool:
@@ -108,6 +106,11 @@ class HttpExchange:
     def peer(self) -> str:
         """The address of the client, or nothing where it is not known."""
         return "" if self.line is None else self.line.peer
+
+    @property
+    def user(self) -> int | None:
+        """The user id of the client, where it came through the Unix socket."""
+        return None if self.line is None else self.line.user
 
     def respond(self, status: int, head: bytes = JSON_HEAD, *body: bytes) -> None:
         """Write the whole answer at once. The parts of a large body are not copied together."""
@@ -120,15 +123,16 @@ class HttpExchange:
         if self.hop is not None:
             self.hop.answered(status, head + self.extra_head, b"".join(body))
         length = b"\r\n" if status in _BODILESS else b"Content-Length: %d\r\n\r\n" % size
-        ends = b"" if line.may_keep(self) and not self.is_http10 else self._connection_head(line)
-        top = b"".join((_STATUS_LINES[status], head, self.extra_head, ends, length))
+        keeps = line.may_keep(self)
+        ends = b"" if keeps and not self.head.is_http10 else self._connection_head(keeps)
+        top = (_STATUS_LINES[status], head, self.extra_head, ends, length)
         self.is_answered = True
-        if self.method == "HEAD":
-            line.transport.write(top)
+        if self.head.method == "HEAD":
+            line.transport.write(b"".join(top))
         elif size < _COPIED_BYTES:
-            line.transport.write(b"".join((top, *body)))
+            line.transport.write(b"".join((*top, *body)))
         else:
-            line.transport.writelines((top, *body))
+            line.transport.writelines((b"".join(top), *body))
         line.answered(self)
 
     def respond_result(self, id_: bytes, result: bytes) -> None:
@@ -155,9 +159,8 @@ class HttpExchange:
         if self.is_http10:
             self.keep_alive = False  # HTTP/1.0 knows no chunks: the end of the connection ends the answer
         coding = b"" if self.is_http10 else b"Transfer-Encoding: chunked\r\n"
-        line.transport.write(
-            b"".join((_STATUS_LINES[status], head, self.extra_head, self._connection_head(line), coding, b"\r\n"))
-        )
+        ends = self._connection_head(line.may_keep(self))
+        line.transport.write(b"".join((_STATUS_LINES[status], head, self.extra_head, ends, coding, b"\r\n")))
         if self.hop is not None:
             self.hop.streaming(status, head + self.extra_head)
         self.stream = EventStream(self, line)
@@ -191,8 +194,8 @@ class HttpExchange:
         """The answer is complete. Drops all references in a cycle, so that nothing waits for the garbage collector."""
         self.line = self.stream = self.on_disconnect = None
 
-    def _connection_head(self, line: ExchangeConnection) -> bytes:
-        if not line.may_keep(self):
+    def _connection_head(self, keeps: bool) -> bytes:
+        if not keeps:
             return b"Connection: close\r\n"
         return b"Connection: keep-alive\r\n" if self.is_http10 else b""
 

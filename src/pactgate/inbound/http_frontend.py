@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any, Final
 
 from pactgate.config.model import Sessions
 from pactgate.core.events import Emit
 from pactgate.core.failures import Kind
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.principal import Principal
 from pactgate.core.recording import ConnectionRecorder
 from pactgate.inbound.admin import Admin, CallTraces, Reach
-from pactgate.inbound.auth import AuthError, Guard, cors_head
+from pactgate.inbound.auth import Guard, cors_head
 from pactgate.inbound.batch import is_batch
+from pactgate.inbound.credential_checks import CredentialChecks
+from pactgate.inbound.credentials import AuthError, PendingCheck
 from pactgate.inbound.error_data import data_of
 from pactgate.inbound.guess_brake import DelayedAnswer, GuessBrake
-from pactgate.inbound.http_exchange import HttpExchange
+from pactgate.inbound.http_exchange import HttpExchange, Work
 from pactgate.inbound.http_legacy import LegacyHttpHandler
 from pactgate.inbound.http_modern import ModernHttpHandler
 from pactgate.inbound.replies import REVOKED, DroppedNotifications, Kernel, ask_to_wait, body_rejection, refuse
@@ -46,6 +49,10 @@ _EXPIRY_LOOK_S: Final = 60.0
 
 def _ignore(subject: str) -> None:
     return
+
+
+def _stop(work: Work) -> None:
+    work.cancel()
 
 
 class HttpFrontend:
@@ -77,6 +84,7 @@ class HttpFrontend:
         self._guard = guard
         self._generation = 0
         self._holders = guard.holders()
+        self._checks = CredentialChecks(FaultBarrier(emit))
         self._expiry: asyncio.TimerHandle | None = None
         self._expires_at: float | None = None
         self._brake = GuessBrake(emit, clock)
@@ -89,16 +97,26 @@ class HttpFrontend:
         self._await_expiry()
 
     def admit(self, exchange: HttpExchange) -> bool:
-        """Whether the request waits for its body: judged by its head alone. All others are answered here."""
+        """Whether the request waits for its body: judged by its head alone. All others are answered here.
+
+        Credentials that take time to check are checked when the body is there: it counts as nobody's until then.
+        """
         head = exchange.head.mcp
         if head is None or head.generation != self._generation or not self._is_served(head.path, head.principal):
+            guard, headers = self._guard, exchange.headers
+            if guard.check_source(headers) is None and isinstance(guard.find(exchange), PendingCheck):
+                return True
             exchange.head.mcp = self._route(exchange)
         return exchange.head.mcp is not None
 
     def handle(self, exchange: HttpExchange) -> None:
         """Answer one exchange, or see that it is answered."""
         head = exchange.head.mcp
-        if head is None or head.generation != self._generation or not self._is_served(head.path, head.principal):
+        if (
+            head is None
+            or head.generation != self._generation
+            or (head.path is not None and not self._is_served(head.path, head.principal))
+        ):
             head = exchange.head.mcp = self._route(exchange)
             if head is None:
                 return
@@ -150,7 +168,17 @@ class HttpFrontend:
         if exchange.method == "OPTIONS":
             self._guard.preflight(exchange)
             return None
-        admitted, path = self._guard.identify(exchange.headers), exchange.path
+        admitted = self._guard.identify(exchange)
+        if isinstance(admitted, PendingCheck):
+            self._wait(exchange, admitted)
+            return None
+        return self._route_as(exchange, admitted)
+
+    def _route_as(self, exchange: HttpExchange, admitted: Principal | AuthError) -> McpRequestHead | None:
+        self._note_expiry()
+        path = exchange.path
+        if isinstance(admitted, Principal):
+            exchange.principal = admitted
         if path == "/health":
             self._admin.health(exchange, admitted if isinstance(admitted, Principal) else None)
         elif isinstance(admitted, AuthError):
@@ -163,32 +191,88 @@ class HttpFrontend:
             self._refuse(exchange, 404, "There is nothing at this path; MCP is served at /mcp.")
         return None
 
+    def _wait(self, exchange: HttpExchange, pending: PendingCheck) -> None:
+        """Go on with a request when its credentials have been checked."""
+
+        def give_up(reason: str) -> None:
+            if exchange.is_connected:
+                self._refuse(exchange, 503, reason, _LATER)
+
+        task = self._checks.start(partial(self._settle, exchange, pending), give_up)
+        if task is not None:
+            exchange.work = task
+            exchange.on_disconnect = partial(_stop, task)
+
+    async def _settle(self, exchange: HttpExchange, pending: PendingCheck) -> None:
+        generation = self._generation
+        admitted: Principal | AuthError | PendingCheck = await self._guard.settle(exchange, pending)
+        if generation != self._generation:  # another guard has its own opinion
+            admitted = self._guard.identify(exchange)
+        exchange.work = exchange.on_disconnect = None
+        if isinstance(admitted, PendingCheck):
+            self._refuse(exchange, 503, "The rules for clients have just changed; try again.", _LATER)
+            return
+        exchange.head.mcp = self._route_as(exchange, admitted)
+        if exchange.head.mcp is not None:
+            self.handle(exchange)
+
     def replace_guard(self, guard: Guard) -> None:
         """Apply another guard from now on, to what is open too."""
         before, self._guard = self._guard, guard
-        self._check_again(before)
+        self._check_again(before.forget())
+
+    def check_again(self) -> None:
+        """Ask about everything that is open again: what a source of credentials knows has changed."""
+        self._check_again(self._guard.forget())
 
     def close(self) -> None:
         """End every session and what runs in it."""
         if self._expiry is not None:
             self._expiry.cancel()
+        self._checks.close()
         self._kernel.leave(self.sessions)
         self.sessions.close()
 
-    def _check_again(self, before: Guard) -> None:
-        """End everything that is open under credentials, a Host or an Origin that no longer mean what they did under `before`."""
+    def _check_again(self, remembered: Collection[Principal] = ()) -> None:
+        """End everything that is open under credentials, a Host or an Origin that no longer mean what they did.
+
+        `remembered` were admitted lately, beside those that can be listed.
+        """
         guard = self._guard
         self._generation += 1  # so that every known head is checked again at its next request
         holders, self._holders = self._holders, guard.holders()
-        self.sessions.end_others(self._holders)
+        self.sessions.end_others(self._is_admitted)
         for exchange in self.exchanges():
-            headers = exchange.headers
-            former = before.issued_to(headers)
-            if former is not None and (guard.check_source(headers) is not None or guard.identify(headers) != former):
-                exchange.end(REVOKED)
-        for subject in {one.key for one in holders} - {one.key for one in self._holders}:
+            former = exchange.principal if exchange.head.mcp is None else exchange.head.mcp.principal
+            if former is not None:
+                self._check_exchange(exchange, former)
+        gone = {one.key for one in holders.union(remembered) if not self._is_admitted(one)}
+        for subject in gone - {one.key for one in self._holders}:
             self.on_gone(subject)
         self._await_expiry()
+
+    def _is_admitted(self, principal: Principal) -> bool:
+        return principal in self._holders or self._guard.admits(principal)
+
+    def _check_exchange(self, exchange: HttpExchange, former: Principal) -> None:
+        guard, headers = self._guard, exchange.headers
+        found = guard.find(exchange) if guard.check_source(headers) is None else None
+        if isinstance(found, PendingCheck):
+            self._checks.start(partial(self._recheck, exchange, former, found), lambda reason: exchange.end(REVOKED))
+        elif found != former:
+            exchange.end(REVOKED)
+
+    async def _recheck(self, exchange: HttpExchange, former: Principal, pending: PendingCheck) -> None:
+        found = await self._guard.recheck(exchange.headers, pending)
+        self._note_expiry()
+        if isinstance(found, AuthError) or found.principal != former:
+            exchange.end(REVOKED)
+
+    def _note_expiry(self) -> None:
+        """A credential that was not known before may expire before all others."""
+        at = self._guard.next_expiry()
+        if at is not None and (self._expires_at is None or at < self._expires_at):
+            self._await_expiry()
 
     def _await_expiry(self) -> None:
         """Look at everything again when the next token expires. The wall clock may be set, so it is read at least once a minute."""
@@ -202,7 +286,7 @@ class HttpFrontend:
 
     def _look_at_expiry(self) -> None:
         if self._guard.next_expiry() != self._expires_at:
-            self._check_again(self._guard)
+            self._check_again()
         else:
             self._await_expiry()
 

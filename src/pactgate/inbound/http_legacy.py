@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
 from pactgate.core.failures import Kind, Reply
@@ -341,18 +343,15 @@ class _SessionResponder(Protocol):
     def broken(self) -> None: ...
 
 
-class _LegacyResponder:
+class _LegacyResponder(Struct, eq=False):
     """Answers the one request of a POST."""
 
-    __slots__ = ("_channel", "_reason", "_request", "_session", "ctx", "is_done")
-
-    def __init__(self, channel: ResponseChannel, session: LegacySession, request: Request) -> None:
-        self._channel = channel
-        self._session = session
-        self._request = request
-        self._reason = STOPPING
-        self.ctx: ExecutionContext | None = None
-        self.is_done = False
+    _channel: ResponseChannel
+    _session: LegacySession
+    _request: Request
+    _reason: str = STOPPING
+    ctx: ExecutionContext | None = None
+    is_done: bool = False
 
     def started(self, work: Work) -> None:
         self._channel.exchange.work = work

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from msgspec import Struct
+
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
 from pactgate.core.failures import Reply, http_status
@@ -81,22 +83,16 @@ class ModernHttpHandler:
             exchange.work = work
 
 
-class _ModernResponder(CannotAsk):
+class _ModernResponder(CannotAsk, Struct, eq=False):
     """The way back of one exchange. Turns it into a stream when something is said before the answer."""
 
-    __slots__ = ("_accepts", "_dropped", "_exchange", "_request", "_stream", "ctx", "is_done")
-
-    ctx: ExecutionContext | None
-
-    def __init__(
-        self, exchange: HttpExchange, dropped: DroppedNotifications, accepts: Accepts, request: Request
-    ) -> None:
-        self._exchange = exchange
-        self._dropped = dropped
-        self._accepts = accepts
-        self._request = request
-        self._stream: EventStream | None = None
-        self.is_done = False
+    _exchange: HttpExchange
+    _dropped: DroppedNotifications
+    _accepts: Accepts
+    _request: Request
+    _stream: EventStream | None = None
+    ctx: ExecutionContext | None = None
+    is_done: bool = False
 
     def notify(self, method: str, params: bytes) -> None:
         if not self._accepts.stream:

@@ -11,8 +11,10 @@ import asyncio
 import errno
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
+from pactgate.config.server_certificate import CertificateError, ServerCertificate
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.fault_barrier import FaultBarrier
@@ -21,6 +23,10 @@ from pactgate.inbound.connection_table import ConnectionTable
 from pactgate.inbound.held_bytes import HeldBytes
 from pactgate.inbound.http_exchange import HttpExchange
 from pactgate.inbound.server_limits import ServerLimits
+from pactgate.inbound.unix_socket import SocketFile
+
+if TYPE_CHECKING:
+    from pactgate.inbound.tls_listener import TlsListener
 
 _BACKLOG: Final = 1024
 _LAST_WORDS_S: Final = 1.0
@@ -37,7 +43,7 @@ def _admit_all(exchange: HttpExchange) -> bool:
 
 
 class HttpServer:
-    """Call `listen` once, `close` once."""
+    """Call `listen` or `listen_tls`, and `listen_locally`, once each; `close` once."""
 
     def __init__(self, handle: Handle, limits: ServerLimits, emit: Emit, admit: Admit = _admit_all) -> None:
         self.handle = handle
@@ -48,7 +54,9 @@ class HttpServer:
         self.is_closing = False
         self.held = HeldBytes(limits.max_held_bytes)
         self._connections = ConnectionTable(limits, emit)
-        self._listener: asyncio.Server | None = None
+        self._listeners: list[asyncio.Server] = []
+        self._tls: TlsListener | None = None
+        self._socket_file: SocketFile | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._emptied = asyncio.Event()
 
@@ -61,16 +69,52 @@ class HttpServer:
             )
         except OSError as problem:
             raise GatewayFailure(Kind.INVALID_CONFIG, _why_not_bound(problem, host, port)) from None
-        self._listener = listener
-        self._sweeper = loop.call_later(self.limits.sweep_s, self._sweep)
+        self._opened(listener)
         bound = listener.sockets[0].getsockname()
         return bound[0], bound[1]
+
+    async def listen_tls(self, host: str, port: int, files: ServerCertificate) -> tuple[str, int]:
+        """The same for clients over TLS."""
+        from pactgate.inbound.tls_listener import (
+            CertificateFiles,
+            TlsListener,
+        )  # only gateways with a certificate need it
+
+        loop = asyncio.get_running_loop()
+        make = partial(InboundConnection, self, loop)
+        try:
+            certificate = CertificateFiles(files, self.emit)
+            self._tls = TlsListener(certificate, make, self.emit, self.limits.max_connections)
+            bound = await self._tls.open(host, port)
+        except CertificateError as problem:
+            raise GatewayFailure(Kind.INVALID_CONFIG, str(problem)) from None
+        except OSError as problem:
+            raise GatewayFailure(Kind.INVALID_CONFIG, _why_not_bound(problem, host, port)) from None
+        self._opened(None)
+        return bound
+
+    async def listen_locally(self, path: str, mode: str) -> None:
+        """Serve local clients at a Unix socket. Raises INVALID_CONFIG."""
+        loop = asyncio.get_running_loop()
+        self._socket_file = SocketFile(path, mode)
+        make = partial(InboundConnection, self, loop)
+        self._opened(await loop.create_unix_server(make, sock=self._socket_file.socket))
+
+    def _opened(self, listener: asyncio.Server | None) -> None:
+        if listener is not None:
+            self._listeners.append(listener)
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().call_later(self.limits.sweep_s, self._sweep)
 
     async def close(self, grace_s: float) -> None:
         """Accept no new connections, end idle ones, and give running exchanges `grace_s`; then cancel and abort them."""
         self.is_closing = True
-        if self._listener is not None:
-            self._listener.close()
+        if self._socket_file is not None:
+            self._socket_file.remove()  # while it is open: until then no other file has its number
+        for listener in self._listeners:
+            listener.close()
+        if self._tls is not None:
+            self._tls.close()
         self._each(InboundConnection.close_idle)
         if not await self._empty_within(grace_s):
             self._each(_cancel)
@@ -79,8 +123,8 @@ class HttpServer:
                 await self._empty_within(_LAST_WORDS_S)
         if self._sweeper is not None:
             self._sweeper.cancel()
-        if self._listener is not None:
-            await _bounded(self._listener.wait_closed(), _LAST_WORDS_S)
+        for listener in self._listeners:
+            await _bounded(listener.wait_closed(), _LAST_WORDS_S)
 
     @property
     def connection_count(self) -> int:
@@ -116,6 +160,8 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         now = loop.time()
         self._each(lambda connection: self.barrier.run("sweep", connection.sweep, now))
+        if self._tls is not None:
+            self.barrier.run("sweep", self._tls.certificate.look)
         self._sweeper = loop.call_later(self.limits.sweep_s, self._sweep)
 
     def _each(self, act: Callable[[InboundConnection], object]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
+LOCAL: Final = "unix"
+"""Stands for the address of clients at the Unix socket."""
 _IPV6_NETWORK_BITS: Final = 64
 """An IPv6 host chooses the rest of its address itself."""
 

@@ -101,6 +101,7 @@ def body_rejection(failure: GatewayFailure, id_: bytes | None) -> Rejection:
 
 def refuse(exchange: HttpExchange, emit: Emit, status: int, rejection: Rejection, head: bytes = b"") -> None:
     """Answer with a JSON-RPC error and say so to whoever listens."""
-    emit(RequestRefused(status, rejection.code, rejection.message, exchange.peer))
+    target = f"{exchange.method} {exchange.path}"
+    emit(RequestRefused(status, rejection.code, rejection.message, exchange.peer, target))
     exchange.is_refused = True
     exchange.respond(status, JSON_HEAD + head, encode_refusal(rejection, status))

@@ -45,7 +45,9 @@ class RequestHeadCache:
             if known is not None:
                 return known, split[1]
         head = parse_head(raw, max_headers=limits.max_headers, max_target_bytes=limits.max_target_bytes)
-        if split is not None and head.length == split[1] and len(raw) <= _MAX_HEAD_BYTES:
+        # A proof of possession (RFC 9449) is good for one request, so its head is checked each time.
+        may_repeat = len(raw) <= _MAX_HEAD_BYTES and "dpop" not in head.headers
+        if split is not None and head.length == split[1] and may_repeat:
             if len(self._heads) >= _MAX_HEADS:
                 self._heads.clear()
             self._heads[split[0]] = head
@@ -63,6 +65,7 @@ class RequestReader:
         "_kept",
         "_length",
         "_limits",
+        "_pieces",
         "_scanned",
         "head",
     )
@@ -73,6 +76,7 @@ class RequestReader:
         self._length = 0
         self._kept = bytearray()
         self._scanned = 0
+        self._pieces = 0
         self._is_line_known = False
         self._body = self._kept
         self._chunks: ChunkedBody | None = None
@@ -82,6 +86,11 @@ class RequestReader:
     def is_empty(self) -> bool:
         """Whether no part of a request has come."""
         return self.head is None and not self._kept
+
+    @property
+    def has_begun_now(self) -> bool:
+        """Whether the last piece was the first one of a head that is not complete."""
+        return self._pieces == 1
 
     @property
     def received_bytes(self) -> int:
@@ -103,7 +112,7 @@ class RequestReader:
 
     def _forget_head(self) -> None:
         self._kept.clear()
-        self._scanned = 0
+        self._scanned = self._pieces = 0
         self._is_line_known = False
 
     def _read_head(self, data: bytes) -> Ready | None:
@@ -134,6 +143,7 @@ class RequestReader:
 
     def _check_unfinished_head(self) -> None:
         """Check the part of a head that has come: a head that is malformed or too long is refused before its end."""
+        self._pieces += 1
         fresh = bytes(self._kept[max(0, self._scanned - 1) :])
         self._scanned = len(self._kept)
         if not self._is_line_known:

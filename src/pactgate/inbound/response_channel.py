@@ -5,6 +5,8 @@ Must not: decide what is said; it only finds the stream to say it on.
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from pactgate.inbound.client_requests import PendingClientRequests
 from pactgate.inbound.http_exchange import JSON_HEAD, EventStream, HttpExchange
 from pactgate.inbound.replies import MAX_WAITING_BYTES, DroppedNotifications
@@ -13,19 +15,14 @@ from pactgate.inbound.sessions import LegacySession
 from pactgate.protocol import messages
 
 
-class ResponseChannel:
+class ResponseChannel(Struct, eq=False):
     """The way back of one POST: one body, or a stream that can be taken up again."""
 
-    __slots__ = ("_dropped", "_may_stream", "_session", "_stream", "exchange")
-
-    def __init__(
-        self, exchange: HttpExchange, session: LegacySession, dropped: DroppedNotifications, may_stream: bool
-    ) -> None:
-        self.exchange = exchange
-        self._session = session
-        self._dropped = dropped
-        self._may_stream = may_stream
-        self._stream: ResumableStream | None = None
+    exchange: HttpExchange
+    _session: LegacySession
+    _dropped: DroppedNotifications
+    _may_stream: bool
+    _stream: ResumableStream | None = None
 
     @property
     def is_streaming(self) -> bool:

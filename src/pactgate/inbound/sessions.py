@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, Protocol
@@ -195,10 +195,10 @@ class SessionTable:
         session.end()
         self.on_end(session.handle)
 
-    def end_others(self, admitted: Collection[Principal]) -> None:
+    def end_others(self, admits: Callable[[Principal], bool]) -> None:
         """End the sessions of everybody who is gone, or is no longer what it was when its session began."""
         for session in self.all():
-            if session.principal not in admitted:
+            if not admits(session.principal):
                 self.end(session)
 
     def tell(self, method: str, concerns: Callable[[ListReader], bool]) -> None:

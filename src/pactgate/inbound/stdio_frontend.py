@@ -40,6 +40,10 @@ FINISH_S: Final = 5.0
 _READ_BYTES: Final = 64 * 1024
 
 
+def _ignore(caller: Caller) -> None:
+    return
+
+
 async def open_stdio() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """This process's standard input and output. From now on, what is printed by mistake goes to standard error."""
     loop = asyncio.get_running_loop()
@@ -69,10 +73,12 @@ async def serve_stdio(
     finish_s: float = FINISH_S,
     clock: Callable[[], float] = time.monotonic,
     tap: ConnectionRecorder | None = None,
+    on_client: Callable[[Caller], None] = _ignore,
 ) -> None:
     """Serve one caller until it closes its side. Without streams, the caller is at this process's stdin and stdout.
 
-    `scope` is the one server it sees, under that server's own names; `view` the view.
+    `scope` is the one server it sees, under that server's own names; `view` the view. `on_client` is called before its first request is
+    answered.
     """
     if reader is None or writer is None:
         reader, writer = await open_stdio()
@@ -80,6 +86,7 @@ async def serve_stdio(
     frontend = StdioFrontend(kernel, reader, writer, StdioSession(principal, scope, view), emit, clock, tap)
     reading = asyncio.get_running_loop().create_task(frontend.read(max_message_bytes))
     frontend.on_gone = reading.cancel
+    frontend.on_client = on_client
     kernel.join(frontend)
     try:
         await asyncio.wait((reading,))
@@ -125,6 +132,8 @@ class StdioFrontend:
         self._questions = PendingClientRequests()
         self.on_gone: Callable[[], object] = self.abandon
         """Called when the caller no longer reads."""
+        self.on_client: Callable[[Caller], None] = _ignore
+        """Called with the caller once it has said what it offers: at the handshake, or with its first modern request."""
         self.dropped = 0
 
     async def read(self, max_message_bytes: int) -> None:
@@ -227,6 +236,9 @@ class StdioFrontend:
             self._refuse(caller)
             return
         await self._until_open_at_most(MAX_RUNNING - 1)
+        if self._conversation.era is not None:
+            self.on_client, told = _ignore, self.on_client
+            told(caller)
         self._start(request, caller, responder)
 
     async def _take_batch(self, line: bytes) -> None:

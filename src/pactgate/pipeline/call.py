@@ -5,10 +5,10 @@ Must not: decide anything. The gates decide, and `tool_call` runs them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection
-from typing import Any, Final
+from collections.abc import Awaitable
+from typing import Any, Final, cast
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct, field
 
 from pactgate.catalog.search_surface import SearchSurface
 from pactgate.core.context import ExecutionContext
@@ -20,94 +20,57 @@ from pactgate.policy.result_cache import LeaderTicket
 from pactgate.policy.timeouts import ToolTimeout, shortened
 from pactgate.protocol.messages import Request, Response
 from pactgate.protocol.simple_result import SimpleResult, encode_simple, read_simple, size_of
-from pactgate.protocol.versions import LEGACY
+from pactgate.protocol.versions import LEGACY, Era
 from pactgate.upstreams.dialer import Session
 
 FRAME_BYTES: Final = 40
 """What a JSON-RPC answer has beside its id and its result."""
 
 
-_NO_META: Final[dict[str, Raw]] = {}
-
-
-class Call:
+class Call(Struct, eq=False):
     """The state of one call. `members` are the caller's params without `_meta`, each as the bytes it arrived as."""
 
-    policy: ToolPolicy
+    ctx: ExecutionContext
+    request: Request
+    policies: PolicyTable
+    timeouts: TimeoutQueue
+    limit: ToolTimeout
+    """That of its tool and its caller; the default until the tool is known."""
+    policy: ToolPolicy = cast("ToolPolicy", UNSET)
     """The policy of its tool, from where the resolve gate has bound one."""
-    session: Session
+    session: Session = cast("Session", UNSET)
     """Where the answer came from, if it is not of the ordinary shape."""
-
-    __slots__ = (
-        "_result",
-        "_timeouts",
-        "arguments",
-        "caller_limit_ms",
-        "ctx",
-        "deadline",
-        "fixed",
-        "frame_bytes",
-        "grant",
-        "is_answered",
-        "is_input_required",
-        "is_sent",
-        "is_task",
-        "limit",
-        "members",
-        "meta",
-        "outer",
-        "policies",
-        "policy",
-        "progress_token",
-        "request",
-        "requested",
-        "search",
-        "session",
-        "simple",
-        "ticket",
-        "tool",
-        "upstream_era",
-        "waiting_for",
-    )
-
-    def __init__(self, ctx: ExecutionContext, request: Request, policies: PolicyTable, timeouts: TimeoutQueue) -> None:
-        self.ctx = ctx
-        self.request = request
-        self.frame_bytes = len(request.id) + FRAME_BYTES
-        self.policies = policies
-        self._timeouts = timeouts
-        self.limit: ToolTimeout = policies.default_limit
-        self.caller_limit_ms: int | None = None
-        self.requested = ""
-        self.members: dict[str, Raw] = {}
-        self.arguments: Any = UNSET
-        """The arguments decoded, once somebody has."""
-        self.meta: dict[str, Raw] = _NO_META
-        self.progress_token: Raw | None = None
-        self.tool: Tool | None = None
-        self.grant: Grant | None = None
-        """What lets its caller call the tool; None where no permissions are configured, and for tools of the gateway itself."""
-        self.fixed: Collection[str] = ()
-        """The arguments that a view has put in."""
-        self.search: SearchSurface | None = None
-        """Where its caller sees a search surface: what answers for it."""
-        self.ticket: LeaderTicket | None = None
-        self.is_answered = False
-        """Answered from the cache."""
-        self.outer: Tool | None = None
-        """The tool that was called, where it names another one in its arguments."""
-        self.is_sent = False
-        self.is_task = False
-        self.is_input_required = False
-        """The answer asks its caller for input; what may be said of a result can't be said of it."""
-        self.deadline: Deadline | None = None
-        """Its time limit, from when it first has to wait."""
-        self.upstream_era = LEGACY
-        self.waiting_for: str | None = None
-        """The server a name points at, while what it offers is not known yet."""
-        self._result: bytes | None = b""
-        self.simple: SimpleResult | None = None
-        """The parts of the result, while it is of the ordinary shape."""
+    caller_limit_ms: int | None = None
+    requested: str = ""
+    members: dict[str, Raw] = field(default_factory=dict)
+    arguments: Any = UNSET
+    """The arguments decoded, once somebody has."""
+    meta: dict[str, Raw] = field(default_factory=dict)
+    progress_token: Raw | None = None
+    tool: Tool | None = None
+    ticket: LeaderTicket | None = None
+    is_answered: bool = False
+    """Answered from the cache."""
+    grant: Grant | None = None
+    """What lets its caller call the tool; None where no permissions are configured, and for tools of the gateway itself."""
+    outer: Tool | None = None
+    """The tool that was called, where it names another one in its arguments."""
+    fixed: frozenset[str] = frozenset()
+    """The arguments that a view has put in."""
+    search: SearchSurface | None = None
+    """Where its caller sees a search surface: what answers for it."""
+    is_sent: bool = False
+    is_task: bool = False
+    is_input_required: bool = False
+    """The answer asks its caller for input; what may be said of a result can't be said of it."""
+    deadline: Deadline | None = None
+    """Its time limit, from when it first has to wait."""
+    upstream_era: Era = LEGACY
+    waiting_for: str | None = None
+    """The server a name points at, while what it offers is not known yet."""
+    _result: bytes | None = b""
+    simple: SimpleResult | None = None
+    """The parts of the result, while it is of the ordinary shape."""
 
     @property
     def result(self) -> bytes:
@@ -147,7 +110,7 @@ class Call:
     def with_deadline(self, pending: Awaitable[None]) -> Awaitable[None]:
         """Start or move the deadline of the call to its present limit (the default until the tool is known), and return `pending`."""
         if self.deadline is None:
-            self.deadline = Deadline(self._timeouts, self.ctx.interrupt, self.limit.ms, self.policies.input_timeout_ms)
+            self.deadline = self.timeouts.begin(self.ctx.interrupt, self.limit.ms, self.policies.input_timeout_ms)
         else:
             self.deadline.move(self.limit.ms)
         return pending
@@ -156,11 +119,16 @@ class Call:
     def has_timed_out(self) -> bool:
         return self.deadline is not None and self.deadline.has_expired
 
+    def release_ticket(self) -> None:
+        """The outcome is for nobody else. Only the first report of a ticket counts."""
+        if self.ticket is not None:
+            self.ticket.release()
+
     def close(self) -> None:
         """Let go of what would outlive it, and of what may be large: a frame or an exception may hold the call itself for longer."""
         self.arguments = UNSET
-        self.members = _NO_META
+        self.members = {}
         if self.deadline is not None:
             self.deadline.close()
         if self.ticket is not None:
-            self.ticket.release()  # the first word counts: this is for whatever ended the call without one
+            self.ticket.release()  # for whatever ended the call without a word about it

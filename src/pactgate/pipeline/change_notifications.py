@@ -222,8 +222,11 @@ class ChangeNotifications:
 
     async def subscribe(self, ctx: ExecutionContext, request: Request) -> bytes:
         uri = ctx.requested = _uri_of(request)
+        caller, holder = ctx.caller, self._holder(ctx.caller)
         await self._connections.settle()
-        await self._subscriptions.add(self._holder(ctx.caller), uri)
+        await self._subscriptions.add(holder, uri)
+        if caller.session is None or self._sessions.get(caller.session) is not holder:
+            self._subscriptions.release(holder)  # the session ended while its server was asked
         return b"{}"
 
     async def unsubscribe(self, ctx: ExecutionContext, request: Request) -> bytes:
@@ -242,7 +245,7 @@ class ChangeNotifications:
         if len(self._listens) >= MAX_LISTENS or own >= MAX_LISTENS_OF_ONE or self._is_closed:
             raise GatewayFailure(
                 Kind.OVERLOADED,
-                f"There are as many open listens as there may be ({MAX_LISTENS}, and {MAX_LISTENS_OF_ONE} of one caller).",
+                f"There are as many open listens as there may be ({MAX_LISTENS}, and {MAX_LISTENS_OF_ONE} of one client).",
             )
         self._listens.add(listen)
         return listen
@@ -262,7 +265,7 @@ class ChangeNotifications:
 
     def _holder(self, caller: Caller) -> _SessionHolder:
         if caller.session is None or caller.standing is None:
-            raise GatewayFailure(Kind.METHOD_NOT_FOUND, "Only a caller with a session can be told of changes.")
+            raise GatewayFailure(Kind.METHOD_NOT_FOUND, "Only a client with a session can be told of changes.")
         holder = self._sessions.get(caller.session)
         if holder is None:
             holder = self._sessions[caller.session] = _SessionHolder(caller.standing, caller)

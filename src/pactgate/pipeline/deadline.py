@@ -12,43 +12,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from msgspec import Struct
+
 from pactgate.core.fault_barrier import FaultBarrier
 
 _KEPT_QUEUES: Final = 32
 """So many limits keep their queue while it is empty; callers may name any limit they like."""
 
 
-class Deadline:
-    """`interrupt` ends what works on the request. Armed when the request first has to wait."""
+class Deadline(Struct, eq=False):
+    """`interrupt` ends what works on the request. Made by `TimeoutQueue.begin` when the request first has to wait."""
 
-    __slots__ = (
-        "_began",
-        "_input_s",
-        "_interrupt",
-        "_is_closed",
-        "_paused",
-        "_paused_at",
-        "_queue",
-        "_timeouts",
-        "_timer",
-        "full_ms",
-        "has_expired",
-        "limit_ms",
-    )
-
-    def __init__(self, timeouts: TimeoutQueue, interrupt: Callable[[], None], limit_ms: int, input_ms: int) -> None:
-        self.limit_ms = self.full_ms = limit_ms
-        """`full_ms` is the limit before the client shortened it."""
-        self.has_expired = False
-        self._timeouts = timeouts
-        self._interrupt = interrupt
-        self._input_s = input_ms / 1000
-        self._paused = 0
-        self._paused_at = 0.0
-        self._is_closed = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._queue: _Queue | None = timeouts.queue_of(limit_ms)
-        self._began = self._queue.add(self)
+    _timeouts: TimeoutQueue
+    _interrupt: Callable[[], None]
+    limit_ms: int
+    full_ms: int
+    """The limit before the client shortened it."""
+    _input_s: float
+    _began: float
+    _queue: _Queue | None
+    has_expired: bool = False
+    _paused: int = 0
+    _paused_at: float = 0.0
+    _is_closed: bool = False
+    _timer: asyncio.TimerHandle | None = None
 
     def move(self, limit_ms: int) -> None:
         """Another limit, counted from the same beginning."""
@@ -93,7 +80,11 @@ class Deadline:
 
     def close(self) -> None:
         self._is_closed = True
-        self._disarm()
+        if self._timer is not None:
+            self._disarm()
+        elif self._queue is not None:
+            self._queue.remove(self)
+            self._queue = None
 
     def expire(self) -> None:
         self.has_expired = True
@@ -117,47 +108,45 @@ class Deadline:
 class _Queue:
     """Deadlines of one limit, the oldest first, with when each began."""
 
-    __slots__ = ("_barrier", "_entries", "_limit_s", "_loop", "_on_empty", "_timer")
+    __slots__ = ("_barrier", "_limit_s", "_on_empty", "entries", "loop", "timer")
 
     def __init__(
         self, limit_ms: int, loop: asyncio.AbstractEventLoop, barrier: FaultBarrier, on_empty: Callable[[int], None]
     ) -> None:
         self._limit_s = limit_ms / 1000
-        self._loop = loop
+        self.loop = loop
         self._barrier = barrier
         self._on_empty = on_empty
-        self._entries: dict[Deadline, float] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self.entries: dict[Deadline, float] = {}
+        self.timer: asyncio.TimerHandle | None = None
 
-    def add(self, deadline: Deadline) -> float:
-        now = self._entries[deadline] = self._loop.time()
-        if self._timer is None:
-            self._timer = self._loop.call_at(now + self._limit_s, self._look)
-        return now
+    def arm(self, began: float) -> None:
+        """Look after the deadlines when one that began then runs out."""
+        self.timer = self.loop.call_at(began + self._limit_s, self._look)
 
     def remove(self, deadline: Deadline) -> None:
-        self._entries.pop(deadline, None)
-        if not self._entries:
+        self.entries.pop(deadline, None)
+        if not self.entries:
             self._on_empty(deadline.limit_ms)
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        if self.timer is not None:
+            self.timer.cancel()
 
     def _look(self) -> None:
         """End what has run out, and come back when the next one may have. One that fails to end holds up no other."""
-        self._timer = None
-        now = self._loop.time()
+        self.timer = None
+        now = self.loop.time()
         overdue = []
-        for deadline, began in self._entries.items():
+        for deadline, began in self.entries.items():
             if began + self._limit_s > now:
                 break
             overdue.append(deadline)
         for deadline in overdue:
-            if self._entries.pop(deadline, None) is not None:
+            if self.entries.pop(deadline, None) is not None:
                 self._barrier.run("deadline", deadline.expire)
-        if self._entries and self._timer is None:
-            self._timer = self._loop.call_at(next(iter(self._entries.values())) + self._limit_s, self._look)
+        if self.entries and self.timer is None:
+            self.arm(next(iter(self.entries.values())))
 
 
 class TimeoutQueue:
@@ -175,11 +164,17 @@ class TimeoutQueue:
     def loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
 
-    def queue_of(self, limit_ms: int) -> _Queue:
+    def begin(self, interrupt: Callable[[], None], limit_ms: int, input_ms: int) -> Deadline:
+        """The deadline of a request that begins to wait now."""
         queue = self._queues.get(limit_ms)
         if queue is None:
             queue = self._queues[limit_ms] = _Queue(limit_ms, self.loop, self._barrier, self._drop_if_many)
-        return queue
+        now = queue.loop.time()
+        deadline = Deadline(self, interrupt, limit_ms, limit_ms, input_ms / 1000, now, queue)
+        queue.entries[deadline] = now
+        if queue.timer is None:
+            queue.arm(now)
+        return deadline
 
     def close(self) -> None:
         for queue in self._queues.values():

@@ -6,6 +6,8 @@ in. Must not: send a call twice (D6, S4/NONGOALS).
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
@@ -85,17 +87,18 @@ def _upstream_request(call: Call) -> UpstreamRequest:
     if call.caller_limit_ms is not None:
         call.deadline.full_ms = call.policy.limit.ms
     call.members["name"] = call.policy.wire_name
+    hears_nothing = call.progress_token is None and call.policies.progress_timeout_ms is None
     return UpstreamRequest(
-        caller,
-        tool.server,
-        "tools/call",
-        call.members,
+        caller=caller,
+        server=tool.server,
+        method="tools/call",
+        members=call.members,
         meta=call.meta,
         name=tool.name,
-        on_progress=_on_progress(call, call.deadline),
+        on_progress=None if hears_nothing else _on_progress(call, call.deadline),
         deadline=call.deadline,
-        on_send=lambda session: _note_sent(call, session),
-        on_asked=lambda: call.ticket.release() if call.ticket is not None else None,
+        on_send=partial(_note_sent, call),
+        on_asked=call.release_ticket,
     )
 
 

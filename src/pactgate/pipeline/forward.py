@@ -150,7 +150,9 @@ class Forward:
             raise _not_here(request.method, f"{server} does not offer it")
         session = await self._in_time(request.method, self._connections.session(server))
         if session.identity.era is not ctx.caller.era:
-            raise _not_here(request.method, f"{server} speaks another era, and this can't be carried between eras")
+            raise _not_here(
+                request.method, f"{server} speaks another protocol version, which this request can't be translated to"
+            )
         if not (has_tasks if is_about_tasks else has_extensions)(session.identity.capabilities):
             raise _not_here(request.method, f"{server} does not offer it")
         members, meta, token = _params(request)
@@ -274,7 +276,7 @@ class Forward:
         ctx.server = to.server
         limit_ms = self._policies().server_limit_ms(to.server)
         input_ms = self._policies().input_timeout_ms
-        deadline = Deadline(self._timeouts, ctx.interrupt, limit_ms, input_ms)
+        deadline = self._timeouts.begin(ctx.interrupt, limit_ms, input_ms)
         try:
             async with self._overload.slot(to.server, ctx.caller.principal.key):
                 found = await self._send(ctx.caller, request, to, meta, deadline, on_asked)
@@ -312,10 +314,10 @@ class Forward:
     ) -> UpstreamResult:
         session = await self._connections.session(to.server)
         sent = UpstreamRequest(
-            caller,
-            to.server,
-            request.method,
-            to.members,
+            caller=caller,
+            server=to.server,
+            method=request.method,
+            members=to.members,
             meta=meta,
             name=to.name,
             on_progress=relay_progress(caller.channel, to.token),
@@ -391,7 +393,7 @@ def _too_slow(
 def _unanswered(server: str, method: str, limit_ms: int) -> GatewayFailure:
     return GatewayFailure(
         Kind.INPUT_UNANSWERED,
-        f"{server} asked its caller for input to {method} and had no answer within {limit_ms} ms (timeouts.inputTimeoutMs)",
+        f"{server} asked the client for input to {method} and had no answer within {limit_ms} ms (timeouts.inputTimeoutMs)",
         server=server,
         operation=method,
         details={"phase": "input", "timeoutMs": limit_ms},

@@ -35,7 +35,7 @@ class ForwardedResult(NamedTuple):
     data: bytes
     revision: str
     remaining_ms: int | None = None
-    """How long a kept answer may still be given; None for a fresh one."""
+    """How long a cached result may still be given; None for a fresh one."""
     is_input_required: bool = False
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
+from pactgate.catalog.discovery import TOOLS
 from pactgate.core.context import ExecutionContext
 from pactgate.core.display import cut
 from pactgate.core.failures import GatewayFailure, Kind
@@ -16,6 +17,7 @@ from pactgate.pipeline.change_notifications import ChangeNotifications
 from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.kernel import EXTENSION, Handler
 from pactgate.pipeline.notification_relay import NotificationRelay
+from pactgate.pipeline.server_requests import relayable_of
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.protocol import messages, modern
 from pactgate.protocol.cache_hints import STALE
@@ -100,7 +102,10 @@ class Handlers:
         caller = ctx.caller
         await self._connections.settle(caller.scope)
         hint = self._connections.freshness(request.method, caller)
-        catalog = self._connections.catalog_for(caller)
+        if request.method == TOOLS.method and caller.capabilities:
+            catalog = await self._connections.catalog_of(caller, relayable_of(caller, Era.LEGACY))
+        else:
+            catalog = self._connections.catalog_for(caller)
         return catalog.listing(request.method, caller.scope, caller.version, hint)
 
     async def _settle_scope(self, scope: str | None) -> None:

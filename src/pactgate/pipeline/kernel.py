@@ -150,7 +150,7 @@ class Kernel:
 
     def _cancelled(self, ctx: ExecutionContext, request: Request) -> None:
         if request.method != modern.LISTEN:  # which ends in no other way
-            ctx.fail(GatewayFailure(Kind.CANCELLED, "the caller gave up"))
+            ctx.fail(GatewayFailure(Kind.CANCELLED, "the client gave up"))
         self._seal(ctx, request)
 
     def _seal(self, ctx: ExecutionContext, request: Request) -> Awaitable[str | None] | None:
@@ -218,6 +218,7 @@ class Kernel:
             mask = self._mask()
             failure.reword(lambda text: mask.start(text, MAX_TEXT_CHARS))
             failure.details = mask.value(failure.details)
+            failure.tool = failure.tool and mask.start(failure.tool, MAX_TEXT_CHARS)
             return self._rendered(ctx, request, failure)
         except Exception as fault:  # noqa: BLE001 - a refusal must not fail, whatever a server put into its error
             self._barrier.report("refusal", fault, ctx.request_id)

@@ -26,6 +26,9 @@ from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.in_process import CURRENT_CALL, unknown_tool
 
+_TEXT_SHARE: Final = 3
+"""Facts of more than this part of the largest response are not repeated as text, which is longer than they are."""
+_TOO_LONG: Final = "See structuredContent: it is too long to be repeated here."
 _DESCRIPTION_CHARS: Final = 300
 _NOBODY: Final = "the gateway"
 
@@ -75,8 +78,11 @@ class Management:
             raise unknown_tool(self.info["name"], name)
         facts = await tool(messages.value(params.get("arguments", Raw(b"{}"))))
         text = encode_json(facts)
+        shown = text.decode()
+        if len(text) * _TEXT_SHARE > self._configuration.current.response.max_response_bytes:
+            shown = _TOO_LONG  # the same facts twice would need twice the room
         return encode_json(
-            {"content": [{"type": "text", "text": text.decode()}], "structuredContent": Raw(text), "isError": False}
+            {"content": [{"type": "text", "text": shown}], "structuredContent": Raw(text), "isError": False}
         )
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ Enforces S1/RESP-003, S1/RESP-004, S2/MCP-002 and decisions D9, D21.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,10 +15,11 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pactgate.catalog.uris import full_uri
 from pactgate.core.context import ExecutionContext
-from pactgate.core.events import CodeReplaced, EffectsExceeded, Emit
+from pactgate.core.contract import MAX_OUTPUT_ERRORS, OutputError
+from pactgate.core.events import CodeReplaced, EffectsExceeded, Emit, OutputMismatched
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.values import Tool
-from pactgate.pipeline.call import Call
+from pactgate.core.values import SchemaViolation, Tool
+from pactgate.pipeline.call import FRAME_BYTES, Call
 from pactgate.pipeline.capabilities import TASKS
 from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_policy import ToolPolicy
@@ -29,6 +30,7 @@ from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol import downgrade, messages
 from pactgate.protocol.json_limits import may_repeat_key, repeats_key
 from pactgate.protocol.messages import encode_json
+from pactgate.protocol.simple_result import size_of
 from pactgate.protocol.versions import LEGACY, MODERN
 
 
@@ -103,13 +105,13 @@ class CheckResult:
         if not isinstance(read.content, UnsetType) and memoryview(read.content)[0] != _ARRAY:
             raise _malformed(call, "its content is not an array")
         if read.resultType != "complete":
-            raise _malformed(call, f"it is {read.resultType!r}, which this caller did not offer to handle")
+            raise _malformed(call, f"it is {read.resultType!r}, which this client did not offer to handle")
         if read.isError:
             call.ctx.note_tool_error()
 
 
 class CheckEffects:
-    """What a contract tool did and how it failed, held against its contract. A breach is recorded and reported; nothing is undone."""
+    """What a contract tool did and how it failed, compared with its contract. A breach is recorded and reported; nothing is undone."""
 
     name = "check_effects"
 
@@ -126,6 +128,7 @@ class CheckEffects:
         assert contract is not None, "applies only where there is one"
         account = contracts.take_contract_result(contract, call.result)
         call.replace(account.result)
+        ctx.output_errors = account.output_errors
         if account.operations is not None:
             if ctx.effects_level in _NOT_OBSERVED:
                 ctx.effects_level = contracts.OBSERVED
@@ -144,33 +147,67 @@ class CheckEffects:
 
 
 class ValidateOutput:
-    """A result that fits the output schema its tool declares. A tool's own error is exempt; a bad value is never a success (D8)."""
+    """A result that fits the output schema its tool declares. A tool's own error is exempt; a bad value is never a success (D8).
+
+    With `outputValidation: warn` a result of a REST API that does not fit is passed on, and the envelope says where it does not.
+    """
 
     name = "validate_output"
 
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+
     def applies_to(self, policy: ToolPolicy) -> bool:
-        return policy.tool.output_check is not None
+        return policy.tool.output_check is not None or _is_lenient(policy.tool)
 
     def __call__(self, call: Call) -> None:
-        tool = call.policy.tool
-        if call.ctx.is_error or call.is_task:
+        tool, ctx = call.policy.tool, call.ctx
+        if ctx.is_error or call.is_task:
             return
-        assert tool.output_check is not None, "applies only where there is one"
-        structured = call.simple.structured if call.simple else messages.members(call.result).get("structuredContent")
-        if structured is None or isinstance(structured, UnsetType):
-            raise _misfit(tool, "it has no structuredContent", [])
-        text, value = bytes(structured), UNSET
-        try:
-            value = messages.value(text)
-            is_ambiguous = repeats_key(text, value)
-        except (msgspec.DecodeError, ValueError, RecursionError):
-            is_ambiguous = False  # the check below says that it can't be read
-        if is_ambiguous:
-            raise _malformed(call, "a key stands twice in one object of its structuredContent")
-        errors = tool.output_check.check(text, value)
-        if errors:
-            raise _misfit(tool, errors[0].message, [error.facts() for error in errors])
-        call.ctx.is_validated = True
+        if _is_lenient(tool):
+            self._note(call)
+            return
+        why, errors = _output_errors(call)
+        if why:
+            raise _misfit(tool, why, [error.facts() for error in errors])
+        ctx.is_validated = True
+
+    def _note(self, call: Call) -> None:
+        tool, ctx = call.policy.tool, call.ctx
+        if tool.output_check is not None:
+            why, errors = _output_errors(call)
+            found = [OutputError(**error.facts()) for error in errors] or [OutputError(message=why)] * bool(why)
+            ctx.output_errors = (*ctx.output_errors, *found)[:MAX_OUTPUT_ERRORS]
+            ctx.is_validated = not ctx.output_errors
+        if ctx.output_errors:
+            ctx.observed += contracts.output_errors_member(
+                ctx.output_errors, call.policy.max_result_bytes // _OBSERVED_SHARE
+            )
+            told = tuple(error.message for error in ctx.output_errors)
+            self._emit(OutputMismatched(tool.server, tool.full_name, ctx.request_id, told))
+
+
+def _is_lenient(tool: Tool) -> bool:
+    return tool.contract is not None and tool.contract.output_validation == "warn"
+
+
+def _output_errors(call: Call) -> tuple[str, Sequence[SchemaViolation]]:
+    """What is wrong with the structured content, and where; nothing when it fits."""
+    check = call.policy.tool.output_check
+    assert check is not None, "asked only where there is one"
+    structured = call.simple.structured if call.simple else messages.members(call.result).get("structuredContent")
+    if structured is None or isinstance(structured, UnsetType):
+        return "it has no structuredContent", ()
+    text, value = bytes(structured), UNSET
+    try:
+        value = messages.value(text)
+        is_ambiguous = repeats_key(text, value)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        is_ambiguous = False  # the check below says that it can't be read
+    if is_ambiguous:
+        raise _malformed(call, "a key stands twice in one object of its structuredContent")
+    errors = check.check(text, value)
+    return (errors[0].message, errors) if errors else ("", ())
 
 
 class LimitSize:
@@ -186,13 +223,15 @@ class LimitSize:
 
     def __call__(self, call: Call) -> None:
         rules, ctx = call.policy, call.ctx
-        reserve_bytes = rules.room_bytes + call.frame_bytes + len(ctx.observed)
-        if call.result_bytes + reserve_bytes <= rules.max_result_bytes:
+        reserve_bytes = rules.room_bytes + len(call.request.id) + FRAME_BYTES + len(ctx.observed)
+        simple = call.simple
+        size = len(call.result) if simple is None else size_of(simple)
+        if size + reserve_bytes <= rules.max_result_bytes:
             return
         fitted = response_size.fit(
             call.result,
             rules.max_result_bytes,
-            has_output_schema=rules.tool.output_check is not None,
+            has_output_schema=rules.tool.output_check is not None and not _is_lenient(rules.tool),
             reserve_bytes=reserve_bytes,
         )
         if isinstance(fitted, response_size.TooLarge):
@@ -214,7 +253,7 @@ class StoreInCache:
     def __call__(self, call: Call) -> None:
         if call.ticket is None:
             return
-        if call.is_task:
+        if call.is_task or call.ctx.output_errors:  # a hit could not say where the result does not fit
             call.ticket.release()
             return
         worth = cache_policy.judge(call.policy.cache, call.result, is_truncated=call.ctx.is_truncated)
@@ -254,13 +293,12 @@ class AdaptForClient:
 
 
 def _may_have_uris(call: Call) -> bool:
-    """Whether the result may hold resources. One long text is not searched: that would cost more than all the rest."""
+    """Whether the result may hold resources. One text is not searched: that would cost more than a look at its beginning."""
     if call.simple is None:
         return _URIS in call.result
     content = bytes(call.simple.content)
-    if len(content) > _SMALL_BYTES and content.startswith(_ONE_TEXT) and content.find(b"{", len(_ONE_TEXT)) < 0:
-        return False
-    return _URIS in content
+    is_one_text = content.startswith(_ONE_TEXT) and content.rfind(b"{") == 1
+    return not is_one_text and _URIS in content
 
 
 class AddEnvelope:
@@ -277,15 +315,16 @@ class AddEnvelope:
 
     def __call__(self, call: Call) -> None:
         ctx, simple = call.ctx, call.simple
-        if not ctx.is_error and _is_empty(call):
+        if not ctx.is_error and (simple is None or len(simple.content) == _EMPTY_BYTES) and _is_empty(call):
             ctx.is_empty = True
         facts = facts_of(ctx, self._clock())
         failure = failure_of(facts, call.result) if ctx.is_error else None
+        told = None if failure is None else failure_facts(facts, failure, has_message=True)
         call.finish(
             assemble(
                 simple,
                 None if simple is not None else call.result,
-                encode_envelope(facts, None if failure is None else failure_facts(facts, failure, has_message=True)),
+                encode_envelope(facts, told),
                 server_info=self._server_info,
                 is_modern=ctx.caller.era is MODERN,
                 was_modern=call.upstream_era is MODERN,

@@ -22,6 +22,7 @@ from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.values import Caller, SchemaViolation, Tool
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.permission import explain_unknown, require_permitted
+from pactgate.pipeline.server_requests import relayable_of
 from pactgate.pipeline.tool_invoke import INDIRECT, require_fit, unwrap
 from pactgate.pipeline.tool_policy import ToolPolicy
 from pactgate.policy import limits
@@ -31,14 +32,12 @@ from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.protocol import headers, messages, modern
 from pactgate.protocol.headers import HeaderParam
-from pactgate.protocol.messages import encode_json
-from pactgate.protocol.versions import LEGACY, era_of
+from pactgate.protocol.versions import LEGACY, Era, era_of
 from pactgate.state.ports import Lookup
 from pactgate.upstreams.pending import in_task
 
 _KNOWN_MEMBERS: Final = frozenset({"name", "arguments", "_meta", "task", "inputResponses", "requestState"})
-_NO_NAME: Final = Raw(b'""')
-"""Stands where the server's own name for the tool is put when the call leaves."""
+_OBJECT: Final = ord("{")
 _NAME: Final = msgspec.json.Decoder(str)
 _MAX_NAME_CHARS: Final = 512
 _NO_ARGUMENTS: Final = Raw(b"{}")
@@ -53,42 +52,22 @@ class ParseParams:
     name = "parse_params"
 
     def __call__(self, call: Call) -> None:
-        values = call.request.values
-        if values is not None and self._take_values(call, values):
-            return
-        members = messages.members(call.request.params or b"{}")
+        values, members = call.request.values, messages.members(call.request.params or b"{}")
         odd = messages.check_member_names(members, _KNOWN_MEMBERS)
         if odd is not None:
             raise _bad_params(odd)
-        call.requested = call.ctx.requested = _tool_name(members)
+        call.requested = call.ctx.requested = _tool_name(members, values)
         arguments = members.get("arguments")
-        if arguments is not None and not bytes(arguments).startswith(b"{"):
-            raise _bad_params("arguments must be an object; leave the member out when there are none", call.requested)
+        if arguments is not None:
+            if memoryview(arguments)[0] != _OBJECT:
+                why = "arguments must be an object; leave the member out when there are none"
+                raise _bad_params(why, call.requested)
+            if values is not None:
+                call.arguments = values["arguments"]
         meta = members.pop("_meta", None)
-        if meta is not None:
+        if meta is not None and not (values is not None and modern.is_only_envelope(values["_meta"])):
             _read_meta(call, bytes(meta))
         call.members = members
-
-    @staticmethod
-    def _take_values(call: Call, values: dict[str, Any]) -> bool:
-        """Take over the decoded params, if they are a tool, its arguments and nothing else, and the arguments' bytes are at hand."""
-        name, arguments, meta = values.get("name"), values.get("arguments"), values.get("_meta")
-        if type(arguments) is not dict or type(name) is not str or not 0 < len(name) <= _MAX_NAME_CHARS:
-            return False
-        if meta is None:
-            if len(values) != 2:
-                return False
-        elif len(values) != 3 or type(meta) is not dict or not modern.is_only_envelope(meta):
-            return False
-        encoded = encode_json(arguments)
-        if not call.request.contains(
-            b'"arguments":' + encoded
-        ):  # by its name: an equal value may be spelt so elsewhere
-            return False
-        call.requested = call.ctx.requested = name
-        call.arguments = arguments
-        call.members = {"name": _NO_NAME, "arguments": Raw(encoded)}
-        return True
 
 
 class ResolveTool:
@@ -119,24 +98,29 @@ class ResolveTool:
 
     async def _wait_and_resolve(self, call: Call) -> None:
         await in_task()
-        connections, caller = self._connections, call.ctx.caller
         try:
-            tool = await self._resolve(call)
+            catalog, tool = await self._resolve(call)
             if call.outer is None and tool.server == OWN_SERVER_ID and tool.name in INDIRECT:
                 unwrap(call, tool)
-                tool = await self._resolve(call)
+                catalog, tool = await self._resolve(call)
         except GatewayFailure as failure:
             if failure.kind is not Kind.UNKNOWN_TOOL:
                 raise
-            raise explain_unknown(connections, TOOL_KIND, call.ctx, failure) from None
-        bind(call, connections.catalog_for(caller), tool)
+            raise explain_unknown(self._connections, TOOL_KIND, call.ctx, failure) from None
+        bind(call, catalog, tool)
 
-    async def _resolve(self, call: Call) -> Tool:
+    async def _resolve(self, call: Call) -> tuple[Catalog, Tool]:
         """A name that is not known yet. One that stands in the arguments of another tool means any server."""
         caller = call.ctx.caller
         scope = caller.scope if call.outer is None else None
-        call.waiting_for = self._connections.server_for(call.requested, scope, caller)
-        return await self._connections.resolve(call.requested, scope, caller)
+        connections = self._connections
+        call.waiting_for = connections.server_for(call.requested, scope, caller)
+        return await connections.resolve(
+            call.requested,
+            scope,
+            caller,
+            lambda: connections.catalog_of(caller, relayable_of(caller, Era.LEGACY)),
+        )
 
 
 def bind(call: Call, catalog: Catalog, tool: Tool) -> None:
@@ -266,8 +250,10 @@ class ValidateInput:
 
 
 class AnswerSearch:
-    """`find_tools` and `describe_tools` of a search surface, from the tools that the caller sees in the view. As a list, it waits for servers
-    that have neither connected nor failed since they were started."""
+    """`find_tools` and `describe_tools` of a search surface, from the tools that the caller sees in the view.
+
+    As a list does, it waits for servers that have neither connected nor failed since they were started.
+    """
 
     name = "answer_search"
 
@@ -360,11 +346,13 @@ def _refused(
     )
 
 
-def _tool_name(members: Mapping[str, Raw]) -> str:
+def _tool_name(members: Mapping[str, Raw], values: Mapping[str, Any] | None) -> str:
     try:
-        name = _NAME.decode(members["name"])
+        name = _NAME.decode(members["name"]) if values is None else values["name"]
     except (KeyError, msgspec.DecodeError):
-        raise _bad_params("name must be a string: the tool to call") from None
+        name = None
+    if type(name) is not str:
+        raise _bad_params("name must be a string: the tool to call")
     if not 0 < len(name) <= _MAX_NAME_CHARS:
         raise _bad_params(f"name must have 1 to {_MAX_NAME_CHARS} characters")
     return name
@@ -388,7 +376,7 @@ def _read_meta(call: Call, text: bytes) -> None:
 
 def _milliseconds(text: bytes, tool: str) -> int:
     if not text.isdigit() or not 0 < int(text) <= _LONGEST_MS:
-        raise _bad_params(f"{TIMEOUT_KEY} must be a whole number of milliseconds from 1 to {_LONGEST_MS}", tool)
+        raise _bad_params(f"{TIMEOUT_KEY} must be an integer of milliseconds from 1 to {_LONGEST_MS}", tool)
     return int(text)
 
 

@@ -46,8 +46,8 @@ class QuestionRelay:
             if question.method == era_bridge.ELICIT:
                 return era_bridge.CANCELLED_BY_CALLER
             failure.message = (
-                f"{self._request.server} asked for {question.method}, and the caller refused: {failure.reply.message}. "
-                "A server of this era can't be told so; the call has ended."
+                f"{self._request.server} asked for {question.method}, and the client refused: {failure.reply.message}. "
+                "A server of this protocol version can't be told so; the call has ended."
             )
             failure.server, failure.operation = self._request.server, self._request.method
             raise

@@ -13,6 +13,8 @@ from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
 from typing import Any, Final
 
+from msgspec import Struct
+
 from pactgate.core.failures import GatewayFailure, Kind, Reply, WireError
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Responder
@@ -28,18 +30,16 @@ _INTERNAL: Final = Reply(
 )
 
 
-class RunningRequest:
+class RunningRequest(Struct, eq=False):
     """Drives the coroutine of one request to its end, and tells its responder."""
 
-    __slots__ = ("_barrier", "_is_cancelled", "_is_stepping", "_responder", "_task", "_waits_for", "_work")
-
-    def __init__(self, responder: Responder, barrier: FaultBarrier, work: Work) -> None:
-        self._responder = responder
-        self._barrier = barrier
-        self._work: Work | None = work
-        self._task: asyncio.Task[Reply] | None = None
-        self._waits_for: Resumable[Any] | None = None
-        self._is_stepping = self._is_cancelled = False
+    _responder: Responder
+    _barrier: FaultBarrier
+    _work: Work | None
+    _task: asyncio.Task[Reply] | None = None
+    _waits_for: Resumable[Any] | None = None
+    _is_stepping: bool = False
+    _is_cancelled: bool = False
 
     def start(self) -> None:
         assert self._work is not None, "started once"
@@ -66,12 +66,12 @@ class RunningRequest:
             self._step(self._work.throw, asyncio.CancelledError())
 
     def _resume(self) -> None:
-        self._waits_for = None
         assert self._work is not None, "nothing resumes a request that has ended"
         self._step(self._work.send, None)
 
     def _step(self, take: Callable[[Any], Any], given: Any) -> None:
         self._is_stepping = True
+        self._waits_for = None
         try:
             awaited = take(given)
         except StopIteration as end:
@@ -82,16 +82,16 @@ class RunningRequest:
             self._barrier.report("kernel", fault)
             self._end(_INTERNAL)
         else:
-            self._wait(awaited)
+            if isinstance(awaited, Resumable):
+                awaited._asyncio_future_blocking = False
+                awaited.resume = self._resume
+                self._waits_for = awaited
+            else:
+                self._wait_in_task(awaited)
         finally:
             self._is_stepping = False
 
-    def _wait(self, awaited: Any) -> None:
-        if isinstance(awaited, Resumable):
-            awaited._asyncio_future_blocking = False
-            awaited.resume = self._resume
-            self._waits_for = awaited
-            return
+    def _wait_in_task(self, awaited: Any) -> None:
         assert self._work is not None, "a request that waits has not ended"
         self._task = asyncio.get_running_loop().create_task(_finish(self._work, awaited))
         self._task.add_done_callback(self._finished)

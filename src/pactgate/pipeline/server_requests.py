@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.uris import full_uri
@@ -44,7 +44,7 @@ _AGAIN: Final = "again"
 _text: Final = msgspec.json.Decoder(str)
 
 
-class UpstreamResult(NamedTuple):
+class UpstreamResult(Struct, frozen=True):
     """What the server answered, or an input-required result for a modern caller; and the session it came from."""
 
     response: Response
@@ -103,12 +103,15 @@ class ServerRequestBridge:
         """A legacy caller's roots have changed: told to the servers it has a session with, which may have asked for them."""
         if notification.method == era_bridge.ROOTS_CHANGED:
             for supervisor in self._connections.servers.values():
-                for session in supervisor.caller_sessions.of(caller):
+                shared = supervisor.session
+                is_callers = shared is not None and shared.identity.era is Era.LEGACY and shared.peer.capabilities
+                for session in [*supervisor.caller_sessions.of(caller), *([shared] if shared and is_callers else [])]:
                     session.peer.tell(notification.method)
 
     async def exchange(self, request: UpstreamRequest, session: Session) -> UpstreamResult:
         """Send a request once, and bridge what its server asks back. `session` is the shared one of the server."""
-        if session.may_be_private or request.is_continuation or not self._goes_directly(request, session):
+        is_asked_nothing = not request.caller.capabilities or self._goes_directly(request, session)
+        if session.may_be_private or request.is_continuation or not is_asked_nothing:
             return await self.run(request)
         response = await self.send(request, session, request.members)
         if response.simple is None and may_be_input_required(session, response):
@@ -118,15 +121,14 @@ class ServerRequestBridge:
     def _goes_directly(self, request: UpstreamRequest, session: Session) -> bool:
         """Whether the shared session will do: its server can't ask this caller anything in a request of its own."""
         caller = request.caller
-        if not caller.capabilities:
-            return True
-        if session.peer.capabilities or (caller.era is Era.MODERN and session.identity.era is Era.LEGACY):
+        is_legacy = session.identity.era is Era.LEGACY
+        if (is_legacy and session.peer.capabilities) or (is_legacy and caller.era is Era.MODERN):
             return False
-        return not self._connections.wants_own_session(request.server, caller, _relayable(caller, Era.LEGACY))
+        return not self._connections.wants_own_session(request.server, caller, relayable_of(caller, Era.LEGACY))
 
     def session_key(self, server: str, caller: Caller) -> str | None:
         """What tells the caller's own session with a server from all others; None where the shared session serves its requests."""
-        return self._connections.session_key(server, caller, _relayable(caller, Era.LEGACY))
+        return self._connections.session_key(server, caller, relayable_of(caller, Era.LEGACY))
 
     async def run(self, request: UpstreamRequest) -> UpstreamResult:
         await in_task()
@@ -139,7 +141,7 @@ class ServerRequestBridge:
             inner = opened.content if opened.kind == _UPSTREAM else None
             if opened.kind == _AGAIN:
                 request.responses = None
-        capabilities = _relayable(caller, Era.LEGACY)
+        capabilities = relayable_of(caller, Era.LEGACY)
         session = await self._connections.session_for(request.server, caller, capabilities)
         if session.identity.era is Era.MODERN:
             return await self._ask_modern(request, session, inner)
@@ -170,7 +172,7 @@ class ServerRequestBridge:
             on_progress, on_log = (None if on_progress is None else asker.progress), asker.log
         declared = {}
         if caller.capabilities and session.identity.era is Era.MODERN:
-            declared = _relayable(caller, Era.MODERN)
+            declared = relayable_of(caller, Era.MODERN)
         return session.peer.send(
             request.method,
             members,
@@ -229,7 +231,7 @@ class ServerRequestBridge:
             return self._visit_first(request, suspended.session, refusal)
 
     async def _await(self, request: UpstreamRequest, suspended: SuspendedCall) -> UpstreamResult:
-        suspended.capabilities = _relayable(request.caller, Era.LEGACY)
+        suspended.capabilities = relayable_of(request.caller, Era.LEGACY)
         suspended.on_progress = request.on_progress
         suspended.on_log = self._relay.on_log(request.caller, suspended.session)
         try:
@@ -251,7 +253,7 @@ class ServerRequestBridge:
     def _visit_first(self, request: UpstreamRequest, session: Session, refusal: UpstreamReplyError) -> UpstreamResult:
         """A legacy server that refuses until its caller has been to a URL: asked as input, after which the call is made again."""
         urls = era_bridge.read_urls(refusal.reply)
-        capabilities = _relayable(request.caller, Era.LEGACY)
+        capabilities = relayable_of(request.caller, Era.LEGACY)
         if not urls or any(era_bridge.why_not(url, capabilities) is not None for url in urls):
             raise refusal
         questions = {f"input-{number}": url for number, url in enumerate(urls, 1)}
@@ -264,7 +266,7 @@ class ServerRequestBridge:
         caller = request.caller
         if caller.era is Era.LEGACY and (request.state is not None or request.responses is not None):
             raise GatewayFailure(
-                Kind.INVALID_PARAMS, f"{STATE} and {RESPONSES} do not exist in revision {caller.version}."
+                Kind.INVALID_PARAMS, f"{STATE} and {RESPONSES} do not exist in protocol version {caller.version}."
             )
         members = dict(request.members)
         if request.responses is not None:
@@ -279,7 +281,7 @@ class ServerRequestBridge:
     ) -> UpstreamResult:
         """Go on from a server's first answer, or from none, until its result is complete."""
         await in_task()
-        declared = _relayable(request.caller, Era.MODERN)
+        declared = relayable_of(request.caller, Era.MODERN)
         for number in range(MAX_ROUNDS):
             if response is None:
                 response = await self.send(request, session, members)
@@ -305,7 +307,7 @@ class ServerRequestBridge:
         """The request again, with what a legacy caller answers to all questions of the round."""
         members = dict(request.members)
         if found.questions:
-            relay = QuestionRelay(request, _relayable(request.caller, Era.MODERN))
+            relay = QuestionRelay(request, relayable_of(request.caller, Era.MODERN))
             keys = list(found.questions)
             answers = await all_of(relay.ask_for_round(found.questions[key]) for key in keys)
             members[RESPONSES] = Raw(encode_json(dict(zip(keys, map(Raw, answers), strict=True))))
@@ -343,7 +345,8 @@ def map_upstream_error(refusal: UpstreamReplyError, caller: Caller) -> GatewayFa
     )
 
 
-def _relayable(caller: Caller, towards: Era) -> dict[str, Any]:
+def relayable_of(caller: Caller, towards: Era) -> dict[str, Any]:
+    """The capabilities of a caller that hold for servers behind the gateway."""
     if not caller.capabilities or (caller.era is Era.LEGACY and not caller.channel.can_ask):
         return {}
     follows_tasks = caller.scope is not None and caller.era is towards
@@ -377,7 +380,7 @@ def _require_declared(request: UpstreamRequest, found: InputRequiredResult, decl
     for question in found.questions.values():
         refusal = era_bridge.why_not(question, declared)
         if refusal is not None:
-            raise _faulty(request, f"it asks what its caller did not offer ({refusal[1]})")
+            raise _faulty(request, f"it asks what its client did not offer ({refusal[1]})")
 
 
 def _faulty(request: UpstreamRequest, why: str) -> GatewayFailure:

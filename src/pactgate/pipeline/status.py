@@ -29,7 +29,9 @@ _SHOWN: Final = (
     "promptCount",
     "resourceCount",
     "lastError",
+    "lastErrorCode",
     "leftOut",
+    "mayHide",
 )
 
 

@@ -152,7 +152,7 @@ class SuspendedCalls:
             suspended.end()
             raise GatewayFailure(
                 Kind.OVERLOADED,
-                "As many calls wait for answers of their callers as may; answer those, or try again later.",
+                "Too many calls wait for answers of their clients; answer those, or try again later.",
                 server=suspended.session.peer.server,
                 verdict=Verdict.MAY_HAVE_RUN,
             )

@@ -9,14 +9,14 @@ Enforces S1/TIMEOUT-001 and S1/LIMIT-002.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.deadline import TimeoutQueue
-from pactgate.pipeline.tool_policy import ChosenGates, PolicyTable, ToolPolicy
+from pactgate.pipeline.tool_policy import ChosenGates, GateStep, PolicyTable, ToolPolicy
 from pactgate.policy.timeouts import CALLERS_LIMIT, ToolTimeout
 from pactgate.protocol.messages import Request
 
@@ -61,6 +61,9 @@ class Dispatching(Protocol):
     async def __call__(self, call: Call) -> None: ...
 
 
+_NamedGate = FindingGate | Dispatching | PostGate
+
+
 class ToolCall:
     """Runs the gates. `policies` gives the policies in force when a call begins; they stay its policies to the end.
 
@@ -80,33 +83,37 @@ class ToolCall:
         timeouts: TimeoutQueue,
     ) -> None:
         self.gates: tuple[FindingGate | Dispatching | PostGate, ...] = (*find, *before, dispatch, *verify, *finish)
-        self._find = tuple(find)
+        self._find = _steps(find)
         self._before = tuple(before)
-        self._dispatch = dispatch
+        (self._sending,) = _steps((dispatch,))
         self._verify = tuple(verify)
         self._finish = tuple(finish)
-        self._input_required = tuple(input_required)
+        self._input_required = _steps(input_required)
         self._policies = policies
         self._timeouts = timeouts
 
     async def run(self, ctx: ExecutionContext, request: Request) -> bytes:
-        call = Call(ctx, request, self._policies(), self._timeouts)
-        gate: FindingGate | Dispatching | PostGate = self._dispatch
+        policies = self._policies()
+        call = Call(ctx=ctx, request=request, policies=policies, timeouts=self._timeouts, limit=policies.default_limit)
+        step = self._sending
         try:
-            for gate in self._find:
-                pending = gate(call)
+            for step in self._find:
+                pending = step.run(call)
                 if pending is not None:
                     await call.with_deadline(pending)
             chosen = call.policy.gates or self._choose(call.policy)
-            for gate in chosen.before:
-                pending = gate(call)
+            for step in chosen.before:
+                pending = step.run(call)
                 if pending is not None:
                     await call.with_deadline(pending)
             if not call.is_answered:
-                gate = self._dispatch
-                await call.with_deadline(self._dispatch(call))
-            for gate in self._after(call, chosen):
-                gate(call)
+                step = self._sending
+                await call.with_deadline(step.run(call))
+                after = self._input_required if call.is_input_required else chosen.after
+            else:
+                after = chosen.finish
+            for step in after:
+                step.run(call)
             return call.result
         except asyncio.CancelledError:
             if call.ticket is not None:
@@ -115,21 +122,20 @@ class ToolCall:
                 raise _timed_out(call) from None
             raise
         finally:
-            ctx.gate = gate.name
+            ctx.gate = step.name
             call.close()
-
-    def _after(self, call: Call, chosen: ChosenGates) -> tuple[PostGate, ...]:
-        if call.is_input_required:
-            return self._input_required
-        return chosen.finish if call.is_answered else chosen.after
 
     def _choose(self, policy: ToolPolicy) -> ChosenGates:
         chosen = policy.gates = ChosenGates(
-            before=tuple(gate for gate in self._before if gate.applies_to(policy)),
-            after=tuple(gate for gate in (*self._verify, *self._finish) if gate.applies_to(policy)),
-            finish=tuple(gate for gate in self._finish if gate.applies_to(policy)),
+            before=_steps(gate for gate in self._before if gate.applies_to(policy)),
+            after=_steps(gate for gate in (*self._verify, *self._finish) if gate.applies_to(policy)),
+            finish=_steps(gate for gate in self._finish if gate.applies_to(policy)),
         )
         return chosen
+
+
+def _steps(gates: Iterable[_NamedGate]) -> tuple[GateStep, ...]:
+    return tuple(GateStep(gate.name, gate.__call__) for gate in gates)
 
 
 def _timed_out(call: Call) -> GatewayFailure:
@@ -166,7 +172,7 @@ def _unanswered(call: Call) -> GatewayFailure:
     tool, limit_ms = call.policy.tool, call.policies.input_timeout_ms
     return GatewayFailure(
         Kind.INPUT_UNANSWERED,
-        f"{tool.full_name} asked its caller for input and had no answer within {limit_ms} ms (timeouts.inputTimeoutMs)",
+        f"{tool.full_name} asked the client for input and had no answer within {limit_ms} ms (timeouts.inputTimeoutMs)",
         server=tool.server,
         tool=tool.full_name,
         operation="tools/call",

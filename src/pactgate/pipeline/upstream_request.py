@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from pactgate.core.values import Caller
 from pactgate.pipeline.deadline import Deadline
@@ -20,56 +20,31 @@ def _nothing() -> None:
     return
 
 
-class UpstreamRequest:
+class UpstreamRequest(Struct, eq=False):
     """`members` are the params without `_meta`, under the server's own names; `on_send` is told the session, and gives headers."""
 
-    __slots__ = (
-        "caller",
-        "deadline",
-        "is_continuation",
-        "members",
-        "meta",
-        "method",
-        "name",
-        "on_asked",
-        "on_progress",
-        "on_send",
-        "responses",
-        "server",
-        "state",
-    )
+    caller: Caller
+    server: str
+    method: str
+    members: dict[str, Raw]
+    meta: Mapping[str, Raw]
+    name: str | None
+    on_progress: OnProgress | None
+    deadline: Deadline
+    on_send: Callable[[Session], Headers]
+    on_asked: Callable[[], None] = _nothing
+    """Called when the outcome begins to depend on what this caller answers: it concerns nobody else then."""
+    responses: Raw | None = None
+    state: Raw | None = None
+    is_continuation: bool = False
+    """Whether the caller comes back with answers to an input-required result."""
 
-    def __init__(
-        self,
-        caller: Caller,
-        server: str,
-        method: str,
-        members: dict[str, Raw],
-        *,
-        meta: Mapping[str, Raw],
-        name: str | None,
-        on_progress: OnProgress | None,
-        deadline: Deadline,
-        on_send: Callable[[Session], Headers],
-        on_asked: Callable[[], None] = _nothing,
-    ) -> None:
-        self.caller = caller
-        self.server = server
-        self.method = method
-        self.responses = members.get(RESPONSES)
-        self.state = members.get(STATE)
-        self.is_continuation = self.responses is not None or self.state is not None
-        """Whether the caller comes back with answers to an input-required result."""
-        if self.is_continuation:
-            members = {key: held for key, held in members.items() if key not in (RESPONSES, STATE)}
-        self.members = members
-        self.meta = meta
-        self.name = name
-        self.on_progress = on_progress
-        self.deadline = deadline
-        self.on_send = on_send
-        self.on_asked = on_asked
-        """Called when the outcome begins to depend on what this caller answers: it concerns nobody else then."""
+    def __post_init__(self) -> None:
+        members = self.members
+        if RESPONSES in members or STATE in members:
+            self.is_continuation = True
+            self.responses, self.state = members.get(RESPONSES), members.get(STATE)
+            self.members = {key: held for key, held in members.items() if key not in (RESPONSES, STATE)}
 
     def binding(self) -> StateBinding:
         return StateBinding(self.caller.principal.key, self.server, self.method, self.members)

@@ -18,11 +18,14 @@ from pactgate.core.contract import (
     CONTRACT_KEY,
     ERROR_KEY,
     MAX_OPERATIONS,
+    MAX_OUTPUT_ERRORS,
     MAX_TARGET_CHARS,
     OPERATIONS_KEY,
+    OUTPUT_ERRORS_KEY,
     Contract,
     ContractError,
     Operation,
+    OutputError,
     Report,
     ToolFault,
     covers,
@@ -44,6 +47,7 @@ _STANDARD: Final = frozenset(code.value for code in ErrorCode)
 _contract: Final = msgspec.json.Decoder(Contract)
 _operations: Final = msgspec.json.Decoder(list[Operation])
 _error: Final = msgspec.json.Decoder(ContractError)
+_output_errors: Final = msgspec.json.Decoder(list[OutputError])
 _report: Final = msgspec.json.Decoder(Report)
 
 
@@ -53,6 +57,7 @@ class ContractResult(Struct, frozen=True):
     result: bytes
     operations: tuple[Operation, ...] | None = None
     fault: ToolFault | None = None
+    output_errors: tuple[OutputError, ...] = ()
 
 
 def read_contract(definition: bytes) -> Contract | str | None:
@@ -69,9 +74,14 @@ def read_contract(definition: bytes) -> Contract | str | None:
         return f"its contract can't be read: {problem}"
 
 
-def without_contract(definition: bytes) -> bytes:
-    """The definition as clients see it: a contract is for the gateway, and a thousand of them would fill a client's list."""
+def without_contract(definition: bytes, *, announces_output: bool = True) -> bytes:
+    """The definition as clients see it: a contract is for the gateway, and a thousand of them would fill a client's list.
+
+    An output schema is not announced where results that do not fit are passed on: the SDKs refuse such results.
+    """
     members = messages.members(definition)
+    if not announces_output:
+        members.pop("outputSchema", None)
     meta = messages.members(bytes(members["_meta"]))
     meta.pop(CONTRACT_KEY, None)
     if meta:
@@ -104,7 +114,8 @@ def take_contract_result(contract: Contract, result: bytes) -> ContractResult:
         return ContractResult(result)
     meta = messages.members(bytes(raw))
     operations, error = meta.pop(OPERATIONS_KEY, None), meta.pop(ERROR_KEY, None)
-    if operations is None and error is None:
+    misfits = meta.pop(OUTPUT_ERRORS_KEY, None)
+    if operations is None and error is None and misfits is None:
         return ContractResult(result)
     if meta:
         members["_meta"] = Raw(encode_json(meta))
@@ -114,6 +125,7 @@ def take_contract_result(contract: Contract, result: bytes) -> ContractResult:
         encode_json(members),
         None if operations is None else _read_operations(operations),
         None if error is None else _read_fault(contract, error),
+        () if misfits is None else tuple(_output_errors.decode(misfits)[:MAX_OUTPUT_ERRORS]),
     )
 
 
@@ -126,6 +138,15 @@ def read_report(params: bytes | None) -> Report | None:
     return Report(
         flat(report.what, 40), flat(report.tool, 128), cut(report.text, _REPORT_CHARS), _bounded(report.operations)
     )
+
+
+def output_errors_member(errors: tuple[OutputError, ...], max_bytes: int) -> bytes:
+    """The member of the envelope with the places that do not fit, within a bound."""
+    for count in range(len(errors), 0, -1):
+        text = b'"outputErrors":%b,' % encode_json(errors[:count])
+        if len(text) <= max_bytes:
+            return text
+    return b""
 
 
 def envelope_members(operations: tuple[Operation, ...], violations: tuple[Operation, ...], max_bytes: int) -> bytes:

@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 from pactgate.config.sections.limits import Limits
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.policy.json_paths import Step, dotted, pointer
-from pactgate.protocol.json_limits import has_long_run, has_more_values
+from pactgate.protocol.json_limits import count_openings, has_long_run, has_more_values
 from pactgate.protocol.messages import PARSE_ERROR
 from pactgate.protocol.unread import arguments_of
 
@@ -125,7 +125,7 @@ def is_small(text: bytes | Raw, bounds: Bounds) -> bool:
     if len(text) > bounds.max_string:
         return False
     written = bytes(text)
-    opened = written.count(b"{") + written.count(b"[")
+    opened = count_openings(written)
     return opened <= bounds.max_depth and (opened <= 1 or written.count(b",") < bounds.max_array)
 
 

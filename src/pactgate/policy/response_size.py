@@ -141,7 +141,7 @@ class _Shortening:
         kept = max(1, bisect_right(costs, room - _FLOOR_BYTES))
         items = [bytes(item) for item in content[:kept]]
         self._has_cut = True
-        note = _as_item(f"[{len(content) - kept} more items left out: the answer may have {self._max_bytes} bytes]")
+        note = _as_item(f"[{len(content) - kept} more items omitted: the answer may have {self._max_bytes} bytes]")
         if room - len(note) - 1 < _FLOOR_BYTES:
             return items, room, []
         return items, room - len(note) - 1, [note]
@@ -159,9 +159,7 @@ class _Shortening:
     def _note(self, kind: str, item: bytes, room: int) -> bytes:
         """What stands in the place of an item that can't be cut; nothing where not even that has room."""
         self._has_cut = True
-        note = _Text.of(
-            _as_item(f"[{kind} of {len(item)} bytes left out: the answer may have {self._max_bytes} bytes]")
-        )
+        note = _Text.of(_as_item(f"[{kind} of {len(item)} bytes omitted: the answer may have {self._max_bytes} bytes]"))
         assert note is not None
         left = room - len(note.write(b""))
         return b"" if left < 0 else note.write(_shorten(note.raw, left, self._suffix))

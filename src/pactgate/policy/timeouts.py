@@ -14,7 +14,7 @@ from msgspec import Struct
 from pactgate.config.sections.limits import CATEGORY_TIMEOUTS_MS, Timeouts
 from pactgate.policy.categories import ToolCategory
 
-CALLERS_LIMIT: Final = "timeoutMs of the caller"
+CALLERS_LIMIT: Final = "timeoutMs of the client"
 
 
 class ToolTimeout(Struct, frozen=True, gc=False):

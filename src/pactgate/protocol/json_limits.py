@@ -40,7 +40,7 @@ def check_shape(text: bytes, max_depth: int) -> str | None:
 
     Text that is not JSON may get either verdict, but never None while a reader could exceed the bounds in it.
     """
-    if text.count(b"[") + text.count(b"{") <= max_depth:
+    if count_openings(text) <= max_depth:
         return None
     steps = array("b", _outside_strings(_without_escapes(text)).translate(_STEPS, _NOT_BRACKETS))
     if len(steps) > 2 * MAX_CONTAINERS:
@@ -48,6 +48,14 @@ def check_shape(text: bytes, max_depth: int) -> str | None:
     if max(accumulate(steps), default=0) > max_depth:
         return f"The message is nested deeper than {max_depth} levels."
     return None
+
+
+def count_openings(text: bytes) -> int:
+    """How many opening brackets a text has, those in strings too.
+
+    `replace` searches with `memchr` and `count` looks at each byte: of the 400 bytes of a usual call, this takes a third of the time.
+    """
+    return len(text) - len(text.replace(b"{", b"").replace(b"[", b""))
 
 
 def has_more_values(text: bytes, max_values: int) -> bool:
@@ -143,10 +151,19 @@ def may_repeat_key(text: bytes) -> bool:
     return has_more_values(text, _MAX_SEARCHED_VALUES) or find_duplicate_key(text) is not None
 
 
+def has_keys_once(text: bytes, value: Any) -> bool:
+    """Whether certainly no key stands twice in one object of a text, at any depth; `value` is the decoded text.
+
+    A repeated key is lost in decoding and its colon with it, so a text that has all its colons when it is written again had none, unless
+    a colon was written as an escape. Most peers write JSON as we do, and then comparing the bytes costs less than counting.
+    """
+    encoded = _encode(value)
+    return encoded == text or (_ESCAPED_COLON not in text and encoded.count(b":") == text.count(b":"))
+
+
 def repeats_key(text: bytes, value: Any) -> bool:
     """Whether a key stands twice in one object of a text, at any depth; `value` is the decoded text."""
-    is_sure = _ESCAPED_COLON not in text and _encode(value).count(b":") == text.count(b":")
-    return not is_sure and find_duplicate_key(text) is not None
+    return not has_keys_once(text, value) and find_duplicate_key(text) is not None
 
 
 class _DuplicateKeyError(Exception):

@@ -19,7 +19,13 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from pactgate.protocol.json_limits import check_shape, find_duplicate_key, has_duplicate_member
+from pactgate.protocol.json_limits import (
+    check_shape,
+    count_openings,
+    find_duplicate_key,
+    has_duplicate_member,
+    has_keys_once,
+)
 from pactgate.protocol.simple_result import SimpleResult, encode_simple, read_simple_answer
 
 PARSE_ERROR: Final = -32700
@@ -40,49 +46,28 @@ MAX_METHOD_CHARS: Final = 256
 REPEATED: Final = "A key stands twice in one object."
 
 _INT_DIGITS: Final = 4000
+_REQUEST_BYTES: Final = len('{"jsonrpc":"2.0","id":,"method":"","params":}')
+_INT_BYTES: Final = 18
+"""An id of so many digits is an integer of a machine."""
 _ESCAPED_COLON: Final = b"\\u003"
 
 
-class Request:
+class Request(Struct, eq=False):
     """`id` is the JSON text to echo, `key` the value to compare ids by; `params` is a JSON object or nothing.
 
-    `values` are the decoded params, where the reader decoded them; `params` are then cut out of `data` when somebody asks for them.
+    `values` are the decoded params, where the reader decoded them.
     """
 
-    __slots__ = ("_data", "_params", "id", "key", "method", "values")
-
-    def __init__(
-        self,
-        id: bytes,  # noqa: A002 - the member's name
-        key: str | int,
-        method: str,
-        params: bytes | None = None,
-        *,
-        values: dict[str, Any] | None = None,
-        data: bytes | None = None,
-    ) -> None:
-        self.id = id
-        self.key = key
-        self.method = method
-        self.values = values
-        self._params = params
-        self._data = data
+    id: bytes
+    key: str | int
+    method: str
+    params: bytes | None = None
+    values: dict[str, Any] | None = None
 
     @property
     def size(self) -> int:
         """How many bytes of the message are held, about."""
-        return len(self._params or b"") if self._data is None else len(self._data)
-
-    @property
-    def params(self) -> bytes | None:
-        if self._params is None and self._data is not None:
-            params = _strict.decode(self._data).params
-            self._params = None if params is UNSET else bytes(params)
-        return self._params
-
-    def contains(self, encoded: bytes) -> bool:
-        """Whether one of the decoded values was written as we write it; otherwise its bytes have to be cut out."""
-        return self._data is not None and encoded in self._data
+        return len(self.params or b"")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Request) and (self.id, self.method, self.params) == (
@@ -94,24 +79,18 @@ class Request:
     def __hash__(self) -> int:
         return hash((self.id, self.method, self.params))
 
-    def __repr__(self) -> str:
-        return f"Request(id={self.id!r}, method={self.method!r}, params={self.params!r})"
-
 
 class Notification(Struct, frozen=True, gc=False):
     method: str
     params: bytes | None = None
 
 
-class Response:
+class Response(Struct, eq=False):
     """An answer that went well. `simple` has the parts of a tool result of the ordinary shape, read on the way."""
 
-    __slots__ = ("_result", "key", "simple")
-
-    def __init__(self, key: str | int, result: bytes | None = None, *, simple: SimpleResult | None = None) -> None:
-        self.key = key
-        self.simple = simple
-        self._result = result
+    key: str | int
+    _result: bytes | None = None
+    simple: SimpleResult | None = None
 
     @property
     def result(self) -> bytes:
@@ -125,9 +104,6 @@ class Response:
 
     def __hash__(self) -> int:
         return hash((self.key, self.result))
-
-    def __repr__(self) -> str:
-        return f"Response(key={self.key!r}, result={self.result!r})"
 
 
 class ErrorReply(Struct, frozen=True, gc=False):
@@ -172,12 +148,12 @@ class _OpenEnvelope(_Envelope, forbid_unknown_fields=False):
 
 
 class _Request(Struct, forbid_unknown_fields=True, gc=False):
-    """A request with params, decoded to the bottom. The order of its members does not matter."""
+    """A request with params. The order of its members does not matter."""
 
     jsonrpc: Literal["2.0"]
-    id: int | str
+    id: Raw
     method: str
-    params: dict[str, Any]
+    params: Raw
 
 
 class _Error(Struct):
@@ -187,6 +163,7 @@ class _Error(Struct):
 
 
 _request_with_params: Final = msgspec.json.Decoder(_Request)
+_params: Final = msgspec.json.Decoder(dict[str, Any])
 _strict: Final = msgspec.json.Decoder(_Envelope)
 _lenient: Final = msgspec.json.Decoder(_OpenEnvelope)
 _error: Final = msgspec.json.Decoder(_Error)
@@ -207,30 +184,32 @@ def decode(data: bytes, *, max_depth: int = MAX_DEPTH) -> Message | Rejection:
 
 
 def _read_request(data: bytes, max_depth: int) -> Request | None:
-    """A request with params, in one pass; None for anything else, which `_judge` reads and explains.
+    """A request with params, in two passes; None for anything else, which `_judge` reads and explains.
 
-    Decoding to the bottom checks UTF-8 and types. A key that stands twice in one object is lost in decoding and its colon with it, so a
-    text that has all its colons when it is written again had none, unless a colon was written as an escape.
+    Decoding to the bottom checks UTF-8 and types. A message as long as its four members has none of them twice: nothing that a decoder
+    drops can make one of them shorter than it is counted.
     """
-    if data.count(b"{") + data.count(b"[") > max_depth:
+    if count_openings(data) > max_depth:
         return None
     try:
         request = _request_with_params.decode(data)
-        is_exact = encode_json(request).count(b":") == data.count(b":") and _ESCAPED_COLON not in data
-    except (msgspec.DecodeError, UnicodeError):
-        return None
-    method, key = request.method, request.id
-    if not is_exact or not 0 < len(method) <= MAX_METHOD_CHARS:
-        return None
-    if isinstance(key, int):
-        id_ = b"%d" % key
-        if key == 0 or len(id_) > MAX_ID_BYTES:
-            return None  # perhaps spelt "-0", which is echoed as it came
-    else:
-        id_ = encode_json(key)
-        if b"\\" in data or len(id_) > MAX_ID_BYTES or not key.strip():
+        id_, params = bytes(request.id), bytes(request.params)
+        values = _params.decode(params)
+        is_exact = len(data) == _REQUEST_BYTES + len(id_) + len(request.method) + len(params)
+        if not (is_exact or _has_members_once(data, id_, request.method, params)) or not has_keys_once(params, values):
             return None
-    return Request(id_, key, method, values=request.params, data=data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    key = int(id_) if id_.isdigit() and len(id_) <= _INT_BYTES else id_key(id_)
+    if key is None or not 0 < len(request.method) <= MAX_METHOD_CHARS:
+        return None
+    return Request(id_, key, request.method, params, values)
+
+
+def _has_members_once(data: bytes, id_: bytes, method: str, params: bytes) -> bool:
+    """Whether certainly no member of a message stands twice, where its length does not say so: it has spaces or escapes."""
+    colons = 4 + id_.count(b":") + method.count(":") + params.count(b":")
+    return _ESCAPED_COLON not in data and data.count(b":") == colons
 
 
 def _judge(data: bytes, max_depth: int) -> Message | Rejection:

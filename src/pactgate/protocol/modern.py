@@ -80,7 +80,9 @@ def classify(request: Request, headers: Mapping[str, list[str]] | None, *, is_op
     if version not in MODERN_VERSIONS:
         return _unsupported(request, version)
     if not (exists(request.method, version) or (is_open and is_foreign(request.method))):
-        message = f"There is no method {request.method!r} in revision {version}."
+        message = (
+            f"There is no such method in revision {version}."  # not repeated: it may be a credential, and of any length
+        )
         return Rejection(messages.METHOD_NOT_FOUND, message, request.id)
     level = meta.get(LOG_LEVEL_KEY)
     if len(meta) > 2:
@@ -130,9 +132,9 @@ def envelope(version: str, client_info: Mapping[str, Any], capabilities: Mapping
     }
 
 
-def is_only_envelope(meta: Mapping[str, Any]) -> bool:
+def is_only_envelope(meta: Any) -> bool:
     """Whether a caller's `_meta` says nothing but what describes its own connection."""
-    return meta.keys() <= _ENVELOPE
+    return type(meta) is dict and meta.keys() <= _ENVELOPE
 
 
 def without_envelope(meta: Mapping[str, Raw]) -> dict[str, Raw]:

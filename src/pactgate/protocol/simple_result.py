@@ -61,14 +61,15 @@ def read_simple_answer(data: bytes) -> tuple[int, SimpleResult] | None:
     result = answer.result
     if memoryview(result.content)[0] != _ARRAY:
         return None
-    if len(data) != _compact_bytes(answer.id, result) and _encode(answer).count(b":") != data.count(b":"):
+    size = len(data) - len(result.content) - len(str(answer.id))
+    if size != _FRAME_BYTES and size != _further_bytes(result) and _encode(answer).count(b":") != data.count(b":"):
         return None
     return answer.id, result
 
 
-def _compact_bytes(id_: int, result: SimpleResult) -> int:
-    """How many bytes the answer takes without white space."""
-    size = _FRAME_BYTES + len(str(id_)) + len(result.content)
+def _further_bytes(result: SimpleResult) -> int:
+    """How many bytes an answer with these parts takes without white space, but for its id and its content."""
+    size = _FRAME_BYTES
     if result.structured is not UNSET:
         size += _STRUCTURED_BYTES + len(result.structured)
     if result.is_error is not UNSET:

@@ -86,7 +86,7 @@ def _parameters(function: Callable[..., Any], hints: dict[str, Any]) -> tuple[li
     calls: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in _UNNAMED:
-            problems.append(f"The parameter {parameter.name!r} can't be given by name; callers name every argument.")
+            problems.append(f"The parameter {parameter.name!r} can't be given by name; clients name every argument.")
         elif parameter.name not in hints:
             problems.append(f"The parameter {parameter.name!r} has no type hint.")
         elif hints[parameter.name] is Call:

@@ -50,6 +50,12 @@ class EventLogger:
         self._failures = RepeatedFailures()
 
     def emit(self, event: Event) -> None:
+        if (
+            isinstance(event, events.RequestFinished)
+            and event.record.outcome == "ok"
+            and not LOGGER.isEnabledFor(DEBUG)
+        ):
+            return  # nearly every event
         is_news, repeated = self._failures.take(event)
         level = level_of(event)
         if not is_news or not LOGGER.isEnabledFor(level):
@@ -196,6 +202,11 @@ def _exceeded(facts: dict[str, Any]) -> str:
     return f"{facts['tool']} did what its contract does not allow: {', '.join(facts['operations'])}, {when}"
 
 
+def _mismatched(facts: dict[str, Any]) -> str:
+    places = "; ".join(facts["errors"])
+    return f"{facts['tool']}: passed on a result that does not fit: {places}, request {facts['request_id']}"
+
+
 def _reported(facts: dict[str, Any]) -> str:
     return f"{facts['server']}: {facts['tool'] or 'the file'} {facts['what'].replace('_', ' ')}: {facts['text']}"
 
@@ -206,9 +217,10 @@ def _audit_failed(facts: dict[str, Any]) -> str:
 
 
 def _refused(facts: dict[str, Any]) -> str:
-    return f"request refused with {facts['status']}: {facts['reason']}" + (
-        f" (from {facts['peer']})" if facts["peer"] else ""
-    )
+    if not facts["status"]:
+        return f"a message on stdin was refused: {facts['reason']}"
+    what = f"{facts['target']} " if facts["target"] else ""
+    return f"{what}refused with {facts['status']}: {facts['reason']}, from {facts['peer'] or 'an unknown address'}"
 
 
 def _guessed(facts: dict[str, Any]) -> str:
@@ -243,13 +255,13 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.GatewayStarted: LogLine(INFO, "listening at {address}, {servers} servers configured"),
     events.GatewayStopped: LogLine(INFO, "stopped: {reason}"),
     events.ServerConnecting: LogLine(DEBUG, "{server}: connecting, attempt {attempt}"),
-    events.ServerConnected: LogLine(INFO, "{server}: connected, {era} {version}, {duration_ms:.0f} ms"),
+    events.ServerConnected: LogLine(INFO, "{server}: connected, protocol version {version}, {duration_ms:.0f} ms"),
     events.ServerDiscovered: LogLine(INFO, "{server}: {tools} tools"),
-    events.ServerDisconnected: LogLine(WARNING, "{server}: connection lost: {reason}"),
+    events.ServerDisconnected: LogLine(WARNING, "{server}: connection lost: {reason} ({code})"),
     events.ServerHung: LogLine(
         WARNING, "{server}: hangs, no answer to a request or a probe for {silent_ms:.0f} ms; ended"
     ),
-    events.ServerFailed: LogLine(ERROR, "{server}: no connection after {attempts} attempts: {reason}"),
+    events.ServerFailed: LogLine(ERROR, "{server}: no connection after {attempts} attempts: {reason} ({code})"),
     events.DiscoveryFailed: LogLine(WARNING, "{server}: listing failed: {reason}"),
     events.ConfigurationReloaded: LogLine(INFO, _reloaded),
     events.ConfigurationRefused: LogLine(
@@ -258,6 +270,7 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.ConfigurationChanged: LogLine(INFO, _changed),
     events.ConfigurationRestored: LogLine(WARNING, "{who}'s change of {path} was reverted: {reason}"),
     events.EffectsExceeded: LogLine(WARNING, _exceeded, is_provoked=True),
+    events.OutputMismatched: LogLine(WARNING, _mismatched, is_provoked=True),
     events.CodeReplaced: LogLine(
         WARNING, "{tool} failed with a code it does not declare: {code}, request {request_id}", is_provoked=True
     ),
@@ -266,7 +279,7 @@ LINES: Final[dict[type[Event], LogLine]] = {
         WARNING, "{name} was denied, because rule {rule} ({place}) can't be decided: {reason}", is_provoked=True
     ),
     events.CacheFailed: LogLine(WARNING, "the cache could not {operation}: {reason}", is_provoked=True),
-    events.CaptureEnded: LogLine(DEBUG, "capture {path}: {exchanges} exchanges, {missing} messages missing"),
+    events.CaptureEnded: LogLine(DEBUG, "capture {path}: {exchanges} messages, {missing} missing"),
     events.CaptureFailed: LogLine(WARNING, "a session can't be recorded: {reason}", is_provoked=True),
     events.AuditFailed: LogLine(ERROR, _audit_failed),
     events.AuditRecovered: LogLine(
@@ -281,6 +294,8 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.RequestFinished: LogLine(DEBUG, _request, is_provoked=True),
     events.ListenOpened: LogLine(DEBUG, "{subject} listens to {watched}, request {request_id}", is_provoked=True),
     events.RequestRefused: LogLine(WARNING, _refused, is_provoked=True),
+    events.HandshakeFailed: LogLine(WARNING, "no TLS connection with {peer}: {reason}", is_provoked=True),
+    events.CertificateReplaced: LogLine(INFO, "new connections get the certificate that is now in {file}"),
     events.CredentialsRefused: LogLine(WARNING, _guessed, is_provoked=True),
     events.ConnectionsClosed: LogLine(
         WARNING, "closed {count} connections without a request to make room for one from {address}", is_provoked=True

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pactgate.core.display import cut, flat, visible
+from pactgate.core.display import SHORT_ID_CHARS, cut, flat, visible
 from pactgate.telemetry.log import LOGGER, MAX_MESSAGE_CHARS
 
 MAX_LINE_BYTES: Final = 4096
@@ -70,7 +70,11 @@ class LineHandler(logging.Handler):
 class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         stamp = time.strftime("%H:%M:%S", time.localtime(record.created))
-        text = f"{stamp} {record.levelname:<7} {flat(record.getMessage(), MAX_MESSAGE_CHARS)}"
+        message = record.getMessage()
+        id_ = (record.__dict__.get("facts") or {}).get("request_id")
+        if id_:
+            message = message.replace(id_, id_[:SHORT_ID_CHARS])
+        text = f"{stamp} {record.levelname:<7} {flat(message, MAX_MESSAGE_CHARS)}"
         if dropped := record.__dict__.get("dropped"):
             text += f" ({dropped} lines lost: the reader was too slow)"
         if record.exc_text:

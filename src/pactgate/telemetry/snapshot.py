@@ -146,11 +146,19 @@ def _tool_row(tool: Tool, effects_level: str | None) -> dict[str, Any]:
         "categoryReason": tool.traits.reason,
         "isReadOnly": tool.traits.is_read_only,
         "isIdempotent": tool.traits.is_idempotent,
+        "outputValidation": _output_validation(tool),
         "effectsLevel": effects_level,
         "contract": None if tool.contract is None else msgspec.to_builtins(tool.contract),
         "annotations": definition.get("annotations"),
         "isDestructive": _is_destructive(tool, definition.get("annotations")),
     }
+
+
+def _output_validation(tool: Tool) -> str | None:
+    """What happens to a result that does not fit what the tool declares of it; None where it declares nothing."""
+    if tool.contract is not None and tool.contract.output_validation is not msgspec.UNSET:
+        return tool.contract.output_validation
+    return "enforce" if tool.output_check is not None else None
 
 
 def _is_destructive(tool: Tool, annotations: Any) -> bool:

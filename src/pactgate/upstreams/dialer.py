@@ -109,10 +109,12 @@ class Dialer:
         inside: InProcessServer | None = None,
         private_client: HttpClient | None = None,
         private_paths: Sequence[str] = (),
+        capabilities: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         """`private_client` carries sessions of single callers, so that what they hold open is never missing to the others.
 
-        `private_paths` are files of the gateway that a confined program does not see.
+        `private_paths` are files of the gateway that a confined program does not see. `capabilities` are those of the only client
+        there is, where there is only one: then the session that all clients share has them.
         """
         self._config = config
         self._inside = inside
@@ -124,6 +126,7 @@ class Dialer:
         self._max_frame_bytes = max_frame_bytes
         self._make_tap = make_tap
         self._private_paths = private_paths
+        self._capabilities = capabilities
         self._era = None if config.era == "auto" else Era(config.era)
 
     async def dial(self) -> Session:
@@ -199,7 +202,7 @@ class Dialer:
             channel,
             self._emit,
             self._client_info,
-            capabilities,
+            capabilities or (None if is_ours else self._capabilities()),
             is_ours=is_ours,
             answer_s=self._config.connection_timeout_ms / 2000,
         )

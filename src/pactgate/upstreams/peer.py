@@ -30,7 +30,7 @@ from pactgate.protocol.messages import (
     Response,
     encode_json,
 )
-from pactgate.protocol.own_meta import ESCAPE, LARGE_BYTES, NAME, decode_without_own_meta
+from pactgate.protocol.own_meta import decode_without_own_meta
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.broken_answers import find_request
 from pactgate.upstreams.channel import Channel, Outgoing
@@ -112,7 +112,7 @@ class Peer:
         """From here on requests are stamped for this era and version."""
         self.era = era
         self.channel.settle(era, version)
-        self._envelope = {} if era is Era.LEGACY else modern.envelope(version, self.client_info, {})
+        self._envelope = {} if era is Era.LEGACY else modern.envelope(version, self.client_info, self.capabilities)
         self._bare_meta = encode_json(self._envelope) if self._envelope else None
 
     @property
@@ -169,7 +169,8 @@ class Peer:
         """
         if not self.is_open:
             raise self._ended.result().shared(verdict=Verdict.DID_NOT_RUN, operation=method)
-        pending = PendingRequest(method, self._loop, limit)
+        pending = PendingRequest(loop=self._loop)
+        pending.method, pending.limit = method, limit
         id_ = self._pending.open(pending)
         heard = self._heard
         if on_progress is not None or on_log is not None or on_change is not None or owner != heard.owner:
@@ -255,10 +256,8 @@ class Peer:
     def receive(self, frame: bytes, for_request: int | None = None) -> bool:
         self.received_count += 1
         try:
-            if (NAME in frame or ESCAPE in frame if len(frame) < LARGE_BYTES else True) and not self.is_ours:
-                message = decode_without_own_meta(frame)
-            else:
-                message = messages.decode_from_upstream(frame)
+            decode = messages.decode_from_upstream if self.is_ours else decode_without_own_meta
+            message = decode(frame)
             if isinstance(message, Response):
                 pending = self._take(message.key)
                 if pending is not None:
@@ -380,7 +379,7 @@ class Peer:
         self._send_later(Outgoing(text))
 
     def _tell_cancelled(self, id_: int) -> None:
-        params = {"requestId": id_, "reason": "the caller gave up"}
+        params = {"requestId": id_, "reason": "the client gave up"}
         self._send_later(Outgoing(messages.encode_notification("notifications/cancelled", encode_json(params))))
 
     def _send_later(self, frame: Outgoing) -> None:

@@ -27,12 +27,16 @@ class Resumable(asyncio.Future[T]):
     def fulfil(self, value: T) -> None:
         if not self.done():
             self.set_result(value)
-            self._wake()
+            resume, self.resume = self.resume, None
+            if resume is not None:
+                resume()
 
     def refuse(self, failure: GatewayFailure) -> None:
         if not self.done():
             self.set_exception(failure)
-            self._wake()
+            resume, self.resume = self.resume, None
+            if resume is not None:
+                resume()
 
     def abandon(self) -> None:
         """Nobody waits any more."""
@@ -42,19 +46,12 @@ class Resumable(asyncio.Future[T]):
         elif not self.cancelled():
             self.exception()  # retrieved here in case sending failed first, so that no warning follows
 
-    def _wake(self) -> None:
-        resume, self.resume = self.resume, None
-        if resume is not None:
-            resume()
-
 
 class PendingRequest(Resumable[Response]):
     """A request that waits for its answer."""
 
-    def __init__(self, method: str, loop: asyncio.AbstractEventLoop, limit: TimeLimit | None = None) -> None:
-        super().__init__(loop=loop)
-        self.method = method
-        self.limit = limit
+    method = ""
+    limit: TimeLimit | None = None
 
 
 async def in_task() -> None:

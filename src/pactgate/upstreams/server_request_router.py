@@ -165,9 +165,9 @@ class ServerRequestRouter:
     def _calling(self, for_request: int | None) -> _Calling | str:
         """The call a question belongs to, or why there is none."""
         if for_request is not None:
-            return self.calls.get(for_request) or "the caller of this request can't be asked"
+            return self.calls.get(for_request) or "the client of this request can't be asked"
         if not self.calls:
-            return "no call is under way whose caller could be asked"
+            return "no call is under way whose client could be asked"
         now = asyncio.get_running_loop().time()
         strays = [owner for until, owner in self.strays.values() if now < until]
         owners = {*strays, *(call.asker.owner for call in self.calls.values())}

@@ -79,6 +79,7 @@ def answering(status: int) -> Iterator[int]:
 def test_a_newcomer_without_a_configuration_sees_that_the_demo_works(tmp_path: Path) -> None:
     _, found = examine(tmp_path)
     assert "demo" in found["configuration"][0]["text"]
+    assert {"server:almanac", "server:scratchpad", "server:pocket", "server:library"} <= set(found)
     assert levels(found["server:almanac"]) == levels(found["server:scratchpad"]) == ["ok", "ok"]
     assert "2025-11-25" in found["server:almanac"][1]["text"]
     assert "2026-07-28" in found["server:scratchpad"][1]["text"]
@@ -208,10 +209,10 @@ def test_every_problem_of_a_configuration_is_a_failure_with_its_hint(tmp_path: P
 def test_secrets_in_a_file_others_may_read_are_a_warning(
     mode: int, token: str, is_warned: bool, tmp_path: Path
 ) -> None:
-    path = write_config(tmp_path, {"almanac": {**demo("almanac"), "env": {"T": token}}}, listen={"port": 0})
+    path = write_config(tmp_path, {"almanac": {**demo("almanac"), "env": {"API_TOKEN": token}}}, listen={"port": 0})
     path.chmod(mode)
     _, found = examine(tmp_path, TOKEN="canary-4711")
-    assert any("chmod 600" in finding["hint"] for finding in found["configuration"]) is is_warned
+    assert any("chmod o-r" in finding["hint"] for finding in found["configuration"]) is is_warned
 
 
 def test_a_file_its_group_may_write_is_a_warning(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_a_file_is_found_from_the_folder_of_the_configuration_and_a_url_is_a_url
 def test_nothing_is_chosen_or_promised_unless_it_is_written(tmp_path: Path) -> None:
     server = loaded(tmp_path, entry()).servers["weather"]
     assert (server.include, server.exclude, server.credentials) == (IncludedOperations(), ExcludedOperations(), {})
-    assert server.output_validation == "off"
+    assert server.output_validation == "warn"
     assert loaded(tmp_path, entry(outputValidation="enforce")).servers["weather"].output_validation == "enforce"
 
 

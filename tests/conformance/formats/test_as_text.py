@@ -10,7 +10,7 @@ from tests.conformance.formats.samples import bad, good, unreadable
 
 def test_every_documented_rule_has_its_line_and_the_verdict_is_last() -> None:
     lines = as_text(good()).splitlines()
-    assert lines[0] == "almanac  legacy 2025-11-25, 3 exchanges"
+    assert lines[0] == "almanac  protocol version 2025-11-25, 3 messages"
     assert [line.split()[:2] for line in lines[1:5]] == [["pass", f"INV-00{number}"] for number in range(1, 5)]
     assert lines[5].split()[:2] == ["n/a", "INV-005"]
     assert lines[-1] == "PASSED: 4 passed, 0 failed, 3 not applicable."

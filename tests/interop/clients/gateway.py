@@ -17,7 +17,8 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
 from pactgate.app import Gateway
-from pactgate.config.model import Config, ListenSection
+from pactgate.config.model import Config
+from pactgate.config.sections.listen import ListenSection
 from pactgate.config.server_settings import ServerConfig
 
 PLAIN = {"integer": 5, "number": 3, "boolean": True, "array": [], "object": {}}

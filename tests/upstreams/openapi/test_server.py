@@ -14,7 +14,7 @@ import pytest
 from pactgate.app import Gateway
 from pactgate.config.model import Config
 from pactgate.config.server_settings import ServerConfig
-from pactgate.upstreams.openapi import server
+from pactgate.upstreams.openapi import mapping, server
 from tests.support.eventually import eventually
 from tests.support.openapi import document, operation
 from tests.support.rest_api import Api, serving
@@ -130,8 +130,8 @@ async def test_what_is_left_out_is_said_with_its_reason(tmp_path: Path) -> None:
     async with described(tmp_path) as (gateway, _):
         assert row(gateway)["toolCount"] == 1
         assert row(gateway)["leftOut"] == [
-            "POST /reports: it needs the credential key (apiKey query)",
-            "GET /admin: it needs the credential other (http bearer)",
+            "it needs the credential key (apiKey query): POST /reports",
+            "it needs the credential other (http bearer): GET /admin",
         ]
 
 
@@ -145,8 +145,21 @@ async def test_the_schemas_of_tools_are_closed(tmp_path: Path) -> None:
 async def test_an_answer_is_held_against_the_document_where_that_is_asked_for(tmp_path: Path) -> None:
     async with described(tmp_path, answer("[1]"), output_validation="enforce") as (gateway, _):
         assert (await gateway.invoke("weather.weather", {"city": "x"}))["error"]["code"] == "INVALID_OUTPUT"
-    async with described(tmp_path, answer("[1]")) as (gateway, _):
+    async with described(tmp_path, answer("[1]"), output_validation="warn") as (gateway, _):
         assert (await gateway.invoke("weather.weather", {"city": "x"}))["success"]
+
+
+async def test_a_response_schema_that_is_too_large_for_a_warning_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapping, "MAX_OUTPUT_BYTES", 5)
+    async with described(tmp_path, output_validation="warn") as (gateway, _):
+        assert (
+            "its responses are not validated, because their schema is too large: GET /cities/{city}/weather"
+            in (row(gateway)["leftOut"])
+        )
+        (tool,) = gateway.snapshot()["tools"]
+        assert tool["outputValidation"] == "off"
 
 
 async def test_a_host_only_the_document_names_is_not_called_when_it_is_private(tmp_path: Path) -> None:

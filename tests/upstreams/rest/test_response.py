@@ -130,7 +130,7 @@ def test_a_missing_expected_member_is_a_failure_unless_nothing_is_checked() -> N
     assert failure.details["body"].startswith('{"id"')
     whole = b'{"id": null, "owner": {"name": ""}, "tags": ["x", "y"], "a/b": 0}'
     assert read(whole, settings=expect)["structuredContent"]["id"] is None
-    assert read(b'{"id": 1}', settings=expect, checks_output=False)["structuredContent"] == {"id": 1}
+    assert read(b'{"id": 1}', settings=expect, output_validation="off")["structuredContent"] == {"id": 1}
     assert refused(b"[1]", settings=expect).kind is Kind.SCHEMA_MISMATCH
 
 

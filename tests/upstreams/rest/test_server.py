@@ -187,6 +187,65 @@ async def test_an_answer_is_held_against_its_schema_and_marked_as_validated_or_n
             assert (await ask(inside))["_meta"]["dev.pactgate/envelope"]["validated"] is True
 
 
+@pytest.mark.requirement("S4/R3")
+@pytest.mark.parametrize(
+    ("wants", "pointers"),
+    [
+        ({"outputSchema": {"type": "object", "required": ["id"], "properties": {"n": {"type": "string"}}}}, ["/n", ""]),
+        ({"outputSchema": {"type": "array"}}, [""]),
+        ({"outputSchema": {"type": "object", "$ref": "#/$defs/none"}}, [""]),
+        ({"expect": {"required": ["id", "/owner/id"]}}, ["/id", "/owner/id"]),
+        ({"expect": {"required": [f"m{number}" for number in range(50)]}}, [f"/m{number}" for number in range(10)]),
+    ],
+)
+async def test_a_response_that_misses_fields_is_passed_on_and_never_in_silence(
+    wants: dict[str, Any], pointers: list[str]
+) -> None:
+    async with (
+        serving(answer({"n": 1})) as api,
+        gateway(api, plain(**wants), output_validation="warn") as inside,
+    ):
+        for count in (1, 2):
+            result = await ask(inside)
+            envelope = result["_meta"]["dev.pactgate/envelope"]
+            assert (result["structuredContent"], envelope["validated"]) == ({"n": 1}, False)
+            assert sorted(error["pointer"] for error in envelope["outputErrors"]) == sorted(pointers)
+            assert b'event="OutputMismatched"} %d' % count in inside.gateway.facts.render_metrics()
+        listed = await inside.ask("tools/list")
+        assert b"outputSchema" not in (listed.result or b"")
+        story = inside.gateway.stories.get(envelope["requestId"])
+        assert story is not None
+        assert len(story["outputErrors"]) == len(pointers)
+        (tool,) = inside.gateway.snapshot()["tools"]
+        assert tool["outputValidation"] == "warn"
+
+
+@pytest.mark.requirement("S4/R3")
+async def test_a_response_that_fits_is_marked_as_validated_also_where_others_would_be_passed_on() -> None:
+    schema = {"type": "object", "required": ["id"]}
+    async with (
+        serving(answer({"id": 1})) as api,
+        gateway(api, plain(outputSchema=schema), output_validation="warn") as inside,
+    ):
+        envelope = (await ask(inside))["_meta"]["dev.pactgate/envelope"]
+        assert envelope["validated"] is True
+        assert "outputErrors" not in envelope
+
+
+@pytest.mark.requirement("S4/R3")
+async def test_an_endpoint_may_set_its_own_mode_and_off_is_shown() -> None:
+    schema = {"type": "object", "required": ["id"]}
+    async with serving(answer({"n": 1})) as api:
+        async with gateway(api, plain(outputSchema=schema, outputValidation="off")) as inside:
+            assert (await ask(inside))["structuredContent"] == {"n": 1}
+            (tool,) = inside.gateway.snapshot()["tools"]
+            assert tool["outputValidation"] == "off"
+        async with gateway(
+            api, plain(outputSchema=schema, outputValidation="enforce"), output_validation="off"
+        ) as inside:
+            assert failure_of(await ask(inside))["failure_mode"] == "schema_mismatch"
+
+
 @pytest.mark.requirement("S4/UNDECIDED-1")
 @pytest.mark.requirement("S4/UNDECIDED-4")
 async def test_the_operator_may_take_emptiness_and_other_text_for_answers() -> None:

@@ -97,5 +97,5 @@ def test_an_output_that_is_no_object_stands_in_one() -> None:
 
 
 def test_what_is_not_checked_is_not_promised() -> None:
-    quiet = json.loads(bytes(definition(plain(outputSchema={"type": "object"}), announces_output=False)))
+    quiet = json.loads(bytes(definition(plain(outputSchema={"type": "object"}), validation="off")))
     assert "outputSchema" not in quiet

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Final
 
 import click
@@ -18,6 +19,7 @@ from pactgate.catalog.conflicts import Conflict, ConflictSeverity, find_static_c
 from pactgate.cli import terminal
 from pactgate.cli.conflict_text import sentences
 from pactgate.cli.connect_once import ConnectReport, connect_once
+from pactgate.cli.demo import demo
 from pactgate.cli.doctor.configuration import examine_configuration
 from pactgate.cli.doctor.finding import Finding, FindingLevel, ok, warn
 from pactgate.cli.doctor.gateway import examine_port
@@ -56,21 +58,25 @@ def doctor(*, config: str | None, as_json: bool) -> int:
 
 async def _examine(path: str | None, tell: terminal.Tell) -> list[Finding]:
     config, found = examine_configuration(path, os.environ)
-    machine = examine_machine()
+    found = [*examine_machine(), *found]
     if config is None:
-        return [*machine, *found]
+        return found
+    with demo() if config.file is None else nullcontext(config.servers) as servers:
+        return await _examine_servers(replace(config, servers=servers), found, tell)
+
+
+async def _examine_servers(config: Config, found: list[Finding], tell: terminal.Tell) -> list[Finding]:
     enabled = [server for server in config.servers.values() if server.enabled]
     port, programs, *before = await asyncio.gather(
-        examine_port(config.listen.host, config.listen.port),
+        examine_port(config.listen),
         examine_programs(enabled),
         *(examine_before(server) for server in enabled),
     )
     broken = {server.id for server, lines in zip(enabled, before, strict=True) if _has_failed(lines)}
     seen = await _connect_others(config, broken, tell)
     return [
-        *machine,
-        *programs,
         *found,
+        *programs,
         *port,
         *_servers(config, {server.id: lines for server, lines in zip(enabled, before, strict=True)}, seen),
         *_composition(merge(find_static_conflicts(config.servers.values()), seen.conflicts)),

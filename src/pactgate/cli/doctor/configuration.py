@@ -6,25 +6,26 @@ Must not: show the values of variables.
 from __future__ import annotations
 
 import os
-import stat
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
-from pactgate.cli.demo import demo_servers
-from pactgate.cli.doctor.finding import Finding, FindingLevel, ok, warn
+from pactgate.cli.doctor.finding import Finding, FindingLevel, fail, ok, warn
 from pactgate.config.load import find, load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigProblem, ConfigurationError
+from pactgate.config.validate import PLAIN_VARIABLES
+from pactgate.core.failures import GatewayFailure
+from pactgate.state.key_file import KeyFile
 
 _TOPIC: Final = "configuration"
-_READABLE_BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 
 
 def examine_configuration(path: str | None, environ: Mapping[str, str]) -> tuple[Config | None, list[Finding]]:
-    """The configuration, or None where it is invalid. Without a file, the demo that `serve` runs."""
+    """The configuration, or None where it is invalid. Without a file it has no servers: `serve` runs its demo then."""
     variables = _WatchedEnvironment(environ)
     try:
         file = Path(path) if path is not None else find(Path.cwd(), environ)
@@ -34,30 +35,40 @@ def examine_configuration(path: str | None, environ: Mapping[str, str]) -> tuple
         return None, [*found, warn(_TOPIC, "the servers are not checked until the configuration is valid")]
     if file is None:
         demo = "no file here: `pactgate serve` runs its demo, which is checked instead"
-        return replace(config, servers=demo_servers()), [ok(_TOPIC, demo)]
+        return config, [ok(_TOPIC, demo)]
     count = len(config.servers)
     good = ok(_TOPIC, f"{file} is valid: {count} server{'s' * (count != 1)}")
     missing = [_finding(FindingLevel.FAIL, problem) for problem in config.unresolved]
     warnings = (_finding(FindingLevel.WARN, warning) for warning in config.warnings)
-    return config, [*(missing or [good]), *warnings, *_permissions(file, config), *variables.findings()]
+    found = [*(missing or [good]), *warnings, *_owner(file), *_keys(config), *variables.findings()]
+    return config, found
 
 
 def _finding(level: FindingLevel, problem: ConfigProblem) -> Finding:
     return Finding(_TOPIC, level, str(replace(problem, hint="")), problem.hint)
 
 
-def _permissions(file: Path, config: Config) -> Iterator[Finding]:
-    """Who may read the secrets in the file, and who owns it. The loader checks who may write it."""
+def _owner(file: Path) -> Iterator[Finding]:
+    """Who owns the file. The loader checks who may write it, and who may read the secrets in it."""
     try:
-        status, text = file.stat(), file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return  # it was readable a moment ago: it is being replaced
-    if status.st_mode & _READABLE_BY_OTHERS and any(secret in text for secret in config.secrets):
-        hint = f"Run: chmod 600 {file.name}. Or put the secrets in environment variables, and write ${{NAME}}."
-        yield warn(_TOPIC, f"{file} holds secrets, and other users may read it", hint)
+        status = file.stat()
+    except OSError:
+        return  # it was there a moment ago: it is being replaced
     if status.st_uid not in (os.getuid(), 0):
         hint = "It decides which programs are started: make sure that you trust its owner."
         yield warn(_TOPIC, f"{file} belongs to another user", hint)
+
+
+def _keys(config: Config) -> Iterator[Finding]:
+    """The file of API keys, where there is one."""
+    try:
+        ring = None if config.key_file is None else KeyFile(config.key_file).read()
+    except GatewayFailure as failure:
+        yield fail(_TOPIC, failure.message, "The gateway does not start with it.")
+        return
+    if ring is not None:
+        live = sum(key.is_live(time.time()) for key in ring.keys)
+        yield ok(_TOPIC, f"{config.key_file}: {live} API key{'s' * (live != 1)}")
 
 
 class _WatchedEnvironment(Mapping[str, str]):
@@ -79,7 +90,7 @@ class _WatchedEnvironment(Mapping[str, str]):
 
     def findings(self) -> Iterator[Finding]:
         """For a valid configuration: a variable that is not set has a default there."""
-        filled = [name for name in self._read if self._environ.get(name)]
+        filled = [name for name in self._read if self._environ.get(name) and name not in PLAIN_VARIABLES]
         if filled:
             yield ok(_TOPIC, f"variables that are set: {', '.join(filled)}")
         for name in self._read:

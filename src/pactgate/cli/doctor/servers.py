@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pactgate.cli.doctor.finding import Finding, fail, ok, warn
-from pactgate.cli.server_table import skipped
+from pactgate.cli.server_table import skipped, without_name
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import cut
@@ -58,7 +58,7 @@ def examine_row(server: ServerConfig, row: dict[str, Any], mask: Mask) -> list[F
     """Check the state after connecting. `row` is the state as `/api/servers` gives it."""
     topic = f"server:{server.id}"
     if row.get("lastError") or row.get("status") != "connected":
-        reason = str(row.get("lastError") or f"it is {row.get('status')}")
+        reason = without_name(server.id, str(row.get("lastError") or f"it is {row.get('status')}"))
         return [fail(topic, reason, _next_step(server, reason, mask))]
     counts = ", ".join(_count(row.get(f"{word}Count"), word) for word in ("tool", "prompt", "resource"))
     protocol = f"protocol version {row.get('protocolVersion')} over {row.get('transport')}"
@@ -138,7 +138,8 @@ async def _address(server: ServerConfig) -> list[Finding]:
         hint = f"Is the server running? Correct the host or the port in `{key}`, or look at the firewall."
         return [*found, fail(topic, f"{host} can't be reached at port {port}: {reached}", hint)]
     took_ms = (time.monotonic() - started) * 1000
-    return [*found, ok(topic, f"{host} is {reached[0]}, and port {port} answers in {took_ms:.0f} ms")]
+    address = f"{host} ({reached[0]})" if host != reached[0] else host
+    return [*found, ok(topic, f"port {port} of {address} answers in {took_ms:.0f} ms")]
 
 
 _Addresses = list[tuple[int, tuple[Any, ...]]]

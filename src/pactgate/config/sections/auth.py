@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from pactgate.config import value_checks
 from pactgate.config.problems import ConfigFindings, Path, ValueFault, show
-from pactgate.config.sections import Section, doc
+from pactgate.config.sections import Folder, Section, doc
 
 HASHED: Final = "sha256:"
 """Begins a token that is written as its digest."""
@@ -153,6 +153,13 @@ class Auth(Section, frozen=True, kw_only=True):
         doc("Whether clients without a token are served. Default: only on loopback, and without tokens."),
     ] = None
     tokens: Annotated[dict[TokenName, Token], doc("Tokens by the name of their holder.", max_length=1000)] = {}
+    keys: Annotated[
+        Folder | None,
+        doc(
+            "File of the API keys that `pactgate keys` makes. Default: beside the configuration, with its name and the "
+            "ending `.keys`. Where the file exists, or is named here, clients need a token or key."
+        ),
+    ] = None
 
 
 def check_auth(auth: dict[str, Any], given: Any, found: ConfigFindings) -> None:

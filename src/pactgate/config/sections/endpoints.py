@@ -31,6 +31,7 @@ Place = Literal["path", "query", "header", "body"]
 Style = Literal["simple", "label", "matrix", "form", "spaceDelimited", "pipeDelimited", "deepObject"]
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 ResponseKind = Literal["json", "text", "binary", "none"]
+OutputValidation = Literal["enforce", "warn", "off"]
 
 
 class Parameter(Section, frozen=True, kw_only=True):
@@ -97,6 +98,9 @@ class Endpoint(Section, frozen=True, kw_only=True):
     ] = "json"
     expect: Annotated[Expect | None, doc("What a successful response has, without a whole schema.")] = None
     output_schema: Annotated[JsonSchema | None, doc("JSON Schema of every successful response.")] = None
+    output_validation: Annotated[
+        OutputValidation | None, doc("Like `outputValidation` of the server, for this endpoint.")
+    ] = None
     allow_empty: Annotated[bool, doc("Whether an empty response is a success instead of a failure.")] = False
     category: Annotated[
         Literal["query", "mutation", "scan", "execution"] | None,

@@ -35,8 +35,8 @@ Isolation = Annotated[
     Literal["shared", "session"] | None,
     doc(
         "`session` gives each client its own session with the server (its own process, for a `command`), so that "
-        "the server can ask it for input; `shared` gives all clients one, without input. Default: `shared` for a "
-        "`command`; for a `url`, `session` for clients that declare elicitation, sampling or roots."
+        "the server can ask it for input and list tools for what it offers; `shared` gives all clients one, without input. "
+        "Default: `shared` for a `command`; for a `url`, `session` for clients that declare elicitation, sampling or roots."
     ),
 ]
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from pactgate.config import value_checks
 from pactgate.config.sections import doc
-from pactgate.config.sections.endpoints import MAX_ENDPOINTS, BaseUrl, Endpoint
+from pactgate.config.sections.endpoints import MAX_ENDPOINTS, BaseUrl, Endpoint, OutputValidation
 from pactgate.config.sections.openapi import OpenApiSettings
 
 EgressHost = Annotated[str, Meta(min_length=1, max_length=255, extra={"check": value_checks.check_egress_host})]
@@ -51,9 +51,10 @@ class RestSettings(OpenApiSettings, frozen=True, kw_only=True):
         doc("Whether a response that should be JSON and is not becomes a failure or text for the model."),
     ] = "error"
     output_validation: Annotated[
-        Literal["enforce", "off"],
+        OutputValidation,
         doc(
-            "Whether responses are validated against `outputSchema` and `expect`; `off` does not announce the schema "
-            "either. Default beside `openapi`: `off`, because many documents do not describe responses exactly."
+            "What happens to a response that does not fit `outputSchema` or `expect`: a failure (`enforce`), passed on with "
+            "`validated: false` and the places (`warn`), or nothing (`off`). Only `enforce` announces the schema to clients. Default "
+            "beside `openapi`: `warn`, because many documents do not describe responses exactly."
         ),
     ] = "enforce"

@@ -32,8 +32,8 @@ def _lines(report: ComplianceReport) -> Iterator[str]:
     yield f"## {verdict(report).capitalize()}: {_plain(report.source)}"
     yield f"\n{_plain(summary(report), 4 * _CELL_CHARS)}"
     for session in report.sessions:
-        version = f" {_plain(session.protocol_version)}" if session.protocol_version else ""
-        yield f"\n### {_plain(session.label)}\n\n{session.era}{version}, exchanges: {session.exchange_count}\n"
+        version = f"protocol version {_plain(session.protocol_version)}, " if session.protocol_version else ""
+        yield f"\n### {_plain(session.label)}\n\n{version}messages: {session.exchange_count}\n"
         yield from _table(_HEAD, (_row(session, result) for result in session.results))
         findings = [result for result in session.advisory if result.status is CheckStatus.FAIL]
         if findings:

@@ -49,9 +49,9 @@ def as_text(report: ComplianceReport, style: Style = lambda text, name: text) ->
 
 def _lines(report: ComplianceReport, style: Style) -> Iterator[str]:
     for session in report.sessions:
-        version = f" {flat(session.protocol_version, 40)}" if session.protocol_version else ""
-        count = f"{session.exchange_count} exchange{'s' * (session.exchange_count != 1)}"
-        yield f"{style(flat(session.label, _LINE_CHARS), 'bold')}  {session.era}{version}, {count}"
+        version = f"protocol version {flat(session.protocol_version, 40)}, " if session.protocol_version else ""
+        count = f"{session.exchange_count} message{'s' * (session.exchange_count != 1)}"
+        yield f"{style(flat(session.label, _LINE_CHARS), 'bold')}  {version}{count}"
         yield from _results(report, session, session.results, style)
         if session.advisory:
             yield f"  {style('informational:', 'dim')}"

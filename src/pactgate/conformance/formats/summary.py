@@ -34,8 +34,10 @@ def summary(report: ComplianceReport) -> str:
         parts.append(f"{expected} expected by the baseline")
     if report.stale:
         parts.append(f"{len(report.stale)} stale in the baseline")
-    beside = _beside(report)
-    return ", ".join(parts) + (f"; {_count(beside, 'informational finding')}." if beside else ".")
+    more = [_count(beside, "informational finding")] if (beside := _beside(report)) else []
+    if out_of_scope := sum(len(session.out_of_scope) for session in report.sessions):
+        more.append(f"{out_of_scope} rules of other transports or versions out of scope")
+    return "; ".join([", ".join(parts), *more]) + "."
 
 
 def place(evidence: Evidence, session: SessionReport) -> str:

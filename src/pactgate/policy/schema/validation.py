@@ -86,6 +86,30 @@ class Schema:
         return tuple(islice(found, MAX_ERRORS)) or (violation((), "schema", "does not fit the schema"),)
 
 
+class LazySchema:
+    """A schema that is compiled for the first value: a document may have a thousand, and most are never needed."""
+
+    __slots__ = ("_schema", "_source")
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self._schema: Schema | str | None = None
+
+    def check(self, text: bytes | None, value: Any = UNSET) -> tuple[SchemaError, ...]:
+        """As `Schema.check`. A schema that can't be used is the one thing wrong with every value."""
+        if self._schema is None:
+            self._schema = compile_schema(self._source)
+        if isinstance(self._schema, str):
+            return (violation((), "schema", f"can't be validated, because of its schema: {self._schema}"),)
+        return self._schema.check(text, value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LazySchema) and other._source == self._source
+
+    def __hash__(self) -> int:
+        return hash(self._source)
+
+
 def compile_schema(source: bytes, *, noun: str = "member", clock: Clock = COUNTED) -> Schema | str:
     """A schema ready to check values, or why it can't be used. Takes bounded time and memory, whatever the source is.
 

@@ -73,7 +73,7 @@ class ConnectionPool:
         idle = self._idle
         while idle:
             connection = idle.pop()
-            if connection.is_open and connection.expires_at > self._loop.time():
+            if connection.expires_at > self._loop.time() and connection.is_open:
                 return connection
             connection.abort()
         return None

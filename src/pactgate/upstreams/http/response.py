@@ -44,8 +44,7 @@ class HttpResponse(Struct):
 
     @property
     def is_json(self) -> bool:
-        said = self.headers.get(b"content-type", b"")
-        return said == JSON_TYPE or media_type(said) == JSON_TYPE
+        return media_type(self.headers.get(b"content-type", b"")) == JSON_TYPE
 
 
 class PendingResponse(Resumable[HttpResponse]):

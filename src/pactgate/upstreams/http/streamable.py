@@ -38,7 +38,7 @@ from pactgate.upstreams.http.refusals import (
     status_failure,
 )
 from pactgate.upstreams.http.request_message import HttpTarget, UnsafeHeaderError, header_block, header_line
-from pactgate.upstreams.http.response import HttpResponse, ResponseStream
+from pactgate.upstreams.http.response import JSON_TYPE, HttpResponse, ResponseStream
 
 _VERSION_HEADER_SINCE: Final = "2025-06-18"
 _SESSION_ID: Final = re.compile(r"[\x21-\x7e]{1,1024}")
@@ -117,9 +117,8 @@ class HttpChannel:
         if self._receiver is None:
             raise connection_closed(self._target, Verdict.DID_NOT_RUN)
         is_modern = self._era is MODERN or (self._era is None and frame.method == "server/discover")
-        response = await self._requests.request(
-            b"POST", self._target, self._head(frame, is_modern), frame.data, max_body_bytes=self._max_bytes
-        )
+        head = self._head(frame) if is_modern else self._post + self._session_line + self._version_line
+        response = await self._requests.request(b"POST", self._target, head, frame.data, max_body_bytes=self._max_bytes)
         if response.status == 200 and frame.method == "initialize":
             self._begin_session(response)
         if frame.id is None:
@@ -145,9 +144,8 @@ class HttpChannel:
 
     # What a request carries.
 
-    def _head(self, frame: Outgoing, is_modern: bool) -> bytes:
-        if not is_modern:
-            return self._post + self._session_line + self._version_line
+    def _head(self, frame: Outgoing) -> bytes:
+        """The head of a modern request."""
         head = self._mirrored.get((frame.method, frame.name))
         if head is None:
             head = self._mirror(frame)
@@ -199,7 +197,7 @@ class HttpChannel:
     def _take_whole(self, id_: int, response: HttpResponse) -> None:
         """An answer that is no stream."""
         if response.status == 200:
-            if not response.is_json:
+            if response.headers.get(b"content-type") != JSON_TYPE and not response.is_json:
                 said = self._own.quote(response.body)
                 raise invalid_response(self._target, "answered HTTP 200, but not with JSON", said)
             if not response.body:

@@ -18,6 +18,7 @@ from pactgate.config.sections.openapi import OperationFilter
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import check_base_url, check_path_template
 from pactgate.core.display import flat
+from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.http.egress import named_origins, origin_of
 from pactgate.upstreams.openapi.document_text import DocumentError, UnreadableDocumentError
 from pactgate.upstreams.openapi.names import OperationKey, assign_names, limit_for
@@ -34,6 +35,9 @@ from pactgate.upstreams.openapi.security import Security
 from pactgate.upstreams.rest.credentials import Credential, operator_names
 
 MAX_OPERATIONS: Final = 10_000
+MAX_OUTPUT_BYTES: Final = 64 * 1024
+MAX_OUTPUTS_BYTES: Final = 2 * 1024 * 1024
+"""Response schemas with `outputValidation: warn`, one and all of them. What is beyond is not validated, and that is said."""
 _METHODS: Final = ("get", "head", "post", "put", "patch", "delete", "options", "trace")
 _SHOWN_CHARS: Final = 200
 _SHOWN_OPERATIONS: Final = 3
@@ -108,6 +112,7 @@ class _Mapping:
         self._schemas = Schemas(references, is_early=is_early)
         self._security = Security(references, config.credentials, config.headers, root.inside("security"))
         self._base_url = self._require_base_url(root)
+        self._output_bytes = 0
         self._left_out: list[SkippedOperation] = []
         self._credentials: dict[str, tuple[Credential, ...]] = {}
 
@@ -181,6 +186,12 @@ class _Mapping:
         given = operator_names(self._config.headers, needed)
         request = read_request(one.item, one.spot, method, path, self._references, self._schemas, given)
         answer = read_answer(one.spot, method, self._references)
+        output = self._output(answer.output)
+        is_too_large = output is not None and self._is_too_large(output)
+        if is_too_large:
+            self._left_out.append(
+                SkippedOperation(one.label, "its responses are not validated, because their schema is too large")
+            )
         endpoint = Endpoint(
             name=name,
             description=describe(one.spot, method, path),
@@ -191,7 +202,8 @@ class _Mapping:
             parameters=request.parameters,
             body=request.body,
             response=answer.kind,
-            output_schema=self._output(answer.output),
+            output_schema=None if is_too_large else output,
+            output_validation="off" if is_too_large else None,
             allow_empty=answer.allow_empty,
         )
         self._left_out += [SkippedOperation(one.label, note) for note in request.notes]
@@ -209,6 +221,16 @@ class _Mapping:
             return None  # the operation works without a promise about its response
         merged = merged_object(schema) or schema
         return merged if merged.get("type") in ("object", "array") else None
+
+    def _is_too_large(self, output: dict[str, Any]) -> bool:
+        """Whether a schema that only warns has no room in the list of tools, through which it reaches the gateway."""
+        if self._config.output_validation != "warn":
+            return False
+        size = len(encode_json(output))
+        if size > MAX_OUTPUT_BYTES or self._output_bytes + size > MAX_OUTPUTS_BYTES:
+            return True
+        self._output_bytes += size
+        return False
 
     def _require_base_url(self, root: DocumentNode) -> str:
         if self._config.base_url is not None:

@@ -47,9 +47,9 @@ class OpenApiServer:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Each reason once, with some of its operations: thousands may be skipped."""
+        """Each reason once, with some of its operations: thousands may be skipped. The reason first: long lines are cut."""
         grouped = by_reason(self._loaded.mapped.left_out)
-        told = tuple(f"{some_of(operations)}: {reason}" for reason, operations in grouped.items())
+        told = tuple(f"{reason}: {some_of(operations)}" for reason, operations in grouped.items())
         more = len(told) - _TOLD_REASONS
         return (*told[:_TOLD_REASONS], f"and {more} more reasons") if more > 0 else told
 

@@ -16,7 +16,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from pactgate.config.sections.endpoints import Endpoint
+from pactgate.config.sections.endpoints import Endpoint, OutputValidation
+from pactgate.core.contract import MAX_OUTPUT_ERRORS, OUTPUT_ERRORS_KEY
 from pactgate.core.display import cut, visible
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.core.masking import Mask
@@ -59,7 +60,7 @@ class ResponseOptions(Struct, frozen=True):
     server: str
     allows_empty: bool = False
     takes_text_for_json: bool = False
-    checks_output: bool = True
+    output_validation: OutputValidation = "enforce"
     max_bytes: int = 8 * 1024 * 1024
 
 
@@ -70,10 +71,13 @@ class ResponseReader:
         self._endpoint = endpoint
         self._reading = reading
         self._own = own
+        self._meta = meta
         self._end = b',"_meta":%b}' % meta if meta else b"}"
-        self._has_schema = endpoint.output_schema is not None and reading.checks_output
+        mode = endpoint.output_validation or reading.output_validation
+        self._is_lenient = mode == "warn"
+        self._has_schema = endpoint.output_schema is not None and mode == "enforce"
         self._wraps = wraps(endpoint)
-        self._required = endpoint.expect.required if endpoint.expect and reading.checks_output else ()
+        self._required = endpoint.expect.required if endpoint.expect and mode != "off" else ()
         self._allows_empty = endpoint.allow_empty or reading.allows_empty
         self._readers = {"json": self._json, "text": self._text, "binary": self._binary, "none": self._none}
 
@@ -102,12 +106,11 @@ class ResponseReader:
             return self._not_json(headers, body, problem)
         if not self._has_schema and not self._allows_empty and _is_hollow(text):
             raise self._empty(status, "an empty object" if text != b"null" else "null")
-        if self._required:
-            self._require_members(text)
+        end = self._require_members(text) if self._required else self._end
         is_wrapped = self._wraps if self._has_schema else not text.startswith(b"{")
         structured = b"{%b:%b}" % (_WRAPPED, text) if is_wrapped else text
         shown = encode_json(text.decode())
-        return b'{"content":[{"type":"text","text":%b}],"structuredContent":%b%b' % (shown, structured, self._end)
+        return b'{"content":[{"type":"text","text":%b}],"structuredContent":%b%b' % (shown, structured, end)
 
     def _text(self, status: int, headers: Mapping[bytes, bytes], body: bytes) -> bytes:
         return self._with_content({"type": "text", "text": self._decoded(headers, body)})
@@ -167,18 +170,23 @@ class ResponseReader:
             why = f"answered with {what}, which can't be read. If it is not text, set `response` to binary."
             raise self._failure(Kind.UNDECODABLE_RESPONSE, why, {"bodyBytes": len(body)}) from None
 
-    def _require_members(self, text: bytes) -> None:
+    def _require_members(self, text: bytes) -> bytes:
+        """The end of the result: with the missing members where the response is passed on without them."""
         value = messages.value(text)
         missing = [pointer for name in self._required if not _has(value, pointer := _as_pointer(name))]
-        if missing:
-            errors = [
-                {"pointer": pointer, "keyword": "required", "message": f"{pointer} is missing"} for pointer in missing
-            ]
-            raise self._failure(
-                Kind.SCHEMA_MISMATCH,
-                f"answered without {', '.join(missing)[:500]}, which the endpoint expects.",
-                {"errors": errors, "body": self._kept(text)},
-            )
+        if not missing:
+            return self._end
+        errors = [
+            {"pointer": pointer, "keyword": "required", "message": f"{pointer} is missing"} for pointer in missing
+        ]
+        if self._is_lenient:
+            told = encode_json({OUTPUT_ERRORS_KEY: errors[:MAX_OUTPUT_ERRORS]})
+            return b',"_meta":%b,%b}' % (self._meta[:-1], told[1:]) if self._meta else b',"_meta":%b}' % told
+        raise self._failure(
+            Kind.SCHEMA_MISMATCH,
+            f"answered without {', '.join(missing)[:500]}, which the endpoint expects.",
+            {"errors": errors, "body": self._kept(text)},
+        )
 
     def _refusal(self, status: int, headers: Mapping[bytes, bytes], body: bytes) -> GatewayFailure:
         code = _CODES.get(status)

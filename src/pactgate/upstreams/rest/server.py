@@ -75,7 +75,7 @@ class RestServer:
             config.id,
             allows_empty=config.empty_response == "allow",
             takes_text_for_json=config.non_json == "text",
-            checks_output=config.output_validation == "enforce",
+            output_validation=config.output_validation,
             max_bytes=max_body_bytes,
         )
         self.info = api.info
@@ -106,7 +106,9 @@ class RestServer:
                 headers=header_line("Accept", accept or _ACCEPTS.get(endpoint.response, "*/*")),
                 query=query_of(needed),
             )
-        self._definitions = [definition(one, announces_output=reading.checks_output) for one in api.endpoints]
+        self._definitions = [
+            definition(one, validation=one.output_validation or config.output_validation) for one in api.endpoints
+        ]
         home = origin_of(api.base_url)
         self._strangers = frozenset(
             endpoint.name

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from pactgate.config.sections.endpoints import Endpoint, Parameter
+from pactgate.config.sections.endpoints import Endpoint, OutputValidation, Parameter
 from pactgate.core.contract import CONTRACT_KEY
 from pactgate.core.failures import RETRYABLE_ERRORS, ErrorCode
 from pactgate.protocol.messages import encode_json
@@ -31,8 +31,8 @@ _ERRORS: Final = {
 }
 
 
-def definition(endpoint: Endpoint, *, announces_output: bool = True) -> Raw:
-    """The encoded definition of the tool."""
+def definition(endpoint: Endpoint, *, validation: OutputValidation = "enforce") -> Raw:
+    """The encoded definition of the tool. With `warn` the output schema is in it for the gateway only (`catalog/discovery.py`)."""
     annotations: dict[str, Any] = {
         "readOnlyHint": is_read_only(endpoint),
         "destructiveHint": endpoint.method == "DELETE",
@@ -43,10 +43,10 @@ def definition(endpoint: Endpoint, *, announces_output: bool = True) -> Raw:
     if endpoint.title is not None:
         tool["title"] = annotations["title"] = endpoint.title
     tool["inputSchema"] = input_schema(endpoint)
-    if endpoint.output_schema is not None and announces_output:
+    if endpoint.output_schema is not None and validation != "off":
         tool["outputSchema"] = output_schema(endpoint)
     tool["annotations"] = annotations
-    tool["_meta"] = {CONTRACT_KEY: _contract(endpoint)}
+    tool["_meta"] = {CONTRACT_KEY: _contract(endpoint, validation)}
     return Raw(encode_json(tool))
 
 
@@ -108,9 +108,11 @@ def _lifted(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, An
     return {word: held for word, held in schema.items() if word not in ("$defs", "$schema", "$id")}
 
 
-def _contract(endpoint: Endpoint) -> dict[str, Any]:
+def _contract(endpoint: Endpoint, validation: OutputValidation) -> dict[str, Any]:
     may_repeat = is_idempotent(endpoint)
+    declares = endpoint.output_schema is not None or endpoint.expect is not None
     return {
+        **({"outputValidation": validation} if declares or validation == "off" else {}),
         "category": endpoint.category or ("query" if is_read_only(endpoint) else "mutation"),
         "idempotent": may_repeat,
         "effects": ["network"],

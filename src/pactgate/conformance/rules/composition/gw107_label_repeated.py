@@ -10,7 +10,7 @@ class LabelRepeated(CompositionRule):
     """Every session of a capture has a label of its own.
 
     What it checks
-        No `server_label` stands twice. Sessions with the same label count as one server, so that hazards between them are
+        No `server_label` stands twice. Sessions with the same label count as one server, so that conflicts between them are
         not seen.
 
     Why

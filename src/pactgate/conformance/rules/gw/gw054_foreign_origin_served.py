@@ -7,11 +7,12 @@ from urllib.parse import urlsplit
 
 from pactgate.conformance.http import header, is_success
 from pactgate.conformance.message import ExchangeView
-from pactgate.conformance.rule import HttpRule, RequirementLevel, quoted
+from pactgate.conformance.rule import HttpRule, quoted
 
 _FORBIDDEN: Final = 403
 _STATUS_SINCE: Final = "2025-11-25"
-_RESERVED: Final = (".invalid", ".example", ".test")
+_NOWHERE: Final = ".invalid"
+_UNAUTHORIZED: Final = 401
 
 
 class ForeignOriginServed(HttpRule):
@@ -19,7 +20,8 @@ class ForeignOriginServed(HttpRule):
 
     What it checks
         A probe sends a request whose `Origin` is a host under `.invalid`, which no site can have (RFC 2606). It is not served,
-        and from 2025-11-25 on the status is 403. Other origins are not looked at: only the operator knows which are valid.
+        and from 2025-11-25 on the status is 403, or 401 where credentials are looked at first. Other origins are not looked at:
+        only the operator knows which are valid.
 
     Why
         Any web page that a person visits can send requests to a server on that person's machine (DNS rebinding). The `Origin` is
@@ -44,9 +46,9 @@ class ForeignOriginServed(HttpRule):
         self.seen += 1
         if is_success(http.status):
             self.fault(view, "/http/request_headers", f"A request with the Origin {quoted(origin)} is served.")
-        elif http.status != _FORBIDDEN and (view.version or "") >= _STATUS_SINCE:
+        elif http.status not in (_FORBIDDEN, _UNAUTHORIZED) and (view.version or "") >= _STATUS_SINCE:
             text = f"A request with the Origin {quoted(origin)} gets the status {http.status}, not 403."
-            self.fault(view, "/http/status", text, RequirementLevel.MUST)
+            self.fault(view, "/http/status", text)
 
 
 def _is_nowhere(origin: str) -> bool:
@@ -54,4 +56,4 @@ def _is_nowhere(origin: str) -> bool:
         host = urlsplit(origin).hostname or ""
     except ValueError:
         return False
-    return host.endswith(_RESERVED)
+    return host.endswith(_NOWHERE)

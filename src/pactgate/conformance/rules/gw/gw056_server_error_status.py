@@ -8,14 +8,15 @@ from pactgate.conformance.message import ExchangeView
 from pactgate.conformance.rule import HttpRule, RequirementLevel
 
 _SERVER_ERROR: Final = 500
-_UNAVAILABLE: Final = 503
+_HONEST: Final = frozenset({501, 503})
+"""The method is not implemented; the server is busy or starting."""
 
 
 class ServerErrorStatus(HttpRule):
     """No request makes the HTTP server fail: what is wrong with it is told by a status below 500.
 
     What it checks
-        No response has a status of 500 or more, except 503. A probe sends requests with an `Accept` and a `Content-Type` that
+        No response has a status of 500 or more, except 501 and 503. A probe sends requests with an `Accept` and a `Content-Type` that
         do not fit, and one with a body of several MiB: the specification does not say which status they get, but each is a
         mistake of the client (406, 415, 413), or is served.
 
@@ -38,5 +39,5 @@ class ServerErrorStatus(HttpRule):
         if http is None or http.status is None:
             return
         self.seen += 1
-        if http.status >= _SERVER_ERROR and http.status != _UNAVAILABLE:
+        if http.status >= _SERVER_ERROR and http.status not in _HONEST:
             self.fault(view, "/http/status", f"The status of {http.verb} is {http.status}.")

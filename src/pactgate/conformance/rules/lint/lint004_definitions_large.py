@@ -35,7 +35,7 @@ class DefinitionsLarge(DefinitionRule):
     spec = "server/tools#tool"
 
     def at_end(self) -> None:
-        size_bytes = 0
+        size_bytes, last = 0, None
         for _, name, item, place in self.definitions():
             self.seen += 1
             size_bytes += len(encoded(item.definition) or b"")
@@ -43,16 +43,11 @@ class DefinitionsLarge(DefinitionRule):
             if isinstance(text, str) and len(text) > _DESCRIPTION_CHARS:
                 said = f"The description of {quoted(name)} has {len(text)} characters, more than {_DESCRIPTION_CHARS}."
                 self.fault(item.message, f"{place}/description", said)
-            self._check_all(size_bytes, place)
-        if self.seen:
-            self.note(f"The definitions of {self.seen} tools have {size_bytes} bytes.")
-
-    def _check_all(self, size_bytes: int, place: str) -> None:
-        listed = list(self.session.lists["tools/list"].items.values())
-        if self.seen != len(listed):
+            last = item.message, place
+        if last is None:
             return
-        if len(listed) > _MAX_TOOLS:
-            self.fault(listed[-1].message, place, f"There are {len(listed)} tools, more than {_MAX_TOOLS}.")
+        self.note(f"The definitions of {self.seen} tools have {size_bytes} bytes.")
+        if self.seen > _MAX_TOOLS:
+            self.fault(*last, f"There are {self.seen} tools, more than {_MAX_TOOLS}.")
         if size_bytes > _MAX_BYTES:
-            said = f"All tool definitions together have {size_bytes} bytes, more than {_MAX_BYTES}."
-            self.fault(listed[-1].message, place, said)
+            self.fault(*last, f"All tool definitions together have {size_bytes} bytes, more than {_MAX_BYTES}.")

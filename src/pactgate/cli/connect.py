@@ -1,0 +1,350 @@
+"""`pactgate connect` and `pactgate disconnect`: one entry for the gateway in a client's file, and the file as it was before.
+
+The client starts the gateway itself (over stdio) or is given the address of a running one. The file before the change is kept beside it; as
+long as nobody changed the file since, `disconnect` gives back every byte, and else it removes the entry alone. Must not: change anything
+else in the file, or leave a token in it where the client can take it from elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+import msgspec
+from msgspec import Struct
+
+from pactgate.cli import terminal
+from pactgate.cli.clients import chosen_client
+from pactgate.cli.config_file import find_config, load_config
+from pactgate.cli.connect_check import ConnectCheck, check_entry
+from pactgate.cli.errors import CommandError
+from pactgate.cli.shared_options import config_option, configured_gateway, json_option
+from pactgate.config.clients.client_file import ClientFile
+from pactgate.config.clients.dialect import to_address, to_ours, to_program, with_token
+from pactgate.config.clients.points_here import points_here
+from pactgate.config.clients.table import Client
+from pactgate.config.persist import replace_file
+from pactgate.config.problems import EditError, UnreadableError
+from pactgate.config.reader import FORMATS
+
+NAME: Final = "pactgate"
+TOKEN_VARIABLE: Final = "PACTGATE_TOKEN"
+_BACKUP: Final = ".before-pactgate"
+_MAX_STATE_BYTES: Final = 1024 * 1024
+_INPUT_ID: Final = "pactgate-token"
+
+
+class _Change(Struct, frozen=True):
+    """A file that `connect` changed, and the digest of what it wrote."""
+
+    file: str
+    digest: str
+    existed: bool
+
+
+class _Chosen(NamedTuple):
+    """The file of a client that a command is about."""
+
+    client: Client
+    path: Path
+    file: ClientFile
+
+
+@click.command(
+    epilog="""\
+\b
+Examples:
+  pactgate connect cursor             give Cursor the address of the gateway
+  pactgate connect claude-desktop     let Claude Desktop start the gateway
+  pactgate connect vscode --project   in .vscode/mcp.json of this folder
+  pactgate connect codex --print      show the entry, write nothing
+"""
+)
+@click.argument("name", metavar="CLIENT")
+@click.option("--stdio", is_flag=True, help="Let the client start a gateway of its own.")
+@click.option("--url", metavar="URL", help="Address of the gateway. Default: the running one.")
+@click.option("--view", metavar="VIEW", help="Only what this view shows.")
+@click.option("--project", is_flag=True, help="In the file of this folder instead of the user's.")
+@click.option("--replace", "is_replace", is_flag=True, help="Remove the entries of servers that the gateway has.")
+@click.option("--print", "is_print", is_flag=True, help="Print the entry; write nothing.")
+@config_option
+@json_option
+def connect(
+    *,
+    name: str,
+    stdio: bool,
+    url: str | None,
+    view: str | None,
+    project: bool,
+    is_replace: bool,
+    is_print: bool,
+    config: str | None,
+    as_json: bool,
+) -> int:
+    """Let an MCP client use the gateway: adds one entry to its file.
+
+    `pactgate clients --all` lists the clients. `pactgate disconnect CLIENT` gives the file back.
+    """
+    client = chosen_client(name)
+    if client.import_only:
+        raise CommandError(f"{client.title} is discontinued; only `pactgate import` knows it.")
+    path = find_config(config)
+    uses_stdio = stdio or (client.url is None and url is None)
+    if client.url is None and not uses_stdio:
+        raise CommandError(f"{client.title} takes no addresses in its file.", "Leave out --url: it starts the gateway.")
+    needs_token = False
+    if uses_stdio:
+        entry = to_program(client, _program(path, view))
+    else:
+        address = f"{_gateway_address(url)}/mcp{f'/v/{view}' if view else ''}"
+        needs_token = _needs_token(path)
+        entry = _address_entry(client, address, needs_token=needs_token)
+    if is_print:
+        print(_spelled(client, entry))
+        return 0
+    chosen = _choose(client, project=project)
+    text = _with_entry(chosen, entry, needs_token=needs_token)
+    replaced: list[str] = []
+    if is_replace:
+        text, replaced = _without_ours(chosen, text, path)
+    is_changed = text.encode() != (chosen.file.data or b"")
+    if is_changed:
+        _write(chosen, text)
+    with terminal.spinner(f"connecting as {client.title} does"):
+        check = check_entry(to_ours(client, entry, Path.cwd()), os.environ.get(TOKEN_VARIABLE) if needs_token else None)
+    if as_json:
+        facts = {
+            "client": client.id,
+            "file": str(chosen.path),
+            "changed": is_changed,
+            "entry": entry,
+            "replaced": replaced,
+        }
+        terminal.say_json({**facts, "check": check._asdict()})
+        return 0 if check.ok else 1
+    terminal.say(f"{client.title} uses the gateway{'' if is_changed else ' already'}: {chosen.path}.")
+    if replaced:
+        terminal.say(f"Removed there, because the gateway has them: {', '.join(replaced)}.")
+    return _tell(client, check, needs_token=needs_token)
+
+
+@click.command()
+@click.argument("name", metavar="CLIENT")
+@click.option("--project", is_flag=True, help="In the file of this folder instead of the user's.")
+@json_option
+def disconnect(*, name: str, project: bool, as_json: bool) -> int:
+    """Give a client its file back as it was before `pactgate connect`."""
+    client = chosen_client(name)
+    chosen = _choose(client, project=project)
+    changes = _changes()
+    change = next((one for one in changes if one.file == str(chosen.path)), None)
+    how = "nothing to do"
+    if change is not None and chosen.file.data is not None and _digest(chosen.file.data) == change.digest:
+        _restore(chosen.path, change)
+        how = "as it was before"
+    else:
+        names = [one for one, entry in chosen.file.servers(Path.cwd()).items() if points_here(entry)]
+        if names:
+            _remove_entries(chosen, names)
+            how = f"without {', '.join(names)}"
+            if change is not None:
+                how += f"; it was changed since, so its copy stays at {chosen.path}{_BACKUP}"
+    _keep_changes([one for one in changes if one.file != str(chosen.path)])
+    if as_json:
+        terminal.say_json({"client": client.id, "file": str(chosen.path), "result": how})
+    else:
+        terminal.say(f"{chosen.path}: {how}.")
+    return 0
+
+
+def _gateway_address(given: str | None) -> str:
+    address = given or configured_gateway().url
+    if not address.startswith("http"):
+        raise CommandError("The gateway listens on a Unix socket only.", "Connect the client with --stdio.")
+    return address.rstrip("/")
+
+
+def _program(config: Path | None, view: str | None) -> list[str]:
+    """How a client starts the gateway, from any folder and with any PATH."""
+    program = shutil.which(sys.argv[0]) if os.path.basename(sys.argv[0]) == NAME else None
+    start = [os.path.abspath(program)] if program else [sys.executable, "-m", NAME]
+    file = ["--config", str(config.resolve())] if config is not None else []
+    return [*start, "serve", "--stdio", *file, *(["--view", view] if view else [])]
+
+
+def _needs_token(path: Path | None) -> bool:
+    return path is not None and not load_config(path, only=("listen", "auth")).allows_anonymous
+
+
+def _address_entry(client: Client, address: str, *, needs_token: bool) -> dict[str, Any]:
+    if not needs_token:
+        return to_address(client, address, None)
+    if client.id.startswith("vscode"):  # it asks its user once, and keeps the answer in its own secret store
+        return with_token(client, to_address(client, address, None), f"${{input:{_INPUT_ID}}}")
+    if client.variable or client.token_variable:
+        return to_address(client, address, TOKEN_VARIABLE)
+    token = os.environ.get(TOKEN_VARIABLE)
+    if not token:
+        raise CommandError(
+            f"The gateway wants a token, and {client.title} can only have it in its file.",
+            f"Set {TOKEN_VARIABLE} to the token or key that {client.title} shall use (`pactgate keys add {client.id}` makes one).",
+        )
+    return with_token(client, to_address(client, address, None), token)
+
+
+def _choose(client: Client, *, project: bool) -> _Chosen:
+    places = client.project_files(Path.cwd()) if project else client.user_files(os.environ)
+    if not places:
+        raise CommandError(f"{client.title} has no file of {'a project' if project else 'the user'}.")
+    path = next((place for place in places if place.exists()), places[0])
+    path = Path(os.path.realpath(path))
+    try:
+        return _Chosen(client, path, ClientFile.open(client, path))
+    except UnreadableError as problem:
+        raise CommandError(f"{path} can't be read: {problem.message}", problem.hint) from None
+
+
+def _with_entry(chosen: _Chosen, entry: Mapping[str, Any], *, needs_token: bool) -> str:
+    """The text of the file with the entry, and with the question for the token where the client asks for it."""
+    file = chosen.file
+    servers = file.servers()
+    name = next((one for one, held in servers.items() if points_here(held)), NAME)
+    if servers.get(name) == {**({"name": name} if chosen.client.as_list else {}), **entry}:
+        return (file.data or b"").decode()
+    try:
+        if name in servers and chosen.client.as_list:
+            file = file.changed(file.without_entry(name))
+        text = file.with_entry(name, entry)
+        if needs_token and chosen.client.id.startswith("vscode"):
+            text = file.changed(text).with_question(_INPUT_ID, "Token of the Pactgate gateway")
+    except EditError as problem:
+        raise CommandError(f"{chosen.path}: {problem.why}", problem.lines or _spelled(chosen.client, entry)) from None
+    return text
+
+
+def _without_ours(chosen: _Chosen, text: str, config: Path | None) -> tuple[str, list[str]]:
+    """The text without the entries of servers that the gateway has itself."""
+    if config is None:
+        raise CommandError("There is no configuration to replace them by.", "`pactgate import` takes them over first.")
+    known = {_identity(server) for server in load_config(config).servers.values()}
+    file, removed = chosen.file.changed(text), []
+    for name, entry in chosen.file.servers().items():
+        ours = to_ours(chosen.client, entry, Path.cwd())
+        if ours is None or points_here(entry) or _entry_identity(ours.entry) not in known:
+            continue
+        try:
+            file = file.changed(file.without_entry(name))
+        except EditError as problem:
+            raise CommandError(f"{chosen.path}: {problem.why}") from None
+        removed.append(name)
+    return (file.data or b"").decode("utf-8-sig"), removed
+
+
+def _identity(server: Any) -> tuple[Any, ...]:
+    return server.url, server.command, tuple(server.args)
+
+
+def _entry_identity(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    return entry.get("url"), entry.get("command"), tuple(entry.get("args", ()))
+
+
+def _write(chosen: _Chosen, text: str) -> None:
+    changes = _changes()
+    before = chosen.file.data
+    change = next((one for one in changes if one.file == str(chosen.path)), None)
+    is_ours = change is not None and before is not None and _digest(before) == change.digest
+    try:
+        chosen.path.parent.mkdir(parents=True, exist_ok=True)
+        if not is_ours and before is not None:
+            shutil.copy2(chosen.path, f"{chosen.path}{_BACKUP}")
+        replace_file(chosen.path, text, mode=0o600)
+    except OSError as problem:
+        raise CommandError(f"{chosen.path} can't be written: {problem.strerror}.", exit_code=1) from None
+    existed = change.existed if change is not None and is_ours else before is not None
+    fresh = _Change(str(chosen.path), _digest(text.encode()), existed)
+    _keep_changes([*(one for one in changes if one.file != fresh.file), fresh])
+
+
+def _restore(path: Path, change: _Change) -> None:
+    try:
+        if not change.existed:
+            path.unlink()
+            return
+        os.replace(f"{path}{_BACKUP}", path)
+    except OSError as problem:
+        raise CommandError(f"{path} can't be restored: {problem.strerror}.", exit_code=1) from None
+
+
+def _remove_entries(chosen: _Chosen, names: list[str]) -> None:
+    file = chosen.file
+    try:
+        for name in names:
+            file = file.changed(file.without_entry(name))
+        replace_file(chosen.path, (file.data or b"").decode("utf-8-sig"))
+    except EditError as problem:
+        raise CommandError(f"{chosen.path}: {problem.why}", f"Remove {', '.join(names)} by hand.") from None
+    except OSError as problem:
+        raise CommandError(f"{chosen.path} can't be written: {problem.strerror}.", exit_code=1) from None
+
+
+def _tell(client: Client, check: ConnectCheck, *, needs_token: bool) -> int:
+    if needs_token and not check.had_token:
+        if client.id.startswith("vscode"):
+            terminal.say(f"It asks for the token once. `pactgate keys add {client.id}` makes one for it.")
+        else:
+            terminal.say(
+                f"Set {TOKEN_VARIABLE} where {client.title} starts; `pactgate keys add {client.id}` makes a key for it."
+            )
+        return 0
+    if check.ok and not check.tools:
+        terminal.warning("The gateway has no tools yet; `pactgate check --live` says why.")
+        return 1
+    if check.ok:
+        terminal.say(
+            f"Tried as {client.title} does: {check.tools} tool{'s' * (check.tools != 1)}. Restart {client.title} to see them."
+        )
+        return 0
+    terminal.warning(f"The gateway does not answer yet: {check.problem}")
+    return 1
+
+
+def _spelled(client: Client, entry: Mapping[str, Any]) -> str:
+    """The entry as it stands in a file of the client."""
+    empty = ClientFile(client, Path(f"entry{_suffix(client)}"), None)
+    return empty.with_entry(NAME, entry).rstrip("\n")
+
+
+def _suffix(client: Client) -> str:
+    place = (*client.user, *client.linux)[0]
+    return next((suffix for suffix in FORMATS if place.endswith(suffix)), ".json")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _state_file() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return Path(state) / NAME / "connected.json"
+
+
+def _changes() -> list[_Change]:
+    with suppress(OSError, msgspec.DecodeError):
+        data = _state_file().read_bytes()[:_MAX_STATE_BYTES]
+        return msgspec.json.decode(data, type=list[_Change])
+    return []
+
+
+def _keep_changes(changes: list[_Change]) -> None:
+    path = _state_file()
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, json.dumps(msgspec.to_builtins(changes), indent=1), mode=0o600)

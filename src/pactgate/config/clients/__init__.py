@@ -1,0 +1,1 @@
+"""MCP clients: where each keeps its servers, and how it writes them."""

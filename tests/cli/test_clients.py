@@ -1,0 +1,178 @@
+"""`pactgate clients`, `import`, `connect` and `disconnect` as people run them, on files as clients write them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import run, run_on_terminal, run_program
+
+FILES = Path(__file__).parents[1] / "config" / "clients" / "files"
+CURSOR = ".cursor/mcp.json"
+PLACES = {"cursor.json": CURSOR, "codex.toml": ".codex/config.toml", "continue.yaml": ".continue/config.yaml"}
+TOOLS = """\
+from pactgate.tools import tool
+
+
+@tool(effects=[], idempotent=True, category="query")
+def hello() -> str:
+    'Say hello.'
+    return "hello"
+"""
+SECRETS = ("lin_api_0123456789abcdefghij", "abcdefghijklmnop1234")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The home folder of somebody with three clients."""
+    folder = tmp_path / "home"
+    for name, place in PLACES.items():
+        (folder / place).parent.mkdir(parents=True)
+        shutil.copy(FILES / name, folder / place)
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def test_clients_lists_what_is_installed_and_who_uses_the_gateway(home: Path, project: Path) -> None:
+    done = run(project, "clients", "--json", HOME=str(home))
+    rows = json.loads(done.stdout)["clients"]
+    assert [(row["client"], row["servers"], row["gateway"]) for row in rows] == [
+        ("cursor", 2, []),
+        ("codex", 2, []),
+        ("continue", 2, []),
+    ]
+
+
+def test_an_import_writes_a_valid_configuration_and_the_credentials_apart(home: Path, project: Path) -> None:
+    before = {place: (home / place).read_bytes() for place in PLACES.values()}
+    done = run(project, "import", "--yes", HOME=str(home))
+    assert done.returncode == 0, done.stderr
+    text = (project / "pactgate.json").read_text()
+    assert set(json.loads(text)["mcpServers"]) == {"filesystem", "linear", "figma", "off", "sqlite", "remote"}
+    env = project / "pactgate.env"
+    assert stat.S_IMODE(env.stat().st_mode) == 0o600
+    for secret in SECRETS:
+        assert secret in env.read_text()
+        assert secret not in text + done.stdout + done.stderr
+    checked = run(project, "check", "--json", FIGMA_TOKEN="x", HOME=str(home))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert {place: (home / place).read_bytes() for place in PLACES.values()} == before
+    again = run(project, "import", HOME=str(home))
+    assert "nothing to do" in again.stdout
+    assert (project / "pactgate.json").read_text() == text
+
+
+def test_nothing_is_written_without_a_yes(home: Path, project: Path) -> None:
+    done = run(project, "import", HOME=str(home))
+    assert done.returncode == 2
+    assert "--yes" in done.stderr
+    assert run(project, "import", "--dry-run", HOME=str(home)).returncode == 0
+    assert list(project.iterdir()) == []
+
+
+def test_without_secrets_only_the_names_of_variables_are_written(home: Path, project: Path) -> None:
+    assert run(project, "import", "--yes", "--without-secrets", HOME=str(home)).returncode == 0
+    assert [path.name for path in project.iterdir()] == ["pactgate.json"]
+
+
+@pytest.mark.parametrize(
+    ("client", "place"), [("cursor", CURSOR), ("codex", ".codex/config.toml"), ("continue", ".continue/config.yaml")]
+)
+def test_a_connected_client_starts_the_gateway_and_disconnecting_restores_every_byte(
+    client: str, place: str, home: Path, project: Path
+) -> None:
+    (project / "tools.py").write_text(TOOLS)
+    (project / "pactgate.json").write_text('{"mcpServers": {"mine": {"tools": "tools.py"}}}')
+    before = (home / place).read_bytes()
+    done = run_program(project, "connect", client, "--stdio", "--json", HOME=str(home))
+    assert done.returncode == 0, done.stdout + done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["check"]["tools"] == 1
+    assert "serve" in (home / place).read_text()
+    once = (home / place).read_bytes()
+    again = json.loads(run(project, "connect", client, "--stdio", "--json", HOME=str(home)).stdout)
+    assert not again["changed"]
+    assert (home / place).read_bytes() == once
+    assert run(project, "disconnect", client, HOME=str(home)).returncode == 0
+    assert (home / place).read_bytes() == before
+
+
+def test_a_file_that_was_changed_since_loses_only_the_entry(home: Path, project: Path) -> None:
+    run(project, "connect", "cursor", "--stdio", HOME=str(home))
+    file = home / CURSOR
+    file.write_text(file.read_text().replace("Cursor allows comments", "changed since"))
+    done = run(project, "disconnect", "cursor", HOME=str(home))
+    assert "without pactgate" in done.stdout
+    assert "changed since" in file.read_text()
+    assert '"serve"' not in file.read_text()
+    assert "linear" in file.read_text()
+
+
+def test_a_client_without_a_file_gets_one_and_loses_it_again(home: Path, project: Path) -> None:
+    assert run(project, "connect", "kiro", "--stdio", "--json", HOME=str(home)).returncode in (0, 1)
+    file = home / ".kiro/settings/mcp.json"
+    assert list(json.loads(file.read_text())["mcpServers"]) == ["pactgate"]
+    run(project, "disconnect", "kiro", HOME=str(home))
+    assert not file.exists()
+
+
+def test_replacing_removes_what_the_gateway_has_itself(home: Path, project: Path) -> None:
+    run(project, "import", "cursor", "--yes", HOME=str(home))
+    before = (home / CURSOR).read_bytes()
+    done = run(project, "connect", "cursor", "--stdio", "--replace", "--json", HOME=str(home))
+    assert json.loads(done.stdout)["replaced"] == ["filesystem", "linear"]
+    assert set(run_servers(home / CURSOR)) == {"pactgate"}
+    run(project, "disconnect", "cursor", HOME=str(home))
+    assert (home / CURSOR).read_bytes() == before
+
+
+def run_servers(path: Path) -> list[str]:
+    return [line.split('"')[1] for line in path.read_text().splitlines() if line.startswith('    "')]
+
+
+def test_a_client_that_only_starts_programs_is_not_given_an_address(home: Path, project: Path) -> None:
+    done = run(project, "connect", "claude-desktop", "--url", "http://127.0.0.1:7411", HOME=str(home))
+    assert done.returncode == 2
+    assert "takes no addresses" in done.stderr
+
+
+def test_the_entry_is_printed_in_the_dialect_of_the_client_and_nothing_is_written(home: Path, project: Path) -> None:
+    before = (home / PLACES["codex.toml"]).read_bytes()
+    done = run(project, "connect", "codex", "--url", "http://127.0.0.1:7411", "--print", HOME=str(home))
+    assert done.stdout == '[mcp_servers.pactgate]\nurl = "http://127.0.0.1:7411/mcp"\n'
+    assert (home / PLACES["codex.toml"]).read_bytes() == before
+
+
+def test_a_token_is_named_and_never_written_where_the_client_can_take_it_from_elsewhere(
+    home: Path, project: Path
+) -> None:
+    settings = {"auth": {"tokens": {"ann": {"token": "a-token-of-sixteen"}}}}
+    (project / "pactgate.json").write_text(json.dumps(settings))
+    run(
+        project,
+        "connect",
+        "cursor",
+        "--url",
+        "http://127.0.0.1:7411",
+        PACTGATE_TOKEN="a-token-of-sixteen",
+        HOME=str(home),
+    )
+    text = (home / CURSOR).read_text()
+    assert "Bearer ${env:PACTGATE_TOKEN}" in text
+    assert "a-token-of-sixteen" not in text
+
+
+def test_the_plan_fits_a_terminal_of_80_columns(home: Path, project: Path) -> None:
+    code, shown = run_on_terminal(project, "import", "--dry-run", HOME=str(home))
+    assert code == 0
+    assert b"filesystem" in shown

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from pactgate.config.clients.table import Client, clients, find_client
+from tests.config.clients.client_files import NAMES
+
+
+def test_every_client_has_a_file_that_was_tried() -> None:
+    assert {client.id for client in clients()} == {name.removesuffix("-2") for name in NAMES}
+
+
+def test_the_places_of_files_follow_the_system_and_its_variables() -> None:
+    client = find_client("vscode")
+    assert isinstance(client, Client)
+    env = {"HOME": "/srv/ann", "APPDATA": "C:/ann/AppData/Roaming"}
+    assert client.user_files(env, "linux") == [Path("/srv/ann/.config/Code/User/mcp.json")]
+    assert client.user_files({**env, "XDG_CONFIG_HOME": "/cfg"}, "linux") == [Path("/cfg/Code/User/mcp.json")]
+    assert client.user_files(env, "darwin") == [Path("/srv/ann/Library/Application Support/Code/User/mcp.json")]
+    assert client.user_files(env, "win32") == [Path("C:/ann/AppData/Roaming/Code/User/mcp.json")]
+    codex = find_client("codex")
+    assert isinstance(codex, Client)
+    assert codex.user_files({**env, "CODEX_HOME": "/srv/codex"}, "linux") == [Path("/srv/codex/config.toml")]
+
+
+def test_a_misspelt_client_is_told_the_name_that_was_meant() -> None:
+    assert find_client("cursr") == "cursor"
