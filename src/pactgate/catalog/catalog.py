@@ -246,7 +246,8 @@ class Catalog:
     def listed_tools(self) -> tuple[Tool, ...]:
         """The tools in the list of all servers."""
         hidden = self.oversized[TOOLS.method]
-        return tuple(tool for tool in self.tools.entries() if tool.server not in hidden)
+        entries = self.tools.entries() if self._listed_tools is None else self._listed_tools
+        return tuple(tool for tool in entries if tool.server not in hidden)
 
 
 def oversize_reason(method: str) -> str:

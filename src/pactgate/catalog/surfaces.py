@@ -152,6 +152,11 @@ class Surfaces:
         self._of_caller[principal.key, view] = principal, catalog
         return catalog
 
+    def shown_in(self, view: str) -> tuple[Tool, ...]:
+        """The tools in the list of a view, whatever permissions leave of them. For the operator."""
+        alone = Surfaces(self._state, None, self._views)
+        return alone._look_up(Principal(""), view).listed_tools()
+
     def beside(self, own: Mapping[str, ServerCatalog]) -> Surfaces:
         """The same, with other entries of some servers: those that a caller's own session with them has."""
         state = replace(self._state, by_server={**self._state.by_server, **own})

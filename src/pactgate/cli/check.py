@@ -101,19 +101,23 @@ def _check_live(config: Config, *, as_json: bool) -> int:
     from pactgate.catalog.conflicts import merge
     from pactgate.cli.connect_once import connect_once
     from pactgate.cli.server_table import is_troubled, show_servers
+    from pactgate.cli.tool_cost import costs_of, hints_of
 
     with terminal.spinner("connecting to the servers") as tell:
         seen = asyncio.run(connect_once(config, tell))
     hazards = merge(find_static_conflicts(config.servers.values()), seen.conflicts)
     code = 1 if has_conflict(hazards) or any(map(is_troubled, seen.rows)) else 0
     if as_json:
-        terminal.say_json({**_report(config, hazards, is_ok=code == 0), "live": seen.rows})
+        cost = costs_of(seen.tools)[0].facts()
+        terminal.say_json({**_report(config, hazards, is_ok=code == 0), "live": seen.rows, "cost": cost})
         return code
     show_warnings(config)
     _say_valid(config)
     if config.servers:
         show_servers(seen.rows, is_verbose=True)
         _show_conflicts(hazards)
+        for hint in hints_of(costs_of(seen.tools)[0]):
+            terminal.item("hint", "yellow", hint)
     return code
 
 

@@ -57,6 +57,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "explain": LazyCommand("explain:explain", "Explain a call, or list the last calls."),
     "config": LazyCommand("config_command:config", "Read and change settings of the running gateway."),
     "keys": LazyCommand("keys:keys", "Make, list, rotate and revoke API keys."),
+    "views": LazyCommand("views:views", "List views, or propose one from recorded sessions."),
     "policy": LazyCommand("policy:policy", "Show what the permissions allow, and to whom."),
     "audit": LazyCommand("audit:audit", "Check and read the audit log."),
     "learn": LazyCommand("learn:learn", "Run a server under observation and propose its effects."),

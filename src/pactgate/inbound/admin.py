@@ -109,6 +109,8 @@ class Admin:
         if exchange.path == "/api/status":
             servers, tools = self._servers_for(admitted), self._tools_for(admitted)
             facts = {name: fact for name, fact in self._snapshot().items() if name not in ("servers", "tools")}
+            if self._seen_by(admitted) is not None:
+                facts.pop("views", None)
             facts |= {"status": _status(servers), "serverCount": len(servers), "toolCount": len(tools)}
         elif exchange.path == "/api/servers":
             facts = {"servers": self._servers_for(admitted)}

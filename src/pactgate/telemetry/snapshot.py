@@ -13,6 +13,7 @@ import msgspec
 
 from pactgate.catalog.catalog import Catalog
 from pactgate.catalog.connections import Connections
+from pactgate.catalog.surfaces import Surfaces
 from pactgate.config.model import Config
 from pactgate.core.values import Tool
 from pactgate.policy import contracts
@@ -53,6 +54,7 @@ class GatewaySnapshot:
         self._started_at = clock()
         self._rows_of: tuple[Catalog, Config] | None = None
         self._rows: list[dict[str, Any]] = []
+        self._views_of: tuple[Surfaces, list[dict[str, Any]]] | None = None
 
     def snapshot(self) -> dict[str, Any]:
         return {
@@ -60,6 +62,7 @@ class GatewaySnapshot:
             "servers": self._connections.rows(),
             "lists": "waiting" if self._connections.settling() else "whole",
             "tools": self._tool_rows(),
+            "views": self._view_rows(),
             "calls": self._metrics.calls,
             "cache": self._cache_facts(),
             **self.limits(),
@@ -120,6 +123,18 @@ class GatewaySnapshot:
             ]
         return self._rows
 
+    def _view_rows(self) -> list[dict[str, Any]]:
+        """How many tools each view lists, and the bytes of their definitions."""
+        surfaces = self._connections.surfaces
+        if self._views_of is None or self._views_of[0] is not surfaces:
+            shown = {name: surfaces.shown_in(name) for name in self._config().views}
+            rows = [
+                {"view": name, "toolCount": len(tools), "bytes": sum(len(tool.exposed_definition) for tool in tools)}
+                for name, tools in shown.items()
+            ]
+            self._views_of = surfaces, rows
+        return self._views_of[1]
+
     def _effects_level(self, tool: Tool) -> str | None:
         """How the declared effects of the tool are enforced (D12); None where it declares none."""
         session = self._connections.connected(tool.server)
@@ -150,6 +165,7 @@ def _tool_row(tool: Tool, effects_level: str | None) -> dict[str, Any]:
         "effectsLevel": effects_level,
         "contract": None if tool.contract is None else msgspec.to_builtins(tool.contract),
         "annotations": definition.get("annotations"),
+        "definitionBytes": len(tool.exposed_definition),
         "isDestructive": _is_destructive(tool, definition.get("annotations")),
     }
 
