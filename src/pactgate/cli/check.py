@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import click
+from msgspec.structs import replace
 
 from pactgate.catalog.conflicts import Conflict, ConflictSeverity, find_static_conflicts
 from pactgate.cli import terminal
 from pactgate.cli.config_file import InvalidConfigError, find_config, load_config, show_warnings
 from pactgate.cli.conflict_text import has_conflict, sentences
+from pactgate.cli.key_warnings import warnings_of_keys
 from pactgate.cli.openapi_report import documents_report, read_documents, show_documents
 from pactgate.cli.sandbox_report import opened_files, show_opened_files
 from pactgate.cli.shared_options import config_option, json_option
@@ -66,9 +68,10 @@ def _load_existing(given: str | None) -> Config:
         raise InvalidConfigError(config.unresolved)
     if config.key_file is not None:
         try:
-            KeyFile(config.key_file).read()
+            ring = KeyFile(config.key_file).read()
         except GatewayFailure as failure:
             raise InvalidConfigError([ConfigProblem("auth.keys", failure.message)]) from None
+        config = replace(config, warnings=(*config.warnings, *warnings_of_keys(config, ring)))
     return config
 
 
