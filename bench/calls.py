@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from types import CodeType, FrameType
@@ -259,47 +260,63 @@ class _Counter:
         return name
 
 
-async def _with_client(row: CallRow, use: Callable[[_Client], None]) -> None:
+class _Clients:
+    """Two clients that call in turn: what is kept of the last caller must not make a call look cheap."""
+
+    def __init__(self, loop: MemoryLoop, row: CallRow) -> None:
+        self._clients = (_Client(loop, row), _Client(loop, row))
+
+    async def start(self) -> None:
+        for client in self._clients:
+            await client.start()
+
+    def calls(self) -> Iterator[Callable[[], None]]:
+        for each in zip(*(client.requests() for client in self._clients), strict=True):
+            for client, request in zip(self._clients, each, strict=True):
+                yield partial(client.call, *request)
+
+
+async def _with_clients(row: CallRow, use: Callable[[_Clients], None]) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, MemoryLoop)
     async with Gateway.open(row.config()) as gateway:
         await gateway.serve_http()
         await gateway.connections.session("up")
         await gateway.connections.settle()
-        client = _Client(loop, row)
-        await client.start()
+        clients = _Clients(loop, row)
+        await clients.start()
         search_garbage_rarely()
         loop.answers_at_once = False
-        use(client)
+        use(clients)
         loop.answers_at_once = True
 
 
-def _run(row: CallRow, use: Callable[[_Client], None]) -> None:
+def _run(row: CallRow, use: Callable[[_Clients], None]) -> None:
     with asyncio.Runner(loop_factory=MemoryLoop) as runner:
-        runner.run(_with_client(row, use))
+        runner.run(_with_clients(row, use))
 
 
 def measure_calls(row: CallRow) -> CallCounts:
     """Count the calls of a row."""
     counter = _Counter()
-    _run(row, lambda client: _count(client, counter))
+    _run(row, lambda clients: _count(clients, counter))
     return CallCounts(counter.python, counter.c)
 
 
-def _count(client: _Client, counter: _Counter) -> None:
-    for request, text in islice(client.requests(), _CALLS):
+def _count(clients: _Clients, counter: _Counter) -> None:
+    for call in islice(clients.calls(), _CALLS):
         sys.setprofile(counter.note)
-        client.call(request, text)
+        call()
         sys.setprofile(None)
 
 
 def _print_order(row: CallRow) -> None:
     counter = _Counter()
 
-    def one(client: _Client) -> None:
-        request, text = next(client.requests())
+    def one(clients: _Clients) -> None:
+        call = next(clients.calls())
         sys.setprofile(counter.note)
-        client.call(request, text)
+        call()
         sys.setprofile(None)
 
     _run(row, one)
@@ -307,13 +324,13 @@ def _print_order(row: CallRow) -> None:
 
 
 def _print_time(row: CallRow, calls: int) -> None:
-    def repeat(client: _Client) -> None:
-        requests = list(islice(client.requests(), _CALLS))
+    def repeat(clients: _Clients) -> None:
+        several = list(islice(clients.calls(), _CALLS))
         best = 1e9
         for _ in range(max(1, calls // _CALLS)):
             began = time.process_time_ns()
-            for request, text in requests:
-                client.call(request, text)
+            for call in several:
+                call()
             best = min(best, (time.process_time_ns() - began) / _CALLS / 1000)
         print(
             f"{row.name:<10}{best:8.2f} us per call, the best of {max(1, calls // _CALLS)} rounds; with the server's part"

@@ -68,6 +68,23 @@ def test_after_the_seal_the_record_can_not_change_on_any_level_whatever_is_done_
 
 
 @pytest.mark.requirement("S4/R4")
+def test_each_fact_of_the_context_is_in_the_record_under_its_own_name() -> None:
+    ctx = context()
+    ctx.bind(TOOL)
+    told = [name for name in ExecutionRecord.__struct_fields__ if name in ExecutionContext.__struct_fields__]
+    told = [name for name in told if name not in ("server", "tool", "failure", "opened_at")]
+    for name in told:
+        setattr(ctx, name, f"the {name}")
+    record = ctx.seal(1.0)
+    assert [getattr(record, name) for name in told] == [f"the {name}" for name in told]
+    who = ctx.caller
+    assert (record.subject, record.client, record.version) == (who.principal.key, who.client, who.version)
+    assert (record.era, record.session, record.peer) == (who.era.value, who.session, who.peer)
+    assert (record.server, record.tool, record.category) == (TOOL.server, TOOL.full_name, TOOL.traits.category)
+    assert (record.outcome, record.failure, record.message, record.duration_ms) == ("ok", None, None, 1000.0)
+
+
+@pytest.mark.requirement("S4/R4")
 def test_a_context_binds_one_tool_once() -> None:
     ctx = context()
     ctx.bind(TOOL)

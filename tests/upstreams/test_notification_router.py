@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from msgspec import Raw
@@ -18,7 +19,7 @@ def notice(method: str, **params: Any) -> Notification:
 class Listener:
     def __init__(self) -> None:
         self.ended: list[str | int] = []
-        self.heard = NotificationRouter(self.ended.append)
+        self.heard = NotificationRouter(self.ended.append, time.monotonic)
         self.progress: list[dict[str, Raw]] = []
         self.logs: list[Notification] = []
         self.changes: list[Notification] = []
@@ -26,7 +27,7 @@ class Listener:
 
 async def test_progress_goes_by_its_token_until_the_request_is_forgotten() -> None:
     listener = Listener()
-    listener.heard.listen(1, "a", listener.progress.append, None)
+    listener.heard.listen(1, listener.progress.append, None)
     assert listener.heard.take(notice("progress", progressToken=1, progress=5), None, 1)
     assert listener.heard.take(notice("progress", progressToken=2, progress=5), None, 1)
     listener.heard.forget(1)
@@ -36,11 +37,12 @@ async def test_progress_goes_by_its_token_until_the_request_is_forgotten() -> No
 
 async def test_a_log_message_goes_to_the_request_whose_stream_brought_it_or_to_the_only_one() -> None:
     listener = Listener()
-    listener.heard.listen(1, "a", None, listener.logs.append)
+    listener.heard.note_owner("a")
+    listener.heard.listen(1, None, listener.logs.append)
     assert listener.heard.take(notice("message", level="info", data=1), 1, 2)
     assert listener.heard.take(notice("message", level="info", data=2), None, 1)
     assert listener.heard.take(notice("message", level="info", data=3), None, 2)
-    listener.heard.listen(2, "b", None, None)
+    listener.heard.note_owner("b")
     assert listener.heard.take(notice("message", level="info", data=4), None, 1)
     assert [log.params for log in listener.logs] == [b'{"level":"info","data":1}', b'{"level":"info","data":2}']
     assert listener.heard.unattributed_logs == 2
@@ -49,7 +51,7 @@ async def test_a_log_message_goes_to_the_request_whose_stream_brought_it_or_to_t
 async def test_changes_go_to_the_listen_they_are_tagged_with_and_its_end_is_told() -> None:
     listener = Listener()
     assert not listener.heard.take(notice("tools/list_changed"), None, 0)
-    listener.heard.listen(3, None, None, None, listener.changes.append)
+    listener.heard.listen(3, None, None, listener.changes.append)
     tagged = notice("tools/list_changed", _meta={modern.SUBSCRIPTION_ID_KEY: 3})
     assert listener.heard.take(tagged, None, 1)
     assert listener.heard.take(notice("tools/list_changed"), 3, 1)

@@ -6,7 +6,6 @@ else served lately; it may hold what another caller said. Must not: answer, or d
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -25,31 +24,28 @@ _LATE_LOG_S: Final = 5.0
 class NotificationRouter:
     """Who listens to what, on one conversation. `end_listen` is called for a subscription the server ends."""
 
-    def __init__(self, end_listen: Callable[[str | int], None]) -> None:
+    def __init__(self, end_listen: Callable[[str | int], None], clock: Callable[[], float]) -> None:
         self.unattributed_logs = 0
         self._end_listen = end_listen
+        self._clock = clock
         self.has_listeners = False
         self.owner: str | None = None
         """Whose request was sent last."""
-        """Whose request it was last."""
         self._owned_since = -_LATE_LOG_S
         self._progress: dict[str | int, OnProgress] = {}
         self._logs: dict[str | int, OnNotice] = {}
         self._listens: dict[str | int, OnNotice] = {}
 
+    def note_owner(self, owner: str) -> None:
+        """A request of another caller is sent. Where many clients call, this is nearly every request."""
+        if self.owner is not None:
+            self._owned_since = self._clock()
+        self.owner = owner
+
     def listen(
-        self,
-        id_: int,
-        owner: str | None,
-        on_progress: OnProgress | None,
-        on_log: OnNotice | None,
-        on_change: OnNotice | None = None,
+        self, id_: int, on_progress: OnProgress | None, on_log: OnNotice | None, on_change: OnNotice | None = None
     ) -> None:
-        """Note whose request this is, and who hears what the server says about it."""
-        if owner is not None and owner != self.owner:
-            if self.owner is not None:
-                self._owned_since = asyncio.get_running_loop().time()
-            self.owner = owner
+        """Note who hears what the server says about a request."""
         if on_progress is not None:
             self._progress[id_] = on_progress
         if on_log is not None:
@@ -91,7 +87,7 @@ class NotificationRouter:
     def _relay_log(self, notification: Notification, for_request: int | None, pending: int) -> None:
         key: str | int | None = for_request
         if key is None and len(self._logs) == 1 and pending - len(self._listens) == 1:
-            owned_s = asyncio.get_running_loop().time() - self._owned_since
+            owned_s = self._clock() - self._owned_since
             key = next(iter(self._logs)) if owned_s >= _LATE_LOG_S else None
         relay = None if key is None else self._logs.get(key)
         if relay is not None:

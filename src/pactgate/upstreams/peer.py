@@ -95,10 +95,10 @@ class Peer:
         self._emit = emit
         self._barrier = FaultBarrier(emit)
         self._pending: Correlation[PendingRequest] = Correlation()
-        self._heard = NotificationRouter(self._end_listen)
         self._envelope: dict[str, Raw] = {}
         self._bare_meta: bytes | None = None
         self._loop = asyncio.get_running_loop()
+        self._heard = NotificationRouter(self._end_listen, self._loop.time)
         self._background: set[asyncio.Task[None]] = set()
         self._asked = ServerRequestRouter(self._reply, self._reply_later)
         self._ended: asyncio.Future[GatewayFailure] = self._loop.create_future()
@@ -173,8 +173,10 @@ class Peer:
         pending.method, pending.limit = method, limit
         id_ = self._pending.open(pending)
         heard = self._heard
-        if on_progress is not None or on_log is not None or on_change is not None or owner != heard.owner:
-            heard.listen(id_, owner, on_progress, on_log, on_change)
+        if owner != heard.owner and owner is not None:
+            heard.note_owner(owner)
+        if on_progress is not None or on_log is not None or on_change is not None:
+            heard.listen(id_, on_progress, on_log, on_change)
         if asker is not None:
             self._asked.begin(id_, asker)
         try:
