@@ -105,6 +105,7 @@ class Surfaces:
         self._of_class = {name: one.view for name, one in self._views.callers.items() if one.view is not None}
         self.unfiltered = state.catalog(state.by_server)
         """Every configured server. For the operator, never for a caller."""
+        self._is_plain = permissions is None and not self._of_class
         self._everything: Catalog | None = None
         self._of_caller: dict[tuple[str, str | None], tuple[Principal, Catalog]] = {}
         self._catalogs: OrderedDict[_Key, Catalog] = OrderedDict()
@@ -135,6 +136,8 @@ class Surfaces:
     def of(self, reader: ListReader) -> Catalog:
         """The catalog of a caller at its path."""
         view = reader.view
+        if view is None and self._is_plain and not reader.principal.roles:  # most calls
+            return self.unfiltered
         if view is None and self._of_class and reader.scope is None:
             view = self._of_class.get(class_of(reader.principal, self._views.callers) or "")
         return self.of_principal(reader.principal, view)
