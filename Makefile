@@ -15,11 +15,11 @@ MOVED := $(if $(wildcard $(PLACE)),$(if $(filter-out x$(CURDIR),x$(shell cat $(P
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test interop coverage test-timing chaos check bench bench-peers audit dist format docs lock clean moved
+.PHONY: help setup run test interop interop-keycloak coverage test-timing chaos check bench bench-peers audit dist format docs lock clean moved
 .PHONY: check-format check-lint check-house check-types check-imports check-docs
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(DEV_READY) ## make .venv with everything a developer needs
 	@echo "Ready: $(BIN)/pactgate"
@@ -37,6 +37,12 @@ test: $(DEV_READY) ## run the tests, without third parties and without measureme
 interop: $(DEV_READY) ## run other people's clients, servers and the official suite; CI=true fails what can't be fetched
 	bash scripts/prepare_interop.sh
 	$(PYTEST) -q -n 2 --dist loadfile -m interop tests/interop $(ARGS)
+
+# Too heavy for every CI run: a quarter of a gigabyte to fetch, Java, and a browser.
+interop-keycloak: $(DEV_READY) ## log in at a real Keycloak with a real browser, and call tools with its tokens
+	bash scripts/prepare_interop.sh
+	bash scripts/prepare_keycloak.sh
+	$(PYTEST) -v -m keycloak tests/interop/test_keycloak.py $(ARGS)
 
 coverage: $(DEV_READY) ## fail when the tests of protocol, core and pipeline reach too little of them (floor: pyproject.toml)
 	$(PYTEST) -q -n 2 --dist worksteal $(COVERED:%=--cov=pactgate.%) $(COVERED:%=tests/%) $(ARGS)

@@ -14,8 +14,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from pactgate.core.api_key import write_key
-
 MODERN: Final = "2026-07-28"
 ENVELOPE_MARK: Final = b"io.modelcontextprotocol/protocolVersion"
 BASE_TOOLS: Final = 3
@@ -153,8 +151,3 @@ def _tool(name: str, description: str, properties: dict[str, Any], required: lis
 @lru_cache(maxsize=8)
 def _blob(size: int) -> bytes:
     return b'"' + b"b" * size + b'"'
-
-
-def token(number: int) -> str:
-    """The bearer token of one principal, as load generator and gateway know it: in the form of a key, which a token may have too."""
-    return write_key(number, number)

@@ -22,15 +22,17 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final
 
+import msgspec
 import uvloop
 from msgspec import Struct
 
-from bench.answers import Upstream, token
+from bench.answers import Upstream
+from bench.tokens import NO_TOKENS, Tokens
 from bench.traffic import MIXED, Text, Writer, texts
 from pactgate.app import Gateway
 from pactgate.cli.allocator import search_garbage_rarely
 from pactgate.config.model import Config
-from pactgate.config.sections.auth import Auth, Token
+from pactgate.config.sections.auth import Auth
 from pactgate.config.sections.cache import Cache, CacheRule
 from pactgate.config.sections.rate_limits import RateLimits
 from pactgate.config.server_settings import ServerConfig
@@ -52,24 +54,24 @@ class CallRow(Struct, frozen=True):
     name: str
     era: str = "legacy"
     is_cached: bool = False
-    has_token: bool = False
+    tokens: Tokens = NO_TOKENS
 
     def config(self) -> Config:
-        auth = {"client": Token(token=token(0))} if self.has_token else {}
         cache = Cache(tools={"*.*": CacheRule(ttl_ms=600_000)}) if self.is_cached else Cache()
         return Config(
             servers={"up": ServerConfig(id="up", url="http://127.0.0.1:9/mcp")},
             categories={"*.*": "query"} if self.is_cached else {},
             cache=cache,
             rate_limits=RateLimits(enabled=False),
-            auth=Auth(tokens=auth),
+            auth=msgspec.convert(self.tokens.settings(), Auth),
         )
 
 
 ROWS: Final = (
     CallRow("legacy"),
     CallRow("modern", era="modern"),
-    CallRow("token", has_token=True),
+    CallRow("token", tokens=Tokens(1)),
+    CallRow("jwt", tokens=Tokens(1, "jwt")),
     CallRow("cached", is_cached=True),
 )
 
@@ -181,7 +183,7 @@ class _Client:
         self._wire = _Wire()
         self._wire.protocol = loop.accept()
         self._wire.protocol.connection_made(self._wire)
-        headers = ["Host: 127.0.0.1:1"] + ([f"Authorization: Bearer {token(0)}"] if row.has_token else [])
+        headers = ["Host: 127.0.0.1:1"] + ([f"Authorization: Bearer {row.tokens.of(0)}"] if row.tokens.count else [])
         self._writer = Writer(
             start_line="POST /mcp HTTP/1.1".removeprefix("POST "),
             headers=headers,

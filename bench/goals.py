@@ -24,6 +24,8 @@ class Figures(Struct, frozen=True):
     idle_rss_bytes: float | None = None
     many_to_few: float | None = None
     gates_us: float | None = None
+    tracing_off_us: float | None = None
+    tracing_us: float | None = None
     calls_per_s: dict[str, dict[str, float]] = {}
     further_server_bytes: float | None = None
 
@@ -75,6 +77,11 @@ def _recording(figures: Figures) -> float | None:
     )
 
 
+def _token_cost(figures: Figures) -> float | None:
+    with_token, without = (figures.cpu_us.get(name, {}).get(OURS) for name in ("aspect-jwt", "fixed-32"))
+    return None if with_token is None or without is None else with_token - without
+
+
 def _mib(value: float | None) -> float | None:
     return None if value is None else value / MIB
 
@@ -108,6 +115,8 @@ GOALS: Final = (
     Goal("list-1000", "tools/list of 1000 tools, CPU per call", 1000.0, "us", _cpu("list-1000")),
     Goal("rest-32", "REST call over MCP call, more CPU", 60.0, "us", _rest_over_mcp),
     Goal(GATES, "gates for limits, schema, cache, metadata: CPU", 15.0, "us", lambda f: f.gates_us),
+    Goal(GATES, "times of a call, tracing off: CPU", 0.3, "us", lambda f: f.tracing_off_us),
+    Goal(GATES, "every call traced, before it is sent: CPU", 12.0, "us", lambda f: f.tracing_us),
     Goal("flat", "50 servers / 1000 tools over 1 / 20, CPU per call", 1.05, "x", lambda figures: figures.many_to_few),
     Goal(START, "resident memory, idle", 45.0, "MiB", _rss),
     Goal(START, "start to first answered call", 0.4, "s", lambda figures: figures.first_call_s),
@@ -117,5 +126,6 @@ AIMS: Final = (
     Goal("recorded", "recording both sides, more CPU per call", RECORDING_US, "us", _recording),
     Goal("mixed-32", "calls/s over FastMCP's best setting", 40.0, "x", _rate_over("fastmcp-shared"), is_at_least=True),
     Goal("mixed-32", "calls/s over FastMCP's default", 400.0, "x", _rate_over("fastmcp"), is_at_least=True),
+    Goal("aspect-jwt", "a verified access token, more CPU per call", 1.5, "us", _token_cost),
     Goal(START, "resident memory per further HTTP server", 0.2, "MiB", _further),
 )

@@ -23,15 +23,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-import msgspec
 import uvloop
 from msgspec import Struct
 
-from bench.answers import token
 from bench.load import Load, LoadError, measure
 from bench.peers.kinds import Peer, PeerOptions
-from pactgate.core.api_key import read_id
-from pactgate.state.key_file import ApiKey, KeyRing, digest_of
+from bench.tokens import NO_TOKENS, Tokens
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _PORTS: Final = (20_000, 32_000)
@@ -61,10 +58,7 @@ class Row(Struct, frozen=True):
     answers: str = "json"
     order: str = "both"
     """The member order of the server's responses: `python`, `typescript` or `both`."""
-    tokens: int = 0
-    """Principals with a token each; 0: no client needs a token."""
-    has_keys: bool = False
-    """Whether these tokens are API keys of a file."""
+    tokens: Tokens = NO_TOKENS
 
 
 class Target(Struct, frozen=True):
@@ -75,7 +69,7 @@ class Target(Struct, frozen=True):
     pid: int
     client_core: int
     tools: int
-    tokens: int = 0
+    tokens: Tokens = NO_TOKENS
 
 
 class LabError(Exception):
@@ -132,10 +126,10 @@ class Lab:
             settings["audit"] = {"file": str(self._folder / f"audit-{port}.jsonl")}
         if row.is_recorded:
             settings["capture"] = {"dir": f"captures-{port}", "maxFiles": 20}
-        if row.has_keys:
-            config.with_suffix(".keys").write_bytes(_keys(row.tokens))
-        elif row.tokens:
-            settings["auth"] = {"tokens": {f"client-{n}": {"token": token(n)} for n in range(row.tokens)}}
+        if row.tokens.kind == "key":
+            config.with_suffix(".keys").write_bytes(row.tokens.key_file())
+        elif row.tokens.count:
+            settings["auth"] = row.tokens.settings()
         config.write_text(json.dumps(settings))
         config.chmod(0o600)
         command = [*_gateway_command(), "serve", "--config", str(config), "--port", str(port)]
@@ -258,16 +252,6 @@ class Lab:
             "      proxy_busy_buffers_size 64k;\n      proxy_max_temp_file_size 0;\n    }\n  }\n}\n"
         )
         return config
-
-
-def _keys(count: int) -> bytes:
-    """A file with the keys that the load generator sends."""
-    empty = KeyRing(pepper="5" * 64)
-    keys = [
-        ApiKey(id=read_id(token(n)) or "", name=f"client-{n}", digest=digest_of(empty, token(n)).hex(), created=0)
-        for n in range(count)
-    ]
-    return msgspec.json.encode(KeyRing(pepper=empty.pepper, keys=tuple(keys)))
 
 
 def _stdio_arguments(row: Row) -> list[str]:

@@ -20,8 +20,8 @@ import msgspec
 import uvloop
 from msgspec import Struct, structs
 
-from bench.answers import token
 from bench.cpu import cpu_us
+from bench.tokens import NO_TOKENS, Tokens
 from bench.traffic import FIXED, MIXED, Shape, Template, Writer, texts, traceparent
 
 _GIVE_UP_AFTER: Final = 20
@@ -48,8 +48,8 @@ class Load(Struct, frozen=True):
     shape: Shape = FIXED
     calls_per_s: float | None = None
     """At most so many calls in a second, all connections together; none: as fast as they are answered."""
-    tokens: int = 0
-    """How many principals the connections belong to, by their bearer tokens; 0: no client sends a token."""
+    tokens: Tokens = NO_TOKENS
+    """To how many principals the connections belong."""
 
 
 class _Content(Struct):
@@ -156,7 +156,7 @@ class _Client:
         parts = urlsplit(load.url)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
         headers = [f"Host: {self._host}:{self._port}"]
-        headers += [f"Authorization: Bearer {token(number % load.tokens)}"] if load.tokens else []
+        headers += [f"Authorization: Bearer {load.tokens.of(number)}"] if load.tokens.count else []
         start_line = f"{parts.path or '/'} HTTP/1.1"
         self._writer = Writer(
             start_line=start_line, headers=headers, era=load.era, version=load.version, shape=load.shape

@@ -10,6 +10,7 @@ from msgspec import Struct
 from bench.gates import RUNTIME, GateCost
 from bench.goals import Figures, Goal
 from bench.load import LoadResult
+from bench.tracing import ALL, OFF
 from bench.workloads import FEW, GATES, MANY, START
 
 Results = dict[str, dict[str, list[LoadResult]]]
@@ -59,9 +60,15 @@ def figures(measurements: Measurements) -> Figures:
         idle_rss_bytes=statistics.median(start.rss_bytes for start in starts) if starts else None,
         many_to_few=_many_to_few(measurements.results.get("flat", {})),
         gates_us=sum(gate.cpu_us for gate in gates if gate.name in RUNTIME) if gates else None,
+        tracing_off_us=_named(gates, OFF),
+        tracing_us=_named(gates, ALL),
         calls_per_s=_medians(measurements.results, "calls_per_s"),
         further_server_bytes=median(measurements.further_server_bytes) if measurements.further_server_bytes else None,
     )
+
+
+def _named(gates: Sequence[GateCost], name: str) -> float | None:
+    return next((gate.cpu_us for gate in gates if gate.name == name), None)
 
 
 def check_goals(measurements: Measurements, goals: Sequence[Goal]) -> list[GoalResult]:

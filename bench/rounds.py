@@ -19,6 +19,7 @@ from bench.gates import measure_gates
 from bench.lab import Lab, Row
 from bench.load import Load, LoadError, measure
 from bench.measurements import GatewayStart, Measurements
+from bench.tracing import measure_tracing
 from bench.workloads import FEW, MANY, Workload
 
 _FLAT_SHARE: Final = 3
@@ -92,7 +93,7 @@ class Bench:
 
     def gates(self) -> None:
         self._progress.say("gates", "each alone")
-        self.measurements.gates = measure_gates()
+        self.measurements.gates = [*measure_gates(), *measure_tracing()]
 
     def _idle_rss(self, row: Row) -> int:
         """Resident memory of an idle gateway after all of its servers are connected and their tools listed."""

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from bench.lab import Row, Target
 from bench.load import Load
+from bench.tokens import NO_TOKENS, Tokens
 from bench.traffic import FIXED, MIXED, Shape
 
 MIB: Final = 1024 * 1024
@@ -54,10 +55,8 @@ def _beside(tools: int = 23, answers: str = "json") -> tuple[Row, ...]:
     return tuple(Row(via, via, tools, answers=answers) for via in ("direct", "nginx", "pactgate"))
 
 
-def _aspect(
-    name: str, title: str, shape: Shape, *, order: str = "python", tokens: int = 0, has_keys: bool = False
-) -> Workload:
-    rows = tuple(Row(via, via, order=order, tokens=tokens, has_keys=has_keys) for via in ("nginx", "pactgate"))
+def _aspect(name: str, title: str, shape: Shape, *, order: str = "python", tokens: Tokens = NO_TOKENS) -> Workload:
+    rows = tuple(Row(via, via, order=order, tokens=tokens) for via in ("nginx", "pactgate"))
     return Workload(f"aspect-{name}", f"fixed shape, but {title}", rows, connections=CLIENTS, shape=shape)
 
 
@@ -134,8 +133,9 @@ ASPECTS: Final = (
     _aspect("tools", "three tools in turn", replace(FIXED, tools=3)),
     _aspect("headers", "the further headers of an SDK", replace(FIXED, has_sdk_headers=True)),
     _aspect("traceparent", "a traceparent header", replace(FIXED, is_traced=True)),
-    _aspect("token", "a bearer token", FIXED, tokens=CLIENTS),
-    _aspect("key", "an API key", FIXED, tokens=CLIENTS, has_keys=True),
+    _aspect("token", "a bearer token", FIXED, tokens=Tokens(CLIENTS)),
+    _aspect("key", "an API key", FIXED, tokens=Tokens(CLIENTS, "key")),
+    _aspect("jwt", "an access token (JWT)", FIXED, tokens=Tokens(CLIENTS, "jwt")),
 )
 WORKLOADS: Final = (*MAIN, *FURTHER, *ASPECTS)
 GROUPS: Final = {

@@ -5,6 +5,8 @@
 #   .tools/clients      another with clients from PyPI that people use: FastMCP, OpenAI Agents
 #   .tools/openapi      OpenAPI documents of real APIs, from npm packages
 #   .tools/node         the TypeScript clients, the inspector and servers from npm, with a Node.js >= 22 as .tools/node/node
+#   .tools/identity     an OpenID provider from npm, and what drives a browser (`make interop-keycloak`)
+#   prometheus          the Debian package with Prometheus and promtool, from apt-get where this runs as root
 #   .tools/conformance  the official conformance suite, which runs on that Node.js
 # Committed files pin versions and hashes. A part that is there already is not fetched again. A part that can't be fetched is
 # reported with the tests that can't run; with CI=true that is a failure. Every step is bounded in time.
@@ -71,8 +73,20 @@ node_packages() { # FOLDER LOCK LOCK_OF_NODE_ITSELF
     is_new_enough "$1/node"
 }
 
+prometheus_package() { # Debian starts the server when it is installed; the tests start one of their own
+    if command -v promtool >/dev/null && command -v prometheus >/dev/null; then return 0; fi
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null &&
+        RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive bounded apt-get install --yes --no-install-recommends prometheus >.tools/prometheus.log 2>&1; then
+        return 0
+    fi
+    printf '\n*** interop: there is no promtool; install the package prometheus (Debian: apt-get install prometheus).\n*** NOT RUN: %s\n\n' \
+        "the lint of the metrics, the tests of the alert rules, the queries of the dashboard" >&2
+    return 1
+}
+
 mkdir -p .tools
 parts=()
+prometheus_package & parts+=($!)
 prepare mcp1 python_packages "LangChain as a client, the mcp 1.x client, and every pairing with a legacy-only upstream built on it" \
     requirements/interop-mcp1.txt & parts+=($!)
 prepare servers python_packages "mcp-server-time, mcp-server-git and mcp-server-fetch behind the gateway" \
@@ -85,6 +99,8 @@ prepare node node_packages "the TypeScript clients, the inspector and the server
     $NODE_SOURCES/package-lock.json $NODE_SOURCES/runtime/package-lock.json & parts+=($!)
 prepare conformance npm_packages "the official conformance suite, in either direction" \
     $NODE_SOURCES/conformance/package-lock.json & parts+=($!)
+prepare identity npm_packages "tokens of a real OpenID provider, and the OAuth clients of the SDKs" \
+    tests/interop/identity/package-lock.json & parts+=($!)
 failed=0
 for part in "${parts[@]}"; do wait "$part" || failed=1; done
 if [ "${CI:-}" = true ]; then exit $failed; fi

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import secrets
 import time
+import uuid
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -29,6 +30,7 @@ from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.persist import keep
 from pactgate.config.sections.listen import OFF, ListenSection
+from pactgate.config.sections.oauth import provider_urls
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
@@ -68,6 +70,7 @@ from pactgate.pipeline.pre_gates import (
     Authorize,
     CheckHeaderParams,
     CheckLimits,
+    CheckScope,
     LookInCache,
     ParseParams,
     RateLimit,
@@ -90,11 +93,18 @@ from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRateStore
 from pactgate.telemetry.log import EventLogger
 from pactgate.telemetry.metrics import Metrics
-from pactgate.telemetry.snapshot import GatewaySnapshot
+from pactgate.telemetry.server_logs import ServerLogs
+from pactgate.telemetry.snapshot import GatewaySnapshot, Gauge
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.documents import DocumentClient
 from pactgate.upstreams.http.pool import PoolLimits
 from pactgate.upstreams.process.child_reaper import ChildReaper
+
+if TYPE_CHECKING:
+    from pactgate.inbound.oauth.access_tokens import AccessTokens
+    from pactgate.telemetry.otlp_exporter import OtlpExporter
+    from pactgate.telemetry.tracing import Tracer
 
 NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
@@ -155,9 +165,16 @@ class Gateway:
         self.results = ResultCache(self._cache, self._cache_failed)
         self._rates = RatePolicy(config.rate_limits, MemoryRateStore())
         self._taps = GatewayRecorders(config.capture, config.secrets, self._emit, NAME)
+        self.server_logs = ServerLogs(lambda: self._mask)
         self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates], mask=lambda: self._mask)
         self._audit = self._audit_log()
+        # Slots of calls are shared fairly between clients, connections come first come, first served: so slots have to run out first,
+        # also where several servers are at one origin.
+        self._client = HttpClient(PoolLimits(max_open=max(PoolLimits().max_open, config.limits.max_in_flight)))
+        self._tracer, self._exporter = self._tracing(config)
         self._listeners.add("metrics", self.metrics.emit)
+        if self._tracer is not None:
+            self._listeners.add("traces", self._tracer.emit)
         self._listeners.add("log", self._log.emit)
         self._listeners.add("call history", self.stories.emit)
         if self._audit is not None:
@@ -166,9 +183,6 @@ class Gateway:
             self._listeners.add("embedder", emit)
         self._waits_for_client = False
         self._client_capabilities: dict[str, Any] = {}
-        # Slots of calls are shared fairly between clients, connections come first come, first served: so slots have to run out first,
-        # also where several servers are at one origin.
-        self._client = HttpClient(PoolLimits(max_open=max(PoolLimits().max_open, config.limits.max_in_flight)))
         self._private_client = HttpClient(CALLER_SESSION_POOL)
         self._child_reaper = ChildReaper(adopts=owns_process)
         self._http: HttpServer | None = None
@@ -177,6 +191,7 @@ class Gateway:
         self._users = partial(local_user, config.listen.socket_mode)
         self._is_anonymous = config.allows_anonymous
         self._frontend: HttpFrontend | None = None
+        self._access_tokens: AccessTokens | None = None
         self.configuration = LiveConfiguration(
             lambda: self.config,
             apply=self._apply,
@@ -228,6 +243,8 @@ class Gateway:
             rates=self._rates,
             timeout_of=lambda tool: self.policies.of(tool).limit,
             config=lambda: self.config,
+            gauges=self._gauges,
+            counters=self._counters,
         )
         self._status = status.Status(self.connections, self.facts.limits)
         self.bridge = ServerRequestBridge(
@@ -243,6 +260,7 @@ class Gateway:
             find=(ParseParams(), ResolveTool(self.connections)),
             before=(
                 Authorize(self._emit),
+                CheckScope(),
                 CheckHeaderParams(),
                 CheckLimits(),
                 RateLimit(self._rates),
@@ -278,6 +296,7 @@ class Gateway:
             mask=lambda: self._mask,
             audit=self._audit,
             rates=self._rates,
+            tracer=self._tracer,
             on_notice=self.bridge.notice,
         )
 
@@ -286,6 +305,8 @@ class Gateway:
     async def start(self, *, connects: bool = True) -> None:
         """Without `connects`, the servers are started for the client of `serve_stdio`, when it has said what it offers."""
         await self.open_audit()
+        if self._exporter is not None:
+            self._exporter.start()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
         self._waits_for_client = not connects
         if connects:
@@ -306,6 +327,8 @@ class Gateway:
             snapshot=self.snapshot,
             metrics=self.facts.render_metrics,
             stories=self.stories,
+            server_logs=self.server_logs,
+            traffic=self.facts.traffic,
             emit=self._emit,
             sessions=self.config.sessions,
             tap=self._taps.http_callers(),
@@ -378,12 +401,16 @@ class Gateway:
             self._frontend.close()
         if self._keys is not None:
             await self._keys.close()
+        if self._access_tokens is not None:
+            self._access_tokens.close()
         await self.configuration.close()
         await self.bridge.close()
         await self.connections.stop()
         self._timeouts.close()
         await self._housekeeping.stop()
         self._pages.clear()
+        if self._exporter is not None:
+            await self._exporter.stop()
         await self._client.close()
         await self._private_client.close()
         await self._child_reaper.close()
@@ -433,6 +460,7 @@ class Gateway:
             permissions=self._permissions,
             views=self._views,
         )
+        self.server_logs.keep_only(config.servers)
         if config.cache != before.cache:
             for server in self.connections.servers:
                 self.results.drop_server(server)  # what was kept was kept by other rules
@@ -457,6 +485,29 @@ class Gateway:
         """Count, log and pass on an event of the process around the gateway."""
         self._emit(event)
 
+    def _counters(self) -> list[Gauge]:
+        if self._tracer is None or self._exporter is None:
+            return []
+        return [
+            ("pactgate_traces_exported_total", "Traced requests exported.", self._exporter.exported_count),
+            (
+                "pactgate_traces_dropped_total",
+                "Traced requests that could not be exported.",
+                self._exporter.dropped_count,
+            ),
+            ("pactgate_traces_invalid_context_total", "Invalid trace contexts dropped.", self._tracer.invalid_count),
+        ]
+
+    def _gauges(self) -> list[Gauge]:
+        audit = [] if self._audit is None else [float(self._audit.trouble is not None)]
+        sessions = 0 if self._frontend is None else len(self._frontend.sessions)
+        return [
+            *(("pactgate_audit_failing", "1 while the audit log can't be written.", failing) for failing in audit),
+            ("pactgate_children", "Processes of servers.", len(self._child_reaper)),
+            ("pactgate_sessions", "Sessions of legacy clients over HTTP.", sessions),
+            ("pactgate_suspended_calls", "Calls that wait until their client was asked.", self.bridge.suspended_count),
+        ]
+
     def _dialer(self, server: ServerConfig, info: dict[str, Any]) -> Dialer:
         return Dialer(
             server,
@@ -468,9 +519,30 @@ class Gateway:
             make_tap=self._taps.server,
             private_client=self._private_client,
             private_paths=self.config.private_paths,
+            output=self.server_logs,
             inside=self._management if server is _OWN else None,
             capabilities=lambda: self._client_capabilities,
         )
+
+    def _tracing(self, config: Config) -> tuple[Tracer | None, OtlpExporter | None]:
+        """What traces requests, where they are exported."""
+        settings = config.telemetry
+        if settings.endpoint is None:
+            return None, None
+        from pactgate.telemetry.otlp_exporter import OtlpExporter  # who exports nothing does not pay for it
+        from pactgate.telemetry.spans import ServerAddress, SpanEncoder
+        from pactgate.telemetry.tracing import Tracer
+
+        own = {"service.name": settings.service_name, "service.version": __version__}
+        resource = {**own, "service.instance.id": str(uuid.uuid4()), **settings.resource_attributes}
+
+        def address_of(server: str) -> ServerAddress | None:
+            found = self.config.servers.get(server)
+            return None if found is None else ServerAddress.of(found.address)
+
+        encoder = SpanEncoder(address_of)
+        exporter = OtlpExporter(settings, self._client, encoder, self._emit, version=__version__, resource=resource)
+        return Tracer(settings, exporter), exporter
 
     def _audit_log(self) -> AuditLog | None:
         settings = self.config.audit
@@ -522,16 +594,38 @@ class Gateway:
             self._is_anonymous = config.auth.anonymous
         else:  # clients without a token are let in at the start only: taking the last token away must not do it
             self._is_anonymous = self._is_anonymous and config.allows_anonymous
+        tokens = self._tokens_of_issuers(config)
         return Guard(
             host=host,
             port=port,
             hosts=listen.allowed_hosts,
             origins=listen.allowed_origins,
             credentials=credentials_of(config, self.generated_token),
-            sources=[self._keys.source] if self._keys is not None and has_keys else [],
+            sources=[
+                *([self._keys.source] if self._keys is not None and has_keys else []),
+                *([tokens] if tokens else []),
+            ],
+            resource=None if tokens is None else tokens.resource,
             anonymous=self._is_anonymous,
             users=self._users,
         )
+
+    def _tokens_of_issuers(self, config: Config) -> AccessTokens | None:
+        """What checks access tokens. It keeps the keys of the issuers as long as their settings stay as they are."""
+        before, self._access_tokens = self._access_tokens, None
+        if config.auth.issuers:
+            from pactgate.inbound.oauth.access_tokens import AccessTokens  # cryptography takes 20 MiB
+
+            documents = DocumentClient(self._client, "auth.issuers", provider_urls(config.auth.issuers))
+            self._access_tokens = AccessTokens.of(config.auth, documents.fetch, before)
+            self._access_tokens.on_keys_removed(self._check_credentials)
+        if before is not None and before is not self._access_tokens:
+            before.close()
+        return self._access_tokens
+
+    def _check_credentials(self) -> None:
+        if self._frontend is not None:
+            self._frontend.check_again()
 
     def _forget(self, subject: str) -> None:
         """Drop everything that is kept for a subject that may no longer call."""

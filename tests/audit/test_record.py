@@ -54,6 +54,7 @@ def test_an_answered_call_is_told_with_who_what_and_how_long() -> None:
         "gate": "add_envelope",
         "revision": "2025-11-25",
         "durationMs": 12.5,
+        "times": {"gateway": 12.5},
         "validated": True,
     }
 

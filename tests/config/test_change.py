@@ -108,7 +108,7 @@ def test_nothing_takes_a_value_back_to_its_default() -> None:
         "listen.host",
         "auth.anonymous",
         "auth.tokens.ops.roles",
-        "log.level",
+        "telemetry.endpoint",
         "sessions",
         "discovery",
     ],

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from pactgate.config import reference
+from pactgate.config.clients.foreign import adapt
 from pactgate.config.load import load
 from pactgate.config.model import Sections
-from pactgate.config.problems import ConfigurationError
+from pactgate.config.problems import ConfigFindings, ConfigurationError
 from pactgate.config.sections.limits import ToolTimeouts
 from pactgate.config.sections.permissions import CallerClass, PermissionRule
 from pactgate.config.sections.rate_limits import ExecutionRate, MutationRate, ReadRate, ToolRate
@@ -131,6 +132,7 @@ FILES = st.fixed_dictionaries(
 @given(value=FILES)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_what_the_schema_refuses_the_loader_refuses(value: dict[str, Any], tmp_path: Path) -> None:
+    value = adapt(value, ConfigFindings("pactgate.json"), frozenset())
     if not SCHEMA.is_valid(value):
         assert not loads(tmp_path, value)
 
@@ -144,7 +146,8 @@ def test_what_the_schema_refuses_the_loader_refuses(value: dict[str, Any], tmp_p
 def test_one_changed_setting_is_refused_by_both_or_by_the_loader(
     key: str, value: Any, make: Any, tmp_path: Path
 ) -> None:
-    changed = make(**{key: value})
+    # The schema describes our own spelling; that of other clients becomes ours before anything is validated.
+    changed = adapt(make(**{key: value}), ConfigFindings("pactgate.json"), frozenset())
     if not SCHEMA.is_valid(changed):
         assert not loads(tmp_path, changed)
 

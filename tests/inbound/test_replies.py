@@ -7,7 +7,7 @@ import pytest
 
 from pactgate.core.failures import GatewayFailure, Kind, Reply, WireError
 from pactgate.core.values import Silence
-from pactgate.inbound.replies import CANCELLED, answer, ask_to_wait, cancelled_answer, cancelled_key
+from pactgate.inbound.replies import CANCELLED, answer, cancelled_answer, cancelled_key, status_of
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Request
 
@@ -75,6 +75,6 @@ def test_only_a_call_that_came_too_soon_is_asked_to_wait_in_whole_seconds(
     kind: Kind, wait_ms: int | None, head: bytes
 ) -> None:
     exchange: Any = _Head()
-    ask_to_wait(exchange, GatewayFailure(kind, "later", retry_after_ms=wait_ms))
-    ask_to_wait(exchange, None)
+    assert status_of(exchange, GatewayFailure(kind, "later", retry_after_ms=wait_ms), 200) == 200
+    assert status_of(exchange, None, 404) == 404
     assert exchange.extra_head == head

@@ -15,6 +15,7 @@ from pactgate.pipeline.upstream_request import UpstreamRequest
 from pactgate.protocol.era_bridge import Question
 from pactgate.protocol.messages import ErrorReply
 from tests.support.asking import ALL, Client, asker
+from tests.support.callers import context
 
 
 class Watch:
@@ -41,6 +42,7 @@ def made(answer: Any, capabilities: dict[str, Any] = ALL) -> tuple[QuestionRelay
 
     who = asker(answer=answers)
     errand = UpstreamRequest(
+        context(who=who),
         who,
         "files",
         "tools/call",

@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from pactgate.pipeline.upstream_request import UpstreamRequest
 from tests.support.asking import asker
+from tests.support.callers import context
 
 
 class Endless:
@@ -17,6 +18,7 @@ class Endless:
 
 def made(members: dict[str, Raw]) -> UpstreamRequest:
     return UpstreamRequest(
+        context(),
         asker(),
         "files",
         "tools/call",

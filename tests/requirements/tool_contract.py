@@ -87,7 +87,7 @@ REQUIREMENTS = (
             "pactgate.pipeline.pre_gates:RateLimit",
             "pactgate.policy.rate_limits:RatePolicy",
             "pactgate.state.memory_rates:MemoryRateStore",
-            "pactgate.inbound.replies:ask_to_wait",
+            "pactgate.inbound.replies:status_of",
             "pactgate.telemetry.snapshot:GatewaySnapshot.limits",
         ),
     ),

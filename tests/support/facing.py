@@ -21,6 +21,7 @@ from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
+from pactgate.telemetry.exposition import TEXT
 from tests.support.eventually import eventually
 from tests.support.fake_kernel import FakeKernel
 from tests.support.raw_http import Answer, RawClient, post
@@ -78,6 +79,13 @@ class ReachesAll:
         return None
 
 
+class NoLogs:
+    """No server has written anything."""
+
+    def read(self, server: str, after: int) -> dict[str, Any]:
+        return {"lines": [], "last": 0, "leftOut": 0}
+
+
 class Served:
     """What a test can reach: the port, the kernel, the frontend, the server, and what was emitted."""
 
@@ -130,8 +138,10 @@ async def serving(
         guard or Guard(host="127.0.0.1", anonymous=True),
         reach=reach or ReachesAll(SERVERS),
         snapshot=snapshot,
-        metrics=lambda: b"pactgate_up 1\n",
+        metrics=lambda accept: (b"pactgate_up 1\n", TEXT),
         stories=stories or NoStories(),
+        server_logs=NoLogs(),
+        traffic=dict,
         emit=events.append,
         sessions=sessions,
         clock=clock,

@@ -57,6 +57,7 @@ EVERY_EVENT: list[Event] = [
     events.UpstreamNoise("almanac", "a line that is no message", "hello"),
     events.CompositionHazard("tool_shadowing", "search", ("crm", "files"), "Two tools are called search.", "hazard"),
     finished(),
+    events.ExportFailed("no answer within 10 s"),
     events.RequestRefused(403, None, "Origin", "192.0.2.1"),
     events.HandshakeFailed("127.0.0.1", "it has no client certificate"),
     events.CertificateReplaced("/etc/pactgate/certificate.pem"),

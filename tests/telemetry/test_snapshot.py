@@ -36,7 +36,7 @@ async def test_the_tools_are_decoded_once_for_each_catalog() -> None:
 
 async def test_every_gauge_is_a_number_under_our_own_prefix() -> None:
     async with Gateway.open(configured()) as gateway:
-        lines = gateway.facts.render_metrics().decode().splitlines()
+        lines = gateway.facts.render_metrics()[0].decode().splitlines()
     samples = [line for line in lines if line and not line.startswith("#")]
     assert samples
     for line in samples:

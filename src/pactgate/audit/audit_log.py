@@ -20,7 +20,14 @@ from typing import Any, Final
 
 from pactgate.audit.argument_shapes import Masking
 from pactgate.audit.chain_file import ChainFile, LogLockedError
-from pactgate.audit.record import call_facts, change_facts, definition_facts, listen_facts, refused_facts
+from pactgate.audit.record import (
+    call_facts,
+    change_facts,
+    definition_facts,
+    listen_facts,
+    refused_facts,
+    rejected_facts,
+)
 from pactgate.audit.retrying_writer import RETRY_S, RetryingWriter
 from pactgate.catalog.conflicts import ConflictKind
 from pactgate.config.sections.audit import AuditSection
@@ -35,12 +42,17 @@ from pactgate.core.events import (
     EntriesChanged,
     Event,
     ListenOpened,
+    RequestRefused,
     ToolChanged,
 )
 from pactgate.core.failures import GatewayFailure, Kind
 
 STALLED_S: Final = 5.0
 MAX_BATCH: Final = 256
+REJECTED_BURST: Final = 100.0
+REJECTED_PER_SECOND: Final = 1.0
+_AT_THE_DOOR: Final = frozenset({401, 403, 421})
+"""Refused for its credentials, its Origin or its Host."""
 MAX_PENDING: Final = 20_000
 _END_S: Final = 3.0
 _SILENT_DISK: Final = "the disk does not answer"
@@ -90,6 +102,9 @@ class AuditLog:
         """The waiting responses in the order of their records, and since when."""
         self._watch: asyncio.TimerHandle | None = None
         self._is_stalled = False
+        self._room, self._room_at = REJECTED_BURST, wall()
+        self._unrecorded = 0
+        """Rejected requests since the last one that was recorded."""
         self._turned_away = 0
         """Records that never reached the writer. Only grows, so the writer thread may read it at any time."""
 
@@ -151,12 +166,28 @@ class AuditLog:
             self._hand_over(partial(change_facts, event, self._wall(), self._masking))
         elif isinstance(event, CredentialsRefused):
             self._hand_over(partial(refused_facts, event, self._wall()))
+        elif isinstance(event, RequestRefused):
+            self._reject(event)
         elif isinstance(event, ListenOpened):
             self._hand_over(partial(listen_facts, event, self._wall(), self._masking))
         elif isinstance(event, ToolChanged | EntriesChanged) or (
             isinstance(event, CompositionHazard) and event.kind == ConflictKind.HIDDEN_CHARACTERS
         ):
             self._hand_over(partial(definition_facts, event, self._wall(), self._masking))
+
+    def _reject(self, event: RequestRefused) -> None:
+        """Record a request that was refused at the door. Strangers must not fill the disk, so a flood is counted instead."""
+        if event.status not in _AT_THE_DOOR:
+            return
+        now = self._wall()
+        self._room = min(REJECTED_BURST, self._room + max(0.0, now - self._room_at) * REJECTED_PER_SECOND)
+        self._room_at = now
+        if self._room < 1:
+            self._unrecorded += 1
+            return
+        self._room -= 1
+        more, self._unrecorded = self._unrecorded, 0
+        self._hand_over(partial(rejected_facts, event, now, more, self._masking))
 
     def _hand_over(self, what: MakeRecord) -> Written:
         loop = self._loop

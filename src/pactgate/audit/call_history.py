@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import structs, to_builtins
 
-from pactgate.audit.record import code_of, stamp, verdict_of
+from pactgate.audit.record import code_of, stamp, times_of, verdict_of
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.display import cut
 from pactgate.core.events import Event, RequestFinished
@@ -56,9 +56,12 @@ class CallHistory:
             self._records.append(record if record.failure is None and not record.operations else _fitted(record))
 
     def get(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
-        """The trace of one call. None if it is unknown, no longer kept, or of another subject than `subject`."""
+        """The trace of one call, by its request id or the id of its trace.
+
+        None if it is unknown, no longer kept, or of another subject than `subject`.
+        """
         for record in reversed(self._records):
-            if record.request_id == request_id and subject in (None, record.subject):
+            if request_id in (record.request_id, _trace_id(record)) and subject in (None, record.subject):
                 trace: dict[str, Any] = self._mask().value(self._trace(record, is_own=subject is not None))
                 return trace
         return None
@@ -117,6 +120,8 @@ class CallHistory:
             "violations": [str(one) for one in record.violations],
             "message": record.message,
             "party": failure.get("party"),
+            "times": times_of(record),
+            "traceId": _trace_id(record),
             "retryAfterMs": failure.get("retryAfterMs"),
             "failure": record.failure,
         }
@@ -131,6 +136,10 @@ def call_trace(facts: Mapping[str, Any], gates: Sequence[str], *, source: str) -
         "gates": _walk(facts, gates),
         "next": advice(facts),
     }
+
+
+def _trace_id(record: ExecutionRecord) -> str | None:
+    return record.trace.trace_id if record.trace is not None and record.trace.is_sampled else None
 
 
 def _walk(facts: Mapping[str, Any], gates: Sequence[str]) -> list[dict[str, str]]:

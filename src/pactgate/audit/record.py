@@ -24,9 +24,11 @@ from pactgate.core.events import (
     CredentialsRefused,
     EntriesChanged,
     ListenOpened,
+    RequestRefused,
     ToolChanged,
 )
 from pactgate.core.failures import TABLE, Kind, Verdict
+from pactgate.core.principal import PrincipalKind
 from pactgate.core.request_kinds import CALL, EXTENSION, PROMPT, READ, SUBSCRIPTION, kind_of
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.modern import LISTEN
@@ -42,6 +44,9 @@ _MESSAGE_CHARS: Final = 500
 _PATH_CHARS: Final = 1000
 _VALUE_CHARS: Final = 2000
 
+_PLAIN_KINDS: Final = (PrincipalKind.ANONYMOUS, PrincipalKind.LOCAL, PrincipalKind.TOKEN)
+"""Their subject says everything."""
+
 Detail = Literal["shape", "values", "none"]
 
 
@@ -54,6 +59,11 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     method: str | None = None
     """Of a request that is not a tool call."""
     subject: str
+    principal_kind: str | None = None
+    """By what the subject is known, where that is no token of the configuration."""
+    issuer: str = ""
+    client_id: str = ""
+    """Of a token of an identity provider; `client` is what a client calls itself."""
     client: str = ""
     peer: str = ""
     session: str | None = None
@@ -80,6 +90,7 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     policy_revision: str | None = None
     revision: str | None = None
     duration_ms: float
+    times: dict[str, float]
     cached: bool = False
     truncated: bool = False
     validated: bool = False
@@ -110,6 +121,7 @@ def call_facts(
             request_id=record.request_id,
             method=None if kind == CALL else short(record.method, _NAME_CHARS),
             subject=short(record.subject, _NAME_CHARS),
+            **_identity(record, masking),
             client=short(record.client, _NAME_CHARS),
             peer=record.peer,
             session=record.session,
@@ -138,6 +150,7 @@ def call_facts(
             policy_revision=record.rule.revision if record.rule else None,
             revision=record.upstream_revision,
             duration_ms=round(record.duration_ms, 3),
+            times=times_of(record),
             cached=record.is_cached,
             truncated=record.is_truncated,
             validated=record.is_validated,
@@ -170,6 +183,21 @@ def refused_facts(refused: CredentialsRefused, noticed_at: float) -> bytes:
             "peer": refused.peer,
             "attempts": refused.attempts,
             "elsewhere": refused.elsewhere,
+        }
+    )
+
+
+def rejected_facts(refused: RequestRefused, noticed_at: float, more: int, masking: Masking) -> bytes:
+    """The facts of a request that was refused for its credentials, its Host or its Origin. `more` before it were too many to record."""
+    return encode_json(
+        {
+            "kind": "rejected",
+            "time": stamp(noticed_at),
+            "peer": refused.peer,
+            "status": refused.status,
+            "request": masking.short(refused.target, _TARGET_CHARS),
+            "message": masking.short(refused.reason, _MESSAGE_CHARS),
+            **({"more": more} if more else {}),
         }
     )
 
@@ -220,6 +248,15 @@ def own_facts(kind: str, now: float, **more: Any) -> bytes:
     return encode_json({"kind": kind, "time": stamp(now), **more})
 
 
+def times_of(record: ExecutionRecord) -> dict[str, float]:
+    """Where the time went, in milliseconds: `server`, `gateway`, and what else it waited for. They add up to the duration."""
+    times = {"server": record.server_ms} if record.sent_at else {}
+    for what, waited_ms in record.waits:
+        times[what] = times.get(what, 0.0) + waited_ms
+    times["gateway"] = record.overhead_ms
+    return {name: round(ms, 3) for name, ms in times.items()}
+
+
 def verdict_of(record: ExecutionRecord) -> str:
     """Whether the tool can have run. A cached result means that it did not (D6)."""
     if record.failure is not None:
@@ -258,6 +295,17 @@ def arguments(
             return shown
     shown = shape_of(value, masking)
     return shown if len(encode_json(shown)) <= MAX_ARGUMENTS_BYTES else f"params of {len(params)} bytes"
+
+
+def _identity(record: ExecutionRecord, masking: Masking) -> dict[str, str]:
+    principal = record.principal
+    if principal is None or principal.kind in _PLAIN_KINDS:
+        return {}
+    return {
+        "principal_kind": principal.kind.value,
+        "issuer": masking.short(principal.issuer, _NAME_CHARS),
+        "client_id": masking.short(principal.client_id, _NAME_CHARS),
+    }
 
 
 def _operations(operations: Sequence[Operation], masking: Masking) -> list[Any]:

@@ -5,8 +5,10 @@ Reads one line at a time, so a log may have any size. Must not: change or lock a
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from os import SEEK_END
 from pathlib import Path
 from typing import Any, Final
 
@@ -173,16 +175,40 @@ def find_call(paths: list[Path], request_id: str, key: bytes = b"") -> dict[str,
     return None
 
 
-def latest(paths: list[Path], count: int, key: bytes = b"") -> list[dict[str, Any]]:
-    """The last records that can be read, the oldest first. Raises OSError."""
+def latest(
+    paths: list[Path], count: int, key: bytes = b"", wanted: Callable[[dict[str, Any]], bool] | None = None
+) -> list[dict[str, Any]]:
+    """The last records that can be read, and are wanted; the oldest first. Raises OSError."""
     found: list[dict[str, Any]] = []
     for path in reversed(paths):
-        ends = deque((line for _, line in lines_of(path)), maxlen=count)
-        here = [said for line in ends if (said := _sound(line, key)) is not None]
-        found = [*here, *found][-count:]
+        lines: Iterator[bytes] = (line for _, line in lines_of(path))
+        if wanted is None:
+            lines = iter(deque(lines, maxlen=count))
+        said = (one for line in lines if (one := _sound(line, key)) is not None)
+        found = [*deque((one for one in said if wanted is None or wanted(one)), maxlen=count), *found][-count:]
         if len(found) >= count:
             break
     return found
+
+
+def follow(path: Path, key: bytes = b"") -> Iterator[dict[str, Any] | None]:
+    """The records that are written from now on, across rotations; None where there is nothing new yet. Raises OSError."""
+    file = path.open("rb")
+    try:
+        file.seek(0, SEEK_END)
+        rest = b""
+        while True:
+            data = file.read(MAX_LINE_BYTES)
+            if data:
+                *lines, rest = (rest + data).split(_NEWLINE)
+                yield from (one for line in lines if (one := _sound(line + _NEWLINE, key)) is not None)
+            elif path.exists() and path.stat().st_ino != os.fstat(file.fileno()).st_ino:
+                file.close()
+                file, rest = path.open("rb"), b""
+            else:
+                yield None
+    finally:
+        file.close()
 
 
 def _sound(line: bytes, key: bytes) -> dict[str, Any] | None:

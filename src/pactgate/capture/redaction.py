@@ -18,8 +18,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from pactgate.core.api_key import PREFIX, TRACE
-from pactgate.core.masking import pattern_of, spellings_of
+from pactgate.core.api_key import PREFIX
+from pactgate.core.masking import FORMS, JWT_BEGIN, pattern_of, spellings_of
 from pactgate.core.recording import Headers
 from pactgate.protocol import messages
 
@@ -33,8 +33,8 @@ _VERSION: Final = "mcp-protocol-version"
 _VISIBLE: Final = re.compile(r"[!-~]+")
 _CREDENTIALS: Final = re.compile(r"auth|cookie|credential|key|passw|secret|token|signature", re.IGNORECASE)
 _HARMLESS: Final = frozenset({"www-authenticate"})
-_PREFIX: Final = PREFIX.encode()
-_API_KEY: Final = re.compile(TRACE.encode())
+_BEGINNINGS: Final = (PREFIX.encode(), JWT_BEGIN.encode())
+_FORMS: Final = re.compile(FORMS.encode())
 _ODD_ESCAPES: Final = (b"\\u", b"\\/")
 _MAX_BLOCKS: Final = 256
 _MAX_NAMES: Final = 256
@@ -143,8 +143,8 @@ class Redaction:
     def _is_suspect(self, data: bytes) -> bool:
         """Whether a secret may be in the data: in plain sight, or behind escapes."""
         has_escapes = b"\\" in data and any(escape in data for escape in _ODD_ESCAPES)
-        has_key = _PREFIX in data and _API_KEY.search(data) is not None
-        return has_key or has_escapes or any(spelling in data for spelling in self._spellings)
+        has_form = any(one in data for one in _BEGINNINGS) and _FORMS.search(data) is not None
+        return has_form or has_escapes or any(spelling in data for spelling in self._spellings)
 
     def _masked_header(self, name: str, value: str) -> str:
         if name == _SESSION:

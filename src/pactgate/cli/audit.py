@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
 import click
 import msgspec
+from msgspec import Struct
 
 from pactgate.cli import terminal
 from pactgate.cli.call import executed
 from pactgate.cli.errors import CommandError
+from pactgate.cli.logs import earliest_of
 from pactgate.cli.shared_options import config_option, json_option
 from pactgate.cli.table import Column, Styled, show_table
 from pactgate.core.display import SHORT_ID_CHARS, flat
@@ -25,6 +30,9 @@ Examples:
   pactgate audit verify                check the configured log, all its files
   pactgate audit verify audit.jsonl
   pactgate audit show -n 50            show the last 50 records
+  pactgate audit show --failed --since 1h
+  pactgate audit show --caller ops -f  follow one client, until Ctrl-C
+  pactgate audit show --format csv > calls.csv
 
 Exit codes: 0 intact, 1 broken or unreadable, 2 wrong invocation.
 """
@@ -41,6 +49,29 @@ CALL_COLUMNS: Final = (
 """A table of calls, from the audit log or from the gateway. On a terminal, ids and times are short."""
 REQUEST_ID_CHARS: Final = 36
 _VALUE_CHARS: Final = 40
+_CELL_CHARS: Final = 2000
+_PAUSE_S: Final = 0.3
+_REFUSALS: Final = ("refused", "rejected")
+_FINE: Final = ("ok", "open")
+_FORMULA: Final = ("=", "+", "-", "@")
+CSV_COLUMNS: Final = (
+    *(
+        "seq",
+        "time",
+        "kind",
+        "requestId",
+        "subject",
+        "client",
+        "peer",
+        "server",
+        "tool",
+        "requested",
+        "method",
+        "category",
+    ),
+    *("outcome", "code", "verdict", "durationMs", "cached", "status", "request", "message"),
+)
+Writer = Callable[[list[dict[str, Any]]], None]
 
 _file_argument: Final = click.argument("file", metavar="[FILE]", required=False)
 
@@ -80,26 +111,116 @@ def verify(*, file: str | None, config: str | None, as_json: bool) -> int:
 @click.option(
     "--count", "-n", type=click.IntRange(1, 10000), default=20, metavar="N", help="How many records. Default 20."
 )
+@click.option("--caller", metavar="NAME", help="Only records of this client.")
+@click.option("--tool", metavar="NAME", help="Only calls of this tool; * stands for anything, as in files.*.")
+@click.option("--failed", is_flag=True, help="Only what failed or was refused.")
+@click.option("--since", metavar="TIME", help="Only records of this last while, as 30s, 5m, 2h.")
+@click.option("--follow", "-f", is_flag=True, help="Go on with new records until Ctrl-C.")
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", help="Default table.")
 @config_option
 @json_option
-def show(*, file: str | None, count: int, config: str | None, as_json: bool) -> int:
+def show(
+    *,
+    file: str | None,
+    count: int,
+    caller: str | None,
+    tool: str | None,
+    failed: bool,
+    since: str | None,
+    follow: bool,
+    form: str,
+    config: str | None,
+    as_json: bool,
+) -> int:
     """Show the last records, the newest last.
 
     FILE is the log. Default: audit.file of the configuration.
     """
     from pactgate.audit.verify import files_of, latest
 
+    wanted = RecordFilter(caller=caller, tool=tool, failed=failed, earliest=earliest_of(since))
+    writer = _writer("json" if as_json else form)
     log, key = _existing_log(file, config)
     try:
-        records = latest(files_of(log), count, key)
+        writer(latest(files_of(log), count, key, wanted.matches if wanted.says_anything else None))
+        if follow:
+            _follow(log, key, wanted, writer if writer is not _write_table else _write_lines)
     except OSError as error:
         raise CommandError(f"{error.filename} can't be read: {error.strerror}.", exit_code=1) from None
-    if as_json:
-        for record in records:
-            print(json.dumps(record))
-    else:
-        show_table(CALL_COLUMNS, map(_cells, records))
     return 0
+
+
+class RecordFilter(Struct, frozen=True):
+    """Which records are shown: those that match everything that was asked for."""
+
+    caller: str | None = None
+    tool: str | None = None
+    failed: bool = False
+    earliest: str = ""
+
+    @property
+    def says_anything(self) -> bool:
+        return self != RecordFilter()
+
+    def matches(self, record: Mapping[str, Any]) -> bool:
+        if self.caller is not None and record.get("subject") != self.caller:
+            return False
+        if self.tool is not None and not fnmatchcase(str(record.get("tool") or record.get("requested")), self.tool):
+            return False
+        if self.failed and not (record.get("kind") in _REFUSALS or record.get("outcome", "ok") not in _FINE):
+            return False
+        return str(record.get("time", "")) >= self.earliest
+
+
+def _follow(log: Path, key: bytes, wanted: RecordFilter, write: Writer) -> None:
+    from pactgate.audit.verify import follow
+
+    for record in follow(log, key):
+        if record is None:
+            time.sleep(_PAUSE_S)
+        elif wanted.matches(record):
+            write([record])
+
+
+def _writer(form: str) -> Writer:
+    """Writes records in a form. A table has its head once, CSV too."""
+    if form == "json":
+        return _write_json
+    if form == "csv":
+        rows = csv.DictWriter(sys.stdout, CSV_COLUMNS, extrasaction="ignore", lineterminator="\n")
+        rows.writeheader()
+
+        def write(records: list[dict[str, Any]]) -> None:
+            rows.writerows({name: safe_cell(record.get(name)) for name in CSV_COLUMNS} for record in records)
+            sys.stdout.flush()
+
+        return write
+    return _write_table
+
+
+def _write_json(records: list[dict[str, Any]]) -> None:
+    for record in records:
+        print(json.dumps(record), flush=True)
+
+
+def _write_table(records: list[dict[str, Any]]) -> None:
+    show_table(CALL_COLUMNS, map(_cells, records))
+    sys.stdout.flush()
+
+
+def _write_lines(records: list[dict[str, Any]]) -> None:
+    """Records one by one, as they come: there is no table to align them to."""
+    for record in records:
+        terminal.say("  ".join(str(cell.text if isinstance(cell, Styled) else cell) for cell in _cells(record) if cell))
+        sys.stdout.flush()
+
+
+def safe_cell(value: Any) -> str:
+    """A cell that no spreadsheet takes for a formula, and no control character gets through."""
+    if value is None:
+        return ""
+    text = flat(value if isinstance(value, str) else json.dumps(value), _CELL_CHARS)
+    return f"'{text}" if text[:1] in _FORMULA else text
 
 
 def configured_log(config: str | None) -> tuple[Path, bytes]:

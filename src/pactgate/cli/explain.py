@@ -39,6 +39,13 @@ GATE_TEXTS: Final = {
     "add_envelope": ("added metadata", "add metadata"),
 }
 """What each gate did, and what it does, in a user's words."""
+TIME_TEXTS: Final = {
+    "server": "at the server",
+    "queue": "in the queue of the server",
+    "connection": "waiting for a connection to the server",
+    "client": "waiting for the client",
+    "gateway": "here",
+}
 _RESPONSIBLE: Final = {"caller": "client", "upstream": "server"}
 
 
@@ -130,7 +137,7 @@ def _from_gateway(client: GatewayClient, request_id: str) -> tuple[dict[str, Any
         page = client.get(f"/api/calls/{quote(request_id, safe='')}")
     except GatewayClientError as problem:
         return None, problem
-    known = isinstance(page, dict) and page.get("requestId") == request_id
+    known = isinstance(page, dict) and request_id in (page.get("requestId"), page.get("traceId"))
     return (page if known else None), None
 
 
@@ -155,12 +162,12 @@ def _show(call: Mapping[str, Any]) -> None:
     outcome = str(call.get("outcome")).replace("_", " ")
     name = what(call) or "a call"
     terminal.title(f"{name}: {outcome} in {call.get('durationMs', 0):.1f} ms")
-    for label, text in _lines(call):
+    for label, text in call_lines(call):
         if text:
             terminal.item(label, "dim", text, width=_LABEL_CHARS)
 
 
-def _lines(call: Mapping[str, Any]) -> list[tuple[str, str]]:
+def call_lines(call: Mapping[str, Any]) -> list[tuple[str, str]]:
     party = str(call.get("party") or "")
     return [
         ("request id", f"{call.get('requestId')}, {call.get('time')}"),
@@ -171,6 +178,8 @@ def _lines(call: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("requested name", str(call.get("requested") or "")),
         ("arguments", terminal.compact(call["arguments"]) if call.get("arguments") is not None else ""),
         ("permission", _permission(call)),
+        ("time", _times(call)),
+        ("trace id", str(call.get("traceId") or "")),
         ("passed", _gates(call, "passed")),
         ("skipped", _gates(call, "skipped")),
         ("stopped at", _gates(call, "stopped")),
@@ -211,6 +220,23 @@ def _permission(call: Mapping[str, Any]) -> str:
     place = f" ({call['ruleAt']})" if call.get("ruleAt") else ""
     rule = f"rule {call['rule']}{place}" if call.get("rule") else "no rule allows it"
     return f"{rule}, policy revision {call['policyRevision']}"
+
+
+def _times(call: Mapping[str, Any]) -> str:
+    """Where the time went, the longest first."""
+    times = call.get("times")
+    if not isinstance(times, dict):
+        return ""
+    parts = sorted(times.items(), key=lambda part: -part[1])
+    return ", ".join(f"{_milliseconds(ms)} {TIME_TEXTS.get(name) or _waited_to(name)}" for name, ms in parts)
+
+
+def _milliseconds(ms: float) -> str:
+    return f"{ms:,.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
+
+
+def _waited_to(gate: str) -> str:
+    return f"waiting to {GATE_TEXTS.get(gate, (gate, gate))[1]}"
 
 
 def _gates(call: Mapping[str, Any], state: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pactgate.cli import terminal
 from pactgate.cli.announce import SHOWN
 from pactgate.config.model import Config
+from pactgate.telemetry.log import LOGGER
 from pactgate.telemetry.log_handler import LineHandler
 
 
@@ -20,7 +21,16 @@ def install_log(config: Config, *, is_announced: bool) -> None:
     as_json = log.format == "json" or (log.format == "auto" and not on_terminal)
     hidden = SHOWN if is_announced and on_terminal and not as_json else frozenset()
     handler = LineHandler(sys.stderr.fileno(), as_json=as_json, hidden=frozenset(kind.__name__ for kind in hidden))
-    handler.install(logging.getLevelNamesMapping()[log.level.upper()])
+    handler.install(_level(config))
+
+
+def set_level(config: Config) -> None:
+    """Apply a level that was changed while the gateway runs."""
+    LOGGER.setLevel(_level(config))
+
+
+def _level(config: Config) -> int:
+    return logging.getLevelNamesMapping()[config.log.level.upper()]
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

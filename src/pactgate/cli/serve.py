@@ -23,13 +23,13 @@ from pactgate.cli.allocator import keep_large_buffers, search_garbage_rarely
 from pactgate.cli.announce import Announcer, announces_on, near_address, write_token
 from pactgate.cli.config_file import find_config, load_config, show_warnings
 from pactgate.cli.errors import CommandError
-from pactgate.cli.log import install_log, loop_factory
+from pactgate.cli.log import install_log, loop_factory, set_level
 from pactgate.cli.reload import Reloader
 from pactgate.cli.running_gateways import RunningGateway, announced
 from pactgate.cli.shared_options import config_option
 from pactgate.cli.tools_file import require_python_file, tools_server
 from pactgate.config.model import Config
-from pactgate.core.events import Event, InternalFailure
+from pactgate.core.events import ConfigurationChanged, ConfigurationReloaded, Event, InternalFailure
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.masking import Mask
 from pactgate.policy.access import ADMINISTRATOR
@@ -131,6 +131,8 @@ class _Serving:
             self._announcer = Announcer(stream, self._last_error, Mask(config.secrets))
         install_log(config, is_announced=self._announcer is not None)
         self._gateway: Gateway = build(config, emit=self._emit, owns_process=True)
+        if scope is not None:  # who writes tools sees what they print
+            self._gateway.server_logs.shown_always = (scope,)
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
@@ -220,6 +222,8 @@ class _Serving:
                 os.unlink(self._token_file)
 
     def _emit(self, event: Event) -> None:
+        if isinstance(event, ConfigurationChanged | ConfigurationReloaded):
+            set_level(self._gateway.config)
         if self._announcer is not None:
             self._announcer.emit(event)
 

@@ -26,11 +26,11 @@ from pactgate.config.validate import Validation
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.masking import Mask
 
-SETTABLE: Final = ("naming", "categories", "timeouts", "limits", "rateLimits", "response", "wire", "cache")
+SETTABLE: Final = ("naming", "categories", "timeouts", "limits", "rateLimits", "response", "wire", "cache", "log")
 SERVERS: Final = "mcpServers"
 SERVER_SETTABLE: Final = ("enabled", "requestTimeoutMs", "maxRetries")
 _SERVER_SHOWN: Final = (*SERVER_SETTABLE, "connectionTimeoutMs", "era", "transport", "name", "description")
-_AT_START: Final = ("listen", "sessions", "audit", "log", "discovery", "cache", "limits")
+_AT_START: Final = ("listen", "sessions", "audit", "log", "discovery", "cache", "limits", "telemetry")
 """Sections that, in part or whole, take effect at the next start."""
 _ATTRIBUTES: Final = dict(zip(Sections.__struct_encode_fields__, Sections.__struct_fields__, strict=True))
 _STEP: Final = re.compile(r"""\.?(?:(?P<plain>[A-Za-z0-9_$-]+)|\[(?P<quoted>"(?:[^"\\]|\\.)*")\])""")
@@ -134,6 +134,8 @@ def _at_start(config: Config, section: str) -> Any:
     """The part of a section that takes effect at the next start."""
     if section == "listen":
         return replace(config.listen, allowed_hosts=(), allowed_origins=())
+    if section == "log":
+        return config.log.format
     if section == "cache":
         return replace(config.cache, tools={}, default_ttl_ms=0)
     if section == "limits":

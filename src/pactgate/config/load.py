@@ -33,6 +33,7 @@ from pactgate.config.sections.cache import check_cache
 from pactgate.config.sections.effects import warn_of_own_files
 from pactgate.config.sections.listen import ListenSection, check_listen, warn_of_plain_tokens
 from pactgate.config.sections.permissions import check_permissions
+from pactgate.config.sections.telemetry import Telemetry, is_disabled, telemetry_of
 from pactgate.config.sections.views import check_views
 from pactgate.config.server_entries import settle
 from pactgate.config.validate import SERVER_LISTS, Validation
@@ -41,6 +42,7 @@ from pactgate.config.value_checks import is_loopback
 MAX_FILE_BYTES: Final = 1024 * 1024
 COMMAND_LINE: Final = "command line"
 ENV_FILE: Final = "envFile"
+ENVIRONMENT: Final = "the environment"
 _STEM: Final = "pactgate"
 _PERMISSIONS: Final = ("callers", "permissions", "views")
 _KEYS: Final = ".keys"
@@ -89,17 +91,25 @@ def load(
     reading = Validation(found, environ, folder, files.read)
     settings = _settings(reading, root, found, files) if root is not None else {}
     given = Validation(flags, environ).take(_tree(overrides or {}), kind_of(Sections))
-    if not found.problems and not flags.problems:
+    variables = ConfigFindings(ENVIRONMENT)
+    around = Validation(variables, {})
+    telemetry = around.take(telemetry_of(environ, variables), kind_of(Telemetry))
+    if not found.problems and not flags.problems and not variables.problems:
         _merge(settings, given)
+        settings["telemetry"] = {**telemetry, **settings.get("telemetry", {})}
+        if is_disabled(environ):
+            settings["telemetry"] = {}
+        _require_resource(settings, found)
+    if not found.problems and not flags.problems:
         _warn(settings, found, is_whole=only is None)
         if path is not None and reading.written_secrets and (hint := hint_for_readers(path)):
             message = "Every user may read this file, and this is a secret."
             found.warn(reading.written_secrets[0], message, hint, at_value=True)
     unresolved = _of_enabled(reading.unresolved, settings.get("servers", {}))
-    if problems := found.problems + flags.problems:
+    if problems := found.problems + flags.problems + variables.problems:
         raise ConfigurationError([*problems, *unresolved])
     config = msgspec.convert(settings, Config)
-    secrets = tuple(sorted(reading.secrets, key=lambda secret: (-len(secret), secret)))
+    secrets = tuple(sorted({*reading.secrets, *around.secrets}, key=lambda secret: (-len(secret), secret)))
     key_file = config.auth.keys or (os.path.abspath(path.with_suffix(_KEYS)) if path else None)
     config = msgspec.structs.replace(
         config,
@@ -254,6 +264,14 @@ def _warn(settings: dict[str, Any], found: ConfigFindings, *, is_whole: bool) ->
             found.warn(("mcpServers", server_id, "tools"), message, writers.hint, at_value=True)
     if found.file and is_whole and not settings["servers"]:
         found.warn(("mcpServers",), "There are no servers.", "Add one under mcpServers.")
+
+
+def _require_resource(settings: dict[str, Any], found: ConfigFindings) -> None:
+    """Clients elsewhere have to be told the URL that their tokens are for: it can't be read off the address listened on."""
+    listen, auth = settings.get("listen", {}), settings.get("auth", {})
+    is_plain = is_loopback(listen.get("host", ListenSection().host)) and not listen.get("tls")
+    if auth.get("issuers") and not auth.get("resource") and not is_plain:
+        found.add(("auth", "resource"), "This is missing.", "Write the URL of /mcp as clients reach it.")
 
 
 def _warn_of_private_caches(settings: dict[str, Any], found: ConfigFindings) -> None:

@@ -25,6 +25,7 @@ from pactgate.config.sections.limits import Categories, Limits, Timeouts
 from pactgate.config.sections.listen import ListenSection
 from pactgate.config.sections.permissions import Callers, Permissions
 from pactgate.config.sections.rate_limits import RateLimits
+from pactgate.config.sections.telemetry import Telemetry
 from pactgate.config.sections.views import Views
 from pactgate.config.server_settings import ServerConfig, Servers
 from pactgate.core.failures import Plane, WireSettings
@@ -120,6 +121,7 @@ class Sections(Section, frozen=True, kw_only=True):
     sessions: Sessions = Sessions()
     audit: AuditSection = AuditSection()
     log: Log = Log()
+    telemetry: Telemetry = Telemetry()
 
 
 class ConfigFile(Sections, frozen=True, kw_only=True):
@@ -185,13 +187,13 @@ class Config(Sections, frozen=True, kw_only=True):
     @property
     def has_credentials(self) -> bool:
         """Whether there are tokens or keys that clients can have."""
-        return bool(self.auth.tokens) or self.has_key_file
+        return bool(self.auth.tokens or self.auth.issuers) or self.has_key_file
 
     @property
     def has_several_principals(self) -> bool:
         """Whether clients can be told apart, so that each gets a share of its own."""
         others = self.allows_anonymous + (self.listen.socket is not None)
-        return self.has_key_file or len(self.auth.tokens) + others > 1
+        return self.has_key_file or bool(self.auth.issuers) or len(self.auth.tokens) + others > 1
 
     @property
     def needs_token(self) -> bool:

@@ -14,11 +14,19 @@ from msgspec import Struct, field
 from pactgate.core.contract import Operation, OutputError, ToolFault
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.frozen import freeze
+from pactgate.core.principal import Principal
+from pactgate.core.trace_context import CallTrace
 from pactgate.core.values import Caller, Tool
 
 
 class ContextError(Exception):
     """An invariant of the execution context was broken: a bug of ours, never of a caller."""
+
+
+QUEUE: Final = "queue"
+CONNECTION: Final = "connection"
+CLIENT: Final = "client"
+"""What a request waits for, beside its server and its gates: a free slot, a connection to the server, answers of its client."""
 
 
 class AppliedRule(Struct, frozen=True, gc=False):
@@ -71,8 +79,35 @@ class ExecutionRecord(Struct, frozen=True):
     """The code a contract tool failed with, where the failure was its own."""
     output_errors: tuple[OutputError, ...] = ()
     """Where a result did not fit what its tool declares, and was passed on."""
+    principal: Principal | None = None
+    sent_at: float = 0.0
+    """When it left for its server, of the monotonic clock; 0 where it never did."""
+    received_at: float = 0.0
+    """When the response was there, or nobody waited for it any more."""
+    waits: tuple[tuple[str, float], ...] = ()
+    """What else it waited for, in milliseconds: QUEUE, CONNECTION, CLIENT, or a gate by its name. Most requests wait for nothing."""
+    error_code: int | None = None
+    """The number of the JSON-RPC error that the client was answered; None where it was answered a result, or nothing."""
+    trace: CallTrace | None = None
     rule: AppliedRule | None = None
     """What decided whether it was permitted; None where nothing is configured."""
+
+    def waited_ms(self, what: str) -> float:
+        return sum(waited_ms for name, waited_ms in self.waits if name == what)
+
+    @property
+    def server_ms(self) -> float:
+        """The time at the server, without the time in which the client was asked something."""
+        if not self.sent_at:
+            return 0.0
+        at_ms = (self.received_at - self.sent_at) * 1000
+        return max(0.0, at_ms - self.waited_ms(CLIENT)) if self.waits else at_ms
+
+    @property
+    def overhead_ms(self) -> float:
+        """What the gateway itself added."""
+        rest_ms = self.duration_ms - self.server_ms
+        return max(0.0, rest_ms - sum(waited_ms for _, waited_ms in self.waits) if self.waits else rest_ms)
 
 
 def _nothing() -> None:
@@ -132,6 +167,12 @@ class ExecutionContext(Struct, eq=False):
     """Operations and violations as members of the envelope, encoded once."""
     tool_fault: ToolFault | None = None
     via: str | None = None
+    error_code: int | None = None
+    sent_at: float = 0.0
+    received_at: float = 0.0
+    trace: CallTrace | None = None
+    """The trace it belongs to, where it is traced or its trace context has to be replaced."""
+    waits: tuple[tuple[str, float], ...] = ()
     rule: AppliedRule | None = None
     record: ExecutionRecord | None = None
     interrupt: Callable[[], None] = _nothing
@@ -152,15 +193,20 @@ class ExecutionContext(Struct, eq=False):
         self._require_open()
         self.is_error = True
 
+    def note_wait(self, what: str, waited_s: float) -> None:
+        """It has waited: for QUEUE, CONNECTION or CLIENT, or in a gate, which is named then."""
+        self.waits = (*self.waits, (what, waited_s * 1000))
+
     def seal(self, now: float) -> ExecutionRecord:
         if self.record is not None:
             raise self._sealed()
         caller, tool, failure = self.caller, self.tool, self.failure
+        principal = caller.principal
         # By position, in the order of the fields: for more than 15 keywords CPython builds a dictionary, which takes 3 us.
         self.record = record = ExecutionRecord(
             self.request_id,
             self.method,
-            caller.principal.key,
+            principal.shown if principal.issuer else principal.key,
             caller.client,
             caller.era._value_,
             caller.version,
@@ -186,6 +232,12 @@ class ExecutionContext(Struct, eq=False):
             caller.peer,
             self.tool_fault.code if self.tool_fault else None,
             self.output_errors,
+            principal,
+            self.sent_at,
+            self.received_at,
+            self.waits,
+            self.error_code,
+            self.trace,
             self.rule,
         )
         return record

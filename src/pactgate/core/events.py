@@ -247,6 +247,12 @@ class ListenOpened(Event, frozen=True):
     watched: tuple[str, ...]
 
 
+class ExportFailed(Event, frozen=True):
+    """Traces can't be delivered; told once until they can be again."""
+
+    reason: str
+
+
 class RequestRefused(Event, frozen=True):
     """Refused before it became a request: Host, Origin, credentials, size, JSON. `peer` is the address of the client, `target` the
     method and the path over HTTP, as far as they are known."""

@@ -93,6 +93,7 @@ class Kind(StrEnum):
     HEADER_MISMATCH = "header_mismatch"
     UNSUPPORTED_VERSION = "unsupported_version"
     UNAUTHENTICATED = "unauthenticated"
+    INSUFFICIENT_SCOPE = "insufficient_scope"
     UNKNOWN_PATH = "unknown_path"
     UNKNOWN_SESSION = "unknown_session"
     UNKNOWN_SERVER = "unknown_server"
@@ -174,6 +175,9 @@ TABLE: Final[dict[Kind, Row]] = {
     ),
     Kind.UNAUTHENTICATED: Row(
         _C, _E.PERMISSION_DENIED, None, _ERR, messages.INVALID_REQUEST, "unauthenticated", Party.CALLER, _NO
+    ),
+    Kind.INSUFFICIENT_SCOPE: Row(
+        _C, _E.PERMISSION_DENIED, None, _ERR, messages.INVALID_REQUEST, "insufficient_scope", Party.CALLER, _NO
     ),
     Kind.UNKNOWN_PATH: Row(_C, _E.NOT_FOUND, None, _ERR, messages.INVALID_REQUEST, "unknown_path", Party.CALLER, _NO),
     Kind.UNKNOWN_SESSION: Row(

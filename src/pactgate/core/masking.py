@@ -1,6 +1,6 @@
 """Secrets, replaced in texts and JSON values before the gateway prints, logs or reports them.
 
-Those of the configuration are found by value; API keys, which the gateway does not know, by their form.
+Those of the configuration are found by value; API keys and access tokens (JWT), which the gateway does not know, by their form.
 
 Must not: be used on results that are passed on; the gateway forwards these as they are.
 """
@@ -34,7 +34,13 @@ _SHORTEST_SECRET: Final = 4
 _SHORTEST_ENCODED: Final = 8
 """Shorter ones in base64 would be found in data that has nothing to do with them."""
 _SHORTEST_PASSWORD: Final = 6
+_SHORTEST_LINE: Final = 16
+"""A secret of several lines is masked line by line too, because logs have lines."""
 _ESCAPED_BYTE: Final = re.compile("%[0-9A-F]{2}")
+JWT_BEGIN: Final = "eyJ"
+"""A JSON object in base64url."""
+FORMS: Final = rf"{TRACE}|{JWT_BEGIN}[\w-]{{8,}}(?:\.[\w-]*)+"
+"""A pattern of credentials that are known by their form; a token without its signature is worth nothing, so parts may stay."""
 _URL_SAFE: Final = str.maketrans("+/", "-_")
 
 
@@ -43,6 +49,9 @@ class Mask:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
+        known |= {
+            line for secret in known if "\n" in secret for line in secret.splitlines() if len(line) >= _SHORTEST_LINE
+        }
         spellings = {spelling for secret in known for spelling in spellings_of(secret)}
         self._pattern = pattern_of(spellings)
         self._longest = max(MAX_TRACE_CHARS, *map(len, spellings)) if spellings else MAX_TRACE_CHARS
@@ -145,7 +154,7 @@ def _basic_credentials(encoded: str) -> set[str]:
 
 
 def pattern_of(spellings: Iterable[str]) -> re.Pattern[str]:
-    """Matches any of the spellings, and API keys.
+    """Matches any of the spellings, and what has the form of a credential.
 
     They are grouped by their first character, so that most places of a text fail after one look.
     """
@@ -155,4 +164,4 @@ def pattern_of(spellings: Iterable[str]) -> re.Pattern[str]:
     ):  # longest first: a secret may contain another one
         groups.setdefault(spelling[0], []).append(re.escape(spelling[1:]))
     known = [f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in groups.items()]
-    return re.compile("|".join([*known, TRACE]))
+    return re.compile("|".join([*known, FORMS]))

@@ -35,3 +35,8 @@ class Principal(Struct, frozen=True):
     client_id: str = ""
     groups: frozenset[str] = frozenset()
     scopes: frozenset[str] | None = None
+
+    @property
+    def shown(self) -> str:
+        """The key as people and files see it: a NUL can't stand there, and no issuer has a `#`."""
+        return self.key.replace("\0", "#") if self.issuer else self.key

@@ -114,6 +114,8 @@ class Caller(Struct, frozen=True):
     peer: str = ""
     """The address it calls from, where it calls over a network."""
     view: str | None = None
+    trace_parent: str = ""
+    """The `traceparent` header of its HTTP request, where it sent one."""
     log_level: str | None = None
     """From which level on a modern request wants log messages; None where it wants none."""
 

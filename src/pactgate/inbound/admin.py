@@ -8,6 +8,7 @@ sees its own calls, an administrator sees all. Must not: change anything.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -18,7 +19,6 @@ from pactgate.policy.access import sees_everything, shown_row
 from pactgate.protocol.messages import encode_json
 
 _HEAD: Final = JSON_HEAD + b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-_METRICS_HEAD: Final = b"Content-Type: text/plain; version=0.0.4; charset=utf-8\r\nCache-Control: no-store\r\n"
 _READ_ONLY: Final = b"Allow: GET, HEAD, OPTIONS\r\n"
 _FRESH_S: Final = 0.2
 _LIVE: Final = b'{"status":"ok"}'
@@ -26,6 +26,9 @@ _UNFINISHED: Final = frozenset({ServerStatus.CONNECTING.value, ServerStatus.DISC
 _SHOWN: Final = ("serverId", "status", "toolCount", "lastError", "lastErrorCode", "trouble", "latencyMs")
 
 
+_LOGS: Final = "/api/logs/"
+_NUMBER: Final = re.compile("[0-9]{0,18}")
+_ADMIN_ONLY: Final = b'{"status":"forbidden"}'
 _CALLS: Final = "/api/calls"
 _LISTED_CALLS: Final = 100
 
@@ -55,19 +58,29 @@ class Reach(Protocol):
         """The servers, and the full names of the tools, that exist for a caller; None where no permissions are configured."""
 
 
+class ServerLogs(Protocol):
+    """The last lines that servers wrote."""
+
+    def read(self, server: str, after: int) -> dict[str, Any]: ...
+
+
 class Admin:
     """Takes a snapshot of the gateway at most a few times a second, however many requests there are."""
 
     def __init__(
         self,
         snapshot: Callable[[], dict[str, Any]],
-        metrics: Callable[[], bytes],
+        metrics: Callable[[str], tuple[bytes, str]],
         stories: CallTraces,
         reach: Reach,
+        server_logs: ServerLogs,
+        traffic: Callable[[], dict[str, Any]],
         clock: Callable[[], float],
     ) -> None:
         self._stories = stories
         self._reach = reach
+        self._server_logs = server_logs
+        self._traffic = traffic
         self._take = snapshot
         self._metrics = metrics
         self._clock = clock
@@ -103,7 +116,9 @@ class Admin:
     def answer(self, exchange: HttpExchange, admitted: Principal) -> bool:
         """Answer a path of the JSON API or the metrics. Returns whether the path is one of theirs."""
         if exchange.path.startswith(_CALLS):
-            return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.key)
+            return self._answer_calls(exchange, None if sees_everything(admitted.roles) else admitted.shown)
+        if exchange.path.startswith(_LOGS):
+            return self._answer_logs(exchange, admitted)
         if exchange.path == "/metrics":
             return self._answer_metrics(exchange, admitted)
         if exchange.path == "/api/status":
@@ -112,6 +127,8 @@ class Admin:
             if self._seen_by(admitted) is not None:
                 facts.pop("views", None)
             facts |= {"status": _status(servers), "serverCount": len(servers), "toolCount": len(tools)}
+        elif exchange.path == "/api/traffic" and self._seen_by(admitted) is None:
+            facts = self._traffic()
         elif exchange.path == "/api/servers":
             facts = {"servers": self._servers_for(admitted)}
         elif exchange.path == "/api/tools":
@@ -130,6 +147,17 @@ class Admin:
         if story is None:
             return False
         self._say(exchange, 200, encode_json(story))
+        return True
+
+    def _answer_logs(self, exchange: HttpExchange, admitted: Principal) -> bool:
+        """`/api/logs/{server}/{number}`: the lines after that one, for administrators, because a line may be about any client."""
+        server, _, after = exchange.path.removeprefix(_LOGS).partition("/")
+        if not any(row["serverId"] == server for row in self._servers_for(admitted)) or not _NUMBER.fullmatch(after):
+            return False
+        if not sees_everything(admitted.roles):
+            self._say(exchange, 403, _ADMIN_ONLY)
+            return True
+        self._say(exchange, 200, encode_json(self._server_logs.read(server, int(after or 0))))
         return True
 
     def _servers(self) -> list[dict[str, Any]]:
@@ -157,8 +185,13 @@ class Admin:
         """The metrics name servers and tools of everybody, so permissions leave them to administrators."""
         if self._seen_by(admitted) is not None:
             return False
-        self._say(exchange, 200, self._metrics(), _METRICS_HEAD)
+        body, content_type = self._metrics(",".join(exchange.headers.get("accept", ())))
+        self._say(exchange, 200, body, b"Content-Type: %b\r\nCache-Control: no-store\r\n" % content_type.encode())
         return True
+
+    def say(self, exchange: HttpExchange, facts: dict[str, Any]) -> None:
+        """Answer with a JSON document."""
+        self._say(exchange, 200, encode_json(facts))
 
     def _say(self, exchange: HttpExchange, status: int, body: bytes, head: bytes = _HEAD) -> None:
         if exchange.method in ("GET", "HEAD"):

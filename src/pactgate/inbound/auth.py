@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pactgate.config.model import Config
 from pactgate.config.sections.auth import ANONYMOUS, GENERATED, token_digest
@@ -31,8 +31,13 @@ from pactgate.inbound.credentials import (
 from pactgate.inbound.http_exchange import HttpExchange
 from pactgate.inbound.request_head import Headers
 
+if TYPE_CHECKING:
+    from pactgate.inbound.oauth.protected_resource import ProtectedResource
+
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})
+_BEARER: Final = "bearer"
+_SCHEMES: Final = frozenset({_BEARER, "dpop"})
 _MAX_HOST_CHARS: Final = 261
 _MAX_ORIGIN_CHARS: Final = 512
 _HOST: Final = re.compile(
@@ -59,7 +64,7 @@ class Guard:
     """`host` and `port` are the address bound to, `hosts` and `origins` what the operator allows besides.
 
     `credentials` are the tokens of the configuration, `sources` what is asked about all other tokens, in this order. `users` says who a
-    user id at the Unix socket is, None for one that may not call there.
+    user id at the Unix socket is, None for one that may not call there. `resource` is there where identity providers are.
     """
 
     def __init__(
@@ -71,6 +76,7 @@ class Guard:
         origins: Collection[str] = (),
         credentials: Iterable[Credential] = (),
         sources: Iterable[CredentialSource] = (),
+        resource: ProtectedResource | None = None,
         anonymous: bool = False,
         users: Callable[[int], Principal | None] | None = None,
         wall: Callable[[], float] = time.time,
@@ -87,6 +93,7 @@ class Guard:
         self._origins = frozenset(origin.lower() for origin in origins)
         tokens = ConfiguredTokens(credentials, wall)
         self._sources: tuple[CredentialSource, ...] = (*([tokens] if tokens else []), *sources)
+        self.resource = resource
         self._known = AdmissionMemory(at for source in self._sources for at in source.expiries())
         self._anonymous = Principal(ANONYMOUS, kind=PrincipalKind.ANONYMOUS) if anonymous else None
         self._users = users
@@ -246,10 +253,10 @@ def credentials_of(config: Config, generated_token: str | None = None) -> list[C
 
 
 def _token(headers: Headers) -> str | None:
-    """The bearer token of a request, if it has exactly one."""
+    """The access token of a request, if it has exactly one."""
     sent = headers["authorization"]
     scheme, _, token = sent[0].partition(" ")
-    return token.strip(" ") if len(sent) == 1 and scheme.lower() == "bearer" else None
+    return token.strip(" ") if len(sent) == 1 and scheme.lower() in _SCHEMES else None
 
 
 def _digest(token: str) -> bytes:
@@ -257,8 +264,10 @@ def _digest(token: str) -> bytes:
 
 
 def _check(found: Admission, exchange: HttpExchange) -> Principal | AuthError:
-    refusal = None if found.check is None else found.check(exchange)
-    return found.principal if refusal is None else refusal
+    if found.check is not None:
+        return found.check(exchange) or found.principal
+    # A token that is not bound to a key must not look as if it were (RFC 9449, 7.2).
+    return found.principal if exchange.headers["authorization"][0][:6].lower() == _BEARER else _BAD_CREDENTIALS
 
 
 def _is_address(name: str) -> bool:

@@ -27,6 +27,8 @@ class AuthError(Struct, frozen=True):
     message: str
     head: bytes = b""
     is_guess: bool = False
+    reason: str = ""
+    """For the log, where it says more than the client is told."""
 
 
 INVALID_TOKEN: Final = b'WWW-Authenticate: Bearer error="invalid_token"\r\n'

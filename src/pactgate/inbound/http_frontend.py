@@ -19,7 +19,7 @@ from pactgate.core.failures import Kind
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.principal import Principal
 from pactgate.core.recording import ConnectionRecorder
-from pactgate.inbound.admin import Admin, CallTraces, Reach
+from pactgate.inbound.admin import Admin, CallTraces, Reach, ServerLogs
 from pactgate.inbound.auth import Guard, cors_head
 from pactgate.inbound.batch import is_batch
 from pactgate.inbound.credential_checks import CredentialChecks
@@ -29,7 +29,7 @@ from pactgate.inbound.guess_brake import DelayedAnswer, GuessBrake
 from pactgate.inbound.http_exchange import HttpExchange, Work
 from pactgate.inbound.http_legacy import LegacyHttpHandler
 from pactgate.inbound.http_modern import ModernHttpHandler
-from pactgate.inbound.replies import REVOKED, DroppedNotifications, Kernel, ask_to_wait, body_rejection, refuse
+from pactgate.inbound.replies import REVOKED, DroppedNotifications, Kernel, body_rejection, refuse, status_of
 from pactgate.inbound.request_head import Accepts, McpRequestHead, has_json, read_accept, read_mcp_head
 from pactgate.inbound.sessions import SessionTable
 from pactgate.policy.refused_bytes import LARGE_BYTES
@@ -43,6 +43,8 @@ _LATER: Final = b"Retry-After: 1\r\n"
 _MCP_METHODS: Final = b"Allow: GET, POST, DELETE, OPTIONS\r\n"
 _ONLY_JSON: Final = Accepts(json=True, stream=False)
 _ANYTHING: Final = Accepts(json=True, stream=True)
+_WELL_KNOWN: Final = "/.well-known/"
+_NOTHING_HERE: Final = "There is nothing at this path; MCP is served at /mcp."
 _EXPIRY_SLACK_S: Final = 0.01
 _EXPIRY_LOOK_S: Final = 60.0
 
@@ -65,8 +67,10 @@ class HttpFrontend:
         *,
         reach: Reach,
         snapshot: Callable[[], dict[str, Any]],
-        metrics: Callable[[], bytes],
+        metrics: Callable[[str], tuple[bytes, str]],
         stories: CallTraces,
+        server_logs: ServerLogs,
+        traffic: Callable[[], dict[str, Any]],
         emit: Emit,
         sessions: Sessions | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -91,7 +95,7 @@ class HttpFrontend:
         self._reach = reach
         self._emit = emit
         self._tap = tap
-        self._admin = Admin(snapshot, metrics, stories, reach, clock)
+        self._admin = Admin(snapshot, metrics, stories, reach, server_logs, traffic, clock)
         self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
         self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
         self._await_expiry()
@@ -136,8 +140,7 @@ class HttpFrontend:
         if failure is None:
             self._take(exchange, head, body)
         elif failure.kind is Kind.RATE_LIMITED:
-            ask_to_wait(exchange, failure)
-            refuse(exchange, self._emit, 429, body_rejection(failure, None))
+            refuse(exchange, self._emit, status_of(exchange, failure, 429), body_rejection(failure, None))
             return
         else:
             refuse(exchange, self._emit, 400, body_rejection(failure, id_of(body)))
@@ -168,6 +171,9 @@ class HttpFrontend:
         if exchange.method == "OPTIONS":
             self._guard.preflight(exchange)
             return None
+        if exchange.path.startswith(_WELL_KNOWN):
+            self._well_known(exchange)
+            return None
         admitted = self._guard.identify(exchange)
         if isinstance(admitted, PendingCheck):
             self._wait(exchange, admitted)
@@ -187,9 +193,20 @@ class HttpFrontend:
             self._refuse(exchange, 503, "This client has too many connections at work; try again.", _LATER)
         elif path == _MCP or path.startswith(_SCOPED):
             return self._mcp(exchange, admitted, None if path == _MCP else path.removeprefix(_SCOPED))
+        elif self._guard.resource is not None and not self._guard.resource.may_read(admitted):
+            self._refuse(exchange, 403, "This needs a scope.", self._guard.resource.scope_refusal(exchange))
         elif not self._admin.answer(exchange, admitted):
-            self._refuse(exchange, 404, "There is nothing at this path; MCP is served at /mcp.")
+            self._refuse(exchange, 404, _NOTHING_HERE)
         return None
+
+    def _well_known(self, exchange: HttpExchange) -> None:
+        """For clients that look for a token, who have none; where there are no identity providers there is nothing to find."""
+        resource = self._guard.resource
+        metadata = None if resource is None else resource.metadata(exchange)
+        if metadata is None:
+            self._refuse(exchange, 404, _NOTHING_HERE)
+        else:
+            self._admin.say(exchange, metadata)
 
     def _wait(self, exchange: HttpExchange, pending: PendingCheck) -> None:
         """Go on with a request when its credentials have been checked."""
@@ -332,15 +349,20 @@ class HttpFrontend:
             path=path,
             accepts=accepts,
             extra_head=exchange.extra_head,
+            resource_metadata=b"" if self._guard.resource is None else self._guard.resource.where(exchange),
         )
 
     def _turn_away(self, exchange: HttpExchange, refusal: AuthError) -> None:
         delay_s = self._brake.note(exchange.peer) if refusal.is_guess else 0.0
-        answer = partial(self._refuse, exchange, refusal.status, refusal.message, refusal.head)
+        resource, head = self._guard.resource, refusal.head
+        if resource is not None and refusal.status == 401:
+            head = resource.challenge(exchange, head)
+        answer = partial(self._refuse, exchange, refusal.status, refusal.message, head, refusal.reason)
         if delay_s:
             DelayedAnswer(exchange, delay_s, answer)
         else:
             answer()
 
-    def _refuse(self, exchange: HttpExchange, status: int, message: str, head: bytes = b"") -> None:
-        refuse(exchange, self._emit, status, Rejection(messages.INVALID_REQUEST, message), head)
+    def _refuse(self, exchange: HttpExchange, status: int, message: str, head: bytes = b"", reason: str = "") -> None:
+        rejection = Rejection(messages.INVALID_REQUEST, message)
+        refuse(exchange, self._emit, status, rejection, head, reason=reason)

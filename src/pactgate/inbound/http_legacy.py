@@ -26,10 +26,10 @@ from pactgate.inbound.replies import (
     DroppedNotifications,
     Kernel,
     answer,
-    ask_to_wait,
     cancelled_answer,
     cancelled_key,
     refuse,
+    status_of,
 )
 from pactgate.inbound.request_head import McpRequestHead
 from pactgate.inbound.response_channel import ResponseChannel
@@ -168,6 +168,7 @@ class LegacyHttpHandler:
             view=head.view,
             client=offer.client,
             capabilities=offer.capabilities,
+            trace_parent=head.trace_parent,
         )
         exchange.on_disconnect = exchange.cancel
 
@@ -292,6 +293,7 @@ def _caller(session: LegacySession, head: McpRequestHead, channel: CallerChannel
         client=session.client,
         capabilities=session.capabilities,
         standing=session,
+        trace_parent=head.trace_parent,
     )
 
 
@@ -368,12 +370,13 @@ class _LegacyResponder(Struct, eq=False):
         del self._session.running[request.key]
         self.ctx = None  # it points back here: nothing should wait for the garbage collector
         if reply is not None:
+            status = 200
             if ctx is not None and ctx.failure is not None:
-                ask_to_wait(exchange, ctx.failure)
+                status = status_of(exchange, ctx.failure, status)
             if reply.result and not channel.is_streaming:
                 exchange.respond_result(request.id, reply.result)
             else:
-                channel.finish(answer(request, reply))
+                channel.finish(answer(request, reply), status)
         elif self._reason == CANCELLED and channel.is_streaming:
             channel.end(200, b"")  # the caller asked for silence
         else:

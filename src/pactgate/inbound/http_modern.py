@@ -24,9 +24,9 @@ from pactgate.inbound.replies import (
     DroppedNotifications,
     Kernel,
     answer,
-    ask_to_wait,
     cancelled_answer,
     refuse,
+    status_of,
 )
 from pactgate.inbound.request_head import Accepts, McpRequestHead
 from pactgate.protocol import messages, modern
@@ -74,6 +74,7 @@ class ModernHttpHandler:
             client=route.client,
             capabilities=route.capabilities,
             headers=exchange.headers,
+            trace_parent=head.trace_parent,
             log_level=route.log_level,
         )
         responder.ctx = ctx = ExecutionContext(request.method, caller, self._clock())
@@ -114,12 +115,13 @@ class _ModernResponder(CannotAsk, Struct, eq=False):
             why = exchange.ended_because
             self._finish(401 if why else 503, cancelled_answer(request, why or STOPPING))
             return
+        status = 200 if reply.error is None else http_status(reply.error.code)
         if ctx is not None and ctx.failure is not None:
-            ask_to_wait(exchange, ctx.failure)
+            status = status_of(exchange, ctx.failure, status)
         if self._stream is None and reply.result and self._accepts.json:
             exchange.respond_result(request.id, reply.result)
         else:
-            self._finish(200 if reply.error is None else http_status(reply.error.code), answer(request, reply))
+            self._finish(status, answer(request, reply))
 
     def broken(self) -> None:
         self._exchange.fail(self._request.id)

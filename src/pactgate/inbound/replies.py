@@ -15,6 +15,7 @@ from pactgate.core.failures import GatewayFailure, Kind, Reply, Verdict
 from pactgate.core.values import Caller, ClientGroup, Responder
 from pactgate.inbound.error_data import encode_refusal
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange, Work
+from pactgate.policy.scopes import SCOPES
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Notification, Rejection, Request
 
@@ -70,10 +71,26 @@ def answer(request: Request, reply: Reply) -> bytes:
     return messages.encode_result(request.id, reply.result or b"{}")
 
 
-def ask_to_wait(exchange: HttpExchange, failure: GatewayFailure | None) -> None:
-    """A call that came too soon says so also where HTTP says it (S2/MCP-007), unless the answer has begun."""
-    if failure is not None and failure.retry_after_ms is not None and failure.kind in _TOO_SOON:
+def status_of(exchange: HttpExchange, failure: GatewayFailure | None, otherwise: int) -> int:
+    """The HTTP status of a failure, and header lines for it, unless the answer has begun.
+
+    A call that came too soon says so also where HTTP says it (S2/MCP-007), and so does one whose token lacks a scope (RFC 6750, 3.1).
+    """
+    if failure is None:
+        return otherwise
+    if failure.retry_after_ms is not None and failure.kind in _TOO_SOON:
         exchange.extra_head += b"Retry-After: %d\r\n" % max(1, -(-failure.retry_after_ms // 1000))
+    head = exchange.head.mcp if failure.kind is Kind.INSUFFICIENT_SCOPE else None
+    if head is None:
+        return otherwise
+    is_bound = exchange.headers.get("authorization", [""])[0][:5].lower() == "dpop "
+    scopes = " ".join(failure.details[SCOPES]).encode()
+    exchange.extra_head += b'WWW-Authenticate: %b error="insufficient_scope", scope="%b", %b\r\n' % (
+        b"DPoP" if is_bound else b"Bearer",
+        scopes,
+        head.resource_metadata,
+    )
+    return 403
 
 
 def cancelled_answer(request: Request, reason: str) -> bytes:
@@ -99,9 +116,11 @@ def body_rejection(failure: GatewayFailure, id_: bytes | None) -> Rejection:
     return Rejection(failure.number, failure.message, id_, failure.record())
 
 
-def refuse(exchange: HttpExchange, emit: Emit, status: int, rejection: Rejection, head: bytes = b"") -> None:
-    """Answer with a JSON-RPC error and say so to whoever listens."""
+def refuse(
+    exchange: HttpExchange, emit: Emit, status: int, rejection: Rejection, head: bytes = b"", *, reason: str = ""
+) -> None:
+    """Answer with a JSON-RPC error and say so to whoever listens, who may be told a `reason` that the client is not."""
     target = f"{exchange.method} {exchange.path}"
-    emit(RequestRefused(status, rejection.code, rejection.message, exchange.peer, target))
+    emit(RequestRefused(status, rejection.code, reason or rejection.message, exchange.peer, target))
     exchange.is_refused = True
     exchange.respond(status, JSON_HEAD + head, encode_refusal(rejection, status))

@@ -51,8 +51,12 @@ class McpRequestHead(Struct, frozen=True):
     """The session it names, where it names one in good order."""
     names_modern: bool
     """Its version is no legacy one; whether it is a modern one is for the modern handler to say."""
+    trace_parent: str
+    """The W3C trace context of the HTTP request, where it has one."""
     extra_head: bytes
     """Header lines every answer to it carries."""
+    resource_metadata: bytes = b""
+    """Where a client learns how to get a token with more scopes: a parameter of a challenge."""
 
 
 def read_mcp_head(
@@ -64,6 +68,7 @@ def read_mcp_head(
     path: str | None,
     accepts: Accepts,
     extra_head: bytes,
+    resource_metadata: bytes = b"",
 ) -> McpRequestHead:
     scope, view = split_path(path)
     return McpRequestHead(
@@ -77,7 +82,9 @@ def read_mcp_head(
         has_session="mcp-session-id" in headers,
         session_id=_named_session(headers),
         names_modern=not _LEGACY.issuperset(headers.get("mcp-protocol-version", ())),
+        trace_parent=",".join(headers.get("traceparent", ())),
         extra_head=extra_head,
+        resource_metadata=resource_metadata,
     )
 
 

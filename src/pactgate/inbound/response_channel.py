@@ -63,9 +63,9 @@ class ResponseChannel(Struct, eq=False):
             self._stream = self._session.log.open(sink, self.exchange.cancel)
         return None if self._stream.is_ended else self._stream
 
-    def finish(self, body: bytes) -> None:
+    def finish(self, body: bytes, status: int = 200) -> None:
         if self._stream is None:
-            self.exchange.respond(200, JSON_HEAD, body)
+            self.exchange.respond(status, JSON_HEAD, body)
         else:
             self._stream.push(body)
             self._stream.end()

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from msgspec import UNSET, Raw, Struct, field
 
 from pactgate.catalog.search_surface import SearchSurface
-from pactgate.core.context import ExecutionContext
+from pactgate.core.context import CLIENT, ExecutionContext
 from pactgate.core.values import Tool
 from pactgate.pipeline.deadline import Deadline, TimeoutQueue
 from pactgate.pipeline.tool_policy import PolicyTable, ToolPolicy
@@ -130,5 +130,7 @@ class Call(Struct, eq=False):
         self.members = {}
         if self.deadline is not None:
             self.deadline.close()
+            if self.deadline.client_s:
+                self.ctx.note_wait(CLIENT, self.deadline.client_s)
         if self.ticket is not None:
             self.ticket.release()  # for whatever ended the call without a word about it

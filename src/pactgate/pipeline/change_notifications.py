@@ -207,7 +207,7 @@ class ChangeNotifications:
             self._emit(
                 ListenOpened(
                     request_id=ctx.request_id,
-                    subject=caller.principal.key,
+                    subject=caller.principal.shown,
                     client=caller.client,
                     server=caller.scope,
                     watched=(*sorted(kinds), *held),

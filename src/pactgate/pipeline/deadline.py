@@ -36,6 +36,8 @@ class Deadline(Struct, eq=False):
     _paused_at: float = 0.0
     _is_closed: bool = False
     _timer: asyncio.TimerHandle | None = None
+    client_s: float = 0.0
+    """How long the client was asked something, so far."""
 
     def move(self, limit_ms: int) -> None:
         """Another limit, counted from the same beginning."""
@@ -74,6 +76,7 @@ class Deadline(Struct, eq=False):
                 self._paused -= 1
             if self._paused == 0:
                 spent_s = loop.time() - self._paused_at
+                self.client_s += spent_s
                 self._input_s -= spent_s
                 self._began += spent_s
                 self._set(self._began + self.limit_ms / 1000)
@@ -88,6 +91,8 @@ class Deadline(Struct, eq=False):
 
     def expire(self) -> None:
         self.has_expired = True
+        if self._paused:
+            self.client_s += self._timeouts.loop.time() - self._paused_at
         self._queue = self._timer = None
         self._interrupt()
 

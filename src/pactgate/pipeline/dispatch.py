@@ -6,15 +6,19 @@ in. Must not: send a call twice (D6, S4/NONGOALS).
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from functools import partial
 
 from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
+from pactgate.core.context import CONNECTION, QUEUE, ExecutionContext
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.deadline import Deadline
 from pactgate.pipeline.notification_relay import relay_progress
 from pactgate.pipeline.server_requests import ServerRequestBridge, UpstreamResult, map_upstream_error, too_large
+from pactgate.pipeline.timing import timed
 from pactgate.pipeline.upstream_request import Headers, UpstreamRequest
 from pactgate.policy.overload import Overload
 from pactgate.policy.result_cache import ResultCache
@@ -32,20 +36,26 @@ class Dispatch:
     name = "dispatch"
 
     def __init__(
-        self, connections: Connections, overload: Overload, results: ResultCache, bridge: ServerRequestBridge
+        self,
+        connections: Connections,
+        overload: Overload,
+        results: ResultCache,
+        bridge: ServerRequestBridge,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connections = connections
         self._overload = overload
         self._results = results
         self._bridge = bridge
+        self._clock = clock
 
     async def __call__(self, call: Call) -> None:
         server, subject = call.policy.tool.server, call.ctx.caller.principal.key
         turn = self._overload.enter(server, subject)
         if turn is not None:
-            await turn
+            await timed(call.ctx, QUEUE, turn)
         try:
-            session = self._connections.connected(server) or await self._wait_for(server)
+            session = self._connections.connected(server) or await self._wait_for(server, call.ctx)
             if session.is_inside:
                 await self._send_inside(call, session)
             else:
@@ -53,13 +63,14 @@ class Dispatch:
         except UpstreamReplyError as reply:
             raise map_upstream_error(reply, call.ctx.caller) from reply
         finally:
+            call.ctx.received_at = self._clock()
             self._overload.leave(server, subject)
             if call.is_sent and call.policy.cache.is_writer:
                 self._results.drop_server(server, by=call.ticket)  # whatever came back, it may have changed something
 
-    async def _wait_for(self, server: str) -> Session:
+    async def _wait_for(self, server: str, ctx: ExecutionContext) -> Session:
         await in_task()
-        return await self._connections.session(server)
+        return await timed(ctx, CONNECTION, self._connections.session(server))
 
     async def _send_inside(self, call: Call, session: Session) -> None:
         """A server inside the gateway may know whose call it is; no other ever learns it."""
@@ -82,14 +93,15 @@ def _take(call: Call, found: UpstreamResult) -> None:
 
 
 def _upstream_request(call: Call) -> UpstreamRequest:
-    tool, caller = call.policy.tool, call.ctx.caller
+    tool = call.policy.tool
     assert call.deadline is not None, "a call leaves under its time limit"
     if call.caller_limit_ms is not None:
         call.deadline.full_ms = call.policy.limit.ms
     call.members["name"] = call.policy.wire_name
     hears_nothing = call.progress_token is None and call.policies.progress_timeout_ms is None
     return UpstreamRequest(
-        caller=caller,
+        ctx=call.ctx,
+        caller=call.ctx.caller,
         server=tool.server,
         method="tools/call",
         members=call.members,

@@ -19,7 +19,7 @@ from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import PROMPT_KIND
 from pactgate.catalog.uris import OWN_SCHEME, ResourceTarget, full_uri
 from pactgate.config.value_checks import OWN_SERVER_ID
-from pactgate.core.context import ExecutionContext
+from pactgate.core.context import CLIENT, CONNECTION, QUEUE, ExecutionContext
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller, Prompt
@@ -30,9 +30,10 @@ from pactgate.pipeline.notification_relay import relay_progress, token_of
 from pactgate.pipeline.permission import explain_unknown, require_permitted
 from pactgate.pipeline.server_requests import ServerRequestBridge, UpstreamResult, too_large
 from pactgate.pipeline.task_owners import TaskOwners
+from pactgate.pipeline.timing import timed
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.pipeline.upstream_request import Headers, UpstreamRequest
-from pactgate.policy.cache_policy import judge
+from pactgate.policy.cache_policy import is_plain, judge
 from pactgate.policy.overload import Overload
 from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.policy.state_tokens import StateBinding, StateSigner
@@ -241,7 +242,7 @@ class Forward:
     ) -> ForwardedResult:
         """Read a resource, from the cache if its server gave a time to live. Equal reads at the same time are sent once."""
         plan = self._policies().of_reads(to.server)
-        if len(to.members) > 1 or meta:  # a read that says more than its URI may be answered otherwise
+        if not is_plain(to.members, meta):  # a read that says more than its URI may be answered otherwise
             return await self._ask(ctx, request, to, meta)
         caller, ctx.server = ctx.caller, to.server
         session = self._bridge.session_key(to.server, caller) if plan.may_be_private else None
@@ -278,8 +279,8 @@ class Forward:
         input_ms = self._policies().input_timeout_ms
         deadline = self._timeouts.begin(ctx.interrupt, limit_ms, input_ms)
         try:
-            async with self._overload.slot(to.server, ctx.caller.principal.key):
-                found = await self._send(ctx.caller, request, to, meta, deadline, on_asked)
+            async with self._overload.slot(to.server, ctx.caller.principal.key, partial(timed, ctx, QUEUE)):
+                found = await self._send(ctx, request, to, meta, deadline, on_asked)
         except asyncio.CancelledError:
             if not deadline.has_expired:
                 raise
@@ -289,7 +290,10 @@ class Forward:
         except UpstreamReplyError as refusal:
             raise refused_with(refusal, ctx.caller, request.method) from refusal
         finally:
+            ctx.received_at = time.monotonic()
             deadline.close()
+            if deadline.client_s:
+                ctx.note_wait(CLIENT, deadline.client_s)
         result, revision = found.response.result, found.session.identity.version
         ctx.upstream_revision = revision
         if not result.startswith(b"{"):
@@ -305,15 +309,19 @@ class Forward:
 
     async def _send(
         self,
-        caller: Caller,
+        ctx: ExecutionContext,
         request: Request,
         to: _Addressed,
         meta: Mapping[str, Raw],
         deadline: Deadline,
         on_asked: Callable[[], None],
     ) -> UpstreamResult:
-        session = await self._connections.session(to.server)
+        caller = ctx.caller
+        session = self._connections.connected(to.server)
+        if session is None:
+            session = await timed(ctx, CONNECTION, self._connections.session(to.server))
         sent = UpstreamRequest(
+            ctx=ctx,
             caller=caller,
             server=to.server,
             method=request.method,

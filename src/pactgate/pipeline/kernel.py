@@ -19,6 +19,7 @@ from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Party, Reply
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.masking import MAX_TEXT_CHARS, Mask
 from pactgate.core.request_kinds import KINDS
+from pactgate.core.trace_context import CallTrace
 from pactgate.core.values import Caller, ClientGroup, Responder
 from pactgate.pipeline.call import FRAME_BYTES
 from pactgate.pipeline.post_gates import facts_of
@@ -28,6 +29,7 @@ from pactgate.policy.envelope import stamp_failure
 from pactgate.policy.limits import check_body
 from pactgate.policy.refused_bytes import RefusedBytes
 from pactgate.policy.response_size import fit_error
+from pactgate.policy.scopes import FREE_METHODS
 from pactgate.protocol import modern, versions
 from pactgate.protocol.messages import Notification, Request
 from pactgate.upstreams.pending import in_task
@@ -64,6 +66,12 @@ class AuditTrail(Protocol):
         """Hand over a sealed request. What is waited for says None once it is written, else why the answer must be held back."""
 
 
+class Tracer(Protocol):
+    """Decides whether a request is traced."""
+
+    def begin(self, ctx: ExecutionContext, request: Request) -> CallTrace | None: ...
+
+
 class RequestRates(Protocol):
     """Counts requests other than tool calls, which are counted by a gate."""
 
@@ -84,6 +92,7 @@ class Kernel:
         mask: Callable[[], Mask] = Mask,
         audit: AuditTrail | None = None,
         rates: RequestRates | None = None,
+        tracer: Tracer | None = None,
         on_notice: Callable[[Caller, Notification], None] = _ignore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -95,6 +104,7 @@ class Kernel:
         self._mask = mask
         self._audit = audit
         self._rates = rates
+        self._tracer = tracer
         self._on_notice = on_notice
         self._clock = clock
         self._refused = RefusedBytes(clock)
@@ -109,6 +119,8 @@ class Kernel:
 
     def start(self, ctx: ExecutionContext, request: Request, responder: Responder) -> RunningRequest:
         """Begin to answer a request. The responder is told once, perhaps at once, the reply, or None when it was cancelled."""
+        if self._tracer is not None:
+            ctx.trace = self._tracer.begin(ctx, request)
         running = RunningRequest(responder, self._barrier, self._run(ctx, request))
         ctx.interrupt = running.interrupt
         running.start()
@@ -167,10 +179,15 @@ class Kernel:
             if self._audit is not None:
                 self._audit.require()
             return handler
+        scopes = self._policies().scopes
         if handler is not None and versions.exists(method, caller.version):
+            if scopes is not None and method not in FREE_METHODS:
+                scopes.read.require(caller.principal, method)
             self._admit(caller, KINDS.get(method))
             return handler
         if self._is_extension(caller, method):
+            if scopes is not None:
+                scopes.unknown.require(caller.principal, method[:100])
             self._admit(caller, request_kinds.EXTENSION)
             return self._handlers[EXTENSION]
         raise _unknown_method(method, caller.scope)
@@ -231,6 +248,8 @@ class Kernel:
         reply = to_reply(
             failure, is_tool_call=is_tool_call, era=ctx.caller.era, wire=policies.wire, request_id=ctx.request_id
         )
+        if reply.error is not None and ctx.record is None:
+            ctx.error_code = reply.error.code
         max_bytes = policies.max_response_bytes - FRAME_BYTES - len(request.id)
         if is_tool_call:
             return stamp_failure(reply, facts_of(ctx, self._clock()), failure, max_bytes)

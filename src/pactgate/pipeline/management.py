@@ -229,4 +229,4 @@ def _page(name: str, rows: list[Any], given: Arguments) -> dict[str, Any]:
 def _who() -> str:
     """Whose call this is: the name of their token."""
     under_way = CURRENT_CALL.get(None)
-    return _NOBODY if under_way is None else under_way.caller.principal.key
+    return _NOBODY if under_way is None else under_way.caller.principal.shown

@@ -1,4 +1,4 @@
-"""The gates before a call is sent: parse the params, find the tool, check access, headers, limits, rate and schema, look in the cache.
+"""The gates before a call is sent: parse the params, find the tool, check access, scope, headers, limits, rate, schema; look in the cache.
 
 Must not: send anything, or change a byte of the arguments. Enforces the tools/call part of S4/F1 and S4/R2, S1/LIMIT-001 to S1/LIMIT-004
 and S0/ECO-300.
@@ -166,6 +166,20 @@ class Authorize:
             return
         arguments = bytes(call.members.get("arguments", _NO_ARGUMENTS))
         ctx.observed = require_permitted(ctx, grant, arguments, tool.full_name, tool.server, self._emit)
+
+
+class CheckScope:
+    """The access token must have the scope for what the tool does, by its category. Tokens of the configuration have no scopes."""
+
+    name = "check_scope"
+
+    def applies_to(self, policy: ToolPolicy) -> bool:
+        return policy.scope is not None
+
+    def __call__(self, call: Call) -> None:
+        scope, tool = call.policy.scope, call.policy.tool
+        assert scope is not None, "applies only where there is one"
+        scope.require(call.ctx.caller.principal, tool.full_name)
 
 
 class CheckHeaderParams:

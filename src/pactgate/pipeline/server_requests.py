@@ -18,11 +18,13 @@ from msgspec import Raw, Struct
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.uris import full_uri
+from pactgate.core.context import CONNECTION
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller
 from pactgate.pipeline.notification_relay import NotificationRelay
 from pactgate.pipeline.question_relay import QuestionRelay, all_of
 from pactgate.pipeline.suspended_calls import SuspendedCall, SuspendedCalls
+from pactgate.pipeline.timing import timed
 from pactgate.pipeline.upstream_request import UpstreamRequest
 from pactgate.policy.permissions.rules import Grant
 from pactgate.policy.state_tokens import StateSigner, refused
@@ -65,6 +67,7 @@ class ServerRequestBridge:
     ) -> None:
         self._connections = connections
         self._relay = relay
+        self._clock = clock
         self._input_s = input_s
         self._signer = StateSigner(clock)
         self._suspended = SuspendedCalls()
@@ -142,7 +145,9 @@ class ServerRequestBridge:
             if opened.kind == _AGAIN:
                 request.responses = None
         capabilities = relayable_of(caller, Era.LEGACY)
-        session = await self._connections.session_for(request.server, caller, capabilities)
+        session = await timed(
+            request.ctx, CONNECTION, self._connections.session_for(request.server, caller, capabilities)
+        )
         if session.identity.era is Era.MODERN:
             return await self._ask_modern(request, session, inner)
         if caller.era is Era.MODERN:
@@ -173,6 +178,11 @@ class ServerRequestBridge:
         declared = {}
         if caller.capabilities and session.identity.era is Era.MODERN:
             declared = relayable_of(caller, Era.MODERN)
+        ctx = request.ctx
+        if ctx.trace is not None:
+            meta = ctx.trace.carried(meta)
+        if not ctx.sent_at:
+            ctx.sent_at = self._clock()
         return session.peer.send(
             request.method,
             members,
@@ -224,6 +234,7 @@ class ServerRequestBridge:
         answers = _answers(request)
         self._suspended.take(mark)
         request.on_send(suspended.session)
+        request.ctx.sent_at = self._clock()
         suspended.answer(answers)
         try:
             return await self._await(request, suspended)

@@ -16,6 +16,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.deadline import TimeoutQueue
+from pactgate.pipeline.timing import timed
 from pactgate.pipeline.tool_policy import ChosenGates, GateStep, PolicyTable, ToolPolicy
 from pactgate.policy.timeouts import CALLERS_LIMIT, ToolTimeout
 from pactgate.protocol.messages import Request
@@ -100,12 +101,12 @@ class ToolCall:
             for step in self._find:
                 pending = step.run(call)
                 if pending is not None:
-                    await call.with_deadline(pending)
+                    await timed(ctx, step.name, call.with_deadline(pending))
             chosen = call.policy.gates or self._choose(call.policy)
             for step in chosen.before:
                 pending = step.run(call)
                 if pending is not None:
-                    await call.with_deadline(pending)
+                    await timed(ctx, step.name, call.with_deadline(pending))
             if not call.is_answered:
                 step = self._sending
                 await call.with_deadline(step.run(call))

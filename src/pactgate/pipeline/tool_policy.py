@@ -17,6 +17,7 @@ from pactgate.policy.categories import ToolCategory
 from pactgate.policy.contracts import declared_level
 from pactgate.policy.envelope import room_bytes
 from pactgate.policy.limits import BodyLimits, Bounds, bounds_for
+from pactgate.policy.scopes import RequiredScope, ScopePolicy
 from pactgate.policy.timeouts import ToolTimeout, for_tool
 from pactgate.policy.tool_patterns import most_specific
 from pactgate.protocol.json_limits import MAX_VALUES
@@ -60,6 +61,8 @@ class ToolPolicy(Struct):
     is_rate_limited: bool
     is_guarded: bool
     """Whether permissions decide about its calls; the role admin decides about the gateway's own tools."""
+    scope: RequiredScope | None
+    """What tokens of identity providers need for the tool; None where there are no such tokens."""
     effects_level: str
     """At which level the effects of the tool are known, where its session does not say more (D12)."""
     gates: ChosenGates | None = None
@@ -82,6 +85,7 @@ class PolicyTable:
         self._cache = CachePolicy(
             config.cache, frozenset(id_ for id_, server in config.servers.items() if server.may_have_caller_sessions)
         )
+        self.scopes = ScopePolicy(config.auth.scopes) if config.auth.issuers else None
         self.default_limit = ToolTimeout(config.timeouts.default_timeout_ms, "timeouts.defaultTimeoutMs")
         self._known: dict[str, ToolPolicy] = {}
         self._reads: dict[str, ToolCachePolicy] = {}
@@ -149,5 +153,6 @@ class PolicyTable:
             room_bytes=room_bytes(tool.server, tool.full_name, LATEST_MODERN) + self._era_bytes,
             is_rate_limited=config.rate_limits.enabled,
             is_guarded=bool(config.permissions) and not is_own,
+            scope=None if self.scopes is None else self.scopes.of(traits.category),
             effects_level=declared_level(tool),
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Raw, Struct
 
+from pactgate.core.context import ExecutionContext
 from pactgate.core.values import Caller
 from pactgate.pipeline.deadline import Deadline
 from pactgate.policy.state_tokens import StateBinding
@@ -23,6 +24,7 @@ def _nothing() -> None:
 class UpstreamRequest(Struct, eq=False):
     """`members` are the params without `_meta`, under the server's own names; `on_send` is told the session, and gives headers."""
 
+    ctx: ExecutionContext
     caller: Caller
     server: str
     method: str

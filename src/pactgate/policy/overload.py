@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -22,6 +22,9 @@ from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.fair_share import is_fair, uncontended
 
 RETRY_AFTER_MS: Final = 1000
+
+Wait = Callable[[Awaitable[None]], Awaitable[None]]
+"""Waits for a slot in place of the request, for example to take the time."""
 
 _Line = OrderedDict[asyncio.Future[bool], None]
 """Waiting calls of one principal. The future of a call becomes True when it may run, False when it must make room."""
@@ -99,11 +102,11 @@ class Overload:
         return self._contend(queue, subject)
 
     @asynccontextmanager
-    async def slot(self, server: str, subject: str) -> AsyncIterator[None]:
+    async def slot(self, server: str, subject: str, wait: Wait | None = None) -> AsyncIterator[None]:
         """Hold a slot while inside, after waiting for it. A tool call uses `enter` and `leave` itself, which cost it less."""
         turn = self.enter(server, subject)
         if turn is not None:
-            await turn
+            await (turn if wait is None else wait(turn))
         try:
             yield
         finally:

@@ -12,6 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
@@ -82,6 +83,8 @@ def take_descriptors() -> tuple[int, int]:
     os.dup2(nowhere, 0)
     os.close(nowhere)
     os.dup2(2, 1)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # who prints wants to see it now, not when a buffer is full
     os.register_at_fork(after_in_child=lambda: _close(source, sink))
     return source, sink
 

@@ -293,6 +293,7 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.CompositionHazard: LogLine(WARNING, "{severity}: {message} ({kind})", is_provoked=True),
     events.RequestFinished: LogLine(DEBUG, _request, is_provoked=True),
     events.ListenOpened: LogLine(DEBUG, "{subject} listens to {watched}, request {request_id}", is_provoked=True),
+    events.ExportFailed: LogLine(WARNING, "traces can't be exported and are dropped: {reason}"),
     events.RequestRefused: LogLine(WARNING, _refused, is_provoked=True),
     events.HandshakeFailed: LogLine(WARNING, "no TLS connection with {peer}: {reason}", is_provoked=True),
     events.CertificateReplaced: LogLine(INFO, "new connections get the certificate that is now in {file}"),

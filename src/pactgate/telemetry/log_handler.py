@@ -21,6 +21,11 @@ MAX_LINE_BYTES: Final = 4096
 """One page: a pipe that is ready takes it whole."""
 
 
+def stamp(now: float) -> str:
+    """A time of the wall clock: UTC, to the millisecond (RFC 3339)."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}Z"
+
+
 class LineWriter:
     """Writes whole lines to a descriptor: a terminal, a file, or a pipe that may have no reader. Never waits."""
 
@@ -88,8 +93,7 @@ class TextFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         now, held = record.created, record.__dict__
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}Z"
-        head = {"time": stamp, "level": record.levelname.lower(), "event": held.get("event", record.name)}
+        head = {"time": stamp(now), "level": record.levelname.lower(), "event": held.get("event", record.name)}
         facts: dict[str, Any] = dict(held.get("facts") or {"message": flat(record.getMessage(), MAX_MESSAGE_CHARS)})
         if held.get("dropped"):
             facts["dropped"] = held["dropped"]

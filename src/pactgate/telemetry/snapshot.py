@@ -6,8 +6,8 @@ Reads other parts and changes none of them. Must not: show a secret, a command l
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import msgspec
 
@@ -23,7 +23,22 @@ from pactgate.policy.result_cache import ResultCache
 from pactgate.policy.timeouts import ToolTimeout
 from pactgate.protocol import messages
 from pactgate.state.memory_cache import MemoryCache
-from pactgate.telemetry.metrics import Metrics
+from pactgate.telemetry.exposition import OPEN_METRICS, TEXT, Exposition, accepts_open_metrics
+from pactgate.telemetry.metrics import TRAFFIC_MS, Metrics
+
+Gauge = tuple[str, str, float]
+"""A name, what it says, and its value now."""
+CACHE_COUNTERS: Final = {
+    "hits": "Results served from the cache.",
+    "misses": "Lookups that found nothing in the cache.",
+    "shared": "Calls that shared the call of another (single-flight).",
+    "faults": "Times the cache could not be used.",
+    "rejected": "Results that were too large to cache.",
+    "evictedForSize": "Results evicted because the cache had no bytes left.",
+    "evictedForEntries": "Results evicted because the cache had too many.",
+    "expired": "Results that expired.",
+    "dropped": "Results dropped because something may have changed.",
+}
 
 
 class GatewaySnapshot:
@@ -40,6 +55,8 @@ class GatewaySnapshot:
         rates: RatePolicy,
         timeout_of: Callable[[Tool], ToolTimeout],
         config: Callable[[], Config],
+        gauges: Callable[[], Iterable[Gauge]] = tuple,
+        counters: Callable[[], Iterable[Gauge]] = tuple,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connections = connections
@@ -50,6 +67,8 @@ class GatewaySnapshot:
         self._rates = rates
         self._timeout_of = timeout_of
         self._config = config
+        self._gauges = gauges
+        self._counters = counters
         self._clock = clock
         self._started_at = clock()
         self._rows_of: tuple[Catalog, Config] | None = None
@@ -68,6 +87,21 @@ class GatewaySnapshot:
             **self.limits(),
         }
 
+    def traffic(self) -> dict[str, Any]:
+        """What went to each server so far, and what is under way."""
+        load = self._overload.load()
+        rows = [
+            {**row, "running": load.get(row["serverId"], (0, 0))[0], "waiting": load.get(row["serverId"], (0, 0))[1]}
+            for row in self._metrics.traffic()
+        ]
+        seen = {row["serverId"] for row in rows}
+        rows += [
+            {"serverId": server, "calls": 0, "running": running, "waiting": waiting}
+            for server, (running, waiting) in load.items()
+            if server not in seen
+        ]
+        return {"atMs": round(self._uptime_s() * 1000), "boundsMs": list(TRAFFIC_MS), "servers": rows}
+
     def limits(self) -> dict[str, Any]:
         """The rate limits, size limits and timeouts, which every client may read (S2/MCP-007)."""
         config = self._config()
@@ -78,14 +112,31 @@ class GatewaySnapshot:
             "maxResponseBytes": config.response.max_response_bytes,
         }
 
-    def render_metrics(self) -> bytes:
-        gauges = {
-            f"pactgate_cache_{_snake(name)}": fact for name, fact in self._cache_facts().items() if name != "pressure"
-        }
-        gauges["pactgate_calls_held"] = self._overload.held_count
-        gauges["pactgate_calls_refused"] = self._overload.refused_count
-        gauges["pactgate_calls_rate_limited"] = self._rates.refused_count
-        return self._metrics.render(self._connections.rows(), self._uptime_s(), gauges)
+    def render_metrics(self, accept: str = "") -> tuple[bytes, str]:
+        """The metrics in the format that a scraper accepts, with its content type."""
+        is_open = accepts_open_metrics(accept)
+        to = Exposition(is_open=is_open)
+        self._metrics.render(to, self._connections.rows())
+        cache, load = self._cache_facts(), self._overload.load()
+        for name, about in CACHE_COUNTERS.items():
+            to.counter(f"pactgate_cache_{_snake(name)}_total", about, [({}, cache[name])])
+        refused, limited = self._overload.refused_count, self._rates.refused_count
+        to.counter("pactgate_calls_refused_total", "Calls refused because too many were under way.", [({}, refused)])
+        to.counter("pactgate_calls_rate_limited_total", "Requests refused by a rate limit.", [({}, limited)])
+        to.gauge("pactgate_cache_entries", "Cached results.", [({}, cache["entries"])])
+        to.gauge("pactgate_cache_size_bytes", "Bytes of the cached results.", [({}, cache["sizeBytes"])])
+        to.gauge("pactgate_calls_held", "Calls that run or wait for a slot now.", [({}, self._overload.held_count)])
+        under_way = {row["serverId"]: load.get(row["serverId"], (0, 0)) for row in self._connections.rows()}
+        running = [({"server": server}, float(count)) for server, (count, _) in under_way.items()]
+        waiting = [({"server": server}, float(count)) for server, (_, count) in under_way.items()]
+        to.gauge("pactgate_calls_running", "Calls at their server now.", running)
+        to.gauge("pactgate_calls_waiting", "Calls that wait for a free slot now.", waiting)
+        for name, about, number in self._counters():
+            to.counter(name, about, [({}, number)])
+        for name, about, number in self._gauges():
+            to.gauge(name, about, [({}, number)])
+        to.gauge("pactgate_uptime_seconds", "Since the start.", [({}, round(self._uptime_s(), 3))])
+        return to.encode(), OPEN_METRICS if is_open else TEXT
 
     def _uptime_s(self) -> float:
         return self._clock() - self._started_at

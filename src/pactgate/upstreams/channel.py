@@ -6,6 +6,7 @@ Foreign errors leave a channel only as `GatewayFailure` of a transport kind.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -22,6 +23,16 @@ class Outgoing(Struct, frozen=True, gc=False):
     id: int | None = None
     name: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
+
+
+class OutputLog(Protocol):
+    """Takes what a server writes beside its messages. Never waits and never fails."""
+
+    def wrote(self, server: str, lines: Sequence[bytes]) -> None:
+        """Whole lines of stderr."""
+
+    def said(self, server: str, params: bytes) -> None:
+        """The params of a `notifications/message`."""
 
 
 class Receiver(Protocol):

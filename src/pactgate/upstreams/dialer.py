@@ -13,7 +13,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.recording import ConnectionRecorder
 from pactgate.protocol.cache_hints import Hint
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.channel import Channel
+from pactgate.upstreams.channel import Channel, OutputLog
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.proxy import network_of
 from pactgate.upstreams.http.sse import HttpSseChannel
@@ -110,6 +110,7 @@ class Dialer:
         private_client: HttpClient | None = None,
         private_paths: Sequence[str] = (),
         capabilities: Callable[[], Mapping[str, Any]] = dict,
+        output: OutputLog | None = None,
     ) -> None:
         """`private_client` carries sessions of single callers, so that what they hold open is never missing to the others.
 
@@ -127,6 +128,7 @@ class Dialer:
         self._make_tap = make_tap
         self._private_paths = private_paths
         self._capabilities = capabilities
+        self._output = output
         self._era = None if config.era == "auto" else Era(config.era)
 
     async def dial(self) -> Session:
@@ -204,6 +206,7 @@ class Dialer:
             self._client_info,
             capabilities or (None if is_ours else self._capabilities()),
             is_ours=is_ours,
+            output=self._output,
             answer_s=self._config.connection_timeout_ms / 2000,
         )
         connected = False
@@ -222,7 +225,9 @@ class Dialer:
     def _stdio(self) -> Channel:
         config = self._config
         if config.tools is not None:
-            return python_tools(config, self._emit, self._child_reaper, self._max_frame_bytes, self._private_paths)
+            return python_tools(
+                config, self._emit, self._child_reaper, self._max_frame_bytes, self._private_paths, self._output
+            )
         assert config.command is not None
         return StdioChannel(
             config.id,
@@ -236,6 +241,7 @@ class Dialer:
             private_paths=self._private_paths,
             max_frame_bytes=self._max_frame_bytes,
             tap=self._make_tap(config.id, "stdio"),
+            output=self._output,
         )
 
     def _rest(self) -> Channel:

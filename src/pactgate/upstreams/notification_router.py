@@ -17,6 +17,7 @@ from pactgate.protocol.messages import Notification
 OnProgress = Callable[[dict[str, Raw]], None]
 OnNotice = Callable[[Notification], None]
 
+LOG_MESSAGE: Final = "notifications/message"
 _LATE_LOG_S: Final = 5.0
 """How long after another caller was served a log message may still be about that one."""
 
@@ -69,7 +70,7 @@ class NotificationRouter:
         if notification.method == "notifications/progress":
             self._relay_progress(notification)
             return True
-        if notification.method == "notifications/message":
+        if notification.method == LOG_MESSAGE:
             self._relay_log(notification, for_request, pending)
             return True
         return bool(self._listens) and self._is_of_a_listen(notification, for_request)

@@ -33,9 +33,9 @@ from pactgate.protocol.messages import (
 from pactgate.protocol.own_meta import decode_without_own_meta
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.broken_answers import find_request
-from pactgate.upstreams.channel import Channel, Outgoing
+from pactgate.upstreams.channel import Channel, Outgoing, OutputLog
 from pactgate.upstreams.liveness import ANSWER_S, LivenessCheck, TimeLimit, hung_failure
-from pactgate.upstreams.notification_router import NotificationRouter, OnNotice, OnProgress, member_id
+from pactgate.upstreams.notification_router import LOG_MESSAGE, NotificationRouter, OnNotice, OnProgress, member_id
 from pactgate.upstreams.pending import PendingRequest
 from pactgate.upstreams.server_request_router import Asker, ServerRequestRouter
 
@@ -79,6 +79,7 @@ class Peer:
         capabilities: Mapping[str, Any] | None = None,
         *,
         is_ours: bool = False,
+        output: OutputLog | None = None,
         answer_s: float = ANSWER_S,
     ) -> None:
         """`answer_s` is how long the server may take to answer a probe."""
@@ -92,6 +93,7 @@ class Peer:
         self.era: Era | None = None
         self.is_open = True
         self.on_notice: OnNotice | None = None
+        self._output = output
         self._emit = emit
         self._barrier = FaultBarrier(emit)
         self._pending: Correlation[PendingRequest] = Correlation()
@@ -355,6 +357,8 @@ class Peer:
             waiting.fulfil(Response(key, b"{}"))
 
     def _notice(self, notification: Notification, for_request: int | None) -> None:
+        if notification.method == LOG_MESSAGE and self._output is not None:
+            self._output.said(self.server, notification.params or b"{}")
         if self._heard.take(notification, for_request, len(self._pending)):
             return
         if notification.method == "notifications/cancelled":

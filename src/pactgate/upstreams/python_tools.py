@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from pactgate.config.sections.effects import Effects
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Emit
+from pactgate.upstreams.channel import OutputLog
 from pactgate.upstreams.process.child_reaper import ChildReaper
 from pactgate.upstreams.process.stdio import StdioChannel
 
@@ -30,6 +31,7 @@ def python_tools(
     child_reaper: ChildReaper,
     max_frame_bytes: int,
     private_paths: Sequence[str] = (),
+    output: OutputLog | None = None,
 ) -> StdioChannel:
     assert config.tools is not None
     return StdioChannel(
@@ -43,6 +45,7 @@ def python_tools(
         effects=_with_ours(config.effects),
         private_paths=private_paths,
         max_frame_bytes=max_frame_bytes,
+        output=output,
     )
 
 

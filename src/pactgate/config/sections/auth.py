@@ -20,6 +20,7 @@ from msgspec import Meta
 from pactgate.config import value_checks
 from pactgate.config.problems import ConfigFindings, Path, ValueFault, show
 from pactgate.config.sections import Folder, Section, doc
+from pactgate.config.sections.oauth import Issuer, ProviderUrl, Scopes, check_oauth
 
 HASHED: Final = "sha256:"
 """Begins a token that is written as its digest."""
@@ -160,6 +161,17 @@ class Auth(Section, frozen=True, kw_only=True):
             "ending `.keys`. Where the file exists, or is named here, clients need a token or key."
         ),
     ] = None
+    resource: Annotated[
+        ProviderUrl | None,
+        doc(
+            "URL of `/mcp` as clients reach it, such as `https://gateway.example/mcp`; they ask their identity provider "
+            "for tokens for it. Default: the address the client used, where only this machine can reach the gateway."
+        ),
+    ] = None
+    issuers: Annotated[
+        tuple[Issuer, ...], doc("Identity providers (OAuth 2.1) whose access tokens are accepted.", max_length=20)
+    ] = ()
+    scopes: Scopes = {}
 
 
 def check_auth(auth: dict[str, Any], given: Any, found: ConfigFindings) -> None:
@@ -167,6 +179,7 @@ def check_auth(auth: dict[str, Any], given: Any, found: ConfigFindings) -> None:
 
     `auth` has the valid values, `given` all of them, because an invalid token is not a missing one.
     """
+    check_oauth(auth, given, found)
     holders: dict[str, str] = {}
     for name, holder in auth.get("tokens", {}).items():
         path: Path = ("auth", "tokens", name)

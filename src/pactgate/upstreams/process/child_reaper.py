@@ -124,6 +124,10 @@ class ChildReaper:
         if self._groups:
             self._tell(b"".join(b"+%d\n" % group for group in self._groups))
 
+    def __len__(self) -> int:
+        """Children that run."""
+        return len(self._groups)
+
     def new_mark(self) -> str:
         """The mark of the next child. It ends with a dot, so that no mark is the beginning of another."""
         self._count += 1

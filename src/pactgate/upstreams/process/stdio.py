@@ -25,7 +25,7 @@ from pactgate.core.recording import ConnectionRecorder
 from pactgate.protocol.framing import LineDecoder, OversizedError
 from pactgate.protocol.messages import one_line
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.channel import Outgoing, Receiver
+from pactgate.upstreams.channel import Outgoing, OutputLog, Receiver
 from pactgate.upstreams.process.child import (
     ChildProcess,
     Launch,
@@ -45,6 +45,8 @@ REST_PER_FRAME_S: Final = 0.00005
 """At most 20,000 messages nobody asked for in a second: enough for any honest server, a tenth of a core for a flood."""
 MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
 STDERR_RING_BYTES: Final = 64 * 1024
+MAX_OUTPUT_LINE_BYTES: Final = 8192
+"""A longer line of stderr is handed on in parts."""
 SAMPLE_CHARS: Final = 200
 NOISE_EVENTS: Final = 5
 NOISE_IN_A_ROW: Final = 1000
@@ -101,6 +103,7 @@ class StdioChannel:
         max_frame_bytes: int = MAX_FRAME_BYTES,
         shutdown_steps: ShutdownSteps = ShutdownSteps(),  # noqa: B008 - a frozen value
         tap: ConnectionRecorder | None = None,
+        output: OutputLog | None = None,
     ) -> None:
         self._server = server
         self._launch = Launch((command, *args), child_environment(command, env, os.environ), cwd)
@@ -112,6 +115,9 @@ class StdioChannel:
         self._child_reaper = child_reaper
         self._shutdown_steps = shutdown_steps
         self._tap = tap
+        self._output = output
+        self._unfinished = b""
+        """The last line of stderr, while it is not whole."""
         self._decoder = LineDecoder(max_frame_bytes)
         self._is_used = False
         self._receiver: Receiver | None = None
@@ -270,6 +276,12 @@ class StdioChannel:
         self._is_output_new = True
         self._stderr += data
         del self._stderr[:-STDERR_RING_BYTES]
+        if self._output is not None:
+            *lines, rest = (self._unfinished + data).split(b"\n")
+            if len(rest) > MAX_OUTPUT_LINE_BYTES:
+                lines, rest = [*lines, rest], b""
+            self._unfinished = rest
+            self._output.wrote(self._server, [line.rstrip(b"\r") for line in lines])
 
     def _on_pipe_closed(self, name: str) -> None:
         """Wait a little for the exit of the child, which mostly follows and says more."""
@@ -315,6 +327,9 @@ class StdioChannel:
             self._stdin.close()
         for reader in self._readers:
             reader.close()
+        if self._unfinished and self._output is not None:
+            self._output.wrote(self._server, [self._unfinished])
+            self._unfinished = b""
         if self._noise_count > NOISE_EVENTS:
             more = self._noise_count - NOISE_EVENTS
             self._emit(UpstreamNoise(self._server, f"{more} more lines on stdout that are no JSON-RPC messages", ""))

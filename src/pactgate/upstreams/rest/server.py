@@ -1,7 +1,8 @@
 """An in-process server for a REST API: each endpoint is a tool, each call one HTTP request.
 
 A call is sent once. A redirect is followed only where the operator allows it; each hop is checked like a first address, and
-credentials never go to another origin. Must not: forward anything of the client but its arguments. Enforces S4/F2 and S4/NONGOALS.
+credentials never go to another origin. Must not: forward anything of the client but its arguments
+and its trace context. Enforces S4/F2 and S4/NONGOALS.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from msgspec import Raw, Struct
 from pactgate.config.sections.endpoints import Endpoint
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.trace_context import BAGGAGE, TRACE_PARENT, TRACE_STATE
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.http.client import HttpClient
@@ -30,6 +32,7 @@ from pactgate.upstreams.rest.response import ResponseOptions, ResponseReader
 from pactgate.upstreams.rest.tool_definition import OPERATIONS, definition
 
 _ACCEPTS: Final = {"json": "application/json", "text": "text/*, */*;q=0.5"}
+_MAX_TRACE_CHARS: Final = 8192
 _AGENT: Final = b"User-Agent: pactgate\r\n"
 _FOLLOWED: Final = frozenset({301, 302, 303, 307, 308})
 _SAFE: Final = frozenset({"GET", "HEAD"})
@@ -129,7 +132,7 @@ class RestServer:
                 self._id, "only the document names it, and the credentials of this server are not for it"
             )
         try:
-            return await self._exchange(tool, params.get("arguments"))
+            return await self._exchange(tool, params.get("arguments"), trace_headers(params.get("_meta")))
         except GatewayFailure as failure:
             failure.tool = failure.tool or f"{self._id}.{name}"
             raise
@@ -138,10 +141,13 @@ class RestServer:
         for target in self._targets.values():
             self._client.abandon(target)
 
-    async def _exchange(self, tool: _Tool, arguments: Raw | None) -> bytes:
+    async def _exchange(self, tool: _Tool, arguments: Raw | None, trace: bytes) -> bytes:
         request = tool.plan.build(messages.members(bytes(arguments)) if arguments is not None else {})
         target = self._target(tool.base_url)
-        headers, tail = tool.own + tool.headers + request.headers, target.tail_of(with_query(request.path, tool.query))
+        headers, tail = (
+            tool.own + tool.headers + request.headers + trace,
+            target.tail_of(with_query(request.path, tool.query)),
+        )
         response = await self._send(request.method, target, headers, request.body, tail)
         if self._hops and response.status in _FOLLOWED:
             try:
@@ -189,6 +195,19 @@ class RestServer:
         if method not in _SAFE and (target.key != start.key or response.status in (301, 302)):
             raise _unfollowed(self._id, response, f"a {method} can't be sent a second time to another place")
         return target
+
+
+def trace_headers(meta: Raw | None) -> bytes:
+    """The trace context of a call as header lines. What can't stand in a header is left out."""
+    if meta is None or TRACE_PARENT.encode() not in bytes(meta):
+        return b""
+    lines = b""
+    members = messages.members(bytes(meta))
+    for name in (TRACE_PARENT, TRACE_STATE, BAGGAGE):
+        value = messages.value(members[name]) if name in members else None
+        if isinstance(value, str) and len(value) <= _MAX_TRACE_CHARS and value.isascii() and value.isprintable():
+            lines += header_line(name, value)
+    return lines
 
 
 def _location(server: str, url: str, response: HttpResponse) -> str:
