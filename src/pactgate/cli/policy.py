@@ -77,7 +77,9 @@ def policy() -> None:
 def test(
     *, name: str, words: Sequence[str], who: str, args: str | None, config: str | None, as_json: bool, **source: Any
 ) -> int:
-    """Show whether a client may call a tool with these arguments, and which rule says so. The exit code is 1 when it may not.
+    """Show whether a client may call a tool, and by which rule.
+
+    The exit code is 1 when it may not.
 
     TOOL is a full name, as crm.refund. KEY=VALUE is an argument; KEY:=JSON gives its value as JSON.
     """
@@ -115,7 +117,10 @@ def test(
 @with_tools
 @json_option
 def matrix(*, config: str | None, as_json: bool, **source: Any) -> int:
-    """Show which class of clients may call which tool. `if` depends on the arguments."""
+    """Show which class of clients may call which tool.
+
+    `if` depends on the arguments.
+    """
     settings = _settings(config)
     tools = read_tools(settings, **source)
     cells = {name: cells_of(settings, name, tools) for name in class_names(settings)}
@@ -146,9 +151,9 @@ def matrix(*, config: str | None, as_json: bool, **source: Any) -> int:
 @with_tools
 @json_option
 def diff(*, old: str, new: str, forbid_widening: bool, as_json: bool, **source: Any) -> int:
-    """Show which class of clients gains or loses which tool, from one configuration to another.
+    """Show which class of clients gains or loses which tool.
 
-    The tools are those that the new configuration sees.
+    OLD and NEW are configurations. The tools are those that the new configuration sees.
     """
     before, after = load_config(Path(old)), load_config(Path(new))
     tools = read_tools(after, **source)

@@ -52,7 +52,10 @@ def list_views(client: GatewayClient, *, as_json: bool) -> int:
 @config_option
 @json_option
 def suggest(*, source: str, name: str, config: str | None, as_json: bool) -> int:
-    """Propose a view with the tools that recorded sessions really called, the most used first."""
+    """Propose a view of the tools that recorded sessions called.
+
+    The most used tools come first.
+    """
     path = find_config(config)
     servers = () if path is None else tuple(load_config(path, only=("mcpServers", "servers")).servers)
     used, sessions, skipped = Counter[str](), 0, 0
