@@ -59,7 +59,7 @@ async def broken(served: Any, *words: Any, **named: Any) -> str:
 async def test_honest_tools_pass_and_every_breach_is_named(tmp_path: Path) -> None:
     path = write_tools(tmp_path, KIT)
     async with asyncio.timeout(20), serving(path) as served:
-        assert list(served.tools) == ["take", "differ", "roll", "read", "crash", "give"]
+        assert list(served.tools) == ["crash", "differ", "give", "read", "roll", "take"]
         assert (await served.check_contract("take", {"id": 1})).value == {"id": 1}
         assert (await served.check_contract("take", {"id": 9}, fails_with="GONE")).message == "Not there."
         assert isinstance((await served.check_contract("roll")).value, float)

@@ -48,7 +48,7 @@ def all_texts(content: list[Any]) -> list[str]:
 def is_start_of_any(text: str, originals: list[str]) -> bool:
     """Whether a text begins as an original does and ends with the suffix, or is one of our notes, itself perhaps cut."""
     kept = text.removesuffix(SUFFIX)
-    is_note = kept.startswith("[") and ("left out" in kept or kept != text)
+    is_note = kept.startswith("[") and ("omitted" in kept or kept != text)
     return is_note or SUFFIX.startswith(text) or any(original.startswith(kept) for original in originals)
 
 

@@ -100,7 +100,7 @@ def load(
         if is_disabled(environ):
             settings["telemetry"] = {}
         _require_resource(settings, found)
-    if not found.problems and not flags.problems:
+    if not found.problems and not flags.problems and not variables.problems:
         _warn(settings, found, is_whole=only is None)
         if path is not None and reading.written_secrets and (hint := hint_for_readers(path)):
             message = "Every user may read this file, and this is a secret."

@@ -33,7 +33,7 @@ from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.timing import timed
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.pipeline.upstream_request import Headers, UpstreamRequest
-from pactgate.policy.cache_policy import is_plain, judge
+from pactgate.policy.cache_policy import judge, only_traces
 from pactgate.policy.overload import Overload
 from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.policy.state_tokens import StateBinding, StateSigner
@@ -242,7 +242,7 @@ class Forward:
     ) -> ForwardedResult:
         """Read a resource, from the cache if its server gave a time to live. Equal reads at the same time are sent once."""
         plan = self._policies().of_reads(to.server)
-        if not is_plain(to.members, meta):  # a read that says more than its URI may be answered otherwise
+        if len(to.members) > 1 or not only_traces(meta):  # a read that says more than its URI may be answered otherwise
             return await self._ask(ctx, request, to, meta)
         caller, ctx.server = ctx.caller, to.server
         session = self._bridge.session_key(to.server, caller) if plan.may_be_private else None

@@ -130,7 +130,12 @@ def is_plain(members: Collection[str], meta: Collection[str]) -> bool:
 
     `meta` are the members of `_meta` that reach the upstream; those that only trace the call change nothing about its answer.
     """
-    return _PLAIN_MEMBERS.issuperset(members) and (not meta or _TRACE_CONTEXT.issuperset(meta))
+    return _PLAIN_MEMBERS.issuperset(members) and only_traces(meta)
+
+
+def only_traces(meta: Collection[str]) -> bool:
+    """Whether nothing in `_meta` can change the answer."""
+    return not meta or _TRACE_CONTEXT.issuperset(meta)
 
 
 class _Result(Struct):
