@@ -154,7 +154,10 @@ def _per_call_us(config: Config, view: str | None = None, params: bytes = _PARAM
             resolve(call)
             if is_guarded:
                 authorize(call)
-        return time.process_time() - started
+        spent_s = time.process_time() - started
+        assert calls[0].tool is not None
+        assert calls[0].tool.full_name == _GIVEN["name"]
+        return spent_s
 
     return _least_s(run) / _TIMES * 1e6
 
