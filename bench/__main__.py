@@ -12,6 +12,7 @@ Further commands, each with its own --help:
   python -m bench soak        half of the capacity for a long time: failed calls, memory, descriptors
   python -m bench regression  compare the cost of a call with the recorded cost
   python -m bench calls       how many Python and C functions a call runs, by module
+  python -m bench policy      permissions and views: what a call, a change and a list cost
   python -m bench publish     write the figures of the latest runs into docs/performance.*
 """
 
@@ -24,7 +25,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import calls, publish, regression, replicas, report, soak
+from bench import calls, policy, publish, regression, replicas, report, soak
 from bench.goals import AIMS, GOALS
 from bench.lab import Lab, LabError
 from bench.load import LoadError
@@ -42,6 +43,7 @@ COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "soak": soak.main,
     "replicas": replicas.main,
     "regression": regression.main,
+    "policy": policy.main,
     "publish": publish.main,
     "calls": calls.main,
 }

@@ -29,6 +29,7 @@ from pactgate.core import events, failures  # noqa: E402
 from tests.requirements import ALL, DOCUMENTS  # noqa: E402
 from tests.requirements.entry import STILL_MISSING, Requirement  # noqa: E402
 from tests.requirements.markers import markers  # noqa: E402
+from tests.support.retrieval import measure  # noqa: E402
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -165,11 +166,29 @@ def settings_schema() -> str:
     return json.dumps(reference.json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
+def retrieval() -> str:
+    text = HEADER + (
+        "# How often search finds the right tool\n\n"
+        "The [search surface](views.md#search) is tried on definitions of real servers (the official reference servers; the REST APIs of "
+        "GitHub, Figma, Directus and Train Travel as tools) and on questions in a user's words, each with the tools that answer it "
+        "(`tests/policy/retrieval`). The first set was written before the ranking was tried, and the ranking was settled on it; the second "
+        "was written afterwards and never used to change it. Nested parts of the schemas are left out, as search does not read them.\n\n"
+    )
+    rows = [
+        (name, str(found.tools), str(found.questions), f"{found.first:.1f} %", f"{found.first_five:.1f} %")
+        for name, found in (("settled on", measure()), ("held out", measure("held_out.txt")))
+    ]
+    return (
+        text + table(("questions", "tools", "number", "right tool first", "among the first five"), rows)
+    ).rstrip() + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "invariants.md": invariants,
     "failures.md": failure_kinds,
     "events.md": event_kinds,
     "gates.md": gates,
+    "retrieval.md": retrieval,
     "rules.md": rules,
     "settings.md": settings,
     "pactgate.schema.json": settings_schema,

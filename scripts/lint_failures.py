@@ -65,6 +65,7 @@ MAY_CATCH = {
     "cli/call.py": "the JSON somebody typed",
     "cli/doctor/machine.py": "a Python without pidfd",
     "cli/doctor/servers.py": "a loop that is closed already",
+    "core/conditions.py": "values of a call that the operator's condition does not fit",
     "cli/server_table.py": "a time another gateway wrote",
     "upstreams/http/refusals.py": "a date somebody's server wrote",
 }

@@ -24,6 +24,8 @@ from pactgate.capture.recorders import GatewayRecorders
 from pactgate.catalog.caller_sessions import CALLER_SESSION_POOL
 from pactgate.catalog.connections import Connections, ServerChanges
 from pactgate.catalog.discovery_report import DiscoveryReport
+from pactgate.catalog.surfaces import Surfaces, ViewSettings
+from pactgate.catalog.views import View
 from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.persist import keep
@@ -64,6 +66,7 @@ from pactgate.pipeline.post_gates import (
     ValidateOutput,
 )
 from pactgate.pipeline.pre_gates import (
+    AnswerSearch,
     Authorize,
     CheckHeaderParams,
     CheckLimits,
@@ -80,6 +83,7 @@ from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.policy.overload import Overload
+from pactgate.policy.permissions.rules import Permissions, permission_settings
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import ResultCache
 from pactgate.policy.result_pages import PagedResultStore
@@ -112,6 +116,10 @@ _OWN: Final = ServerConfig(id=OWN_SERVER_ID, name="Pactgate itself")
 
 def server_info() -> dict[str, Any]:
     return {"name": NAME, "title": "Pactgate", "version": __version__}
+
+
+def _views(config: Config) -> ViewSettings:
+    return ViewSettings({name: View(name, one) for name, one in config.views.items()}, config.callers)
 
 
 def _ignore(event: Event) -> None:
@@ -149,6 +157,8 @@ class Gateway:
         self.on_look_again: Callable[[], None] = _nothing
         """Called when another replica has taken rights away: the configuration may have changed."""
         self._replicas = replicas_of(config, self._emit, self._look_again)
+        self._permissions = Permissions(config) if config.permissions else None
+        self._views = _views(config)
         self._cache = MemoryCache(config.cache)
         self._pages = PagedResultStore(
             page_bytes=min(_PAGE_BYTES, config.response.max_response_bytes - _PAGE_FRAME_BYTES),
@@ -217,6 +227,8 @@ class Gateway:
             max_age_s=config.discovery.discovery_interval_ms / 1000,
             first_list_wait_s=config.discovery.first_list_wait_ms / 1000,
             built_in=(_OWN,),
+            permissions=self._permissions,
+            views=self._views,
         )
         self.connections.on_catalog_changed = self._catalog_changed
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
@@ -228,6 +240,7 @@ class Gateway:
             self.connections, subscriptions, self._encoded_info, emit=self._emit, on_left=self.relay.left
         )
         self.connections.on_lists_changed = self.changes.on_lists_changed
+        self.connections.on_surfaces_changed = self._surfaces_changed
         self.connections.on_updated = self.changes.on_updated
         self.facts = GatewaySnapshot(
             connections=self.connections,
@@ -256,12 +269,13 @@ class Gateway:
         self.tool_call = ToolCall(
             find=(ParseParams(), ResolveTool(self.connections)),
             before=(
-                Authorize(),
+                Authorize(self._emit),
                 CheckScope(),
                 CheckHeaderParams(),
                 CheckLimits(),
                 RateLimit(self._rates),
                 ValidateInput(),
+                AnswerSearch(self.connections),
                 LookInCache(self.results, self.bridge.session_key),
             ),
             dispatch=Dispatch(self.connections, self._overload, self.results, self.bridge, self._replicas.on_write),
@@ -282,6 +296,7 @@ class Gateway:
             read_own=self._read_own,
             server_info=self._encoded_info,
             cursors=self._replicas.signer("cursor"),
+            emit=self._emit,
         )
         handlers = Handlers(self.connections, self.tool_call, forward, self.changes, self.relay, info)
         self.kernel = Kernel(
@@ -320,7 +335,7 @@ class Gateway:
         self._frontend = frontend = HttpFrontend(
             self.kernel,
             self._guard(self.config, *self._bound),
-            servers=lambda roles: self.connections.servers_for(roles),
+            reach=self.connections,
             snapshot=self.snapshot,
             metrics=self.facts.render_metrics,
             stories=self.stories,
@@ -371,12 +386,15 @@ class Gateway:
         if self._audit is not None:
             await self._audit.start()
 
-    async def serve_stdio(self, scope: str | None = None, *, roles: frozenset[str] = frozenset()) -> None:
-        """Serve one caller on standard input and output until it goes away; with a `scope`, that server alone."""
+    async def serve_stdio(
+        self, scope: str | None = None, *, view: str | None = None, roles: frozenset[str] = frozenset()
+    ) -> None:
+        """Serve one caller on standard input and output until it goes away; with a `scope`, that server alone, or one view."""
         await serve_stdio(
             self.kernel,
             emit=self._emit,
             scope=scope,
+            view=view,
             roles=roles,
             max_message_bytes=self.config.limits.max_request_bytes,
             tap=self._taps.stdio_caller(),
@@ -456,10 +474,18 @@ class Gateway:
             if config.auth != before.auth:
                 await self._replicas.rights_removed()
         self.policies = PolicyTable(config, self._encoded_info)
+        if permission_settings(config) != permission_settings(before):
+            self._permissions = Permissions(config) if config.permissions else None
+        if (config.views, config.callers) != (before.views, before.callers):
+            self._views = _views(config)
         self._rates.reconfigure(config.rate_limits)
         self._overload.share(config.has_several_principals)
         done = await self.connections.apply(
-            config.servers.values(), naming=config.naming.exposed, categories=config.categories
+            config.servers.values(),
+            naming=config.naming.exposed,
+            categories=config.categories,
+            permissions=self._permissions,
+            views=self._views,
         )
         self.server_logs.keep_only(config.servers)
         if config.cache != before.cache:
@@ -567,6 +593,10 @@ class Gateway:
         self.results.drop_server(server)
         self._housekeeping.on_offer_changed()
 
+    def _surfaces_changed(self, before: Surfaces) -> None:
+        self.changes.on_surfaces_changed(before)
+        self.bridge.recheck()
+
     def _cache_failed(self, operation: str, reason: str) -> None:
         self._emit(CacheFailed(operation, reason))
 
@@ -582,7 +612,7 @@ class Gateway:
         self.on_look_again()
 
     def _read_own(self, uri: str, caller: Caller) -> bytes | None:
-        return self._status.read(uri) or self._pages.read_resource(caller.owner, uri)
+        return self._status.read(uri, caller) or self._pages.read_resource(caller.owner, uri)
 
     def _know(self, secrets: Iterable[str]) -> None:
         """Mask these values from now on, in messages, log lines and captures, beside those known before."""

@@ -57,7 +57,7 @@ class ServedTools:
     @property
     def tools(self) -> dict[str, Contract]:
         """The contract of each tool, by name."""
-        return {tool.name: _contract(tool) for tool in self._gateway.connections.catalog.tools.entries(self._server)}
+        return {tool.name: _contract(tool) for tool in self._gateway.connections.unfiltered.tools.entries(self._server)}
 
     async def call(self, tool: str, /, arguments: Mapping[str, Any] | None = None, **more: Any) -> Outcome:
         """Call one tool, with arguments as a mapping or by name. A failure is an outcome too."""

@@ -32,7 +32,7 @@ async def test_hung_and_broken_servers_leave_the_healthy_ones_listed_and_callabl
     mute = scripted("mute", options={"hang": "list"})
     async with open_gateway(hung, mute, BROKEN, scripted("good")) as inside:
         assert text_of(await inside.call("good.echo", {"text": "hi"})) == "hi"
-        assert {tool.server for tool in inside.gateway.connections.catalog.tools.entries()} == {"good"}
+        assert {tool.server for tool in inside.gateway.connections.unfiltered.tools.entries()} == {"good"}
         missing = inside.gateway.connections.missing()
     assert set(missing) == {"hung", "mute", "broken"}
 
@@ -53,7 +53,7 @@ async def test_names_do_not_depend_on_the_order_of_connecting() -> None:
     for _ in range(3):
         async with open_gateway(scripted("b"), scripted("a")) as inside:
             await inside.ask("tools/list")
-            seen.add(tuple(tool.exposed_name for tool in inside.gateway.connections.catalog.tools.entries()))
+            seen.add(tuple(tool.exposed_name for tool in inside.gateway.connections.unfiltered.tools.entries()))
     assert len(seen) == 1
     assert next(iter(seen))[0] == "b__change"
 
@@ -98,30 +98,32 @@ async def test_an_order_that_changes_is_no_change_of_a_list() -> None:
         await inside.ask("tools/list")
         told: list[set[str]] = []
         inside.gateway.connections.on_lists_changed = lambda server, differing, said: told.append(differing)
-        before = inside.gateway.connections.catalog
+        before = inside.gateway.connections.unfiltered
         for _ in range(3):
             await inside.gateway.connections.discover(force=True)
-        assert (told, inside.gateway.connections.catalog is before) == ([], True)
+        assert (told, inside.gateway.connections.unfiltered is before) == ([], True)
 
 
 async def test_another_order_of_the_servers_in_the_configuration_is_applied_without_a_restart() -> None:
     async with open_gateway(scripted("a"), scripted("b")) as inside:
         await inside.ask("tools/list")
         await inside.gateway.connections.apply([scripted("b"), scripted("a")], naming="double_underscore")
-        assert [tool.server for tool in inside.gateway.connections.catalog.tools.entries()] == ["b"] * 10 + ["a"] * 10
+        assert [tool.server for tool in inside.gateway.connections.unfiltered.tools.entries()] == ["b"] * 10 + [
+            "a"
+        ] * 10
 
 
 async def test_dotted_names_are_exposed_where_the_operator_wants_them() -> None:
     async with open_gateway(scripted(), naming=Naming(exposed="dot")) as inside:
         await inside.ask("tools/list")
-        assert "files.echo" in [tool.exposed_name for tool in inside.gateway.connections.catalog.tools.entries()]
+        assert "files.echo" in [tool.exposed_name for tool in inside.gateway.connections.unfiltered.tools.entries()]
 
 
 @pytest.mark.requirement("S0/ECO-001")
 async def test_a_tool_that_is_added_while_running_appears_without_a_restart() -> None:
     async with open_gateway(scripted()) as inside:
         await inside.call("files.change", {"name": "newcomer"})
-        await eventually(lambda: _knows(inside.gateway.connections.catalog.tools, "files.newcomer"))
+        await eventually(lambda: _knows(inside.gateway.connections.unfiltered.tools, "files.newcomer"))
 
 
 def _knows(index: ToolIndex, name: str) -> bool:
@@ -212,7 +214,7 @@ async def test_turning_a_server_off_and_on_in_the_configuration_keeps_its_place(
         assert inside.gateway.connections.rows()[0]["status"] == "disabled"
         await inside.gateway.connections.apply([scripted("a"), scripted("b")], naming="dot")
         assert text_of(await inside.call("a.echo", {"text": "back"})) == "back"
-        assert inside.gateway.connections.catalog.tools.entries()[0].server == "a"
+        assert inside.gateway.connections.unfiltered.tools.entries()[0].server == "a"
 
 
 CLAIMED = ["files.echo", "files__echo", "files.own", "own"]
@@ -271,7 +273,7 @@ async def both_seen(tmp_path: Path) -> AsyncIterator[Inside]:
         (tmp_path / name).touch()
     async with open_gateway(claiming(tmp_path / "log"), attacked(tmp_path), rate_limits=UNLIMITED) as inside:
         assert text_of(await inside.call("files.echo", {"text": "mine"})) == "mine"
-        await eventually(lambda: _knows(inside.gateway.connections.catalog.tools, "evil.own"))
+        await eventually(lambda: _knows(inside.gateway.connections.unfiltered.tools, "evil.own"))
         yield inside
 
 

@@ -160,7 +160,7 @@ async def listed(tmp_path: Path, **settings: Any) -> AsyncIterator[Inside]:
 
 
 def read_tool(inside: Inside) -> Tool:
-    return inside.gateway.connections.catalog.tools.resolve("evil.read")
+    return inside.gateway.connections.unfiltered.tools.resolve("evil.read")
 
 
 async def relist(inside: Inside, by: str) -> None:

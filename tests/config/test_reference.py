@@ -19,7 +19,9 @@ from pactgate.config.load import load
 from pactgate.config.model import Sections
 from pactgate.config.problems import ConfigFindings, ConfigurationError
 from pactgate.config.sections.limits import ToolTimeouts
+from pactgate.config.sections.permissions import CallerClass, PermissionRule
 from pactgate.config.sections.rate_limits import ExecutionRate, MutationRate, ReadRate, ToolRate
+from pactgate.config.sections.views import ViewSection
 from pactgate.config.server_settings import ServerEntry
 from tests.config.test_load import CLAUDE_CODE, CLAUDE_DESKTOP, CLINE, CURSOR, SAME
 from tests.config.test_validate import BAD
@@ -103,14 +105,20 @@ TOKENS = st.dictionaries(
 SECTIONS = {
     name: table(type(getattr(Sections(), name)), "unknown") | VALUES
     for name in Sections.__struct_fields__
-    if name not in ("auth", "categories")
+    if name not in ("auth", "categories", "callers", "permissions", "views")
 }
+CALLERS = st.dictionaries(st.sampled_from(["finance", "", "a b"]), table(CallerClass, "roles"), max_size=2)
+VIEWS = st.dictionaries(st.sampled_from(["review", "", "A"]), table(ViewSection, "toolz"), max_size=2)
+RULES = st.lists(table(PermissionRule, "alow"), max_size=2)
 CATEGORIES = st.dictionaries(st.sampled_from(["files.*", "", "x" * 400]), st.sampled_from(["query", "read", 5]))
 FILES = st.fixed_dictionaries(
     {},
     optional={
         **SECTIONS,
         "categories": CATEGORIES | VALUES,
+        "callers": CALLERS | VALUES,
+        "permissions": RULES | VALUES,
+        "views": VIEWS | VALUES,
         "auth": st.fixed_dictionaries({}, optional={"anonymous": VALUES, "tokens": TOKENS | VALUES}),
         "mcpServers": SERVERS | VALUES,
         "servers": SERVERS,

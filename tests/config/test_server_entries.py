@@ -194,3 +194,11 @@ def test_a_credential_on_a_command_line_is_a_warning(args: list[str], tmp_path: 
 )
 def test_an_ordinary_command_line_is_none(args: list[str], tmp_path: Path) -> None:
     assert loaded(tmp_path, server(args=args), HOME="/home/x", PROJECT="/project").warnings == ()
+
+
+def test_clients_keys_that_choose_tools_are_understood(tmp_path: Path) -> None:
+    entry = loaded(
+        tmp_path, server(includeTools=["read_*", "list"], excludeTools=["read_all"], disabledTools=["list"])
+    ).servers["files"]
+    assert [name for name in ("read_one", "read_all", "list", "write") if entry.serves(name)] == ["read_one"]
+    assert loaded(tmp_path, server()).servers["files"].serves("anything")

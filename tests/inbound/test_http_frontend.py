@@ -14,7 +14,18 @@ from pactgate.inbound.auth import Guard
 from pactgate.inbound.credentials import Credential
 from pactgate.protocol import messages
 from pactgate.protocol.versions import LEGACY_VERSIONS
-from tests.support.facing import META, call, credentials, initialize, message, modern, notification, serving, until
+from tests.support.facing import (
+    META,
+    ReachesAll,
+    call,
+    credentials,
+    initialize,
+    message,
+    modern,
+    notification,
+    serving,
+    until,
+)
 from tests.support.raw_http import get, post, request
 
 
@@ -229,7 +240,7 @@ async def test_a_head_that_was_admitted_admits_nobody_with_another_token() -> No
 
 async def test_a_head_that_names_a_server_is_served_only_while_there_is_that_server() -> None:
     servers = {"files"}
-    async with serving(servers=lambda roles: servers) as served, served.client() as client:
+    async with serving(reach=ReachesAll(servers)) as served, served.client() as client:
         scoped = modern("tools/call", "/mcp/files", name="echo")
         assert (await client.ask(scoped)).status == 200
         servers.clear()

@@ -773,8 +773,8 @@ async def test_a_changed_list_is_told_to_the_sessions_of_its_path_that_listen() 
             await client.head()
         await ready(served)  # one that has no stream: it can't be told, and nothing is kept for it
         [sessions] = served.kernel.audiences
-        sessions.tell("files", "notifications/tools/list_changed")
-        sessions.tell(None, "notifications/prompts/list_changed")
+        sessions.tell("notifications/tools/list_changed", lambda reader: reader.scope == "files")
+        sessions.tell("notifications/prompts/list_changed", lambda reader: reader.scope is None)
         assert (await data(alone))["method"] == "notifications/tools/list_changed"
         assert (await data(merged))["method"] == "notifications/prompts/list_changed"
         assert len(served.frontend.sessions.streaming) == 2
@@ -786,7 +786,7 @@ async def test_a_session_without_a_standing_stream_is_told_on_one_that_is_open()
         await client.send(post(call("stepwise"), **session))
         await client.head()
         await data(client)
-        served.frontend.sessions.tell(None, "notifications/tools/list_changed")
+        served.frontend.sessions.tell("notifications/tools/list_changed", lambda reader: True)
         assert (await data(client))["method"] == "notifications/tools/list_changed"
         served.kernel.release.set()
         assert "progress" in (await data(client))["params"]

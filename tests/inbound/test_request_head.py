@@ -21,7 +21,7 @@ def read(**headers: list[str]) -> McpRequestHead:
         generation=0,
         principal=NOBODY,
         peer="192.0.2.1",
-        scope="files",
+        path="files",
         accepts=NOTHING,
         extra_head=b"Vary: Origin\r\n",
     )

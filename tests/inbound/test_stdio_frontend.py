@@ -420,11 +420,11 @@ async def test_a_legacy_caller_is_told_of_changes_once_its_handshake_is_complete
     async with talking() as peer:
         await peer.ask(initialize())
         [audience] = peer.kernel.audiences
-        audience.tell(None, "notifications/tools/list_changed")
+        audience.tell("notifications/tools/list_changed", lambda reader: True)
         await peer.send(notification("notifications/initialized"))
         assert "result" in await peer.ask(call("echo", id_=2))
-        audience.tell("files", "notifications/tools/list_changed")  # a view this caller does not have
-        audience.tell(None, "notifications/prompts/list_changed")
+        audience.tell("notifications/tools/list_changed", lambda reader: reader.scope == "files")  # not its path
+        audience.tell("notifications/prompts/list_changed", lambda reader: reader.scope is None)
         assert await peer.line() == {"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"}
         who = peer.kernel.callers[-1]
         assert who.session == "stdio"
@@ -437,7 +437,7 @@ async def test_a_modern_caller_is_told_only_what_it_listens_to() -> None:
     async with talking() as peer:
         await peer.ask(modern_call("echo"))
         [audience] = peer.kernel.audiences
-        audience.tell(None, "notifications/tools/list_changed")
+        audience.tell("notifications/tools/list_changed", lambda reader: True)
         assert "result" in await peer.ask(modern_call("echo", id_=2))
 
 

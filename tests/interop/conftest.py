@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.interop.pairings import CLIENTS, DRIVERS, UPSTREAMS, Pairing, every_pairing, why_not_here
+from tests.interop.pairings import CLIENTS, DRIVERS, UPSTREAMS, VIEWS, Pairing, every_pairing, why_not_here
 from tests.interop.processes import Fleet
 
 DRIVER_S = 100
@@ -43,7 +43,7 @@ def gateway(folder: Path) -> Iterator[str]:
         for upstream in UPSTREAMS:
             if why_not_here(upstream=upstream) is None:
                 fleet.add(upstream.id, upstream.command(), upstream.path if upstream.transport != "stdio" else None)
-        yield fleet.start_gateway("greet")[1]
+        yield fleet.start_gateway("greet", {"views": VIEWS})[1]
 
 
 @pytest.fixture(scope="package")
@@ -69,7 +69,7 @@ def _job(pairing: Pairing, gateway: str) -> dict[str, Any]:
         "path": pairing.path,
         "url": f"{gateway}{pairing.path.format(id=pairing.upstream.id)}",
         "tool": pairing.tool,
-        "arguments": {"who": pairing.client},
+        "arguments": pairing.arguments,
         "seconds": JOB_S,
     }
 

@@ -11,6 +11,12 @@ from tests.interop.processes import HERE, MCP1_PYTHON, NODE, NODE_FOLDER, PYTHON
 PREPARE = "run `make interop` and read what it says"
 
 
+SERVER = "/mcp/{id}"
+VIEW = "/mcp/v/greeters"
+SEARCH = "/mcp/v/lazy"
+VIEWS = {"greeters": {"tools": ["*.greet"]}, "lazy": {"tools": ["*.greet"], "surface": "search"}}
+
+
 class Upstream(NamedTuple):
     """`server` is the program under servers/ with its arguments before the transport."""
 
@@ -32,7 +38,15 @@ class Pairing(NamedTuple):
 
     @property
     def tool(self) -> str:
-        return f"{self.upstream.id}__greet" if self.path == "/mcp" else "greet"
+        """The tool that the client calls; on the search surface, the one that calls it."""
+        if self.path == SEARCH:
+            return "call_tool"
+        return "greet" if self.path == SERVER else f"{self.upstream.id}__greet"
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        given: dict[str, object] = {"who": self.client}
+        return {"name": f"{self.upstream.id}__greet", "arguments": given} if self.path == SEARCH else given
 
 
 UPSTREAMS = (
@@ -45,7 +59,7 @@ UPSTREAMS = (
     Upstream("modern-http", ("scripted.py", "modern", "plain"), "http"),
 )
 
-PATHS = ("/mcp", "/mcp/{id}")
+PATHS = ("/mcp", SERVER, VIEW, SEARCH)
 
 DRIVERS: dict[str, list[str | Path]] = {
     "sdk2": [PYTHON, HERE / "clients" / "sdk2.py"],

@@ -1,4 +1,4 @@
-"""Every client reaches every upstream on both paths, whatever era either of them speaks."""
+"""Every client reaches every upstream on every path, views and search surfaces among them, whatever era either of them speaks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.interop.pairings import Pairing, every_pairing, why_not_here
+from tests.interop.pairings import SEARCH, SERVER, Pairing, every_pairing, why_not_here
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(150)]
 PAIRINGS = list(every_pairing())
@@ -26,8 +26,10 @@ def test_a_client_lists_and_calls_the_tool_of_an_upstream(
     outcome = played[pairing.client, pairing.upstream.id, pairing.path]
     assert "error" not in outcome, outcome
     assert pairing.tool in outcome["listed"]
-    if pairing.path != "/mcp":
+    if pairing.path == SERVER:
         assert outcome["listed"] == [pairing.tool]
+    if pairing.path == SEARCH:
+        assert outcome["listed"] == ["find_tools", "describe_tools", "call_tool"]
     assert outcome["text"] == f"hello {pairing.client}, this is {pairing.upstream.id}"
 
 

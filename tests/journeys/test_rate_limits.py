@@ -246,8 +246,8 @@ async def test_admins_and_others_each_have_one_set_of_encoded_lists() -> None:
     async with open_gateway(scripted()) as inside:
         await inside.ask("tools/list", who=admin())
         connections = inside.gateway.connections
-        for roles in (frozenset[str](), frozenset({"admin"})):
-            catalog = connections.catalog_for(roles)
-            assert catalog is connections.catalog_for(roles)
+        for who in (caller(), admin()):
+            catalog = connections.catalog_for(who)
+            assert catalog is connections.catalog_for(who)
             first = catalog.listing("tools/list", None, LATEST_LEGACY)
             assert catalog.listing("tools/list", None, LATEST_LEGACY) is first

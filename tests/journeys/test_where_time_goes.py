@@ -22,7 +22,7 @@ SLOW_MS = 200
 async def gateway(folder: Path, **sections: Any) -> AsyncIterator[Gateway]:
     config = load(write_config(folder, {"files": SERVER}, **sections), environ={}, overrides={})
     async with Gateway.open(config) as opened:
-        await eventually(lambda: any(opened.connections.catalog.listed_tools()))
+        await eventually(lambda: any(opened.connections.unfiltered.listed_tools()))
         yield opened
 
 

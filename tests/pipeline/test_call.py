@@ -46,7 +46,7 @@ def test_the_size_of_a_result_in_parts_is_never_underestimated() -> None:
 def test_a_call_is_bound_to_the_policy_of_its_tool_and_to_a_shorter_limit_of_its_caller() -> None:
     call = made()
     call.caller_limit_ms = 5
-    call.bind(TOOL)
+    call.bind(TOOL, None)
     assert call.policy.tool is call.tool
     assert call.limit.ms == 5
     assert call.ctx.tool is call.tool
@@ -67,7 +67,7 @@ async def test_once_the_tool_is_known_its_limit_counts_from_the_same_beginning()
     call.ctx.interrupt = interrupted.set
     await call.with_deadline(asyncio.sleep(0))
     call.caller_limit_ms = 10
-    call.bind(TOOL)
+    call.bind(TOOL, None)
     await call.with_deadline(asyncio.sleep(0))
     await eventually(interrupted.is_set)
     call.close()

@@ -23,7 +23,7 @@ async def test_hazards_among_the_servers_are_told_at_the_start_and_only_once(mon
         first = len(hazards(inside))
         await inside.call("a.change", {"name": "another"})
         await eventually(
-            lambda: "another" in {tool.name for tool in inside.gateway.connections.catalog.tools.entries()}
+            lambda: "another" in {tool.name for tool in inside.gateway.connections.unfiltered.tools.entries()}
         )
         assert {hazard.subject for hazard in hazards(inside)} >= {"echo", "wire"}
         assert len(hazards(inside)) == first

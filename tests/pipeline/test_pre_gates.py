@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pactgate.config.model import Config
+from pactgate.core.events import Event
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Tool
 from pactgate.pipeline.pre_gates import Authorize, ParseParams
@@ -131,13 +132,14 @@ def test_arguments_are_passed_as_they_were_written_although_an_equal_value_is_sp
 def test_what_only_administrators_may_call_is_unknown_to_whoever_gets_hold_of_it() -> None:
     """The catalog shows it to nobody else; should a name lead there all the same, the gate still stands."""
     tool = Tool("pactgate", "config_set", "pactgate.config_set", "pactgate__config_set", b"{}", b"{}", "d")
-    calls = {}
+    calls: dict[frozenset[str], Any] = {}
+    events: list[Event] = []
     for roles in (frozenset[str](), frozenset({"dev"}), ADMINISTRATOR):
         who, policies = context(who=caller(roles=roles)), PolicyTable(Config(), b"{}")
         calls[roles] = call_of(who, request("tools/call"), policies)
-        calls[roles].bind(tool)
-    Authorize()(calls.pop(ADMINISTRATOR))
+        calls[roles].bind(tool, None)
+    Authorize(events.append)(calls.pop(ADMINISTRATOR))
     for call in calls.values():
         with pytest.raises(GatewayFailure) as raised:
-            Authorize()(call)
+            Authorize(events.append)(call)
         assert raised.value.kind is Kind.UNKNOWN_TOOL

@@ -7,6 +7,7 @@ import json
 from pactgate.config.server_settings import ServerConfig
 from pactgate.pipeline.status import DEFINITION, URI, Status
 from tests.pipeline.conftest import open_gateway
+from tests.support.callers import caller
 from tests.support.servers import scripted
 
 
@@ -14,7 +15,7 @@ async def test_missing_servers_are_named_with_their_reason_and_without_their_com
     broken = ServerConfig(id="broken", command="no-such-program-anywhere", args=("--key", "hunter2"), max_retries=0)
     async with open_gateway(broken, scripted()) as inside:
         await inside.ask("tools/list")
-        text = Status(inside.gateway.connections, inside.gateway.facts.limits).read(URI)
+        text = Status(inside.gateway.connections, inside.gateway.facts.limits).read(URI, caller())
     assert text is not None
     facts = json.loads(json.loads(text)["contents"][0]["text"])
     assert "broken" in facts["missing"]
@@ -24,5 +25,5 @@ async def test_missing_servers_are_named_with_their_reason_and_without_their_com
 
 async def test_no_other_uri_is_ours() -> None:
     async with open_gateway() as inside:
-        assert Status(inside.gateway.connections, dict).read("pactgate://else") is None
+        assert Status(inside.gateway.connections, dict).read("pactgate://else", caller()) is None
     assert json.loads(DEFINITION)["uri"] == URI

@@ -12,17 +12,19 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.unanswered import UnansweredError
 from pactgate.pipeline import suspended_calls
 from pactgate.pipeline.suspended_calls import SuspendedCall, SuspendedCalls
+from pactgate.pipeline.upstream_request import UpstreamRequest
 from pactgate.protocol.era_bridge import Question
 from pactgate.protocol.messages import Notification
 from pactgate.upstreams.dialer import Session
-from tests.support.asking import ALL
+from tests.support.asking import ALL, asker
 
 ROOTS = Question("roots/list", b"{}")
 
 
 def parked(subject: str = "ada", server: str = "files", input_s: float = 5.0) -> SuspendedCall:
     session = cast(Session, SimpleNamespace(peer=SimpleNamespace(server=server)))
-    made = SuspendedCall(subject, session, input_s)
+    request = SimpleNamespace(caller=asker(key=subject), method="tools/call", name="x")
+    made = SuspendedCall(cast(UpstreamRequest, request), session, input_s)
     made.capabilities = ALL
     return made
 
@@ -121,7 +123,7 @@ async def test_the_calls_of_a_subject_that_may_no_longer_call_are_ended() -> Non
     lot, made, other = SuspendedCalls(), parked("ada"), parked("eve")
     task, others = waits_for_ever(made), waits_for_ever(other)
     mark, kept = lot.suspend(made), lot.suspend(other)
-    lot.forget("ada")
+    lot.forget(lambda suspended: suspended.subject == "ada")
     await asyncio.wait({task}, timeout=5)
     assert task.cancelled()
     assert lot.find(mark, "ada") is None

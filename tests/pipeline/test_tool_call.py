@@ -55,7 +55,7 @@ async def run(driven: ToolCall) -> bytes:
 
 
 def binds(call: Call) -> None:
-    call.bind(TOOL)
+    call.bind(TOOL, None)
 
 
 def raises(call: Call) -> None:
@@ -136,7 +136,7 @@ async def test_a_gate_that_waits_is_waited_for_before_the_next_one(waiting: str)
     async def waits(call: Call) -> None:
         await asyncio.sleep(0)
         if waiting == "resolve":
-            call.bind(TOOL)
+            call.bind(TOOL, None)
         seen.append("waited")
 
     await run(driver(seen, **{waiting: waits}))

@@ -12,7 +12,7 @@ from pactgate.config.model import Sessions
 from pactgate.config.sections.auth import token_digest
 from pactgate.core.events import Event
 from pactgate.core.principal import Principal
-from pactgate.inbound.admin import CallTraces
+from pactgate.inbound.admin import CallTraces, Reach
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.connection import Admit, Handle
 from pactgate.inbound.credentials import Credential
@@ -66,6 +66,19 @@ class NoStories:
         return []
 
 
+class ReachesAll:
+    """No permissions: every caller reaches these servers."""
+
+    def __init__(self, servers: Collection[str]) -> None:
+        self._servers = servers
+
+    def is_served(self, server: str, principal: Principal) -> bool:
+        return server in self._servers
+
+    def seen_by(self, principal: Principal) -> None:
+        return None
+
+
 class NoLogs:
     """No server has written anything."""
 
@@ -116,14 +129,14 @@ async def serving(
     clock: Callable[[], float] = time.monotonic,
     snapshot: Callable[[], dict[str, Any]] = lambda: SNAPSHOT,
     stories: CallTraces | None = None,
-    servers: Callable[[frozenset[str]], Collection[str]] = lambda roles: SERVERS,
+    reach: Reach | None = None,
 ) -> AsyncIterator[Served]:
     events: list[Event] = []
     kernel = FakeKernel(events.append)
     frontend = HttpFrontend(
         kernel,
         guard or Guard(host="127.0.0.1", anonymous=True),
-        servers=servers,
+        reach=reach or ReachesAll(SERVERS),
         snapshot=snapshot,
         metrics=lambda accept: (b"pactgate_up 1\n", TEXT),
         stories=stories or NoStories(),

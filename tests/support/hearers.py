@@ -12,7 +12,7 @@ from typing import Any
 
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.principal import Principal
-from pactgate.core.values import Caller
+from pactgate.core.values import Caller, ListReader
 from pactgate.protocol.messages import Request, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from tests.support.callers import context
@@ -43,9 +43,12 @@ class Ear:
         self.heard.append((method, json.loads(params or b"{}")))
         self._news.set()
 
-    def tell(self, scope: str | None, method: str) -> None:
-        self.told.append((scope, method))
-        self._news.set()
+    def tell(self, method: str, concerns: Callable[[ListReader], bool]) -> None:
+        """As an endpoint with clients at `/mcp`, `/mcp/a` and `/mcp/b`."""
+        for scope in (None, "a", "b"):
+            if concerns(modern_caller(Ear(), scope)):
+                self.told.append((scope, method))
+                self._news.set()
 
     async def ask(self, method: str, params: bytes) -> bytes:
         raise AssertionError("nobody asks here")

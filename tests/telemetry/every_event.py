@@ -44,6 +44,7 @@ EVERY_EVENT: list[Event] = [
     events.EffectsExceeded("notes", "notes.count", "r1", ("network 127.0.0.1:80",)),
     events.CodeReplaced("notes", "notes.count", "r1", "ODD"),
     events.ToolReported("notes", "notes.count", "crashed", "KeyError: 'x'"),
+    events.PermissionUndecided("r1", "crm", "crm.refund", 2, "pactgate.json:6:5", "No such overload"),
     events.CacheFailed("get", "OSError()"),
     events.StoreFailed("TimeoutError: no answer within 100 ms"),
     events.StoreRestored(),

@@ -147,6 +147,7 @@ def test_events_below_the_level_and_hidden_events_are_not_written(open_log: Call
         "EffectsExceeded",
         "CodeReplaced",
         "ToolReported",
+        "PermissionUndecided",
         "CacheFailed",
         "StoreFailed",
         "ReplicaVanished",

@@ -62,7 +62,7 @@ class CallHistory:
         """
         for record in reversed(self._records):
             if request_id in (record.request_id, _trace_id(record)) and subject in (None, record.subject):
-                trace: dict[str, Any] = self._mask().value(self._trace(record))
+                trace: dict[str, Any] = self._mask().value(self._trace(record, is_own=subject is not None))
                 return trace
         return None
 
@@ -93,8 +93,11 @@ class CallHistory:
             "cached": record.is_cached,
         }
 
-    def _trace(self, record: ExecutionRecord) -> dict[str, Any]:
-        failure = record.failure or {}
+    def _trace(self, record: ExecutionRecord, *, is_own: bool) -> dict[str, Any]:
+        """The trace of a call. Whoever made it is not told by which rule a name is denied that does not exist for it."""
+        failure, rule = record.failure or {}, record.rule
+        if is_own and record.tool is None:
+            rule = None
         facts = {
             **self._row(record),
             "tool": record.tool,
@@ -105,6 +108,9 @@ class CallHistory:
             "via": record.via,
             "category": record.category,
             "gate": record.gate,
+            "rule": rule.number if rule else None,
+            "ruleAt": rule.place if rule else None,
+            "policyRevision": rule.revision if rule else None,
             "revision": record.upstream_revision,
             "truncated": record.is_truncated,
             "validated": record.is_validated,

@@ -85,6 +85,9 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     retry_after_ms: int | None = None
     message: str | None = None
     gate: str | None = None
+    rule: int | None = None
+    rule_at: str | None = None
+    policy_revision: str | None = None
     revision: str | None = None
     duration_ms: float
     times: dict[str, float]
@@ -142,6 +145,9 @@ def call_facts(
             retry_after_ms=failure.get("retryAfterMs") if failure else None,
             message=None if record.message is None else short(record.message, _MESSAGE_CHARS),
             gate=record.gate,
+            rule=record.rule.number if record.rule else None,
+            rule_at=record.rule.place or None if record.rule else None,
+            policy_revision=record.rule.revision if record.rule else None,
             revision=record.upstream_revision,
             duration_ms=round(record.duration_ms, 3),
             times=times_of(record),

@@ -6,10 +6,11 @@ The `_meta` of a list names the servers that are missing from it (D14).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from pactgate.catalog.discovery import (
     PROMPTS,
@@ -22,9 +23,15 @@ from pactgate.catalog.discovery import (
     ListMethod,
 )
 from pactgate.catalog.index import PROMPT_KIND, SEPARATORS, TOOL_KIND, NameIndex, PromptIndex, ToolIndex, exposed_name
-from pactgate.catalog.uris import ResourceTarget, UriIndex, full_uri, resolve_uri
+from pactgate.catalog.search_surface import SearchSurface, is_search_tool
+from pactgate.catalog.uris import ResourceTarget, UriIndex, full_uri, resolve_uri, unlisted
+from pactgate.catalog.views import BoundTool
+from pactgate.config.value_checks import OWN_SERVER_ID
+from pactgate.core.contract import Contract
 from pactgate.core.values import Entry, Prompt, Resource, Tool, Traits
 from pactgate.policy.categories import HINTS, categorise
+from pactgate.policy.permissions.caller_access import CallerAccess
+from pactgate.policy.permissions.rules import Denied, Grant
 from pactgate.protocol import messages, modern
 from pactgate.protocol.cache_hints import STALE, Hint
 from pactgate.protocol.downgrade import MODERN_SHAPE, fit_tool, list_shape, name_ui
@@ -56,6 +63,10 @@ class ServerCatalog(NamedTuple):
             len(item.full_definition) for item in (self.resources if method == RESOURCES.method else self.templates)
         )
 
+    @property
+    def size(self) -> int:
+        return sum(map(len, self))
+
     def differing(self, other: ServerCatalog) -> set[str]:
         """Which lists differ, by the names in their `list_changed` notifications."""
         pairs = {
@@ -78,6 +89,12 @@ class KnownNames(NamedTuple):
     def of(cls, found: DiscoveredLists) -> KnownNames:
         lists = (found.tools, found.prompts, found.resources, found.templates)
         return cls(*(frozenset(entry.key for entry in entries) for entries in lists))
+
+    @classmethod
+    def of_entries(cls, own: ServerCatalog) -> KnownNames:
+        names = (frozenset(entry.name for entry in entries) for entries in (own.tools, own.prompts))
+        uris = (frozenset(item.uri for item in items) for items in (own.resources, own.templates))
+        return cls(*names, *uris)
 
 
 def name_entries(
@@ -116,7 +133,15 @@ class Catalog:
         reserved: Collection[str] = (),
         known: Mapping[str, KnownNames] | None = None,
         instructions: Mapping[str, str] | None = None,
+        access: CallerAccess | None = None,
+        bound: Mapping[str, BoundTool] | None = None,
+        rank: Callable[[Any], Any] | None = None,
+        pinned: Callable[[Tool], bool] | None = None,
     ) -> None:
+        self.bound = bound
+        """In a view, what its names mean, by full name."""
+        self.access = access
+        """What its callers may use; None where everything in it may be used by everybody who sees it."""
         self.instructions = dict(instructions or {})
         """What each server tells models about itself."""
         last = known or {}
@@ -125,12 +150,14 @@ class Catalog:
             TOOL_KIND,
             reserved=reserved,
             known={server: names.tools for server, names in last.items()},
+            rank=rank,
         )
         self.prompts: PromptIndex = NameIndex(
             {server: own.prompts for server, own in by_server.items()},
             PROMPT_KIND,
             reserved=reserved,
             known={server: names.prompts for server, names in last.items()},
+            rank=rank,
         )
         self.resources = UriIndex(
             {server: own.resources for server, own in by_server.items()},
@@ -140,7 +167,15 @@ class Catalog:
             {server: own.templates for server, own in by_server.items()},
             {server: names.templates for server, names in last.items()},
         )
-        self._servers = frozenset(by_server)
+        self.servers = tuple(by_server)
+        self.search: SearchSurface | None = None
+        """On a search surface, what finds the tools; the list has the tools of the surface and the pinned ones."""
+        self._listed_tools: tuple[Tool, ...] | None = None
+        if pinned is not None:
+            shown = [tool for tool in self.tools.entries() if not is_search_tool(tool)]
+            own = tuple(tool for tool in by_server[OWN_SERVER_ID].tools)
+            self.search = SearchSurface(shown)
+            self._listed_tools = (*own, *filter(pinned, shown))
         self.reserved = frozenset(reserved)
         self.missing = dict(missing or {})
         self._server_info = server_info
@@ -152,8 +187,15 @@ class Catalog:
     def resolve_uri(self, uri: str, scope: str | None = None) -> ResourceTarget:
         """The server that a URI means, and the URI that this server uses. With `scope`, always that server."""
         if scope is not None:
-            return ResourceTarget(scope, uri)
-        return resolve_uri(uri, (self.resources, self.templates), self._servers, self.reserved)
+            target = ResourceTarget(scope, uri)
+        else:
+            target = resolve_uri(uri, (self.resources, self.templates), self.servers, self.reserved)
+        if self.access is not None and isinstance(self.access.of_uri(target.server, full_uri(*target)), Denied):
+            raise unlisted(uri)
+        return target
+
+    def grant_of(self, tool: Tool) -> Grant | None:
+        return None if self.access is None else self.access.tools.get(tool.full_name)
 
     def listing(self, method: str, scope: str | None, version: str, hint: Hint = STALE) -> bytes:
         """The encoded result of a list method. The time to live changes constantly, so a modern list is cached without it."""
@@ -184,6 +226,8 @@ class Catalog:
         if method in (TOOLS.method, PROMPTS.method):
             listing, names = (TOOLS, self.tools) if method == TOOLS.method else (PROMPTS, self.prompts)
             entries: tuple[Entry, ...] = names.entries(scope)
+            if listing is TOOLS and self._listed_tools is not None:
+                entries = self._listed_tools
             shown = [entry for entry in entries if entry.server not in hidden]
             return listing, [entry.definition if scope else entry.exposed_definition for entry in shown]
         listing, index = (RESOURCES, self.resources) if method == RESOURCES.method else (TEMPLATES, self.templates)
@@ -191,10 +235,19 @@ class Catalog:
         items = [item for item in index.entries(scope) if item.server not in hidden]
         return listing, own + [item.definition if scope else item.full_definition for item in items]
 
+    def entries(self, kind: str, scope: str | None) -> tuple[object, ...]:
+        """The entries of a kind of list, by the name that its `list_changed` notification has."""
+        if kind == "resources":
+            return *self.resources.entries(scope), *self.templates.entries(scope)
+        if kind == "tools" and self._listed_tools is not None:
+            return self._listed_tools
+        return (self.tools if kind == "tools" else self.prompts).entries(scope)
+
     def listed_tools(self) -> tuple[Tool, ...]:
         """The tools in the list of all servers."""
         hidden = self.oversized[TOOLS.method]
-        return tuple(tool for tool in self.tools.entries() if tool.server not in hidden)
+        entries = self.tools.entries() if self._listed_tools is None else self._listed_tools
+        return tuple(tool for tool in entries if tool.server not in hidden)
 
 
 def oversize_reason(method: str) -> str:
@@ -214,22 +267,30 @@ def _beyond_limit(by_server: Mapping[str, ServerCatalog], method: str) -> tuple[
     return tuple(hidden)
 
 
-def _tool(
-    server: str, found: DiscoveredTool, separator: str, categories: Mapping[str, str], hints: Mapping[str, Any]
-) -> Tool:
-    exposed = exposed_name(server, found.key, separator)
-    full_name = f"{server}.{found.key}"
-    kind = categorise(full_name, hints, categories, found.contract)
-    is_held = any(hints.get(hint) != found.annotations.get(hint) for hint in HINTS)
-    traits = Traits(
+def traits_of(
+    full_name: str, hints: Mapping[str, Any], categories: Mapping[str, str], contract: Contract | None
+) -> Traits:
+    """What kind of tool it is, by the hints that count."""
+    kind = categorise(full_name, hints, categories, contract)
+    return Traits(
         category=kind.category.value,
-        reason=f"{kind.reason}; looser hints came later and are not believed" if is_held else kind.reason,
+        reason=kind.reason,
         rate_class=kind.rate_class.value,
         is_known=kind.is_known,
         is_hinted=kind.is_hinted,
         is_read_only=kind.is_read_only,
         is_idempotent=kind.is_idempotent,
     )
+
+
+def _tool(
+    server: str, found: DiscoveredTool, separator: str, categories: Mapping[str, str], hints: Mapping[str, Any]
+) -> Tool:
+    exposed = exposed_name(server, found.key, separator)
+    full_name = f"{server}.{found.key}"
+    traits = traits_of(full_name, hints, categories, found.contract)
+    if any(hints.get(hint) != found.annotations.get(hint) for hint in HINTS):
+        traits = replace(traits, reason=f"{traits.reason}; looser hints came later and are not believed")
     return Tool(
         server=server,
         name=found.key,

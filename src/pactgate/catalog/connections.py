@@ -23,13 +23,16 @@ from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import PROMPT_KIND, TOOL_KIND, EntryKind
 from pactgate.catalog.near_names import advice
 from pactgate.catalog.supervisor import Supervisor
-from pactgate.catalog.uris import ResourceTarget
+from pactgate.catalog.surfaces import CatalogState, Surfaces, ViewSettings
+from pactgate.catalog.uris import ResourceTarget, full_uri
 from pactgate.catalog.waiting import wait_for
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import DiscoveryFailed, Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.values import Caller, Prompt, ServerStatus, Tool
-from pactgate.policy.access import sees_everything
+from pactgate.core.principal import Principal
+from pactgate.core.values import Caller, Prompt, ServerStatus, Tool, split_path
+from pactgate.policy.permissions.rules import Denied, Permissions
+from pactgate.policy.permissions.selection import Subject
 from pactgate.protocol.cache_hints import Hint, together
 from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.dialer import Dialer, Session
@@ -50,7 +53,8 @@ class ServerChanges(Struct, frozen=True):
 class Connections:
     """The configured servers by id, and the catalog of the connected ones.
 
-    `built_in` are servers of the gateway itself. Only `catalog_for` and `servers_for` return them, to callers with the right role.
+    Everything a caller is answered from comes from `catalog_for`; `unfiltered` is for the operator alone. `built_in` are servers of the
+    gateway itself, which only callers with the right role see.
     """
 
     def __init__(
@@ -68,6 +72,8 @@ class Connections:
         max_age_s: float = 60.0,
         first_list_wait_s: float = 60.0,
         built_in: Iterable[ServerConfig] = (),
+        permissions: Permissions | None = None,
+        views: ViewSettings | None = None,
     ) -> None:
         self._make_dialer = make_dialer
         self._naming = naming
@@ -92,14 +98,19 @@ class Connections:
         """Called with the id of each server whose entries changed, after the new catalog is in place."""
         self.on_lists_changed: Callable[[str, set[str], set[str]], None] = _ignore
         """Called with a server, its lists that differ and its lists that it announced as changed, after the new catalog is in place."""
+        self.on_surfaces_changed: Callable[[Surfaces], None] = _ignore
+        """Called with what callers saw before, after what they see now is in place."""
         self.on_updated: Callable[[str, str], None] = _ignore
         """Called with a server and the URI, as the server spells it, of an updated resource."""
         self._supervisors = {config.id: self._supervise(config) for config in servers}
         # Without events: the gateway's own server is always there, so they tell an operator nothing.
         self._built_in = {config.id: self._supervise(config, _ignore) for config in built_in}
         self._reserve(self._everyone)
-        self.catalog = self._make_catalog(self._supervisors)
-        self._whole_catalog: Catalog | None = None
+        self._permissions = permissions
+        self._last: dict[str, ServerCatalog] = {}
+        self._views = views or ViewSettings({}, {})
+        self.surfaces = Surfaces(self._state(), permissions, self._views)
+        """What each caller sees now. Replaced as a whole, so a request sees one consistent state."""
         self._own_catalogs: dict[str, tuple[Catalog, dict[str, DiscoveredLists], Catalog]] = {}
         """For callers with lists of their own: what each was made from, and the catalog. The oldest goes first."""
 
@@ -117,35 +128,44 @@ class Connections:
         """The configured servers. Read only: a change makes a new dictionary."""
         return self._supervisors
 
-    def servers_for(self, roles: Collection[str]) -> dict[str, Supervisor]:
-        """The servers that a caller with these roles sees."""
-        return self._everyone if sees_everything(roles) else self._supervisors
+    @property
+    def unfiltered(self) -> Catalog:
+        """The catalog of all configured servers, for the operator: no caller may be answered from it."""
+        return self.surfaces.unfiltered
 
-    def catalog_for(self, roles: Collection[str]) -> Catalog:
-        """The catalog that a caller with these roles sees. There are two at most; lists are encoded once for each."""
-        if not sees_everything(roles):
-            return self.catalog
-        if self._whole_catalog is None:
-            self._whole_catalog = self._make_catalog(self._everyone)
-        return self._whole_catalog
+    def catalog_for(self, caller: Caller) -> Catalog:
+        """The catalog that a caller sees: whatever is not in it does not exist for this caller."""
+        return self.surfaces.of(caller)
+
+    def is_served(self, path: str, principal: Principal) -> bool:
+        """Whether there is something for a caller at a path below `/mcp/`: a server that exists for it, or a view."""
+        server, view = split_path(path)
+        if view is not None:
+            return self.surfaces.has_view(view)
+        return server in self.surfaces.of_principal(principal).servers
+
+    def seen_by(self, principal: Principal) -> tuple[Collection[str], Collection[str]] | None:
+        """The servers, and the full names of the tools, that exist for a caller; None where no permissions are configured."""
+        catalog = self.surfaces.of_principal(principal)
+        return None if catalog.access is None else (catalog.servers, catalog.access.tools)
 
     async def catalog_of(self, caller: Caller, capabilities: Mapping[str, Any]) -> Catalog:
         """The catalog for one caller: servers with `isolation: session` are asked for their tools in the caller's own session."""
+        base = self.catalog_for(caller)
         asked = [
             id_
             for id_, supervisor in self._supervisors.items()
-            if caller.scope in (None, id_) and supervisor.has_lists_of(caller, capabilities)
+            if caller.scope in (None, id_) and id_ in base.servers and supervisor.has_lists_of(caller, capabilities)
         ]
         lists = await asyncio.gather(*(self._own_lists(id_, caller, capabilities) for id_ in asked))
         own = {id_: found for id_, found in zip(asked, lists, strict=True) if found is not None}
-        base = self.catalog_for(caller.principal.roles)
         if not own:
             return base
-        key = encode_json([session_key(caller, capabilities), sorted(caller.principal.roles), caller.scope]).decode()
+        key = encode_json([session_key(caller, capabilities), caller.principal.key, caller.scope, caller.view]).decode()
         known = self._own_catalogs.pop(key, None)
         if known is None or known[0] is not base or known[1] != own:
-            servers = self.servers_for(caller.principal.roles)
-            known = base, own, self._make_catalog(servers, {id_: self._own_entries(id_, own[id_]) for id_ in own})
+            entries = {id_: self._own_entries(id_, own[id_]) for id_ in own}
+            known = base, own, self.surfaces.beside(entries).of(caller)
         self._own_catalogs[key] = known
         if len(self._own_catalogs) > _MAX_OWN_CATALOGS:
             del self._own_catalogs[next(iter(self._own_catalogs))]
@@ -162,7 +182,8 @@ class Connections:
     def _own_entries(self, server: str, found: DiscoveredLists) -> ServerCatalog:
         """The tools of a caller's own session beside the shared prompts and resources. Known hints count as in the shared list."""
         hints = self._history[server].hints() if server in self._history else {}
-        named = name_entries(server, found, self._naming, self._categories, hints)
+        chosen = _chosen(found, self._supervisor(server).config)
+        named = name_entries(server, chosen, self._naming, self._categories, hints)
         return self._by_server.get(server, _NOTHING)._replace(tools=named.tools)
 
     @property
@@ -202,9 +223,20 @@ class Connections:
         return supervisor
 
     async def apply(
-        self, servers: Iterable[ServerConfig], *, naming: str, categories: Mapping[str, str] | None = None
+        self,
+        servers: Iterable[ServerConfig],
+        *,
+        naming: str,
+        categories: Mapping[str, str] | None = None,
+        permissions: Permissions | None = None,
+        views: ViewSettings | None = None,
     ) -> ServerChanges:
-        """Apply a list of servers: end those it lacks, restart changed ones, leave the others alone."""
+        """Apply a list of servers: end those it lacks, restart changed ones, leave the others alone.
+
+        Permissions are in force before anything is waited for: the next call meets them.
+        """
+        self._permissions = permissions
+        self._views = views or self._views
         wanted = {config.id: config for config in servers}
         before = self._supervisors
         kept = {id_: item for id_, item in before.items() if id_ in wanted and _is_same(item.config, wanted[id_])}
@@ -215,6 +247,7 @@ class Connections:
             item.reconfigure(replace(wanted[id_], enabled=item.config.enabled))
         self._named = {id_: named for id_, named in self._named.items() if id_ in kept or id_ in self._built_in}
         self._history = {id_: history for id_, history in self._history.items() if id_ in self._everyone}
+        self._last = {id_: last for id_, last in self._last.items() if id_ in kept}
         for id_ in self._history.keys() - kept.keys() - self._built_in.keys():
             self._history[id_].restart()
         self._reserve(wanted)
@@ -283,52 +316,68 @@ class Connections:
         self,
         name: str,
         scope: str | None,
-        roles: Collection[str] = (),
+        caller: Caller,
         lister: Callable[[], Awaitable[Catalog]] | None = None,
-    ) -> Tool:
+    ) -> tuple[Catalog, Tool]:
         """The tool for a name the catalog does not have yet: wait for the servers that may still list it, then look it up again.
 
-        `lister` gives the catalog of a caller that may have lists of its own.
+        `lister` gives the catalog of a caller that may have lists of its own. Returns the catalog too.
         """
-        servers = self.servers_for(roles)
-        await self._wait_for(self.server_for(name, scope, roles), servers, TOOL_KIND)
-        tools = (self.catalog_for(roles) if lister is None else await lister()).tools
+        await self._wait_for(self.server_for(name, scope, caller), caller, TOOL_KIND)
+        catalog = self.catalog_for(caller) if lister is None else await lister()
         try:
-            return tools.resolve(name, scope)
+            return catalog, catalog.tools.resolve(name, scope)
         except GatewayFailure as failure:
             if failure.kind is Kind.UNKNOWN_TOOL:
-                away = () if scope is not None or failure.server is not None else tuple(self.missing())
-                said = advice(name, (tool.full_name for tool in tools.entries(scope)), away)
+                away = () if scope is not None or failure.server is not None else tuple(catalog.missing)
+                said = advice(name, (tool.full_name for tool in catalog.tools.entries(scope)), away)
                 failure.reword(lambda message: f"{message} {said}".rstrip())
             raise
 
-    def server_for(self, name: str, scope: str | None, roles: Collection[str] = ()) -> str | None:
+    def server_for(self, name: str, scope: str | None, caller: Caller) -> str | None:
         """The only server that the name of a tool can mean, connected or not; None if there is no such server."""
-        return scope or self.catalog_for(roles).tools.server_for(name)
+        return scope or self.catalog_for(caller).tools.server_for(name)
 
-    async def resolve_uri(self, uri: str, scope: str | None) -> ResourceTarget:
+    async def resolve_uri(self, uri: str, caller: Caller) -> ResourceTarget:
         """The server that a URI means. Waits until that server has started, or every server if none lists the URI yet."""
         try:
-            await self.settle(self.catalog.resolve_uri(uri, scope).server)
+            await self.settle(self.catalog_for(caller).resolve_uri(uri, caller.scope).server)
         except GatewayFailure as failure:
             if failure.kind is not Kind.UNKNOWN_RESOURCE:
                 raise
             await self.settle()
-        return self.catalog.resolve_uri(uri, scope)
+        return self.catalog_for(caller).resolve_uri(uri, caller.scope)
 
-    async def resolve_prompt(self, name: str, scope: str | None) -> Prompt:
+    async def resolve_prompt(self, name: str, caller: Caller) -> Prompt:
         """The prompt for a name. Waits for the server that the name means, and raises why that server is unreachable."""
         try:
-            return self.catalog.prompts.resolve(name, scope)
+            return self.catalog_for(caller).prompts.resolve(name, caller.scope)
         except GatewayFailure as failure:
             if failure.kind is not Kind.UNKNOWN_PROMPT:
                 raise
-        await self._wait_for(scope or self.catalog.prompts.server_for(name), self._supervisors, PROMPT_KIND)
-        return self.catalog.prompts.resolve(name, scope)
+        await self._wait_for(caller.scope or self.catalog_for(caller).prompts.server_for(name), caller, PROMPT_KIND)
+        return self.catalog_for(caller).prompts.resolve(name, caller.scope)
 
-    async def _wait_for(self, server: str | None, servers: Mapping[str, Supervisor], kind: EntryKind) -> None:
+    def why_denied(self, kind: EntryKind | None, name: str, scope: str | None, caller: Caller) -> Denied | None:
+        """Why a name that does not exist for a caller is denied, if it exists. Without a kind, the name is a URI."""
+        access, everything = self.catalog_for(caller).access, self.unfiltered
+        if access is None:
+            return None
+        try:
+            if kind is None:
+                target = everything.resolve_uri(name, scope)
+                return access.why_denied(Subject(target.server, full_uri(*target)))
+            if kind is TOOL_KIND:
+                return access.why_denied(Subject.of(everything.tools.resolve(name, scope)))
+            prompt = everything.prompts.resolve(name, scope)
+        except GatewayFailure:
+            return None
+        return access.why_denied(Subject(prompt.server, prompt.full_name))
+
+    async def _wait_for(self, server: str | None, caller: Caller, kind: EntryKind) -> None:
         """Wait for the first list of a server. Raises why the server is unreachable, which says more than an unknown name."""
-        supervisor = servers.get(server) if server is not None else None
+        is_seen = server is not None and self.is_served(server, caller.principal)
+        supervisor = self._everyone.get(server) if server is not None and is_seen else None
         if supervisor is None:
             await self.settle()
             return
@@ -345,7 +394,7 @@ class Connections:
 
     def _row(self, supervisor: Supervisor) -> dict[str, Any]:
         row = supervisor.row()
-        for method, servers in self.catalog.oversized.items():
+        for method, servers in self.unfiltered.oversized.items():
             if supervisor.config.id in servers:
                 row["leftOut"] = [oversize_reason(method), *row["leftOut"]]
         row["hazards"] = [
@@ -355,15 +404,18 @@ class Connections:
         ]
         return row
 
-    def freshness(self, method: str, scope: str | None) -> Hint:
+    def freshness(self, method: str, caller: Caller) -> Hint:
         """The cache hint of a list: the shortest time to live among the servers that contribute to it.
 
-        The list of all tools is never shared between callers, because administrators see more tools.
+        A list that differs between callers is never shared between them: with permissions that is every list, and that of all tools
+        always, because administrators see more tools.
         """
-        servers = self._supervisors.items()
+        scope, catalog = caller.scope, self.catalog_for(caller)
+        servers = [(id_, self._supervisors[id_]) for id_ in catalog.servers if id_ in self._supervisors]
         hints = [item.hint(method) for id_, item in servers if scope is None or scope == id_]
         hint = together(hint for hint in hints if hint is not None)
-        return Hint(hint.ttl_ms) if scope is None and method == TOOLS.method else hint
+        is_own = catalog.access is not None or (scope is None and method == TOOLS.method)
+        return Hint(hint.ttl_ms) if is_own else hint
 
     def missing(self) -> dict[str, str]:
         """The enabled servers that are unavailable now, each with the reason."""
@@ -389,22 +441,40 @@ class Connections:
             history = self._history.setdefault(id_, DefinitionHistory(id_))
             self._check_instructions(id_, history)
             if id_ not in self._named or self._named[id_][0] is not found:
+                chosen = _chosen(found, supervisor.config)
                 if supervisor.lists.has_answered:
-                    for event in history.update(found):
+                    for event in history.update(chosen):
                         self._emit(event)
                 hints = history.hints()
-                self._named[id_] = (found, name_entries(id_, found, self._naming, self._categories, hints))
+                named = name_entries(id_, chosen, self._naming, self._categories, hints)
+                self._named[id_] = (found, named)
+                if supervisor.lists.has_answered:
+                    self._last[id_] = named
         by_server, before = {id_: self._named[id_][1] for id_ in everyone}, self._by_server
         is_reordered = [*by_server] != [*before]
-        if is_reordered or by_server != before or self.missing() != self.catalog.missing:
+        has_changed = is_reordered or by_server != before or self.missing() != self.unfiltered.missing
+        if has_changed or not self.surfaces.is_made_by(self._permissions, self._views):
             changed = [id_ for id_ in {**before, **by_server} if by_server.get(id_) != before.get(id_)]
             self._by_server = by_server
-            old, self.catalog = self.catalog, self._make_catalog(self._supervisors)
-            self._whole_catalog = None
-            self._tell_oversized(old, self.catalog)
+            old, self.surfaces = self.surfaces, Surfaces(self._state(), self._permissions, self._views, self.surfaces)
+            self._warm(old)
+            self.on_surfaces_changed(old)
+            self._tell_oversized(old.unfiltered, self.unfiltered)
             for id_ in changed:
                 self.on_catalog_changed(id_)
         self._tell_lists(before, by_server)
+
+    def _warm(self, before: Surfaces) -> None:
+        """Make the catalogs that callers need, one at a time between other work, so that hardly a call has to."""
+        now, callers = self.surfaces, self.surfaces.callers_of(before)
+
+        def make_next() -> None:
+            if callers and self.surfaces is now:
+                now.of_principal(*callers.pop())
+                asyncio.get_running_loop().call_soon(make_next)
+
+        if self._is_started and callers:
+            asyncio.get_running_loop().call_soon(make_next)
 
     def _check_instructions(self, server: str, history: DefinitionHistory) -> None:
         session = self.connected(server)
@@ -438,17 +508,26 @@ class Connections:
         removed = [id_ for id_ in self._reserved if id_ not in now]
         self._reserved = dict.fromkeys(removed[-_MAX_REMOVED_IDS:]) | now
 
-    def _make_catalog(self, servers: Iterable[str], own: Mapping[str, ServerCatalog] | None = None) -> Catalog:
-        ids, by_server = tuple(servers), {**self._by_server, **(own or {})}
-        return Catalog(
-            {id_: by_server.get(id_, _NOTHING) for id_ in ids},
-            reserved=self._reserved,
-            known={id_: self._history[id_].names for id_ in ids if id_ in self._history},
-            instructions={id_: text for id_ in ids if (text := self._instructions_of(id_))},
-            server_info=self._server_info,
+    def _state(self) -> CatalogState:
+        everyone = self._everyone
+        return CatalogState(
+            by_server={id_: self._by_server.get(id_, _NOTHING) for id_ in self._supervisors},
+            built_in={id_: self._by_server.get(id_, _NOTHING) for id_ in self._built_in},
+            last=dict(self._last),
+            known={id_: self._history[id_].names for id_ in everyone if id_ in self._history},
+            reserved=frozenset(self._reserved),
             missing=self.missing(),
+            instructions={id_: text for id_ in everyone if (text := self._instructions_of(id_))},
+            server_info=self._server_info,
             own_resources=self._own_resources,
         )
+
+
+def _chosen(found: DiscoveredLists, config: ServerConfig) -> DiscoveredLists:
+    """What a server offers without the tools that the operator does not want."""
+    if config.include_tools is None and not config.exclude_tools:
+        return found
+    return replace(found, tools=tuple(tool for tool in found.tools if config.serves(tool.key)))
 
 
 def _ignore(*_: object) -> None:

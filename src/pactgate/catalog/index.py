@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping
-from typing import Final, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Entry, Prompt, Tool
@@ -50,7 +50,7 @@ class NameIndex(Generic[EntryT]):
     """The entries: the servers in the order of the configuration, those of each server in the order of their names.
 
     `reserved` has the ids that are prefixes: of the configured servers, also of those without entries. `known` has the names that each
-    server was last known to offer.
+    server was last known to offer. With `rank` the order is that of the view.
     """
 
     def __init__(
@@ -60,10 +60,12 @@ class NameIndex(Generic[EntryT]):
         *,
         reserved: Collection[str] = (),
         known: Mapping[str, Collection[str]] | None = None,
+        rank: Callable[[EntryT], Any] | None = None,
     ) -> None:
         self._kind = kind
         self._reserved = frozenset(reserved) | named.keys()
-        self._entries = tuple(entry for own in named.values() for entry in own)
+        entries = [entry for own in named.values() for entry in own]
+        self._entries = tuple(entries if rank is None else sorted(entries, key=rank))
         self._by_full = {entry.full_name: entry for entry in self._entries}
         self._by_exposed = {entry.exposed_name: entry for entry in self._entries}
         self._own = {server: {entry.name: entry for entry in own} for server, own in named.items()}

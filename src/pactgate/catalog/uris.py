@@ -60,15 +60,18 @@ def resolve_uri(
         return ResourceTarget(server, own)
     holders = tuple(dict.fromkeys(holder for index in indexes for holder in index.holders(uri)))
     if not holders or (found and server in reserved):
-        raise GatewayFailure(
-            Kind.UNKNOWN_RESOURCE,
-            f"No server lists {uri[:200]!r}. resources/list shows what there is; a server's own URI is reached as "
-            f"serverId{MARK}URI.",
-            details={"uri": uri},
-        )
+        raise unlisted(uri)
     if len(holders) > 1:
         raise _ambiguous(uri, holders)
     return ResourceTarget(holders[0], uri)
+
+
+def unlisted(uri: str) -> GatewayFailure:
+    return GatewayFailure(
+        Kind.UNKNOWN_RESOURCE,
+        f"No server lists {uri[:200]!r}. resources/list shows what there is; a server's own URI is reached as serverId{MARK}URI.",
+        details={"uri": uri},
+    )
 
 
 def _ambiguous(uri: str, holders: tuple[str, ...]) -> GatewayFailure:

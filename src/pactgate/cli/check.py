@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import click
+from msgspec.structs import replace
 
 from pactgate.catalog.conflicts import Conflict, ConflictSeverity, find_static_conflicts
 from pactgate.cli import terminal
 from pactgate.cli.config_file import InvalidConfigError, find_config, load_config, show_warnings
 from pactgate.cli.conflict_text import has_conflict, sentences
+from pactgate.cli.key_warnings import warnings_of_keys
 from pactgate.cli.openapi_report import documents_report, read_documents, show_documents
 from pactgate.cli.sandbox_report import opened_files, show_opened_files
 from pactgate.cli.shared_options import config_option, json_option
@@ -66,9 +68,10 @@ def _load_existing(given: str | None) -> Config:
         raise InvalidConfigError(config.unresolved)
     if config.key_file is not None:
         try:
-            KeyFile(config.key_file).read()
+            ring = KeyFile(config.key_file).read()
         except GatewayFailure as failure:
             raise InvalidConfigError([ConfigProblem("auth.keys", failure.message)]) from None
+        config = replace(config, warnings=(*config.warnings, *warnings_of_keys(config, ring)))
     return config
 
 
@@ -101,19 +104,23 @@ def _check_live(config: Config, *, as_json: bool) -> int:
     from pactgate.catalog.conflicts import merge
     from pactgate.cli.connect_once import connect_once
     from pactgate.cli.server_table import is_troubled, show_servers
+    from pactgate.cli.tool_cost import costs_of, hints_of
 
     with terminal.spinner("connecting to the servers") as tell:
         seen = asyncio.run(connect_once(config, tell))
     hazards = merge(find_static_conflicts(config.servers.values()), seen.conflicts)
     code = 1 if has_conflict(hazards) or any(map(is_troubled, seen.rows)) else 0
     if as_json:
-        terminal.say_json({**_report(config, hazards, is_ok=code == 0), "live": seen.rows})
+        cost = costs_of(seen.tools)[0].facts()
+        terminal.say_json({**_report(config, hazards, is_ok=code == 0), "live": seen.rows, "cost": cost})
         return code
     show_warnings(config)
     _say_valid(config)
     if config.servers:
         show_servers(seen.rows, is_verbose=True)
         _show_conflicts(hazards)
+        for hint in hints_of(costs_of(seen.tools)[0]):
+            terminal.item("hint", "yellow", hint)
     return code
 
 

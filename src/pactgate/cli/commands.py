@@ -59,6 +59,8 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "logs": LazyCommand("logs:logs", "Show what a server wrote to stderr, and its log messages."),
     "config": LazyCommand("config_command:config", "Read and change settings of the running gateway."),
     "keys": LazyCommand("keys:keys", "Make, list, rotate and revoke API keys."),
+    "views": LazyCommand("views:views", "List views, or propose one from recorded sessions."),
+    "policy": LazyCommand("policy:policy", "Show what the permissions allow, and to whom."),
     "auth": LazyCommand("auth:auth", "Find out why a token is accepted or not."),
     "audit": LazyCommand("audit:audit", "Check and read the audit log."),
     "learn": LazyCommand("learn:learn", "Run a server under observation and propose its effects."),

@@ -25,9 +25,10 @@ _NAMED: Final = 3
 
 
 class ConnectReport(NamedTuple):
-    """The state of each server as `/api/servers` shows it, and the conflicts between them."""
+    """The state of each server as `/api/servers` shows it, the tools as `/api/tools` does, and the conflicts between them."""
 
     rows: list[dict[str, Any]]
+    tools: list[dict[str, Any]]
     conflicts: tuple[Conflict, ...]
 
 
@@ -47,7 +48,8 @@ async def connect_once(config: Config, tell: Tell) -> ConnectReport:
         }
         shown = [shown_row(row, ADMINISTRATOR) for row in gateway.connections.rows()]
         rows = [row if row["lastError"] else {**row, **errors.get(row["serverId"], {})} for row in shown]
-        return ConnectReport(rows, find_conflicts(gateway.connections.catalog))
+        tools = gateway.snapshot()["tools"]
+        return ConnectReport(rows, tools, find_conflicts(gateway.connections.unfiltered))
     finally:
         tell("disconnecting")
         await gateway.stop()

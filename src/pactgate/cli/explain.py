@@ -27,6 +27,7 @@ GATE_TEXTS: Final = {
     "check_limits": ("checked the limits", "check the limits"),
     "rate_limit": ("checked the rate limit", "check the rate limit"),
     "validate_input": ("validated the arguments", "validate the arguments"),
+    "answer_search": ("searched the tools", "search the tools"),
     "cache_lookup": ("looked in the cache", "look in the cache"),
     "dispatch": ("called the server", "call the server"),
     "check_result": ("checked the result", "check the result"),
@@ -176,6 +177,7 @@ def call_lines(call: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("method", _method(call)),
         ("requested name", str(call.get("requested") or "")),
         ("arguments", terminal.compact(call["arguments"]) if call.get("arguments") is not None else ""),
+        ("permission", _permission(call)),
         ("time", _times(call)),
         ("trace id", str(call.get("traceId") or "")),
         ("passed", _gates(call, "passed")),
@@ -210,6 +212,14 @@ def _tool(call: Mapping[str, Any]) -> str:
         return "unknown"
     via = f"via {call['via']}" if call.get("via") else ""
     return _join(f"{call['tool']} on {call.get('server')}", call.get("category"), via)
+
+
+def _permission(call: Mapping[str, Any]) -> str:
+    if not call.get("policyRevision"):
+        return ""
+    place = f" ({call['ruleAt']})" if call.get("ruleAt") else ""
+    rule = f"rule {call['rule']}{place}" if call.get("rule") else "no rule allows it"
+    return f"{rule}, policy revision {call['policyRevision']}"
 
 
 def _times(call: Mapping[str, Any]) -> str:

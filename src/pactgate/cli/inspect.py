@@ -14,6 +14,7 @@ from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers, without_name
 from pactgate.cli.shared_options import server_option, with_gateway
 from pactgate.cli.table import Column, show_table
+from pactgate.cli.tool_cost import Cost, costs_of, hints_of
 from pactgate.core.display import flat
 
 _CATEGORY_STYLES: Final = {"query": "green", "scan": "green", "mutation": "yellow", "execution": "red"}
@@ -51,8 +52,13 @@ def servers(client: GatewayClient, *, verbose: bool, as_json: bool) -> int:
 @click.option(
     "--verbose", "-v", is_flag=True, help="Also show timeouts, rate limits, effects and where categories come from."
 )
+@click.option(
+    "--cost", is_flag=True, help="Show what the definitions cost a client: bytes and tokens, the largest first."
+)
 @with_gateway
-def tools(client: GatewayClient, *, name: str | None, server: str | None, verbose: bool, as_json: bool) -> int:
+def tools(
+    client: GatewayClient, *, name: str | None, server: str | None, verbose: bool, cost: bool, as_json: bool
+) -> int:
     """List the tools that can be called.
 
     NAME lists only tools with this text in their name.
@@ -60,6 +66,9 @@ def tools(client: GatewayClient, *, name: str | None, server: str | None, verbos
     found = [tool for tool in client.rows("tools") if server in (None, tool.get("serverId"))]
     if name is not None:
         found = [tool for tool in found if any(name in str(tool.get(key)) for key in ("exposedName", "fullName"))]
+    if cost and (found or as_json):
+        views = client.get("/api/status").get("views") or [] if name is None and server is None else []
+        return _show_cost(costs_of(found, views), as_json=as_json)
     if as_json:
         terminal.say_json(found)
         return 0
@@ -136,6 +145,21 @@ def _show_tool(tool: dict[str, Any]) -> None:
         ("category", "timeout", "rate limit", "effects", "output"), (f"{category}, {why}", *facts), strict=True
     ):
         terminal.item(label, "dim", fact, width=_LABEL_CHARS)
+
+
+def _show_cost(costs: list[Cost], *, as_json: bool) -> int:
+    if as_json:
+        terminal.say_json([cost.facts() for cost in costs])
+        return 0
+    columns = (
+        Column("KIND"),
+        Column("NAME"),
+        *(Column(title, is_number=True) for title in ("TOOLS", "BYTES", "TOKENS")),
+    )
+    show_table(columns, ([cost.kind, cost.name, cost.tools, cost.bytes, cost.tokens] for cost in costs))
+    for hint in hints_of(costs[0]):
+        terminal.warning(hint)
+    return 0
 
 
 def _tool_cells(tool: dict[str, Any]) -> list[Any]:

@@ -145,7 +145,7 @@ class _ObservedRun:
                 await self._serve(gateway)
 
     async def _call_read_only_tools(self, gateway: Gateway) -> None:
-        tools = list(gateway.connections.catalog.tools.entries())
+        tools = list(gateway.connections.unfiltered.tools.entries())
         harmless = [tool for tool in tools if tool.traits.is_read_only and not _needs_arguments(tool.definition)]
         for tool in harmless[:_MAX_CALLS]:
             envelope = await gateway.invoke(tool.full_name, {}, timeout_ms=_CALL_MS)

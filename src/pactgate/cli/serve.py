@@ -44,6 +44,7 @@ from pactgate.policy.access import ADMINISTRATOR
 @click.option("--host", metavar="HOST", help="Address to listen on. Default 127.0.0.1.")
 @click.option("--port", type=int, metavar="PORT", help="Port to listen on. Default 7411; 0 takes a free one.")
 @click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error. Default info.")
+@click.option("--view", metavar="NAME", help="With --stdio: serve this view of the configuration.")
 @click.option(
     "--replicas",
     type=click.IntRange(1, MAX_REPLICAS),
@@ -64,6 +65,7 @@ def serve(
     log_level: str | None,
     replicas: int | None,
     is_replica: str | None,
+    view: str | None,
     admin: bool,
 ) -> int:
     """Run the gateway. Without a configuration it serves a demo.
@@ -74,8 +76,7 @@ def serve(
         require_python_file(file)
         if config is not None:
             raise CommandError("Give a file of tools or --config, not both.", "A configuration has `tools` for this.")
-    if admin and not stdio:
-        raise CommandError("--admin needs --stdio.", "Over HTTP, give a token the role admin in the configuration.")
+    _require_fitting(stdio=stdio, admin=admin, view=view, replicas=replicas)
     path = find_config(config) if file is None else None
     flags: dict[str, Any] = {"listen.host": host, "listen.port": port, "log.level": log_level}
     if is_replica is not None:
@@ -83,13 +84,13 @@ def serve(
         flags |= shared if is_replica == "auto" else {**shared, "log.format": is_replica}
     settings = load_config(path, flags)
     if replicas is not None:
-        if stdio:
-            raise CommandError("--replicas is for HTTP; --stdio serves one client.")
         return serve_replicas(replicas, _words(file, path, host, log_level), settings)
     scope = None
     if file is not None:
         alone = tools_server(file)
         scope, settings = alone.id, msgspec.structs.replace(settings, servers={alone.id: alone})
+    if view is not None and view not in settings.views:
+        raise CommandError(f"There is no view {view!r}.", f"Views: {', '.join(settings.views) or 'none'}.")
     if is_replica is None:
         show_warnings(settings)
     keep_large_buffers()
@@ -101,9 +102,26 @@ def serve(
             settings = msgspec.structs.replace(settings, servers=stack.enter_context(demo()))
         runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
         serving = _Serving(
-            settings, path, flags, scope=scope, is_stdio=stdio, is_admin=admin, is_replica=is_replica is not None
+            settings,
+            path,
+            flags,
+            scope=scope,
+            view=view,
+            is_stdio=stdio,
+            is_admin=admin,
+            is_replica=is_replica is not None,
         )
         return runner.run(serving.run())
+
+
+def _require_fitting(*, stdio: bool, admin: bool, view: str | None, replicas: int | None) -> None:
+    """Raise where options contradict each other."""
+    if admin and not stdio:
+        raise CommandError("--admin needs --stdio.", "Over HTTP, give a token the role admin in the configuration.")
+    if view is not None and not stdio:
+        raise CommandError("--view needs --stdio.", "Over HTTP, the view has a path: /mcp/v/NAME.")
+    if replicas is not None and stdio:
+        raise CommandError("--replicas is for HTTP; --stdio serves one client.")
 
 
 def _words(file: str | None, path: Path | None, host: str | None, log_level: str | None) -> list[str]:
@@ -132,6 +150,7 @@ class _Serving:
         flags: dict[str, Any],
         *,
         scope: str | None,
+        view: str | None,
         is_stdio: bool,
         is_admin: bool,
         is_replica: bool = False,
@@ -142,6 +161,7 @@ class _Serving:
         self._flags = flags
         self._is_stdio = is_stdio
         self._scope = scope
+        self._view = view
         self._roles = ADMINISTRATOR if is_admin else frozenset[str]()
         self._is_demo = path is None and scope is None
         self._stop = asyncio.Event()
@@ -220,7 +240,7 @@ class _Serving:
                 flush=True,
             )
         await self._gateway.start(connects=False)
-        frontend = asyncio.create_task(self._gateway.serve_stdio(self._scope, roles=self._roles))
+        frontend = asyncio.create_task(self._gateway.serve_stdio(self._scope, view=self._view, roles=self._roles))
         stop = asyncio.create_task(self._stop.wait())
         await asyncio.wait({frontend, stop}, return_when=asyncio.FIRST_COMPLETED)
         for task in (frontend, stop):

@@ -11,6 +11,7 @@ import click
 from pactgate.cli.errors import CommandError
 
 if TYPE_CHECKING:
+    from pactgate.cli.gateway_client import GatewayClient
     from pactgate.cli.running_gateways import RunningGateway
 
 _MAX_TOKEN_CHARS: Final = 8192
@@ -55,14 +56,24 @@ def with_gateway(function: Callable[..., int]) -> Callable[..., int]:
     def run(
         *, url: str | None, token: str | None, token_file: str | None, ca_file: str | None, **options: object
     ) -> int:
-        from pactgate.cli.gateway_client import UNIX, GatewayClient
+        return function(gateway_client(url=url, token=token, token_file=token_file, ca_file=ca_file), **options)
 
-        found = configured_gateway() if url is None else _gateway_at(url)
-        address = found.url if found.socket is None else f"{UNIX}{found.socket}"
-        given = token if token_file is None else _read_token(token_file)
-        return function(GatewayClient(address, given, ca_file=ca_file, certificate=found.certificate), **options)
+    return gateway_options(json_option(run))
 
-    return _url_option(_token_option(_token_file_option(_ca_file_option(json_option(run)))))
+
+def gateway_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Add the options of the connection to a gateway."""
+    return _url_option(_token_option(_token_file_option(_ca_file_option(function))))
+
+
+def gateway_client(*, url: str | None, token: str | None, token_file: str | None, ca_file: str | None) -> GatewayClient:
+    """The client of the gateway that these options mean."""
+    from pactgate.cli.gateway_client import UNIX, GatewayClient
+
+    found = configured_gateway() if url is None else _gateway_at(url)
+    address = found.url if found.socket is None else f"{UNIX}{found.socket}"
+    given = token if token_file is None else _read_token(token_file)
+    return GatewayClient(address, given, ca_file=ca_file, certificate=found.certificate)
 
 
 def _read_token(file: str) -> str:

@@ -32,8 +32,10 @@ from pactgate.config.sections.auth import check_auth
 from pactgate.config.sections.cache import check_cache
 from pactgate.config.sections.effects import warn_of_own_files
 from pactgate.config.sections.listen import ListenSection, check_listen, warn_of_plain_tokens
+from pactgate.config.sections.permissions import check_permissions
 from pactgate.config.sections.state import KEY_VARIABLE, check_state, warn_of_state
 from pactgate.config.sections.telemetry import Telemetry, is_disabled, telemetry_of
+from pactgate.config.sections.views import check_views
 from pactgate.config.server_entries import settle
 from pactgate.config.validate import SERVER_LISTS, Validation
 from pactgate.config.value_checks import is_loopback
@@ -43,6 +45,7 @@ COMMAND_LINE: Final = "command line"
 ENV_FILE: Final = "envFile"
 ENVIRONMENT: Final = "the environment"
 _STEM: Final = "pactgate"
+_PERMISSIONS: Final = ("callers", "permissions", "views")
 _KEYS: Final = ".keys"
 
 
@@ -120,6 +123,7 @@ def load(
         has_key_file=config.auth.keys is not None or (key_file is not None and os.path.lexists(key_file)),
         secret_files=tuple(files.names),
         unresolved=unresolved,
+        rule_places=_rule_places(config, path, found),
         file=str(path) if path else None,
     )
     warn_of_own_files(config.servers, config.private_paths, found)
@@ -223,7 +227,19 @@ def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings, 
     check_state(settings.get("state", {}), found)
     check_listen(settings.get("listen", {}), found)
     check_together(settings, found)
+    if not any(
+        problem.path.startswith(_PERMISSIONS) for problem in found.problems
+    ):  # what was refused is not in `settings`
+        check_permissions(settings, found)
+        check_views(settings, found)
     return settings
+
+
+def _rule_places(config: Config, path: Path | None, found: ConfigFindings) -> tuple[str, ...]:
+    """Where the rules stand, as `pactgate.json:14:5`: records of calls name the rule that decided."""
+    places = [found.place_of(("permissions", at)) for at in range(len(config.permissions))]
+    name = "" if path is None else path.name
+    return tuple(name if place is None else f"{name}:{place.line}:{place.column}" for place in places)
 
 
 def _of_enabled(

@@ -23,9 +23,11 @@ from pactgate.config.sections.cache import Cache
 from pactgate.config.sections.capture import Capture
 from pactgate.config.sections.limits import Categories, Limits, Timeouts
 from pactgate.config.sections.listen import ListenSection
+from pactgate.config.sections.permissions import Callers, Permissions
 from pactgate.config.sections.rate_limits import RateLimits
 from pactgate.config.sections.state import StateSection
 from pactgate.config.sections.telemetry import Telemetry
+from pactgate.config.sections.views import Views
 from pactgate.config.server_settings import ServerConfig, Servers
 from pactgate.core.failures import Plane, WireSettings
 
@@ -114,6 +116,9 @@ class Sections(Section, frozen=True, kw_only=True):
     cache: Cache = Cache()
     capture: Capture = Capture()
     auth: Auth = Auth()
+    callers: Callers = {}
+    permissions: Permissions = ()
+    views: Views = {}
     sessions: Sessions = Sessions()
     state: StateSection = StateSection()
     audit: AuditSection = AuditSection()
@@ -153,6 +158,8 @@ class Config(Sections, frozen=True, kw_only=True):
     secret_files: tuple[str, ...] = ()
     """Files that secrets were read from; the configuration is reloaded when one changes."""
     warnings: tuple[ConfigProblem, ...] = ()
+    rule_places: tuple[str, ...] = ()
+    """Where each of the `permissions` stands: file, line and column."""
     file: str | None = None
     key_file: str | None = None
     """Where the API keys are. None where there is no configuration file to have keys of its own."""
@@ -202,9 +209,8 @@ class Config(Sections, frozen=True, kw_only=True):
 ELSEWHERE: Final = {
     "mcp_servers": "Write it as mcpServers.",
     "headersHelper": "Put the headers in headers, as ${NAME} where they are secret.",
-    "includeTools": "Tools can't be chosen here yet.",
-    "excludeTools": "Tools can't be hidden here yet.",
-    "disabledTools": "Tools can't be hidden here yet.",
+    "enabled_tools": "Write it as includeTools.",
+    "disabled_tools": "Write it as excludeTools.",
     "<<": "Merge keys are not part of YAML 1.2; write the values out.",
 }
 """Keys of client files that must not be ignored silently, and what to write instead."""

@@ -15,7 +15,7 @@ from msgspec import NODEFAULT, inspect
 
 from pactgate.config.file_access import MAX_SECRET_BYTES
 from pactgate.config.load import MAX_FILE_BYTES
-from pactgate.config.model import ConfigFile
+from pactgate.config.model import ConfigFile, Sections
 from pactgate.config.reader import FORMATS
 from pactgate.config.sections.rest import RestSettings
 from pactgate.config.server_settings import ServerEntry, ServerSettings
@@ -101,6 +101,9 @@ def settings_page() -> str:
         section = _bare(field.type)
         if isinstance(section, inspect.StructType):
             parts.extend(_section(field.encode_name, section))
+        elif field.name in Sections.__struct_fields__ and (found := _members(field.encode_name, section)) is not None:
+            parts.append(f"## `{field.encode_name}`\n\n{_says(field)}\n")
+            parts.extend(_section(*found))
         elif isinstance(section, inspect.DictType) and not isinstance(_bare(section.value_type), inspect.StructType):
             parts.append(f"## `{field.encode_name}`\n\n{_says(field)}\n\nA {_type(section)}, {_range(section)}.\n")
     ignored = "".join(
@@ -138,13 +141,19 @@ def _section(name: str, kind: inspect.StructType) -> Iterator[str]:
 def _tables(name: str, kind: inspect.StructType) -> Iterator[str]:
     """The objects within an object, those of its lists and names included."""
     for field in kind.fields:
-        table, key = _bare(field.type), field.encode_name
-        if isinstance(table, inspect.DictType):
-            table, key = _bare(table.value_type), f"{key}.<name>"
-        elif isinstance(table, inspect.VarTupleType):
-            table, key = _bare(table.item_type), f"{key}[]"
-        if isinstance(table, inspect.StructType):
-            yield from _section(f"{name}.{key}", table)
+        table, path = _bare(field.type), f"{name}.{field.encode_name}"
+        found = (path, table) if isinstance(table, inspect.StructType) else _members(path, table)
+        if found is not None:
+            yield from _section(*found)
+
+
+def _members(path: str, kind: inspect.Type) -> tuple[str, inspect.StructType] | None:
+    """The objects that are the values of a setting, by name or in a list."""
+    if isinstance(kind, inspect.DictType):
+        path, kind = f"{path}.<name>", _bare(kind.value_type)
+    elif isinstance(kind, inspect.VarTupleType):
+        path, kind = f"{path}[]", _bare(kind.item_type)
+    return (path, kind) if isinstance(kind, inspect.StructType) else None
 
 
 def _row(field: inspect.Field) -> str:

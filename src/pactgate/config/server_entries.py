@@ -76,6 +76,7 @@ def settle(
     entry = _Entry(values, given, path, found)
     _check_kind(entry)
     settled = {key: value for key, value in values.items() if key in _KNOWN}
+    settled["excludeTools"] = [*values.get("excludeTools", ()), *values.get("disabledTools", ())]
     settled |= {"id": server_id, "transport": _transport(entry), "enabled": _enabled(entry)}
     if headers := values.get("headers"):
         own = PLAIN_HEADERS - {"user-agent"} if values.get("endpoints") is None else _BODY_HEADERS

@@ -13,10 +13,11 @@ from msgspec import Meta
 from pactgate.config import value_checks
 from pactgate.config.sections import Folder, doc, ignored
 from pactgate.config.sections.effects import Effects
-from pactgate.config.sections.limits import Isolation
+from pactgate.config.sections.limits import Isolation, ToolPattern
 from pactgate.config.sections.network import ServerProxy, ServerTls
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.sections.rest import RestSettings
+from pactgate.config.selectors import matches
 
 Command = Annotated[
     str, Meta(min_length=1, max_length=1000, extra={"expand": True, "check": value_checks.check_program})
@@ -100,6 +101,17 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
             le=24,
         ),
     ] = 16
+    include_tools: Annotated[
+        Annotated[tuple[ToolPattern, ...], Meta(max_length=1000)] | None,
+        doc("Tools of the server to serve, by its own names or patterns; all others do not exist here. Default: all."),
+    ] = None
+    exclude_tools: Annotated[
+        tuple[ToolPattern, ...],
+        doc(
+            "Tools of the server that do not exist here, by its own names or patterns. `disabledTools` is the same.",
+            max_length=1000,
+        ),
+    ] = ()
     extensions: Annotated[
         tuple[ExtensionMethod, ...],
         doc(
@@ -141,6 +153,9 @@ class ServerEntry(ServerSettings, frozen=True, kw_only=True):
         doc("File of `NAME=VALUE` lines: further environment variables of the program; those in `env` go before them."),
     ] = None
     disabled: Annotated[bool | None, doc("Other clients' key for the opposite of `enabled`.")] = None
+    disabled_tools: Annotated[
+        tuple[ToolPattern, ...], doc("Other clients' key for `excludeTools`.", max_length=1000)
+    ] = ()
     auto_approve: Annotated[Any, ignored("Tools a client calls without asking its user.")] = None
     always_allow: Annotated[Any, ignored("The same in other clients.")] = None
     trust: Annotated[Any, ignored("The same, for all tools of a server.")] = None
@@ -160,6 +175,12 @@ class ServerConfig(ServerSettings, frozen=True, kw_only=True):
     transport: Transport = "auto"
     unresolved: str | None = None
     """What is missing in the environment. The entry has no other settings then, and the server can't be connected."""
+
+    def serves(self, tool: str) -> bool:
+        """Whether the operator wants a tool of the server, by its own name."""
+        if any(matches(pattern, tool) for pattern in self.exclude_tools):
+            return False
+        return self.include_tools is None or any(matches(pattern, tool) for pattern in self.include_tools)
 
     @property
     def address(self) -> str | None:

@@ -29,6 +29,16 @@ CLIENT: Final = "client"
 """What a request waits for, beside its server and its gates: a free slot, a connection to the server, answers of its client."""
 
 
+class AppliedRule(Struct, frozen=True, gc=False):
+    """The rule of `permissions` that decided about a request. `number` counts from 1; None: no rule allows it."""
+
+    number: int | None = None
+    place: str = ""
+    """Where it stands in the file of the operator."""
+    revision: str = ""
+    """Of callers, permissions and categories."""
+
+
 class ExecutionRecord(Struct, frozen=True):
     """What happened to one request. Final, all the way down."""
 
@@ -79,6 +89,8 @@ class ExecutionRecord(Struct, frozen=True):
     error_code: int | None = None
     """The number of the JSON-RPC error that the client was answered; None where it was answered a result, or nothing."""
     trace: CallTrace | None = None
+    rule: AppliedRule | None = None
+    """What decided whether it was permitted; None where nothing is configured."""
 
     def waited_ms(self, what: str) -> float:
         return sum(waited_ms for name, waited_ms in self.waits if name == what)
@@ -161,6 +173,7 @@ class ExecutionContext(Struct, eq=False):
     trace: CallTrace | None = None
     """The trace it belongs to, where it is traced or its trace context has to be replaced."""
     waits: tuple[tuple[str, float], ...] = ()
+    rule: AppliedRule | None = None
     record: ExecutionRecord | None = None
     interrupt: Callable[[], None] = _nothing
     """Ends what works on the request, from outside; set by whoever runs it."""
@@ -225,6 +238,7 @@ class ExecutionContext(Struct, eq=False):
             self.waits,
             self.error_code,
             self.trace,
+            self.rule,
         )
         return record
 

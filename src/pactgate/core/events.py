@@ -185,6 +185,17 @@ class ToolReported(Event, frozen=True):
     text: str
 
 
+class PermissionUndecided(Event, frozen=True):
+    """The condition of a rule could not be decided for the arguments of a request, for example because of their types: it was denied."""
+
+    request_id: str
+    server: str
+    name: str
+    rule: int
+    place: str
+    reason: str
+
+
 class CacheFailed(Event, frozen=True):
     """A store could not be asked or told; the call went on without it."""
 

@@ -106,6 +106,7 @@ class Kind(StrEnum):
     INVALID_ARGUMENTS = "invalid_arguments"
     LIMIT_EXCEEDED = "limit_exceeded"
     PERMISSION_DENIED = "permission_denied"
+    FORBIDDEN = "forbidden"
     CONFLICT = "conflict"
     CHANGE_UNDONE = "change_undone"
     RATE_LIMITED = "rate_limited"
@@ -196,6 +197,7 @@ TABLE: Final[dict[Kind, Row]] = {
     Kind.INVALID_ARGUMENTS: Row(_C, _E.INVALID_INPUT, None, _ERR, _PARAMS, "invalid_arguments", Party.CALLER, _NO),
     Kind.LIMIT_EXCEEDED: Row(_C, _E.REQUEST_TOO_LARGE, None, _ERR, _PARAMS, "limit_exceeded", Party.CALLER, _NO),
     Kind.PERMISSION_DENIED: Row(_C, _E.PERMISSION_DENIED, None, _RES, _PARAMS, "permission_denied", Party.CALLER, _NO),
+    Kind.FORBIDDEN: Row(_C, _E.PERMISSION_DENIED, None, _RES, _PARAMS, "forbidden", Party.CALLER, _NO),
     Kind.CONFLICT: Row(_C, _E.CONFLICT, None, _RES, _PARAMS, "conflict", Party.CALLER, _NO),
     Kind.CHANGE_UNDONE: Row(_C, _E.OPERATION_FAILED, None, _RES, _INTERNAL, "change_undone", Party.OPERATOR, _NO),
     Kind.RATE_LIMITED: Row(_C, _E.RATE_LIMITED, None, _RES, _INTERNAL, "rate_limited", Party.CALLER, _NO),

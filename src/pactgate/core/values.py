@@ -5,9 +5,9 @@ Must not: hold connections or tasks; `Caller.channel` is an interface handed in 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec import UNSET, Struct
 
@@ -57,11 +57,35 @@ class Responder(Protocol):
         """`done` has failed: answer otherwise, or end the connection."""
 
 
+VIEW_PATH: Final = "v/"
+"""Begins what comes after `/mcp/` on the path of a view."""
+
+
+def split_path(path: str | None) -> tuple[str | None, str | None]:
+    """The server and the view that a path below `/mcp/` names; both are None for `/mcp` itself."""
+    if path is not None and path.startswith(VIEW_PATH):
+        return None, path.removeprefix(VIEW_PATH)
+    return path, None
+
+
+class ListReader(Protocol):
+    """Whoever reads lists: its credentials and its path alone decide what is in them."""
+
+    @property
+    def principal(self) -> Principal: ...
+
+    @property
+    def scope(self) -> str | None: ...
+
+    @property
+    def view(self) -> str | None: ...
+
+
 class ClientGroup(Protocol):
     """Callers of one endpoint that can be told things outside their requests."""
 
-    def tell(self, scope: str | None, method: str) -> None:
-        """Tell those whose view is `scope`. Must not wait or raise."""
+    def tell(self, method: str, concerns: Callable[[ListReader], bool]) -> None:
+        """Tell those whom it concerns. Must not wait or raise."""
 
 
 class HandleOwner(NamedTuple):
@@ -72,7 +96,8 @@ class HandleOwner(NamedTuple):
 
 
 class Caller(Struct, frozen=True):
-    """`scope` is the server id of `/mcp/{serverId}`, or None for the merged view; `capabilities` are those this request may rely on."""
+    """`scope` is the server id of `/mcp/{serverId}`, or None for all servers; `view` the name of `/mcp/v/{view}`. `capabilities` are those
+    that this request may rely on."""
 
     principal: Principal
     era: Era
@@ -88,6 +113,7 @@ class Caller(Struct, frozen=True):
     """How to tell it something outside its requests; None for modern callers, who listen instead."""
     peer: str = ""
     """The address it calls from, where it calls over a network."""
+    view: str | None = None
     trace_parent: str = ""
     """The `traceparent` header of its HTTP request, where it sent one."""
     log_level: str | None = None

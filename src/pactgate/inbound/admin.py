@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Collection
+from typing import Any, Final, NamedTuple, Protocol
 
 from pactgate.core.principal import Principal
 from pactgate.core.values import ServerStatus
@@ -42,6 +42,23 @@ class CallTraces(Protocol):
     def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]: ...
 
 
+class Seen(NamedTuple):
+    """What exists for a caller."""
+
+    servers: Collection[str]
+    tools: Collection[str]
+
+
+class Reach(Protocol):
+    """What callers can reach."""
+
+    def is_served(self, path: str, principal: Principal) -> bool:
+        """Whether there is something for a caller at a path below `/mcp/`."""
+
+    def seen_by(self, principal: Principal) -> tuple[Collection[str], Collection[str]] | None:
+        """The servers, and the full names of the tools, that exist for a caller; None where no permissions are configured."""
+
+
 class ServerLogs(Protocol):
     """The last lines that servers wrote."""
 
@@ -56,6 +73,7 @@ class Admin:
         snapshot: Callable[[], dict[str, Any]],
         metrics: Callable[[str], tuple[bytes, str]],
         stories: CallTraces,
+        reach: Reach,
         server_logs: ServerLogs,
         traffic: Callable[[], dict[str, Any]],
         clock: Callable[[], float],
@@ -63,6 +81,7 @@ class Admin:
     ) -> None:
         self._is_draining = is_draining
         self._stories = stories
+        self._reach = reach
         self._server_logs = server_logs
         self._traffic = traffic
         self._take = snapshot
@@ -109,20 +128,19 @@ class Admin:
         if exchange.path.startswith(_LOGS):
             return self._answer_logs(exchange, admitted)
         if exchange.path == "/metrics":
-            body, content_type = self._metrics(",".join(exchange.headers.get("accept", ())))
-            self._say(exchange, 200, body, b"Content-Type: %b\r\nCache-Control: no-store\r\n" % content_type.encode())
-            return True
+            return self._answer_metrics(exchange, admitted)
         if exchange.path == "/api/status":
-            snapshot = self._snapshot()
-            facts = {name: fact for name, fact in snapshot.items() if name not in ("servers", "tools")}
-            facts |= {"status": _status(snapshot["servers"]), "serverCount": len(snapshot["servers"])}
-            facts["toolCount"] = len(snapshot["tools"])
-        elif exchange.path == "/api/traffic":
+            servers, tools = self._servers_for(admitted), self._tools_for(admitted)
+            facts = {name: fact for name, fact in self._snapshot().items() if name not in ("servers", "tools")}
+            if self._seen_by(admitted) is not None:
+                facts.pop("views", None)
+            facts |= {"status": _status(servers), "serverCount": len(servers), "toolCount": len(tools)}
+        elif exchange.path == "/api/traffic" and self._seen_by(admitted) is None:
             facts = self._traffic()
         elif exchange.path == "/api/servers":
             facts = {"servers": self._servers_for(admitted)}
         elif exchange.path == "/api/tools":
-            facts = {"tools": self._snapshot()["tools"]}
+            facts = {"tools": self._tools_for(admitted)}
         else:
             return False
         self._say(exchange, 200, encode_json(facts))
@@ -142,7 +160,7 @@ class Admin:
     def _answer_logs(self, exchange: HttpExchange, admitted: Principal) -> bool:
         """`/api/logs/{server}/{number}`: the lines after that one, for administrators, because a line may be about any client."""
         server, _, after = exchange.path.removeprefix(_LOGS).partition("/")
-        if not any(row["serverId"] == server for row in self._servers()) or not _NUMBER.fullmatch(after):
+        if not any(row["serverId"] == server for row in self._servers_for(admitted)) or not _NUMBER.fullmatch(after):
             return False
         if not sees_everything(admitted.roles):
             self._say(exchange, 403, _ADMIN_ONLY)
@@ -155,8 +173,29 @@ class Admin:
         return servers
 
     def _servers_for(self, admitted: Principal) -> list[dict[str, Any]]:
-        """What a server wrote itself may be about another caller, so only an admin sees it."""
-        return [shown_row(row, admitted.roles) for row in self._servers()]
+        """What a server wrote itself may be about another caller, so only an admin sees it, who sees every server too."""
+        seen = self._seen_by(admitted)
+        return [
+            shown_row(row, admitted.roles) for row in self._servers() if seen is None or row["serverId"] in seen.servers
+        ]
+
+    def _tools_for(self, admitted: Principal) -> list[dict[str, Any]]:
+        tools: list[dict[str, Any]] = self._snapshot()["tools"]
+        seen = self._seen_by(admitted)
+        return tools if seen is None else [row for row in tools if row["fullName"] in seen.tools]
+
+    def _seen_by(self, admitted: Principal) -> Seen | None:
+        """What exists for a client; None for administrators, and where no permissions are configured."""
+        seen = None if sees_everything(admitted.roles) else self._reach.seen_by(admitted)
+        return None if seen is None else Seen(*seen)
+
+    def _answer_metrics(self, exchange: HttpExchange, admitted: Principal) -> bool:
+        """The metrics name servers and tools of everybody, so permissions leave them to administrators."""
+        if self._seen_by(admitted) is not None:
+            return False
+        body, content_type = self._metrics(",".join(exchange.headers.get("accept", ())))
+        self._say(exchange, 200, body, b"Content-Type: %b\r\nCache-Control: no-store\r\n" % content_type.encode())
+        return True
 
     def say(self, exchange: HttpExchange, facts: dict[str, Any]) -> None:
         """Answer with a JSON document."""

@@ -21,7 +21,7 @@ from pactgate.core.failures import Kind
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.principal import Principal
 from pactgate.core.recording import ConnectionRecorder
-from pactgate.inbound.admin import Admin, CallTraces, ServerLogs
+from pactgate.inbound.admin import Admin, CallTraces, Reach, ServerLogs
 from pactgate.inbound.auth import Guard, cors_head
 from pactgate.inbound.batch import is_batch
 from pactgate.inbound.credential_checks import CredentialChecks
@@ -63,14 +63,14 @@ def _stop(work: Work) -> None:
 
 
 class HttpFrontend:
-    """`servers` gives the ids that have a path of their own for callers of certain roles; `snapshot` the state the JSON API shows."""
+    """`reach` says what exists for a caller; `snapshot` is the state the JSON API shows."""
 
     def __init__(
         self,
         kernel: Kernel,
         guard: Guard,
         *,
-        servers: Callable[[frozenset[str]], Collection[str]],
+        reach: Reach,
         snapshot: Callable[[], dict[str, Any]],
         metrics: Callable[[str], tuple[bytes, str]],
         stories: CallTraces,
@@ -102,11 +102,11 @@ class HttpFrontend:
         self._expiry: asyncio.TimerHandle | None = None
         self._expires_at: float | None = None
         self._brake = GuessBrake(emit, clock)
-        self._servers = servers
+        self._reach = reach
         self._emit = emit
         self._tap = tap
         self._admin = Admin(
-            snapshot, metrics, stories, server_logs, traffic, clock, is_draining=lambda: self.is_draining
+            snapshot, metrics, stories, reach, server_logs, traffic, clock, is_draining=lambda: self.is_draining
         )
         self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
         self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
@@ -118,7 +118,7 @@ class HttpFrontend:
         Credentials that take time to check are checked when the body is there: it counts as nobody's until then.
         """
         head = exchange.head.mcp
-        if head is None or head.generation != self._generation or not self._is_served(head.scope, head.principal):
+        if head is None or head.generation != self._generation or not self._is_served(head.path, head.principal):
             guard, headers = self._guard, exchange.headers
             if guard.check_source(headers) is None and isinstance(guard.find(exchange), PendingCheck):
                 return True
@@ -131,7 +131,7 @@ class HttpFrontend:
         if (
             head is None
             or head.generation != self._generation
-            or (head.scope is not None and not self._is_served(head.scope, head.principal))
+            or (head.path is not None and not self._is_served(head.path, head.principal))
         ):
             head = exchange.head.mcp = self._route(exchange)
             if head is None:
@@ -337,31 +337,31 @@ class HttpFrontend:
         if self._tap is not None:
             exchange.hop = self._tap.requested(exchange.method, exchange.path, exchange.headers, exchange.body)
 
-    def _is_served(self, scope: str | None, admitted: Principal) -> bool:
-        return scope is None or scope in self._servers(admitted.roles)
+    def _is_served(self, path: str | None, admitted: Principal) -> bool:
+        return path is None or self._reach.is_served(path, admitted)
 
-    def _mcp(self, exchange: HttpExchange, admitted: Principal, scope: str | None) -> McpRequestHead | None:
-        if not self._is_served(scope, admitted):
+    def _mcp(self, exchange: HttpExchange, admitted: Principal, path: str | None) -> McpRequestHead | None:
+        if not self._is_served(path, admitted):
             rejection = Rejection(
                 messages.INVALID_PARAMS, "There is no server at this path.", data=data_of(Kind.UNKNOWN_PATH)
             )
             refuse(exchange, self._emit, 404, rejection)
         elif exchange.method == "POST":
-            return self._post(exchange, admitted, scope)
+            return self._post(exchange, admitted, path)
         elif self.hops is not None and not exchange.is_forwarded and self.hops.forward(exchange, admitted, b""):
             return None
         elif exchange.method == "GET":
             self._note(exchange)
             may_stream = read_accept(exchange.headers, otherwise=_ANYTHING).stream
-            self._legacy.get(exchange, admitted, scope, may_stream=may_stream)
+            self._legacy.get(exchange, admitted, path, may_stream=may_stream)
         elif exchange.method == "DELETE":
             self._note(exchange)
-            self._legacy.delete(exchange, admitted, scope)
+            self._legacy.delete(exchange, admitted, path)
         else:
             self._refuse(exchange, 405, "Send POST requests here.", _MCP_METHODS)
         return None
 
-    def _post(self, exchange: HttpExchange, admitted: Principal, scope: str | None) -> McpRequestHead | None:
+    def _post(self, exchange: HttpExchange, admitted: Principal, path: str | None) -> McpRequestHead | None:
         if not has_json(exchange.headers):
             self._refuse(exchange, 415, "Send Content-Type: application/json.")
             return None
@@ -374,7 +374,7 @@ class HttpFrontend:
             generation=self._generation,
             principal=admitted,
             peer=exchange.peer,
-            scope=scope,
+            path=path,
             accepts=accepts,
             extra_head=exchange.extra_head,
             resource_metadata=b"" if self._guard.resource is None else self._guard.resource.where(exchange),

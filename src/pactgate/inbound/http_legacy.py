@@ -112,7 +112,7 @@ class LegacyHttpHandler:
                 batch.answers.put(batch.answers.expect(), encode_refusal(element))
         batch.answers.close()
 
-    def get(self, exchange: HttpExchange, principal: Principal, scope: str | None, *, may_stream: bool) -> None:
+    def get(self, exchange: HttpExchange, principal: Principal, path: str | None, *, may_stream: bool) -> None:
         """The standing stream of a session, or a lost one taken up again."""
         if "mcp-session-id" not in exchange.headers:
             self._refuse(exchange, 405, "Only a session has a stream to read; send POST requests.", _CALL)
@@ -120,7 +120,7 @@ class LegacyHttpHandler:
         if not may_stream:
             self._refuse(exchange, 406, "Accept text/event-stream.")
             return
-        session = self._session(exchange, principal, scope, None)
+        session = self._session(exchange, principal, path, None)
         if session is None:
             return
         last_ids = exchange.headers.get("last-event-id")
@@ -137,12 +137,12 @@ class LegacyHttpHandler:
         exchange.on_disconnect = lambda: stream.lost(sink)
         stream.attach(sink, after)
 
-    def delete(self, exchange: HttpExchange, principal: Principal, scope: str | None) -> None:
+    def delete(self, exchange: HttpExchange, principal: Principal, path: str | None) -> None:
         """End a session and everything that runs in it."""
         if "mcp-session-id" not in exchange.headers:
             self._refuse(exchange, 405, "Only a session can be deleted; send POST requests.", _CALL)
             return
-        session = self._session(exchange, principal, scope, None)
+        session = self._session(exchange, principal, path, None)
         if session is not None:
             self._sessions.end(session)
             exchange.respond(200)
@@ -165,6 +165,7 @@ class LegacyHttpHandler:
             version=versions.negotiate(offer.version),
             channel=_NO_CHANNEL,
             scope=head.scope,
+            view=head.view,
             client=offer.client,
             capabilities=offer.capabilities,
             trace_parent=head.trace_parent,
@@ -175,7 +176,7 @@ class LegacyHttpHandler:
             if not self._sessions.make_room(principal.key):
                 self._refuse_for_now(exchange)
                 return None
-            return self._sessions.open(principal, head.scope, caller.version, offer)
+            return self._sessions.open(principal, head.path, caller.version, offer)
 
         responder = _Handshake(exchange, request, open_session)
         work = self._kernel.start(ExecutionContext(request.method, caller, self._clock()), request, responder)
@@ -190,13 +191,13 @@ class LegacyHttpHandler:
     def _session_of(self, exchange: HttpExchange, head: McpRequestHead, id_: bytes | None) -> LegacySession | None:
         """The session a POST names, or None after the refusal has been sent."""
         if head.session_id is not None:
-            session = self._sessions.find(head.session_id, head.principal.key, head.scope)
+            session = self._sessions.find(head.session_id, head.principal.key, head.path)
             if session is not None:
                 return session
-        return self._session(exchange, head.principal, head.scope, id_)
+        return self._session(exchange, head.principal, head.path, id_)
 
     def _session(
-        self, exchange: HttpExchange, principal: Principal, scope: str | None, id_: bytes | None
+        self, exchange: HttpExchange, principal: Principal, path: str | None, id_: bytes | None
     ) -> LegacySession | None:
         """The session this request names, or None after the refusal has been sent."""
         ids = exchange.headers.get("mcp-session-id", [])
@@ -208,7 +209,7 @@ class LegacyHttpHandler:
             why = "Sessions speak one of " + ", ".join(versions.LEGACY_VERSIONS) + "."
             self._refuse(exchange, 400, why, id_=id_, kind=Kind.UNSUPPORTED_VERSION)
             return None
-        session = self._sessions.find(ids[0], principal.key, scope)
+        session = self._sessions.find(ids[0], principal.key, path)
         if session is None:
             self._refuse(exchange, 404, _UNKNOWN_SESSION, id_=id_, kind=Kind.UNKNOWN_SESSION)
         return session
@@ -287,6 +288,7 @@ def _caller(session: LegacySession, head: McpRequestHead, channel: CallerChannel
         version=session.version,
         channel=channel,
         scope=session.scope,
+        view=session.view,
         session=session.handle,
         client=session.client,
         capabilities=session.capabilities,

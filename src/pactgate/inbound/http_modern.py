@@ -70,6 +70,7 @@ class ModernHttpHandler:
             version=route.version,
             channel=responder,
             scope=head.scope,
+            view=head.view,
             client=route.client,
             capabilities=route.capabilities,
             headers=exchange.headers,

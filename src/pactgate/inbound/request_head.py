@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from pactgate.core.principal import Principal
+from pactgate.core.values import split_path
 from pactgate.protocol.versions import LEGACY_VERSIONS
 
 Headers = Mapping[str, list[str]]
@@ -40,7 +41,10 @@ class McpRequestHead(Struct, frozen=True):
     principal: Principal
     peer: str
     """The address of the client."""
+    path: str | None
+    """What comes after `/mcp/`; None at `/mcp` itself."""
     scope: str | None
+    view: str | None
     accepts: Accepts
     has_session: bool
     session_id: str | None
@@ -61,16 +65,19 @@ def read_mcp_head(
     generation: int,
     principal: Principal,
     peer: str,
-    scope: str | None,
+    path: str | None,
     accepts: Accepts,
     extra_head: bytes,
     resource_metadata: bytes = b"",
 ) -> McpRequestHead:
+    scope, view = split_path(path)
     return McpRequestHead(
         generation=generation,
         principal=principal,
         peer=peer,
+        path=path,
         scope=scope,
+        view=view,
         accepts=accepts,
         has_session="mcp-session-id" in headers,
         session_id=_named_session(headers),

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 
 from pactgate.config.model import Sessions
 from pactgate.core.principal import Principal
+from pactgate.core.values import ListReader, split_path
 from pactgate.inbound.client_requests import PendingClientRequests
 from pactgate.inbound.replies import MAX_WAITING_BYTES, SESSION_ENDED, DroppedNotifications
 from pactgate.inbound.resumable_streams import FRESH, ResumableStream, SessionStreams, StreamBudget
@@ -50,6 +51,7 @@ class LegacySession:
         "handle",
         "id",
         "last_used",
+        "path",
         "phase",
         "principal",
         "questions",
@@ -57,10 +59,11 @@ class LegacySession:
         "scope",
         "subject",
         "version",
+        "view",
     )
 
     def __init__(
-        self, table: SessionTable, principal: Principal, scope: str | None, version: str, offer: InitializeParams
+        self, table: SessionTable, principal: Principal, path: str | None, version: str, offer: InitializeParams
     ) -> None:
         self._table = table
         self._log: SessionStreams | None = None
@@ -69,7 +72,8 @@ class LegacySession:
         self.handle = hashlib.sha256(self.id.encode()).hexdigest()[:12]
         self.principal = principal
         self.subject = principal.key
-        self.scope = scope
+        self.path = path
+        self.scope, self.view = split_path(path)
         self.version = version
         self.client = offer.client
         self.capabilities = _shared(messages.encode_json(offer.capabilities))
@@ -165,10 +169,10 @@ class SessionTable:
         """Whether there is a session of this id, whoever's it is. Not a use."""
         return id_ in self._sessions
 
-    def find(self, id_: str, subject: str, scope: str | None) -> LegacySession | None:
+    def find(self, id_: str, subject: str, path: str | None) -> LegacySession | None:
         """The session, if it is this subject's and this path's. Counts as a use."""
         session = self._sessions.get(id_)
-        if session is None or session.subject != subject or session.scope != scope:
+        if session is None or session.subject != subject or session.path != path:
             return None
         self._touch(session)
         return session
@@ -183,8 +187,8 @@ class SessionTable:
         # The principal with the most sessions makes room: nobody can push the sessions of others out by opening many.
         return self._evict_from(max(self._by_subject.values(), key=len)) or self._evict_from(self._sessions)
 
-    def open(self, principal: Principal, scope: str | None, version: str, offer: InitializeParams) -> LegacySession:
-        session = LegacySession(self, principal, scope, version, offer)
+    def open(self, principal: Principal, path: str | None, version: str, offer: InitializeParams) -> LegacySession:
+        session = LegacySession(self, principal, path, version, offer)
         self._sessions[session.id] = session
         self._by_subject.setdefault(principal.key, OrderedDict())[session.id] = session
         if self._sweeper is None:
@@ -208,10 +212,10 @@ class SessionTable:
             if not admits(session.principal):
                 self.end(session)
 
-    def tell(self, scope: str | None, method: str) -> None:
-        """Tell every client of this view that listens."""
+    def tell(self, method: str, concerns: Callable[[ListReader], bool]) -> None:
+        """Tell every client that listens and that it concerns."""
         for session in tuple(self.streaming):
-            if session.scope == scope:
+            if concerns(session):
                 session.tell(method)
 
     def sweep(self) -> None:

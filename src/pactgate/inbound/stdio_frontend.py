@@ -19,7 +19,7 @@ from pactgate.core.failures import GatewayFailure, Kind, Reply
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.principal import Principal, PrincipalKind
 from pactgate.core.recording import ConnectionRecorder
-from pactgate.core.values import Caller, Silence
+from pactgate.core.values import Caller, ListReader, Silence
 from pactgate.inbound.batch import BatchAnswers, is_batch, read_batch
 from pactgate.inbound.client_requests import PendingClientRequests
 from pactgate.inbound.error_data import encode_internal, encode_refusal
@@ -68,6 +68,7 @@ async def serve_stdio(
     emit: Emit,
     roles: frozenset[str] = frozenset(),
     scope: str | None = None,
+    view: str | None = None,
     max_message_bytes: int = 10 * MIB,
     finish_s: float = FINISH_S,
     clock: Callable[[], float] = time.monotonic,
@@ -76,12 +77,13 @@ async def serve_stdio(
 ) -> None:
     """Serve one caller until it closes its side. Without streams, the caller is at this process's stdin and stdout.
 
-    `scope` is the one server it sees, under that server's own names. `on_client` is called before its first request is answered.
+    `scope` is the one server it sees, under that server's own names; `view` the view. `on_client` is called before its first request is
+    answered.
     """
     if reader is None or writer is None:
         reader, writer = await open_stdio()
     principal = Principal("local", roles, PrincipalKind.LOCAL)
-    frontend = StdioFrontend(kernel, reader, writer, StdioSession(principal, scope), emit, clock, tap)
+    frontend = StdioFrontend(kernel, reader, writer, StdioSession(principal, scope, view), emit, clock, tap)
     reading = asyncio.get_running_loop().create_task(frontend.read(max_message_bytes))
     frontend.on_gone = reading.cancel
     frontend.on_client = on_client
@@ -185,9 +187,9 @@ class StdioFrontend:
         else:
             self.write(messages.encode_notification(method, params))
 
-    def tell(self, scope: str | None, method: str) -> None:
-        """Tell a legacy caller of the view it has; a modern one listens."""
-        if scope is None and self._conversation.era is Era.LEGACY and self._conversation.is_ready:
+    def tell(self, method: str, concerns: Callable[[ListReader], bool]) -> None:
+        """Tell a legacy caller what concerns it; a modern one listens."""
+        if concerns(self._conversation) and self._conversation.era is Era.LEGACY and self._conversation.is_ready:
             self.notify(method, None)
 
     @property

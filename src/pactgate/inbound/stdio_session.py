@@ -23,11 +23,12 @@ STDIO: Final = "stdio"
 class StdioSession:
     """`era` is None until a request has been admitted; `version` is what a handshake agreed on."""
 
-    def __init__(self, principal: Principal, scope: str | None = None) -> None:
+    def __init__(self, principal: Principal, scope: str | None = None, view: str | None = None) -> None:
         self.era: Era | None = None
         self.version: str | None = None
         self.principal = principal
-        self._scope = scope
+        self.scope = scope
+        self.view = view
         self.standing: SessionNotifier | None = None
         """How the caller is told things outside its requests, once it is known."""
         self._phase = Phase.NEW
@@ -71,7 +72,8 @@ class StdioSession:
             era=Era.LEGACY,
             version=self.version or versions.LATEST_LEGACY,
             channel=channel,
-            scope=self._scope,
+            scope=self.scope,
+            view=self.view,
             client=self._client,
             capabilities=self._capabilities,
             session=STDIO,
@@ -88,7 +90,8 @@ class StdioSession:
             era=Era.MODERN,
             version=route.version,
             channel=channel,
-            scope=self._scope,
+            scope=self.scope,
+            view=self.view,
             client=route.client,
             capabilities=route.capabilities,
             log_level=route.log_level,

@@ -10,10 +10,12 @@ from typing import Any, Final, cast
 
 from msgspec import UNSET, Raw, Struct, field
 
+from pactgate.catalog.search_surface import SearchSurface
 from pactgate.core.context import CLIENT, ExecutionContext
 from pactgate.core.values import Tool
 from pactgate.pipeline.deadline import Deadline, TimeoutQueue
 from pactgate.pipeline.tool_policy import PolicyTable, ToolPolicy
+from pactgate.policy.permissions.rules import Grant
 from pactgate.policy.result_cache import LeaderTicket
 from pactgate.policy.timeouts import ToolTimeout, shortened
 from pactgate.protocol.messages import Request, Response
@@ -49,8 +51,14 @@ class Call(Struct, eq=False):
     ticket: LeaderTicket | None = None
     is_answered: bool = False
     """Answered from the cache."""
-    is_indirect: bool = False
-    """Whether the tool was named in the arguments of `tool_invoke`."""
+    grant: Grant | None = None
+    """What lets its caller call the tool; None where no permissions are configured, and for tools of the gateway itself."""
+    outer: Tool | None = None
+    """The tool that was called, where it names another one in its arguments."""
+    fixed: frozenset[str] = frozenset()
+    """The arguments that a view has put in."""
+    search: SearchSurface | None = None
+    """Where its caller sees a search surface: what answers for it."""
     is_sent: bool = False
     is_task: bool = False
     is_input_required: bool = False
@@ -92,8 +100,9 @@ class Call(Struct, eq=False):
         """Set the bytes that go out as the result."""
         self._result = result
 
-    def bind(self, tool: Tool) -> None:
+    def bind(self, tool: Tool, grant: Grant | None) -> None:
         self.tool = tool
+        self.grant = grant
         self.policy = policy = self.policies.of(tool)
         self.limit = policy.limit if self.caller_limit_ms is None else shortened(policy.limit, self.caller_limit_ms)
         self.ctx.bind(tool)

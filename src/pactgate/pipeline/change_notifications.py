@@ -9,7 +9,7 @@ Must not: ask servers anything.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -18,10 +18,11 @@ from msgspec import Raw, Struct
 
 from pactgate.catalog.change_watcher import UPDATED
 from pactgate.catalog.connections import Connections
+from pactgate.catalog.surfaces import Surfaces
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, ListenOpened
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.values import Caller, ClientGroup, SessionNotifier
+from pactgate.core.values import Caller, ClientGroup, ListReader, SessionNotifier
 from pactgate.pipeline.subscriptions import MAX_URIS, Subscriptions
 from pactgate.protocol import modern
 from pactgate.protocol.messages import Request, encode_json
@@ -59,12 +60,11 @@ _uri_params: Final = msgspec.json.Decoder(_UriParams)
 class _SessionHolder:
     """A legacy session that watches resources."""
 
-    __slots__ = ("_channel", "scope", "subject")
+    __slots__ = ("_channel", "caller")
 
-    def __init__(self, channel: SessionNotifier, subject: str, scope: str | None) -> None:
+    def __init__(self, channel: SessionNotifier, caller: Caller) -> None:
         self._channel = channel
-        self.subject = subject
-        self.scope = scope
+        self.caller = caller
 
     def updated(self, uri: str) -> None:
         self._channel.notify(UPDATED, encode_json({"uri": uri}))
@@ -73,19 +73,18 @@ class _SessionHolder:
 class _Listen:
     """A modern caller's open `subscriptions/listen`."""
 
-    __slots__ = ("_caller", "_tag", "ended", "is_acknowledged", "kinds", "scope")
+    __slots__ = ("_tag", "caller", "ended", "is_acknowledged", "kinds")
 
     def __init__(self, caller: Caller, request_id: bytes, kinds: frozenset[str]) -> None:
-        self._caller = caller
+        self.caller = caller
         self._tag = {modern.SUBSCRIPTION_ID_KEY: Raw(request_id)}
-        self.scope = caller.scope
         self.kinds = kinds
         self.is_acknowledged = False
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def subject(self) -> str:
-        return self._caller.principal.key
+        return self.caller.principal.key
 
     def acknowledge(self, honoured: dict[str, Any]) -> None:
         self._notify(modern.ACKNOWLEDGED, {"notifications": honoured})
@@ -108,7 +107,7 @@ class _Listen:
             self.ended.set_result(None)
 
     def _notify(self, method: str, members: dict[str, Any]) -> None:
-        self._caller.channel.notify(method, encode_json({**members, "_meta": self._tag}))
+        self.caller.channel.notify(method, encode_json({**members, "_meta": self._tag}))
 
 
 class ChangeNotifications:
@@ -132,6 +131,8 @@ class ChangeNotifications:
         self._sessions: dict[str, _SessionHolder] = {}
         self._listens: set[_Listen] = set()
         self._pending: dict[str | None, set[str]] = {}
+        self._before: Surfaces | None = None
+        """What callers saw when they were last told of changes."""
         self._flushing: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -156,6 +157,16 @@ class ChangeNotifications:
         for scope, kinds in ((server, differing | said), (None, differing)):
             if kinds:
                 self._pending.setdefault(scope, set()).update(kinds)
+        self._flush_soon()
+
+    def on_surfaces_changed(self, before: Surfaces) -> None:
+        """Callers may see other lists than before, or may no longer have what they subscribed to."""
+        if self._before is None:
+            self._before = before
+        self._subscriptions.recheck()
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
         if self._flushing is None and not self._is_closed:
             self._flushing = asyncio.get_running_loop().call_later(GATHER_S, self.flush)
 
@@ -257,9 +268,7 @@ class ChangeNotifications:
             raise GatewayFailure(Kind.METHOD_NOT_FOUND, "Only a client with a session can be told of changes.")
         holder = self._sessions.get(caller.session)
         if holder is None:
-            holder = self._sessions[caller.session] = _SessionHolder(
-                caller.standing, caller.principal.key, caller.scope
-            )
+            holder = self._sessions[caller.session] = _SessionHolder(caller.standing, caller)
         return holder
 
     def flush(self) -> None:
@@ -268,13 +277,27 @@ class ChangeNotifications:
             self._flushing.cancel()
             self._flushing = None
         pending, self._pending = self._pending, {}
-        for scope, kinds in pending.items():
-            for kind in (kind for kind in _KINDS if kind in kinds):
-                for audience in self._audiences:
-                    audience.tell(scope, f"notifications/{kind}/list_changed")
-                for listen in self._listens:
-                    if listen.scope == scope:
-                        listen.list_changed(kind)
+        before, self._before = self._before, None
+        for kind in _KINDS:
+
+            def concerns(reader: ListReader, kind: str = kind) -> bool:
+                return self._concerns(reader, kind, pending, before)
+
+            for audience in self._audiences:
+                audience.tell(f"notifications/{kind}/list_changed", concerns)
+            for listen in self._listens:
+                if concerns(listen.caller):
+                    listen.list_changed(kind)
+
+    def _concerns(
+        self, reader: ListReader, kind: str, pending: Mapping[str | None, set[str]], before: Surfaces | None
+    ) -> bool:
+        """Whether a list has changed for a client. Where lists depend on the caller, what happened to the lists of others says nothing."""
+        after = self._connections.surfaces
+        old, new = (before or after).of(reader), after.of(reader)
+        if old.access is None and new.access is None:
+            return kind in pending.get(reader.scope, ())
+        return old.entries(kind, reader.scope) != new.entries(kind, reader.scope)
 
 
 def _uri_of(request: Request) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
@@ -16,15 +16,18 @@ import msgspec
 from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
-from pactgate.catalog.uris import OWN_SCHEME, ResourceTarget
+from pactgate.catalog.index import PROMPT_KIND
+from pactgate.catalog.uris import OWN_SCHEME, ResourceTarget, full_uri
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.context import CLIENT, CONNECTION, QUEUE, ExecutionContext
+from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
-from pactgate.core.values import Caller
+from pactgate.core.values import Caller, Prompt
 from pactgate.pipeline.capabilities import has_extensions, has_tasks
 from pactgate.pipeline.deadline import Deadline, TimeoutQueue
 from pactgate.pipeline.forwarded_result import ForwardedResult, fit_prompt, refused_with, shape, with_full_uris
 from pactgate.pipeline.notification_relay import relay_progress, token_of
+from pactgate.pipeline.permission import explain_unknown, require_permitted
 from pactgate.pipeline.server_requests import ServerRequestBridge, UpstreamResult, too_large
 from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.timing import timed
@@ -83,6 +86,7 @@ class Forward:
         read_own: ReadOwn,
         server_info: bytes,
         cursors: StateSigner,
+        emit: Emit,
     ) -> None:
         self._connections = connections
         self._results = results
@@ -94,11 +98,16 @@ class Forward:
         self._cursors = cursors
         self._read_own = read_own
         self._server_info = server_info
+        self._emit = emit
 
     async def get_prompt(self, ctx: ExecutionContext, request: Request) -> bytes:
         members, meta, token = _params(request)
         name = ctx.requested = _text(members, "name", request.method)
-        prompt = await self._in_time(request.method, self._connections.resolve_prompt(name, ctx.caller.scope))
+        prompt = await self._in_time(request.method, self._prompt(ctx, name))
+        access = self._connections.catalog_for(ctx.caller).access
+        if access is not None:
+            arguments, grant = bytes(members.get("arguments", Raw(b"{}"))), access.prompts[prompt.full_name]
+            require_permitted(ctx, grant, arguments, prompt.full_name, prompt.server, self._emit)
         members["name"] = Raw(encode_json(prompt.name))
         answer = await self._ask(ctx, request, _Addressed(prompt.server, members, prompt.name, token), meta)
         return fit_prompt(shape(answer, request.method, ctx.caller, self._server_info), prompt.server, ctx.caller)
@@ -110,7 +119,7 @@ class Forward:
             ctx.server = OWN_SERVER_ID
             own = ForwardedResult(self._own(uri, ctx.caller), LATEST_LEGACY)
             return shape(own, request.method, ctx.caller, self._server_info)
-        target = await self._in_time(request.method, self._target(uri, ctx.caller.scope))
+        target = await self._in_time(request.method, self._target(ctx, uri))
         members["uri"] = Raw(encode_json(target.uri))
         answer = await self._read(ctx, request, _Addressed(target.server, members, target.uri, token), meta)
         result = shape(answer, request.method, ctx.caller, self._server_info)
@@ -138,12 +147,14 @@ class Forward:
         server = ctx.caller.scope
         if server is None:
             raise _not_here(request.method, "it belongs to one server; ask at /mcp/{serverId}")
+        access, is_about_tasks = self._connections.catalog_for(ctx.caller).access, request.method.startswith(_TASKS)
+        if access is not None and not is_about_tasks and not access.has_whole(server):
+            raise _not_here(request.method, f"{server} does not offer it")
         session = await self._in_time(request.method, self._connections.session(server))
         if session.identity.era is not ctx.caller.era:
             raise _not_here(
                 request.method, f"{server} speaks another protocol version, which this request can't be translated to"
             )
-        is_about_tasks = request.method.startswith(_TASKS)
         if not (has_tasks if is_about_tasks else has_extensions)(session.identity.capabilities):
             raise _not_here(request.method, f"{server} does not offer it")
         members, meta, token = _params(request)
@@ -175,7 +186,7 @@ class Forward:
             self._tasks.note(found.session, caller.owner, result)
         if method != _LIST_TASKS:
             return result
-        members = messages.members(self._tasks.only_own(found.session, caller.owner, result))
+        members = messages.members(self._tasks.only_own(found.session, caller.owner, result, self._tools_of(caller)))
         cursor = members.pop("nextCursor", None)
         if cursor is not None and bytes(cursor).startswith(b'"'):
             binding = _cursor_binding(caller, found.session.peer.server)
@@ -195,19 +206,37 @@ class Forward:
     async def _rewrite(self, ctx: ExecutionContext, reference: dict[str, Raw], kind: str) -> str:
         if kind == "ref/prompt":
             ctx.requested = _text(reference, "name", kind)
-            prompt = await self._connections.resolve_prompt(ctx.requested, ctx.caller.scope)
+            prompt = await self._prompt(ctx, ctx.requested)
             reference["name"] = Raw(encode_json(prompt.name))
             return prompt.server
         if kind == "ref/resource":
             ctx.requested = _text(reference, "uri", kind)
-            target = await self._target(ctx.requested, ctx.caller.scope)
+            target = await self._target(ctx, ctx.requested)
             reference["uri"] = Raw(encode_json(target.uri))
             return target.server
         raise _bad("completion/complete", f"a reference can't be of type {kind[:40]!r}")
 
-    async def _target(self, uri: str, scope: str | None) -> ResourceTarget:
+    async def _prompt(self, ctx: ExecutionContext, name: str) -> Prompt:
+        try:
+            return await self._connections.resolve_prompt(name, ctx.caller)
+        except GatewayFailure as failure:
+            if failure.kind is not Kind.UNKNOWN_PROMPT:
+                raise
+            raise explain_unknown(self._connections, PROMPT_KIND, ctx, failure) from None
+
+    async def _target(self, ctx: ExecutionContext, uri: str) -> ResourceTarget:
         """The server of a listed resource, or of a template (completions name the template itself)."""
-        return await self._connections.resolve_uri(uri, scope)
+        try:
+            target = await self._connections.resolve_uri(uri, ctx.caller)
+        except GatewayFailure as failure:
+            if failure.kind is not Kind.UNKNOWN_RESOURCE:
+                raise
+            raise explain_unknown(self._connections, None, ctx, failure) from None
+        access = self._connections.catalog_for(ctx.caller).access
+        if access is not None:
+            applied = access.of_uri(target.server, full_uri(*target)).applied
+            ctx.rule = applied if applied.revision else None
+        return target
 
     async def _read(
         self, ctx: ExecutionContext, request: Request, to: _Addressed, meta: Mapping[str, Raw]
@@ -311,8 +340,13 @@ class Forward:
 
     def _require_own(self, caller: Caller, task: str, session: Session) -> Headers:
         """Check the owner of a task right before the request leaves, because only then its session is certain."""
-        self._tasks.require(session, caller.owner, task)
+        self._tasks.require(session, caller.owner, task, self._tools_of(caller))
         return ()
+
+    def _tools_of(self, caller: Caller) -> Collection[str] | None:
+        """The tools that a caller may use now; None where permissions say nothing."""
+        access = self._connections.catalog_for(caller).access
+        return None if access is None else access.tools
 
     def _own(self, uri: str, caller: Caller) -> bytes:
         text = self._read_own(uri, caller)

@@ -11,6 +11,7 @@ from pactgate.catalog.discovery import TOOLS
 from pactgate.core.context import ExecutionContext
 from pactgate.core.display import cut
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.values import Caller
 from pactgate.pipeline import capabilities, status
 from pactgate.pipeline.change_notifications import ChangeNotifications
 from pactgate.pipeline.forward import Forward
@@ -74,17 +75,17 @@ class Handlers:
         The merged view answers at once. The endpoint of one server waits for that server, whose name and capabilities it shows.
         """
         await self._settle_scope(ctx.caller.scope)
-        about = self._about(ctx.caller.scope, Era.LEGACY)
+        about = self._about(ctx.caller, Era.LEGACY)
         return encode_json(
             {"protocolVersion": ctx.caller.version, "serverInfo": self._identity(ctx.caller.scope), **about}
         )
 
     async def discover(self, ctx: ExecutionContext, request: Request) -> bytes:
         await self._settle_scope(ctx.caller.scope)
-        about = {name: Raw(encode_json(fact)) for name, fact in self._about(ctx.caller.scope, Era.MODERN).items()}
+        about = {name: Raw(encode_json(fact)) for name, fact in self._about(ctx.caller, Era.MODERN).items()}
         about["supportedVersions"] = Raw(encode_json(MODERN_VERSIONS))
         info = encode_json(self._identity(ctx.caller.scope))
-        hint = self._connections.freshness(request.method, ctx.caller.scope)
+        hint = self._connections.freshness(request.method, ctx.caller)
         return encode_json(modern.complete(about, info, cacheable=True)).removesuffix(STALE.encode()) + hint.encode()
 
     async def ping(self, ctx: ExecutionContext, request: Request) -> bytes:
@@ -100,30 +101,33 @@ class Handlers:
                 )
         caller = ctx.caller
         await self._connections.settle(caller.scope)
-        hint = self._connections.freshness(request.method, caller.scope)
+        hint = self._connections.freshness(request.method, caller)
         if request.method == TOOLS.method and caller.capabilities:
             catalog = await self._connections.catalog_of(caller, relayable_of(caller, Era.LEGACY))
         else:
-            catalog = self._connections.catalog_for(caller.principal.roles)
+            catalog = self._connections.catalog_for(caller)
         return catalog.listing(request.method, caller.scope, caller.version, hint)
 
     async def _settle_scope(self, scope: str | None) -> None:
         if scope is not None:
             await self._connections.settle(scope)
 
-    def _about(self, scope: str | None, era: Era) -> dict[str, Any]:
-        about: dict[str, Any] = {"capabilities": self._capabilities(scope, era)}
-        instructions = self._instructions(scope)
+    def _about(self, caller: Caller, era: Era) -> dict[str, Any]:
+        about: dict[str, Any] = {"capabilities": self._capabilities(caller, era)}
+        instructions = self._instructions(caller)
         if instructions:
             about["instructions"] = instructions
         return about
 
-    def _capabilities(self, scope: str | None, era: Era) -> dict[str, Any]:
+    def _capabilities(self, caller: Caller, era: Era) -> dict[str, Any]:
         """The capabilities of the merged view, or those of one server on its own endpoint."""
+        scope = caller.scope
         if scope is None:
-            sessions = (item.session for item in self._connections.servers.values())
+            seen = self._connections.catalog_for(caller).servers
+            sessions = (item.session for id_, item in self._connections.servers.items() if id_ in seen)
             offered = (each.identity.capabilities for each in sessions if each is not None)
-            return capabilities.merged(offered, is_starting=bool(self._connections.settling()))
+            is_starting = not set(seen).isdisjoint(self._connections.settling())
+            return capabilities.merged(offered, is_starting=is_starting)
         session = self._connections.connected(scope)
         if session is None:
             return capabilities.alone(None)
@@ -136,21 +140,27 @@ class Handlers:
         is_usable = isinstance(own.get("name"), str) and isinstance(own.get("version"), str)
         return own if is_usable else self._server_info
 
-    def _instructions(self, scope: str | None) -> str:
-        """The instructions of the servers, and the servers that are unavailable (D14)."""
+    def _instructions(self, caller: Caller) -> str:
+        """The instructions of the servers that the caller sees, and those of them that are unavailable (D14)."""
         parts: list[str] = []
+        scope, catalog = caller.scope, self._connections.catalog_for(caller)
         for id_, supervisor in self._connections.servers.items():
             session = supervisor.session
-            if scope not in (None, id_) or session is None or not session.identity.instructions:
+            if (
+                id_ not in catalog.servers
+                or scope not in (None, id_)
+                or session is None
+                or not session.identity.instructions
+            ):
                 continue
             text = session.identity.instructions
             parts.append(text if scope is not None else f"## {id_}\n{cut(text, _MAX_INSTRUCTIONS_CHARS)}")
         starting = self._connections.settling(scope)
-        missing = {id_: why for id_, why in self._connections.missing().items() if scope in (None, id_)}
+        missing = {id_: why for id_, why in catalog.missing.items() if scope in (None, id_)}
         lines = [f"- {id_}: {why[:_MAX_REASON_CHARS]}" for id_, why in missing.items() if id_ not in starting]
         if lines:
             parts.append("Not available at the moment:\n" + "\n".join(lines))
-        shown = [id_ for id_ in starting if id_ in self._connections.servers]
+        shown = [id_ for id_ in starting if id_ in self._connections.servers and id_ in catalog.servers]
         if shown:
             parts.append(f"Still starting: {', '.join(shown)}. The resource {status.URI} has their instructions.")
         return "\n\n".join(parts)

@@ -58,7 +58,7 @@ class Housekeeping:
             await self._has_changed.wait()
             await asyncio.sleep(HAZARDS_AFTER_S)
             self._has_changed.clear()
-            found = await asyncio.to_thread(find_conflicts, self._connections.catalog)
+            found = await asyncio.to_thread(find_conflicts, self._connections.unfiltered)
             self._connections.conflicts = found
             for conflict in found:
                 if conflict not in told:

@@ -174,7 +174,7 @@ class LiveConfiguration:
 
 def _said(config: Config) -> Config:
     """What a file says, wherever in it."""
-    return replace(config, warnings=())
+    return replace(config, warnings=(), rule_places=())
 
 
 def _value(config: Config, path: Path) -> Any:

@@ -158,7 +158,7 @@ class Management:
         wanted = given.get("query", "").casefold()
         found = [
             tool
-            for tool in self._connections().catalog_for(ADMINISTRATOR).tools.entries(given.get("serverId"))
+            for tool in self._connections().surfaces.everything.tools.entries(given.get("serverId"))
             if given.get("category") in (None, tool.traits.category) and wanted in tool.full_name.casefold()
         ]
         page = _page("tools", found, given)

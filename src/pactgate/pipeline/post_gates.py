@@ -98,7 +98,7 @@ class CheckResult:
             raise _malformed(call, str(problem)) from problem
         if _is_task(call, read):
             call.is_task = True
-            self._tasks.note(call.session, call.ctx.caller.owner, call.result)
+            self._tasks.note(call.session, call.ctx.caller.owner, call.result, call.policy.tool.full_name)
             return
         if read.content is UNSET and read.structuredContent is UNSET:
             raise _malformed(call, "it has neither content nor structuredContent")
@@ -134,7 +134,7 @@ class CheckEffects:
                 ctx.effects_level = contracts.OBSERVED
             ctx.operations = contracts.masked(account.operations, self._mask)
             ctx.violations = contracts.undeclared_operations(contract, ctx.operations)
-            ctx.observed = contracts.envelope_members(
+            ctx.observed += contracts.envelope_members(
                 ctx.operations, ctx.violations, call.policy.max_result_bytes // _OBSERVED_SHARE
             )
         if ctx.violations:

@@ -6,19 +6,24 @@ and S0/ECO-300.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw
 
+from pactgate.catalog.catalog import Catalog
 from pactgate.catalog.connections import Connections
+from pactgate.catalog.index import TOOL_KIND
+from pactgate.catalog.search_surface import SearchSurface, is_search_tool
 from pactgate.config.value_checks import OWN_SERVER_ID
+from pactgate.core.events import Emit
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.values import Caller, SchemaViolation, Tool
 from pactgate.pipeline.call import Call
+from pactgate.pipeline.permission import explain_unknown, require_permitted
 from pactgate.pipeline.server_requests import relayable_of
-from pactgate.pipeline.tool_invoke import TOOL_INVOKE, unwrap
+from pactgate.pipeline.tool_invoke import INDIRECT, require_fit, unwrap
 from pactgate.pipeline.tool_policy import ToolPolicy
 from pactgate.policy import limits
 from pactgate.policy.access import may_call
@@ -26,6 +31,7 @@ from pactgate.policy.cache_policy import is_plain
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.protocol import headers, messages, modern
+from pactgate.protocol.headers import HeaderParam
 from pactgate.protocol.versions import LEGACY, Era, era_of
 from pactgate.state.ports import Lookup
 from pactgate.upstreams.pending import in_task
@@ -77,48 +83,89 @@ class ResolveTool:
 
     def __call__(self, call: Call) -> Awaitable[None] | None:
         caller, connections = call.ctx.caller, self._connections
+        catalog = connections.catalog_for(caller)
         try:
-            catalog = connections.catalog_for(caller.principal.roles) if caller.principal.roles else connections.catalog
             tool = catalog.tools.resolve(call.requested, caller.scope)
+            if tool.server == OWN_SERVER_ID and tool.name in INDIRECT:
+                unwrap(call, tool)
+                tool = catalog.tools.resolve(call.requested)
         except GatewayFailure as failure:
             if failure.kind is Kind.UNKNOWN_TOOL:
-                return self._wait_and_resolve(call, caller.scope)
+                return self._wait_and_resolve(call)
             raise
-        if tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
-            unwrap(call, tool)
-            return self._wait_and_resolve(call, None)
-        call.bind(tool)
+        bind(call, catalog, tool)
         return None
 
-    async def _wait_and_resolve(self, call: Call, scope: str | None) -> None:
+    async def _wait_and_resolve(self, call: Call) -> None:
         await in_task()
+        try:
+            catalog, tool = await self._resolve(call)
+            if call.outer is None and tool.server == OWN_SERVER_ID and tool.name in INDIRECT:
+                unwrap(call, tool)
+                catalog, tool = await self._resolve(call)
+        except GatewayFailure as failure:
+            if failure.kind is not Kind.UNKNOWN_TOOL:
+                raise
+            raise explain_unknown(self._connections, TOOL_KIND, call.ctx, failure) from None
+        bind(call, catalog, tool)
+
+    async def _resolve(self, call: Call) -> tuple[Catalog, Tool]:
+        """A name that is not known yet. One that stands in the arguments of another tool means any server."""
         caller = call.ctx.caller
-        roles = caller.principal.roles
-        call.waiting_for = self._connections.server_for(call.requested, scope, roles)
-        tool = await self._connections.resolve(
+        scope = caller.scope if call.outer is None else None
+        connections = self._connections
+        call.waiting_for = connections.server_for(call.requested, scope, caller)
+        return await connections.resolve(
             call.requested,
             scope,
-            roles,
-            lambda: self._connections.catalog_of(caller, relayable_of(caller, Era.LEGACY)),
+            caller,
+            lambda: connections.catalog_of(caller, relayable_of(caller, Era.LEGACY)),
         )
-        while tool.name == TOOL_INVOKE and tool.server == OWN_SERVER_ID:
-            unwrap(call, tool)  # refuses a second time
-            tool = await self._connections.resolve(call.requested, None, roles)
-        call.bind(tool)
+
+
+def bind(call: Call, catalog: Catalog, tool: Tool) -> None:
+    """Bind a tool of a caller's catalog to its call. In a view, that is the server's own tool, with the arguments that the view fixes."""
+    if call.outer is not None:
+        require_fit(tool, call.outer)
+    bound = None if catalog.bound is None else catalog.bound.get(tool.full_name)
+    if bound is None:
+        call.search = catalog.search
+        call.bind(tool, catalog.grant_of(tool))
+        return
+    call.bind(bound.tool, catalog.grant_of(tool))
+    if bound.fixed:
+        call.members["arguments"] = Raw(bound.fill(bytes(call.members.get("arguments", _NO_ARGUMENTS))))
+        call.arguments, call.fixed = UNSET, frozenset(bound.fixed)
 
 
 class Authorize:
-    """Tools of the gateway itself are for administrators. What a caller may not call it does not see either, so no more is said."""
+    """Tools of the gateway itself are for administrators. With permissions, the rules for a tool allow these arguments.
+
+    What a caller may not call at all is not in its catalog; whoever gets hold of it in another way is told that it does not exist.
+    """
 
     name = "authorize"
 
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+
     def applies_to(self, policy: ToolPolicy) -> bool:
-        return policy.tool.server == OWN_SERVER_ID
+        return policy.is_guarded or policy.tool.server == OWN_SERVER_ID
 
     def __call__(self, call: Call) -> None:
-        if not may_call(call.policy.tool.server, call.ctx.caller.principal.roles):
+        tool, grant, ctx = call.policy.tool, call.grant, call.ctx
+        if is_search_tool(tool):
+            return
+        if not may_call(tool.server, ctx.caller.principal.roles) or (grant is None and call.policy.is_guarded):
             message = f"No tool {call.requested!r} on any connected server. tools/list shows what there is."
             raise GatewayFailure(Kind.UNKNOWN_TOOL, message, tool=call.requested)
+        if grant is None:
+            return
+        if grant.reader is None and grant.rule is not None:
+            ctx.rule, ctx.observed = grant.rule.applied, grant.rule.envelope
+            return
+        arguments = bytes(call.members.get("arguments", _NO_ARGUMENTS))
+        ctx.observed = require_permitted(ctx, grant, arguments, tool.full_name, tool.server, self._emit)
 
 
 class CheckScope:
@@ -144,12 +191,13 @@ class CheckHeaderParams:
         return bool(policy.tool.header_params)
 
     def __call__(self, call: Call) -> None:
-        sent: Mapping[str, list[str]] | None = None if call.is_indirect else call.ctx.caller.headers
+        sent: Mapping[str, list[str]] | None = None if call.outer is not None else call.ctx.caller.headers
         tool = call.policy.tool
         if sent is None:
             return
         arguments = messages.value(call.members.get("arguments", _NO_ARGUMENTS))
-        problem = headers.check_mirror(tool.header_params, arguments, sent)
+        params = tool.header_params if not call.fixed else _not_fixed(tool.header_params, call.fixed)
+        problem = headers.check_mirror(params, arguments, sent)
         if problem is not None:
             raise GatewayFailure(
                 Kind.INVALID_PARAMS, problem, number=messages.HEADER_MISMATCH, tool=tool.full_name, server=tool.server
@@ -215,6 +263,39 @@ class ValidateInput:
             raise _refused(tool, Kind.INVALID_ARGUMENTS, "do not match its input schema", errors)
 
 
+class AnswerSearch:
+    """`find_tools` and `describe_tools` of a search surface, from the tools that the caller sees in the view.
+
+    As a list does, it waits for servers that have neither connected nor failed since they were started.
+    """
+
+    name = "answer_search"
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def applies_to(self, policy: ToolPolicy) -> bool:
+        return is_search_tool(policy.tool)
+
+    def __call__(self, call: Call) -> Awaitable[None] | None:
+        if self._connections.settling():
+            return self._settle_and_answer(call)
+        self._answer(call, call.search)
+        return None
+
+    async def _settle_and_answer(self, call: Call) -> None:
+        await in_task()
+        await self._connections.settle()
+        self._answer(call, self._connections.catalog_for(call.ctx.caller).search)
+
+    def _answer(self, call: Call, search: SearchSurface | None) -> None:
+        if search is None:
+            raise GatewayFailure(Kind.UNKNOWN_TOOL, "The view is gone; list the tools again.", tool=call.requested)
+        arguments = bytes(call.members.get("arguments", _NO_ARGUMENTS))
+        call.replace(search.answer(call.policy.tool.name, arguments))
+        call.is_answered = True
+
+
 SessionKey = Callable[[str, Caller], str | None]
 """What tells a caller's own session with a server from all others; None where the shared session serves it."""
 
@@ -256,6 +337,11 @@ def _take(call: Call, found: Lookup | LeaderTicket) -> None:
     call.is_answered = call.ctx.is_cached = True
     call.ctx.upstream_revision = revision = found.mark.decode()
     call.upstream_era = era_of(revision) or LEGACY
+
+
+def _not_fixed(params: tuple[HeaderParam, ...], fixed: Collection[str]) -> tuple[HeaderParam, ...]:
+    """Arguments that the client knows of: it can't mirror one that the view fixes."""
+    return tuple(param for param in params if param.path[0] not in fixed)
 
 
 def _refused(

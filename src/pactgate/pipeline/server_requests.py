@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from pactgate.catalog.connections import Connections
+from pactgate.catalog.uris import full_uri
 from pactgate.core.context import CONNECTION
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller
@@ -26,6 +27,7 @@ from pactgate.pipeline.question_relay import QuestionRelay, all_of
 from pactgate.pipeline.suspended_calls import SuspendedCall, SuspendedCalls
 from pactgate.pipeline.timing import timed
 from pactgate.pipeline.upstream_request import UpstreamRequest
+from pactgate.policy.permissions.rules import Grant
 from pactgate.policy.state_tokens import StateSigner, refused
 from pactgate.protocol import era_bridge, messages
 from pactgate.protocol.era_bridge import RESPONSES, STATE, InputRequiredResult
@@ -86,7 +88,26 @@ class ServerRequestBridge:
 
     def forget(self, subject: str) -> None:
         """End what waits for a subject that may no longer call."""
-        self._suspended.forget(subject)
+        self._suspended.forget(lambda suspended: suspended.subject == subject)
+
+    def recheck(self) -> None:
+        """Permissions have changed: end suspended calls of what their callers may not use any more."""
+        self._suspended.forget(lambda suspended: not self._may_go_on(suspended))
+
+    def _may_go_on(self, suspended: SuspendedCall) -> bool:
+        catalog, server, name = (
+            self._connections.catalog_for(suspended.caller),
+            suspended.session.peer.server,
+            suspended.name,
+        )
+        if catalog.access is None or name is None:
+            return True
+        full_name = f"{server}.{name}"
+        if suspended.method == "tools/call":
+            return full_name in catalog.access.tools
+        if suspended.method == "prompts/get":
+            return full_name in catalog.access.prompts
+        return isinstance(catalog.access.of_uri(server, full_uri(server, name)), Grant)
 
     async def close(self) -> None:
         await self._suspended.close()
@@ -214,7 +235,7 @@ class ServerRequestBridge:
     async def _ask_and_suspend(self, request: UpstreamRequest, session: Session) -> UpstreamResult:
         if not session.peer.capabilities:
             return UpstreamResult(await self.send(request, session, request.members), session)
-        suspended = SuspendedCall(request.caller.principal.key, session, self._input_s())
+        suspended = SuspendedCall(request, session, self._input_s())
         sending = self.send(request, session, request.members, suspended)
         suspended.begin(asyncio.ensure_future(sending))
         return await self._await(request, suspended)

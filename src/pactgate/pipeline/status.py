@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pactgate.catalog.connections import Connections
+from pactgate.core.values import Caller
 from pactgate.protocol.messages import encode_json
 
 URI: Final = "pactgate://status"
@@ -41,11 +42,11 @@ class Status:
         self._connections = connections
         self._limits = limits
 
-    def read(self, uri: str) -> bytes | None:
+    def read(self, uri: str, caller: Caller) -> bytes | None:
         """The result of `resources/read` for our one resource, or None for any other URI."""
         if uri != URI:
             return None
-        text = encode_json(self.facts()).decode()
+        text = encode_json(self.facts(caller)).decode()
         return encode_json({"contents": [{"uri": URI, "mimeType": "application/json", "text": text}]})
 
     def _told(self, server: str) -> dict[str, str]:
@@ -54,8 +55,12 @@ class Status:
         instructions = session.identity.instructions if session is not None else None
         return {"instructions": instructions} if instructions else {}
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, caller: Caller) -> dict[str, Any]:
+        """The servers that exist for the caller."""
+        catalog = self._connections.catalog_for(caller)
         rows = [
-            {**{name: row[name] for name in _SHOWN}, **self._told(row["serverId"])} for row in self._connections.rows()
+            {**{name: row[name] for name in _SHOWN}, **self._told(row["serverId"])}
+            for row in self._connections.rows()
+            if row["serverId"] in catalog.servers
         ]
-        return {"servers": rows, "missing": self._connections.missing(), **self._limits()}
+        return {"servers": rows, "missing": catalog.missing, **self._limits()}

@@ -13,7 +13,9 @@ from typing import Final, Protocol
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.uris import OWN_SCHEME, ResourceTarget, full_uri
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.values import Caller
 from pactgate.policy.overload import Overload
+from pactgate.policy.permissions.rules import Grant
 
 MAX_URIS: Final = 256
 """Resources one session, or one listen, may watch."""
@@ -22,10 +24,7 @@ MAX_URIS: Final = 256
 class Holder(Protocol):
     """A client session or listen that subscribes to resources."""
 
-    scope: str | None
-
-    @property
-    def subject(self) -> str: ...
+    caller: Caller
 
     def updated(self, uri: str) -> None:
         """Notify the client that a resource has changed. Must not wait or raise."""
@@ -46,7 +45,7 @@ class Subscriptions:
 
     async def add(self, holder: Holder, uri: str) -> None:
         """Subscribe a holder to a resource. Raises GatewayFailure if that is impossible."""
-        target = self._target(uri, holder.scope)
+        target = self._target(uri, holder.caller)
         own = self._held.get(holder, set())
         if target in own:
             return
@@ -54,19 +53,13 @@ class Subscriptions:
             raise GatewayFailure(
                 Kind.LIMIT_EXCEEDED, f"At most {MAX_URIS} resources can be watched at once; unsubscribe from some."
             )
-        await self._hold(target, holder.subject)
+        await self._hold(target, holder.caller.principal.key)
         self._held.setdefault(holder, set()).add(target)
         self._holders.setdefault(target, {})[holder] = uri
 
     def remove(self, holder: Holder, uri: str) -> None:
         """End one subscription. A URI that the holder has no subscription for is ignored."""
-        target = self._target(uri, holder.scope)
-        own = self._held.get(holder)
-        if own is not None and target in own:
-            own.discard(target)
-            if not own:
-                del self._held[holder]
-            self._release(holder, target)
+        self._end(holder, self._target(uri, holder.caller))
 
     def release(self, holder: Holder) -> None:
         """End all subscriptions of a holder."""
@@ -74,12 +67,35 @@ class Subscriptions:
             self._release(holder, target)
 
     def on_updated(self, server: str, uri: str) -> None:
-        """Notify the subscribers of this resource, and of resources that contain it."""
+        """Notify the subscribers of this resource, and of resources that contain it, if they may read it."""
         for target in self._concerned(server, uri):
             for holder, shown in tuple(self._holders.get(target, {}).items()):
                 if uri != target.uri:
-                    shown = uri if holder.scope is not None else full_uri(server, uri)
+                    if not self._may_read(holder, ResourceTarget(server, uri)):
+                        continue
+                    shown = uri if holder.caller.scope is not None else full_uri(server, uri)
                 holder.updated(shown)
+
+    def recheck(self) -> None:
+        """Permissions have changed: end the subscriptions that their holders may not have any more."""
+        for holder, targets in tuple(self._held.items()):
+            for target in tuple(targets):
+                if not self._may_read(holder, target):
+                    self._end(holder, target)
+
+    def _end(self, holder: Holder, target: ResourceTarget) -> None:
+        own = self._held.get(holder)
+        if own is not None and target in own:
+            own.discard(target)
+            if not own:
+                del self._held[holder]
+            self._release(holder, target)
+
+    def _may_read(self, holder: Holder, target: ResourceTarget) -> bool:
+        catalog = self._connections.catalog_for(holder.caller)
+        if target.server not in catalog.servers:
+            return False
+        return catalog.access is None or isinstance(catalog.access.of_uri(target.server, full_uri(*target)), Grant)
 
     def _concerned(self, server: str, uri: str) -> list[ResourceTarget]:
         exact = ResourceTarget(server, uri)
@@ -115,9 +131,9 @@ class Subscriptions:
         if supervisor is not None:
             supervisor.change_watcher.unsubscribe(target.uri)
 
-    def _target(self, uri: str, scope: str | None) -> ResourceTarget:
+    def _target(self, uri: str, caller: Caller) -> ResourceTarget:
         if uri.startswith(OWN_SCHEME):
             raise GatewayFailure(
                 Kind.INVALID_PARAMS, "The gateway's own resources can be read, not watched.", details={"uri": uri}
             )
-        return self._connections.catalog.resolve_uri(uri, scope)
+        return self._connections.catalog_for(caller).resolve_uri(uri, caller.scope)

@@ -9,7 +9,7 @@ restart ends every one of them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from secrets import token_hex
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from msgspec import Raw
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.unanswered import UnansweredError
+from pactgate.pipeline.upstream_request import UpstreamRequest
 from pactgate.protocol.era_bridge import Question, why_not
 from pactgate.protocol.messages import Notification, Response
 from pactgate.upstreams.dialer import Session
@@ -32,10 +33,14 @@ TOGETHER_S: Final = 0.01
 class SuspendedCall:
     """One call at a legacy server, and what the server has asked about it (`upstreams.server_request_router.Asker`)."""
 
-    def __init__(self, subject: str, session: Session, input_s: float) -> None:
+    def __init__(self, request: UpstreamRequest, session: Session, input_s: float) -> None:
         self.owner: str | None = None  # two modern callers of one subject can't be told apart, so nothing is guessed
         self.id = token_hex(16)
-        self.subject = subject
+        self.caller = request.caller
+        self.subject = request.caller.principal.key
+        self.method = request.method
+        self.name = request.name
+        """The server's own name of the tool or prompt, or the URI of the resource."""
         self.session = session
         self.input_s = input_s
         """How long the caller may still be waited for."""
@@ -170,9 +175,9 @@ class SuspendedCalls:
         suspended.input_s -= asyncio.get_running_loop().time() - suspended.suspended_at
         return suspended
 
-    def forget(self, subject: str) -> None:
-        """End the calls of a subject that may no longer call."""
-        for mark in [mark for mark, suspended in self._suspended.items() if suspended.subject == subject]:
+    def forget(self, is_over: Callable[[SuspendedCall], bool]) -> None:
+        """End calls whose callers may no longer make them."""
+        for mark in [mark for mark, suspended in self._suspended.items() if is_over(suspended)]:
             self._remove(mark).end()
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ oldest of the subject with most. Must not: ask a server anything.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -46,6 +47,12 @@ _created: Final = msgspec.json.Decoder(_Created)
 _task_list: Final = msgspec.json.Decoder(_TaskList)
 
 
+class _Owner(NamedTuple):
+    handle: HandleOwner
+    tool: str | None
+    """The full name of the tool whose call created the task."""
+
+
 class _Task(NamedTuple):
     place: int
     """The session, or the server, that knows the task."""
@@ -58,7 +65,7 @@ class TaskOwners:
     def __init__(self, *, max_tasks: int = MAX_TASKS, max_of_one: int = MAX_TASKS_OF_ONE) -> None:
         self._max_tasks = max_tasks
         self._max_of_one = max_of_one
-        self._owners: dict[_Task, HandleOwner] = {}
+        self._owners: dict[_Task, _Owner] = {}
         self._of_subject: dict[str, dict[_Task, None]] = {}
         self._sessions: WeakKeyDictionary[Session, int] = WeakKeyDictionary()
         self._servers: dict[str, int] = {}
@@ -67,7 +74,7 @@ class TaskOwners:
     def __len__(self) -> int:
         return len(self._owners)
 
-    def note(self, session: Session, owner: HandleOwner, result: bytes) -> None:
+    def note(self, session: Session, owner: HandleOwner, result: bytes, tool: str | None = None) -> None:
         """Remember the task that a result creates, if it creates one. The first owner of an id stays its owner."""
         id_ = created_task(result)
         if id_ is None or len(id_) > MAX_ID_CHARS:
@@ -82,20 +89,25 @@ class TaskOwners:
             busiest = max(self._of_subject.values(), key=lambda tasks: len(tasks))
             self._forget(next(iter(busiest)))
         self._of_subject.setdefault(owner.subject, {})[task] = None
-        self._owners[task] = owner
+        self._owners[task] = _Owner(owner, tool)
 
-    def require(self, session: Session, owner: HandleOwner, id_: str) -> None:
-        """Raise for a task of somebody else exactly as for one that does not exist."""
-        if not self._owns(session, owner, id_):
+    def require(self, session: Session, owner: HandleOwner, id_: str, tools: Collection[str] | None = None) -> None:
+        """Raise for a task of somebody else exactly as for one that does not exist.
+
+        `tools` are those the owner may use now, if not all: the task of another one does not exist either.
+        """
+        if not self._owns(session, owner, id_, tools):
             raise GatewayFailure(
                 Kind.INVALID_PARAMS, f"There is no task {id_[:_SHOWN_CHARS]!r}.", server=session.peer.server
             )
 
-    def only_own(self, session: Session, owner: HandleOwner, result: bytes) -> bytes:
-        """A list of tasks with those of this owner alone."""
+    def only_own(
+        self, session: Session, owner: HandleOwner, result: bytes, tools: Collection[str] | None = None
+    ) -> bytes:
+        """A list of tasks with those of this owner alone, and of tools that it may use now."""
         try:
             listed = _task_list.decode(result).tasks
-            own = [raw for raw in listed if self._owns(session, owner, _handle.decode(raw).taskId)]
+            own = [raw for raw in listed if self._owns(session, owner, _handle.decode(raw).taskId, tools)]
         except msgspec.DecodeError as problem:
             raise GatewayFailure(
                 Kind.MALFORMED_RESULT,
@@ -110,8 +122,11 @@ class TaskOwners:
         for task in tuple(self._of_subject.get(subject, ())):
             self._forget(task)
 
-    def _owns(self, session: Session, owner: HandleOwner, id_: str) -> bool:
-        return self._owners.get(_Task(self._place(session), id_)) == owner
+    def _owns(self, session: Session, owner: HandleOwner, id_: str, tools: Collection[str] | None) -> bool:
+        held = self._owners.get(_Task(self._place(session), id_))
+        if held is None or held.handle != owner:
+            return False
+        return tools is None or held.tool is None or held.tool in tools
 
     def _place(self, session: Session) -> int:
         known: Any = self._servers if session.is_modern_http else self._sessions
@@ -122,11 +137,11 @@ class TaskOwners:
         return int(place)
 
     def _forget(self, task: _Task) -> None:
-        owner = self._owners.pop(task)
-        own = self._of_subject[owner.subject]
+        subject = self._owners.pop(task).handle.subject
+        own = self._of_subject[subject]
         del own[task]
         if not own:
-            del self._of_subject[owner.subject]
+            del self._of_subject[subject]
 
 
 def created_task(result: bytes) -> str | None:

@@ -59,6 +59,8 @@ class ToolPolicy(Struct):
     room_bytes: int
     """What the stamp and the members of the caller's era take of that, at most."""
     is_rate_limited: bool
+    is_guarded: bool
+    """Whether permissions decide about its calls; the role admin decides about the gateway's own tools."""
     scope: RequiredScope | None
     """What tokens of identity providers need for the tool; None where there are no such tokens."""
     effects_level: str
@@ -150,6 +152,7 @@ class PolicyTable:
             max_result_bytes=config.response.max_response_bytes,
             room_bytes=room_bytes(tool.server, tool.full_name, LATEST_MODERN) + self._era_bytes,
             is_rate_limited=config.rate_limits.enabled,
+            is_guarded=bool(config.permissions) and not is_own,
             scope=None if self.scopes is None else self.scopes.of(traits.category),
             effects_level=declared_level(tool),
         )

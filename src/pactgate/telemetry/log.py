@@ -275,6 +275,9 @@ LINES: Final[dict[type[Event], LogLine]] = {
         WARNING, "{tool} failed with a code it does not declare: {code}, request {request_id}", is_provoked=True
     ),
     events.ToolReported: LogLine(WARNING, _reported, is_provoked=True),
+    events.PermissionUndecided: LogLine(
+        WARNING, "{name} was denied, because rule {rule} ({place}) can't be decided: {reason}", is_provoked=True
+    ),
     events.CacheFailed: LogLine(WARNING, "the cache could not {operation}: {reason}", is_provoked=True),
     events.StoreFailed: LogLine(ERROR, "the shared store does not answer: {reason}", is_provoked=True),
     events.StoreRestored: LogLine(INFO, "the shared store answers"),

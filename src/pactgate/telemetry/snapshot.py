@@ -13,6 +13,7 @@ import msgspec
 
 from pactgate.catalog.catalog import Catalog
 from pactgate.catalog.connections import Connections
+from pactgate.catalog.surfaces import Surfaces
 from pactgate.config.model import Config
 from pactgate.core.values import Tool
 from pactgate.policy import contracts
@@ -72,6 +73,7 @@ class GatewaySnapshot:
         self._started_at = clock()
         self._rows_of: tuple[Catalog, Config] | None = None
         self._rows: list[dict[str, Any]] = []
+        self._views_of: tuple[Surfaces, list[dict[str, Any]]] | None = None
 
     def snapshot(self) -> dict[str, Any]:
         return {
@@ -79,6 +81,7 @@ class GatewaySnapshot:
             "servers": self._connections.rows(),
             "lists": "waiting" if self._connections.settling() else "whole",
             "tools": self._tool_rows(),
+            "views": self._view_rows(),
             "calls": self._metrics.calls,
             "cache": self._cache_facts(),
             **self.limits(),
@@ -157,7 +160,7 @@ class GatewaySnapshot:
 
     def _tool_rows(self) -> list[dict[str, Any]]:
         """The rows of all tools, decoded once per catalog and configuration: health checks are frequent, changes rare."""
-        catalog, config = self._connections.catalog, self._config()
+        catalog, config = self._connections.unfiltered, self._config()
         if self._rows_of is None or self._rows_of[0] is not catalog or self._rows_of[1] is not config:
             self._rows_of = catalog, config
             self._rows = [
@@ -170,6 +173,18 @@ class GatewaySnapshot:
                 for tool in catalog.listed_tools()
             ]
         return self._rows
+
+    def _view_rows(self) -> list[dict[str, Any]]:
+        """How many tools each view lists, and the bytes of their definitions."""
+        surfaces = self._connections.surfaces
+        if self._views_of is None or self._views_of[0] is not surfaces:
+            shown = {name: surfaces.shown_in(name) for name in self._config().views}
+            rows = [
+                {"view": name, "toolCount": len(tools), "bytes": sum(len(tool.exposed_definition) for tool in tools)}
+                for name, tools in shown.items()
+            ]
+            self._views_of = surfaces, rows
+        return self._views_of[1]
 
     def _effects_level(self, tool: Tool) -> str | None:
         """How the declared effects of the tool are enforced (D12); None where it declares none."""
@@ -200,6 +215,8 @@ def _tool_row(tool: Tool, effects_level: str | None) -> dict[str, Any]:
         "outputValidation": _output_validation(tool),
         "effectsLevel": effects_level,
         "contract": None if tool.contract is None else msgspec.to_builtins(tool.contract),
+        "annotations": definition.get("annotations"),
+        "definitionBytes": len(tool.exposed_definition),
         "isDestructive": _is_destructive(tool, definition.get("annotations")),
     }
 

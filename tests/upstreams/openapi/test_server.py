@@ -192,7 +192,7 @@ def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_document_that_changes_is_taken_over_while_it_runs(tmp_path: Path, quick_looks: None) -> None:
     async with described(tmp_path) as (gateway, _):
         written(tmp_path, {"/new": {"get": operation("brand_new")}})
-        await until(lambda: [tool.name for tool in gateway.connections.catalog.tools.entries()] == ["brand_new"])
+        await until(lambda: [tool.name for tool in gateway.connections.unfiltered.tools.entries()] == ["brand_new"])
         assert row(gateway)["status"] == "connected"
         assert (await gateway.invoke("weather.brand_new", {}))["success"]
 
