@@ -8,8 +8,9 @@ import pytest
 
 from bench.calls import ROWS, CallRow, measure_calls, table
 
-MOST_PYTHON_CALLS: Final = {"legacy": 140, "modern": 140, "token": 140, "jwt": 145, "cached": 105}
-"""A little more than today. A larger number needs a reason: each function costs every call of every client 0.1 to 0.5 us."""
+MOST_PYTHON_CALLS: Final = {"legacy": 145, "modern": 145, "token": 145, "jwt": 145, "cached": 105}
+"""A little more than today: looking for the catalog of a caller and for the times of a call are part of it. A larger number needs a
+reason: each function costs every call of every client 0.1 to 0.5 us."""
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

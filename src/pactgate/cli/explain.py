@@ -23,6 +23,7 @@ GATE_TEXTS: Final = {
     "parse_params": ("read the parameters", "read the parameters"),
     "resolve_tool": ("found the tool", "find the tool"),
     "authorize": ("checked access", "check access"),
+    "check_scope": ("checked the scope of the token", "check the scope of the token"),
     "check_header_params": ("checked headers", "check headers"),
     "check_limits": ("checked the limits", "check the limits"),
     "rate_limit": ("checked the rate limit", "check the rate limit"),
