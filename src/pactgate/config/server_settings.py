@@ -17,6 +17,7 @@ from pactgate.config.sections.limits import Isolation
 from pactgate.config.sections.network import ServerProxy, ServerTls
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.sections.rest import RestSettings
+from pactgate.config.sections.sign_in import SignIn
 
 Command = Annotated[
     str, Meta(min_length=1, max_length=1000, extra={"expand": True, "check": value_checks.check_program})
@@ -75,6 +76,7 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
         dict[HeaderName, HeaderValue],
         doc("Headers sent with every request over HTTP, credentials among them.", max_length=50),
     ] = {}
+    auth: Annotated[SignIn | None, doc("How the gateway signs in to the server at `url`.")] = None
     proxy: ServerProxy = None
     tls: ServerTls = None
     tools: Annotated[
