@@ -79,7 +79,9 @@ def test_a_rotated_key_opens_every_row_also_in_a_process_that_knew_the_old_one(s
 def test_a_crash_in_the_middle_of_a_rotation_loses_nothing(store: CredentialStore) -> None:
     store.write("grant", "linear", "x", SECRET)
     key_file = Path(f"{store.path}.key")
-    key_file.write_text(f"{new_key()}\n{key_file.read_text()}")  # the new key is there, and nothing is sealed with it yet
+    key_file.write_text(
+        f"{new_key()}\n{key_file.read_text()}"
+    )  # the new key is there, and nothing is sealed with it yet
     again = CredentialStore(store.path)
     again.check()
     found = again.read("grant", "linear", "x")

@@ -131,22 +131,32 @@ class _Handler(BaseHTTPRequestHandler):
         if held is None:
             if state.acts_before_it_refuses and method == "tools/call":
                 state.acted += 1
-                head = b"event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n"
+                head = b'event: message\ndata: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n'
                 self._send(200, {"Content-Type": "text/event-stream", "Connection": "close"}, head)
                 return
             state.refused += 1
-            metadata = f'Bearer resource_metadata="{state.origin}/.well-known/oauth-protected-resource/mcp", scope="act"'
+            metadata = (
+                f'Bearer resource_metadata="{state.origin}/.well-known/oauth-protected-resource/mcp", scope="act"'
+            )
             self._send(401, {"WWW-Authenticate": metadata}, b"")
             return
         if method == "tools/call" and state.needed_scope not in held:
-            self._send(403, {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{state.needed_scope}"'}, b"")
+            self._send(
+                403, {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{state.needed_scope}"'}, b""
+            )
             return
         self._json(200, {"jsonrpc": "2.0", "id": message.get("id"), "result": self._result(method)})
 
     def _result(self, method: str) -> dict[str, Any]:
         whole = {"resultType": "complete", "_meta": _INFO}
         if method == "server/discover":
-            return {**whole, "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
+            return {
+                **whole,
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {}},
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }
         if method == "tools/list":
             return {**whole, "tools": [TOOL], "ttlMs": 0, "cacheScope": "private"}
         self.server.state.acted += 1
@@ -168,6 +178,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
     state: SignInServer
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that leaves is no news."""
 
 
 @contextmanager

@@ -88,7 +88,8 @@ def settle(
         check_credential_names(values, path, found)
         # The schemas of a document are not the operator's promise, so a response that breaks them is passed on, and that is said.
         settled.setdefault("outputValidation", "warn")
-    check_sign_in(values.get("auth") or {}, values.get("headers") or {}, (*path, "auth"), found)
+    if auth := values.get("auth"):
+        check_sign_in(auth, values.get("headers") or {}, (*path, "auth"), found)
     check_tls(values.get("tls") or {}, (*path, "tls"), found)
     check_effects(values.get("effects") or {}, (*path, "effects"), found)
     _warn_of_arguments(entry)
